@@ -1,0 +1,378 @@
+"""The verbs. The CLI, and later HTTP, MCP and the library, call nothing else.
+
+Each verb is one transaction; a mutation commits first, then wakes the worker or starts one.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headway.clock import Clock, SystemClock
+from headway.config import Config, load_config
+from headway.consequences import continue_chain, end_unstarted
+from headway.core import admission
+from headway.core.facts import Door
+from headway.core.model import Job, JobId, JobSpec, Pause, Stage, Wait, shown
+from headway.core.settle import Retry
+from headway.core.states import ACTIVE, TERMINAL, WAITING, Move, Status, after
+from headway.documents import job_document
+from headway.environment import keep_environment, present_umask
+from headway.errors import ConflictError, NotFoundError
+from headway.gather import door as open_door
+from headway.home import Home, find_home, make_home, refuse_unsafe
+from headway.host import Host, this_host
+from headway.launching import nudge
+from headway.store import open_store
+from headway.store.base import Event, ReadTx, Store, WriteTx
+from headway.submission import Request, digest, specify
+from headway.supervise.evidence import Evidence
+from headway.supervise.workerlock import worker_is_there
+
+DAY = 86_400_000_000
+MOST_LISTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    job_id: JobId
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """What a cancel did: `job_id` is the job it reached, perhaps a later one of the chain."""
+
+    job_id: JobId
+    was_running: bool
+    asked_for: JobId
+
+
+class Client:
+    """One home and its store, for one caller."""
+
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        store: Store,
+        clock: Clock,
+        *,
+        environ: Mapping[str, str],
+        actor: str,
+    ) -> None:
+        self.home = home
+        self.config = config
+        self.store = store
+        self.clock = clock
+        self.environ = environ
+        self.actor = actor
+        self._host: Host | None = None
+
+    @property
+    def host(self) -> Host:
+        if self._host is None:
+            self._host = this_host(self.home)
+        return self._host
+
+    def close(self) -> None:
+        self.store.close()
+
+    # -- submitting ----------------------------------------------------------------------------
+
+    def submit(self, request: Request) -> Submitted:
+        """Check, store and acknowledge one job; durable when this returns."""
+        return self.submit_many([request])[0]
+
+    def submit_many(self, requests: Sequence[Request]) -> list[Submitted]:
+        """All of them or none, in one transaction."""
+        here = os.getcwd()
+        specs = [specify(each, environ=self.environ, working_directory=here) for each in requests]
+        env_digest = keep_environment(
+            self.home, self.environ, umask=present_umask(), working_directory=here
+        )
+        with self.store.write() as tx:
+            submitted = [self._add(tx, spec, env_digest) for spec in specs]
+        self.wake()
+        return submitted
+
+    def _add(self, tx: WriteTx, spec: JobSpec, env_digest: str) -> Submitted:
+        spec_digest = digest(spec)
+        if spec.key is not None:
+            known = tx.job_by_key(spec.key)
+            if known is not None:
+                return _seen_before(known, spec.key, spec_digest)
+        self._require(tx, spec.after)
+        now = tx.now()
+        job_id = tx.take_ids(1)
+        not_before = spec.at if spec.at is not None else now + spec.delay if spec.delay else None
+        job = Job(
+            id=job_id,
+            name=spec.name,
+            type=spec.type,
+            status=Status.QUEUED,
+            priority=spec.priority,
+            position=tx.next_position(spec.priority),
+            params=spec.params,
+            created_at=now,
+            chain=job_id,
+            slug=spec.slug,
+            labels=spec.labels,
+            after=spec.after,
+            locks=spec.locks,
+            retry=spec.retry,
+            not_before=not_before,
+            env_digest=env_digest,
+            key=spec.key,
+            spec_digest=spec_digest,
+            on_finish=spec.on_finish,
+            submitted_by=self.actor,
+        )
+        tx.add_jobs([job])
+        tx.add_events([Event("submitted", job_id, {"name": job.name})], actor=self.actor)
+        return Submitted(job_id, created=True)
+
+    def _require(self, tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
+        jobs = tx.jobs(ids)
+        for job_id in ids:
+            if job_id not in jobs:
+                raise NotFoundError(f"there is no {shown(job_id)}; `headway jobs list --all`")
+        return jobs
+
+    def wake(self) -> bool:
+        """Make sure a worker looks at what was committed; False if none is there."""
+        return nudge(self.home, self.environ, start=self.config["worker.autostart"])
+
+    def worker_is_there(self) -> bool:
+        return worker_is_there(self.home.worker_lock)
+
+    # -- looking -------------------------------------------------------------------------------
+
+    def job(self, job_id: JobId) -> Job:
+        with self.store.read() as tx:
+            return self._require(tx, [job_id])[job_id]
+
+    def last_of_chain(self, job_id: JobId) -> Job:
+        """The job that decides for this one's chain."""
+        with self.store.read() as tx:
+            job = self._require(tx, [job_id])[job_id]
+            return tx.last_in_chain(job.chain) or job
+
+    def document(self, job_id: JobId) -> dict[str, Any]:
+        with self.store.read() as tx:
+            self._require(tx, [job_id])
+            return self._documents(tx, [job_id])[0]
+
+    def chain(self, job_id: JobId) -> list[dict[str, Any]]:
+        with self.store.read() as tx:
+            job = self._require(tx, [job_id])[job_id]
+            return self._documents(tx, [each.id for each in tx.chain(job.chain)])
+
+    def history(self, job_id: JobId) -> list[Event]:
+        with self.store.read() as tx:
+            self._require(tx, [job_id])
+            return tx.events_of(job_id)
+
+    def listing(
+        self,
+        *,
+        everything: bool = False,
+        states: Sequence[str] = (),
+        statuses: Sequence[str] = (),
+        labels: Mapping[str, str] | None = None,
+        limit: int = MOST_LISTED,
+    ) -> list[dict[str, Any]]:
+        """Documents in the order of `created_at, id`: active jobs and the last day's, or all."""
+        with self.store.read() as tx:
+            since = 0 if everything else tx.now() - DAY
+            jobs = [*tx.active_jobs(), *tx.finished_jobs(since, limit)]
+            jobs.sort(key=lambda job: (job.created_at, job.id))
+            documents = self._documents(tx, [job.id for job in jobs])
+        return [
+            document
+            for document in documents
+            if (not states or document["state"] in states)
+            and (not statuses or document["status"] in statuses)
+            and (labels or {}).items() <= document["labels"].items()
+        ]
+
+    def _documents(self, tx: ReadTx, ids: Sequence[JobId]) -> list[dict[str, Any]]:
+        jobs = tx.jobs(ids)
+        runs = tx.runs(ids)
+        evidence = tx.evidence(ids)
+        door = self.door(tx)
+        return [
+            job_document(
+                jobs[each],
+                runs.get(each),
+                evidence.get(each, {}),
+                wait=present_wait(jobs[each], door, tx.now()),
+                folder=self.home.job(each),
+            )
+            for each in ids
+        ]
+
+    def door(self, tx: ReadTx) -> Door:
+        return open_door(tx, self.host.id, log_budget=self.config.bytes("logs.budget"))
+
+    # -- steering ------------------------------------------------------------------------------
+
+    def cancel(self, job_ids: Sequence[JobId]) -> list[Cancelled]:
+        """Cancel each job, or the active job of its chain; refused if any has already ended."""
+        with self.store.write() as tx:
+            jobs = self._require(tx, job_ids)
+            results = [self._cancel(tx, jobs[job_id]) for job_id in dict.fromkeys(job_ids)]
+            claims = {
+                result.job_id: tx.claim_of(result.job_id)
+                for result in results
+                if result.was_running
+            }
+        for claim in claims.values():
+            if claim is not None:
+                self._tell_supervisor(Evidence(claim.folder, claim.token))
+        self.wake()
+        return results
+
+    def _cancel(self, tx: WriteTx, asked: Job) -> Cancelled:
+        job = tx.last_in_chain(asked.chain) or asked
+        if job.status in TERMINAL:
+            raise ConflictError(f"{shown(asked.id)} has already ended ({asked.status})")
+        if job.status in WAITING:
+            after(job.status, Move.CANCEL)
+            reason = f"cancelled by {self.actor}"
+            end_unstarted(tx, job, Status.CANCELLED, reason, actor=self.actor)
+            return Cancelled(job.id, False, asked.id)
+        if tx.request_cancel(job.id, self.actor):
+            tx.add_events([Event("cancel_requested", job.id)], actor=self.actor)
+        return Cancelled(job.id, True, asked.id)
+
+    def _tell_supervisor(self, evidence: Evidence) -> None:
+        from headway.supervise.rescue import poke_supervisor
+
+        try:
+            evidence.request_cancel()
+        except FileNotFoundError:
+            return  # the folder is gone: recovery judges the claim
+        poke_supervisor(evidence)
+
+    def retry(self, job_id: JobId) -> Job:
+        """The next job of a chain that ended without success; starts a fresh automatic budget."""
+        with self.store.write() as tx:
+            asked = self._require(tx, [job_id])[job_id]
+            last = tx.last_in_chain(asked.chain) or asked
+            if last.status in ACTIVE:
+                raise ConflictError(
+                    f"{shown(last.id)} is {last.status}; its chain has not ended"
+                    if last.id != asked.id
+                    else f"{shown(last.id)} is {last.status}; cancel it first"
+                )
+            if last.status is Status.SUCCEEDED:
+                raise ConflictError(f"{shown(last.id)} succeeded; there is nothing to retry")
+            following = continue_chain(
+                tx, last, Retry(None, 0), actor=self.actor, data={"reason": "by hand"}
+            )
+            tx.chain_reopened(last.chain)
+        self.wake()
+        return following
+
+    def pause(self, reason: str | None) -> Pause:
+        """Hold everything; a pause in force stays as it is."""
+        with self.store.write() as tx:
+            if tx.pause(Pause(self.actor, reason, tx.now())):
+                tx.add_events([Event("paused", None, {"reason": reason})], actor=self.actor)
+            in_force = tx.pause_in_force()
+        assert in_force is not None  # noqa: S101
+        return in_force
+
+    def resume(self) -> bool:
+        """Let go on; False if nothing was paused."""
+        with self.store.write() as tx:
+            resumed = tx.resume()
+            if resumed:
+                tx.set_mark("crashes_forgiven_at", tx.now())
+                tx.add_events([Event("resumed")], actor=self.actor)
+        self.wake()
+        return resumed
+
+    def reset(self) -> int:
+        """Forget launch failures: close breakers, try waiting jobs at once; how many of those."""
+        with self.store.write() as tx:
+            woken = tx.reset_launches()
+            tx.set_mark("crashes_forgiven_at", tx.now())
+            tx.add_events([Event("reset", None, {"jobs": woken})], actor=self.actor)
+        self.wake()
+        return woken
+
+    def set_setting(self, key: str, value: Any) -> None:
+        with self.store.write() as tx:
+            tx.set_setting(key, value, by=self.actor)
+            tx.add_events([Event("set", None, {"key": key, "value": value})], actor=self.actor)
+        self.wake()
+
+    def settings(self) -> dict[str, Any]:
+        with self.store.read() as tx:
+            return tx.settings()
+
+
+def _seen_before(known: Job, key: str, spec_digest: str) -> Submitted:
+    if known.spec_digest != spec_digest:
+        raise ConflictError(
+            f"key {key!r} belongs to {shown(known.id)}, which has another specification; "
+            "use another key"
+        )
+    return Submitted(known.id, created=False)
+
+
+def present_wait(job: Job, door: Door, now: int) -> Wait | None:
+    """The wait to show: of a job at the door it is what the door says now."""
+    if job.stage not in (Stage.READY, Stage.WOKEN):
+        return job.wait
+    return admission.objection(job, door, now) or (job.wait if job.stage is Stage.READY else None)
+
+
+def connect(
+    *,
+    home: str | None = None,
+    store_url: str | None = None,
+    create: bool = False,
+    environ: Mapping[str, str] | None = None,
+    actor: str | None = None,
+    clock: Clock | None = None,
+) -> Client:
+    """Open the home that applies here; with `create`, make one where none is."""
+    environ = os.environ if environ is None else environ
+    clock = clock or SystemClock()
+    found, exists = find_home(home, environ, os.getcwd())
+    if not exists and not create:
+        raise NotFoundError(
+            f"there is no .headway/ here or above ({found.path}); "
+            "`headway init` makes one, and so does the first submit"
+        )
+    if not exists or create:
+        make_home(found)
+    refuse_unsafe(found.path)
+    config = load_config(found)
+    url = store_url or environ.get("HEADWAY_STORE") or config["store.url"]
+    store = open_store(url or f"sqlite://{found.database}", clock, create=create or not url)
+    return Client(
+        found,
+        config,
+        store,
+        clock,
+        environ=environ,
+        actor=actor or environ.get("HEADWAY_ACTOR") or login(environ),
+    )
+
+
+def login(environ: Mapping[str, str]) -> str:
+    """Who asks: the job that runs this, or the person logged in."""
+    if "HEADWAY_JOB_ID" in environ:
+        return environ["HEADWAY_JOB_ID"]
+    if environ.get("USER"):
+        return environ["USER"]
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"

@@ -1,0 +1,31 @@
+"""The only reader of time. Everything else is handed an instant.
+
+Instants are integers: microseconds since the epoch, UTC. Durations are microseconds too.
+"""
+
+import time
+from typing import Protocol
+
+SECOND = 1_000_000
+
+
+class Clock(Protocol):
+    def now(self) -> int:
+        """The present instant, µs UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; for measuring waits inside one process."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+
+
+class SystemClock:
+    def now(self) -> int:
+        return time.time_ns() // 1000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)

@@ -1,0 +1,227 @@
+"""Settings: each declared once, with its default, its check and where it lives.
+
+`scheduler.*` are rows in the store, seen by every host at once; the rest belongs to one checkout and
+stands in `config.toml`. A value is checked before it is stored, and a file is checked as a whole.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headway.errors import InvalidInputError, NotFoundError
+from headway.home import Home
+from headway.units import parse_duration, parse_size
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """`parse` takes what a person wrote and gives what is used; it raises with the reason."""
+
+    key: str
+    default: Any
+    parse: Callable[[str], Any]
+    about: str
+
+    @property
+    def in_store(self) -> bool:
+        return self.key.startswith("scheduler.")
+
+    def read(self, value: object) -> Any:
+        try:
+            return self.parse(_written(value))
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{self.key}: {error}") from None
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _whole_number(lowest: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise InvalidInputError(f"{text!r} is not a whole number") from None
+        if number < lowest:
+            raise InvalidInputError(f"{number} is too small; the least is {lowest}")
+        return number
+
+    return parse
+
+
+def _yes_or_no(text: str) -> bool:
+    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    if text.lower() not in words:
+        raise InvalidInputError(f"{text!r} is not true or false")
+    return words[text.lower()]
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise InvalidInputError(f"{text!r} is not one of {', '.join(words)}")
+        return text
+
+    return parse
+
+
+def _duration(text: str) -> str:
+    parse_duration(text)
+    return text
+
+
+def _size(text: str) -> str:
+    parse_size(text)
+    return text
+
+
+def _store_url(text: str) -> str:
+    if not text.startswith("sqlite:///"):
+        raise InvalidInputError(f"{text!r} is not a store; use sqlite:///absolute/path")
+    return text
+
+
+SETTINGS: Mapping[str, Setting] = {
+    setting.key: setting
+    for setting in (
+        Setting(
+            "scheduler.max_active",
+            1,
+            _whole_number(-1),
+            "how many jobs run at once; -1 or 0 lifts the cap (direct dispatch)",
+        ),
+        Setting(
+            "scheduler.batch_size",
+            1,
+            _whole_number(1),
+            "how many jobs one pass starts; a worker repeats passes",
+        ),
+        Setting("scheduler.spawn_delay", "0s", _duration, "the pause between two passes"),
+        Setting(
+            "worker.autostart", True, _yes_or_no, "start a worker in the background when needed"
+        ),
+        Setting("worker.idle", "30s", _duration, "how long a background worker stays idle"),
+        Setting(
+            "worker.grace", "10s", _duration, "how long a stopping worker waits for running jobs"
+        ),
+        Setting(
+            "worker.crash_loop",
+            3,
+            _whole_number(0),
+            "deaths within a minute of a start that pause dispatch; 0 never does",
+        ),
+        Setting("store.url", "", _store_url, "where the store is, if not in this folder"),
+        Setting("logs.head", "32MiB", _size, "how much of the beginning of each log is kept"),
+        Setting("logs.tail", "32MiB", _size, "how much of the end of each log is kept"),
+        Setting(
+            "logs.full",
+            "drop",
+            _one_of("drop", "block", "kill"),
+            "what happens to output beyond that",
+        ),
+        Setting("logs.budget", "20GiB", _size, "all logs together; beyond it nothing starts"),
+        Setting(
+            "processes.cgroup",
+            "auto",
+            _one_of("auto", "off"),
+            "use a control group per job where the system allows it",
+        ),
+        Setting(
+            "processes.leftovers",
+            "kill",
+            _one_of("kill", "wait", "leave"),
+            "what happens to processes that a job leaves behind",
+        ),
+    )
+}
+
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What `config.toml` says, complete with the defaults. `env` is for jobs without a submitter."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values.get(key, SETTINGS[key].default)
+
+    def micros(self, key: str) -> int:
+        return parse_duration(self[key])
+
+    def bytes(self, key: str) -> int:
+        return parse_size(self[key])
+
+
+def load_config(home: Home) -> Config:
+    """Read and check `config.toml`; every problem of the file is named at once."""
+    try:
+        with open(home.config, "rb") as file:
+            document = tomllib.load(file)
+    except FileNotFoundError:
+        return Config()
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInputError(f"{home.config}: {error}") from None
+    values, env, problems = {}, {}, []
+    for section, entries in document.items():
+        if not isinstance(entries, dict):
+            problems.append(f"{section} stands outside of a section")
+            continue
+        if section == "env":
+            env = {name: str(value) for name, value in entries.items()}
+            problems += [f"env.{n} is no name" for n in env if not _ENV_NAME.fullmatch(n)]
+            continue
+        for name, value in entries.items():
+            try:
+                setting = find_setting(f"{section}.{name}", in_store=False)
+                values[setting.key] = setting.read(value)
+            except (InvalidInputError, NotFoundError) as error:
+                problems.append(str(error))
+    if problems:
+        raise InvalidInputError(f"{home.config}: " + "; ".join(problems))
+    return Config(values, env)
+
+
+def find_setting(key: str, *, in_store: bool | None = None) -> Setting:
+    setting = SETTINGS.get(key)
+    if setting is None:
+        raise NotFoundError(f"there is no setting {key!r}; `headway config list` shows them all")
+    if in_store is False and setting.in_store:
+        raise InvalidInputError(
+            f"{key} is kept in the store, not in config.toml; use `headway config set {key} VALUE`"
+        )
+    return setting
+
+
+def write_config(home: Home, key: str, value: Any) -> None:
+    """Set one value in `config.toml`, keeping the rest of the file as it was written."""
+    import tomlkit
+
+    load_config(home)
+    section, _, name = key.partition(".")
+    try:
+        with open(home.config, encoding="utf-8") as file:
+            document = tomlkit.parse(file.read())
+    except FileNotFoundError:
+        document = tomlkit.document()
+    if section not in document:
+        document[section] = tomlkit.table()
+    document[section][name] = value
+    fresh = f"{home.config}.{os.getpid()}.tmp"
+    descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(tomlkit.dumps(document))
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(fresh, home.config)
+
+
+def store_setting(stored: Mapping[str, Any], key: str) -> Any:
+    """A `scheduler.*` value as the store has it, or its default."""
+    return stored.get(key, SETTINGS[key].default)

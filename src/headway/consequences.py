@@ -1,0 +1,78 @@
+"""Apply what the core decided, inside the transaction that asked: the one place for each effect.
+
+The engine settles claims and blocks jobs through here; the client cancels and retries through here.
+So an end looks the same, and wakes the same, whoever brought it about.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from headway.core.gates import lock_topic
+from headway.core.model import Job, JobId, LockMode, Wait, shown
+from headway.core.settle import Ended, Retry, follow_up, next_in_chain
+from headway.core.states import Status
+from headway.store.base import Event, WriteTx
+
+
+def end_unstarted(
+    tx: WriteTx, job: Job, status: Status, reason: str, *, wait: Wait | None = None, actor: str
+) -> bool:
+    """A waiting job comes to its end without a run; False if it is no longer waiting."""
+    if not tx.end_waiting(job, status, reason, wait):
+        return False
+    tx.add_events([Event(status.value, job.id, {"reason": reason})], actor=actor)
+    give_up_locks(tx, job)
+    end_chain(tx, job, Ended(status, None, None, reason, executed=False), actor=actor)
+    return True
+
+
+def end_chain(tx: WriteTx, job: Job, ended: Ended, *, actor: str) -> None:
+    """The last job of a chain ended: tell those that wait for it, and do what it asked for then."""
+    if ended.status is Status.SUCCEEDED:
+        tx.chain_succeeded(job.chain)
+    else:
+        tx.chain_failed(job.chain)
+    if job.on_finish:
+        following = follow_up(job, ended, new_id=tx.take_ids(1), now=tx.now())
+        if following is not None:
+            tx.add_jobs([following])
+            tx.add_events([_submitted(following)], actor=actor)
+
+
+def continue_chain(
+    tx: WriteTx, job: Job, retry: Retry, *, actor: str, data: Mapping[str, Any]
+) -> Job:
+    """Make the next job of the chain."""
+    following = next_in_chain(job, retry, new_id=tx.take_ids(1), now=tx.now())
+    tx.add_retries([following])
+    tx.add_events(
+        [
+            Event("retried", job.id, {**data, "by": shown(following.id)}),
+            _submitted(following),
+        ],
+        actor=actor,
+    )
+    return following
+
+
+def give_up_locks(tx: WriteTx, job: Job) -> None:
+    """A job that will not take its locks now lets the next waiter look."""
+    tx.wake_first([lock_topic(lock.key) for lock in job.locks])
+
+
+def pass_on_shared(tx: WriteTx, job: Job) -> None:
+    """A job that took a lock shared lets the next waiter look: it may join."""
+    shared = [lock for lock in job.locks if lock.mode is LockMode.SHARED]
+    tx.wake_first([lock_topic(lock.key) for lock in shared])
+
+
+def release_locks(tx: WriteTx, job_id: JobId) -> None:
+    """The job's process tree is gone: its locks are free."""
+    tx.wake_first([lock_topic(key) for key in tx.release_locks(job_id)])
+
+
+def _submitted(job: Job) -> Event:
+    data: dict[str, Any] = {"name": job.name}
+    if job.retry_of is not None:
+        data |= {"retry_of": shown(job.retry_of), "attempt": job.attempt}
+    return Event("submitted", job.id, data)

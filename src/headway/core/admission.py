@@ -1,0 +1,76 @@
+"""Capacity: one door for every path that starts work, and the same arithmetic for every view of it.
+
+Status, dry run and dispatch all ask here, so they cannot disagree.
+"""
+
+from dataclasses import replace
+
+from headway.core.facts import Door
+from headway.core.model import Job, JobId, Wait, WaitKind
+
+
+def free_slots(door: Door) -> int | None:
+    """How many jobs may start now by the global cap; None is no cap (direct dispatch)."""
+    if door.max_active <= 0:
+        return None
+    return max(0, door.max_active - door.running)
+
+
+def lender_for(job: Job, door: Door) -> JobId | None:
+    """A running job that waits for this one and lends it the slot it holds."""
+    lenders = door.lenders.get(job.chain, ())
+    return lenders[0] if lenders else None
+
+
+def objection(job: Job, door: Door, now: int) -> Wait | None:
+    """Why the door stays shut for this job, or None."""
+    return closed(door, now) or _no_slot(job, door)
+
+
+def closed(door: Door, now: int) -> Wait | None:
+    """Why the door is shut for everyone, whatever is free."""
+    if door.paused is not None:
+        because = f": {door.paused.reason}" if door.paused.reason else ""
+        return Wait(
+            WaitKind.PAUSED,
+            f"paused by {door.paused.actor}{because}",
+            at_door=True,
+            remedy="headway scheduler resume",
+        )
+    trouble = door.trouble
+    if trouble is not None and (trouble.probing or now < trouble.probe_at):
+        return Wait(
+            trouble.kind,
+            trouble.cause,
+            until=None if trouble.probing else trouble.probe_at,
+            at_door=True,
+            remedy="free what is used up; it is tried again by itself",
+        )
+    return None
+
+
+def _no_slot(job: Job, door: Door) -> Wait | None:
+    free = free_slots(door)
+    if free is None or free > 0 or lender_for(job, door) is not None:
+        return None
+    return Wait(
+        WaitKind.CAPACITY,
+        f"all {door.max_active} slots are in use"
+        if door.max_active > 1
+        else "the one slot is in use",
+        at_door=True,
+        remedy="wait for a running job to end, or raise scheduler.max_active",
+    )
+
+
+def enter(job: Job, door: Door) -> tuple[Door, JobId | None]:
+    """The door after this job went through it, and whose slot it borrows, if anyone's."""
+    lender = lender_for(job, door) if free_slots(door) == 0 else None
+    trouble = door.trouble and replace(door.trouble, probing=True)
+    if lender is None:
+        return replace(door, running=door.running + 1, trouble=trouble), None
+    lenders = {
+        chain: tuple(each for each in lending if each != lender)
+        for chain, lending in door.lenders.items()
+    }
+    return replace(door, lenders=lenders, trouble=trouble), lender

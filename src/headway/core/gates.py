@@ -1,0 +1,165 @@
+"""The gates: what a job must pass before it starts, in the order that is contract.
+
+A gate is a pure function `(job, facts) -> None | Wait | Block`, declared together with the events
+that can change its answer. To add one: write the function, load its fact, add its line to `GATES`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.core import admission
+from headway.core.facts import Facts, LockView, Predecessor
+from headway.core.model import Block, Job, Lock, Wait, WaitKind, shown
+from headway.core.states import ACTIVE, Status
+
+Objection = Wait | Block
+
+
+class Wake(StrEnum):
+    """The events that can change a gate's answer."""
+
+    TIME_CAME = "time_came"
+    CHAIN_ENDED = "chain_ended"
+    LOCK_RELEASED = "lock_released"
+    LOCK_GIVEN_UP = "lock_given_up"  # a reserving waiter ended, changed or objects elsewhere
+    SLOT_FREED = "slot_freed"
+    SLOT_LENT = "slot_lent"
+    RESUMED = "resumed"
+    LIMIT_CHANGED = "limit_changed"
+    HOST_RECOVERED = "host_recovered"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """`shared` gates are about what jobs compete for: a job is filed under all that it lacks
+    there, so `decide` asks every one of them instead of stopping at the first objection."""
+
+    check: Callable[[Job, Facts], Objection | None]
+    woken_by: frozenset[Wake]
+    shared: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.check.__name__
+
+
+def chain_topic(chain: int) -> str:
+    return f"chain:{chain}"
+
+
+def lock_topic(key: str) -> str:
+    return f"lock:{key}"
+
+
+def due(job: Job, facts: Facts) -> Objection | None:
+    """Not before its time: a delay, a fixed time, or the backoff of a retry or a failed launch."""
+    if job.not_before is None or job.not_before <= facts.now:
+        return None
+    if job.launch_wait is not None:
+        return Wait(
+            job.launch_wait,
+            f"could not be started: {job.last_failure}",
+            until=job.not_before,
+            remedy="it is tried again by itself; after the third failure in a row it fails",
+        )
+    return Wait(
+        WaitKind.TIME,
+        "waiting for its time" if job.attempt == 1 else f"backing off before attempt {job.attempt}",
+        until=job.not_before,
+        remedy="wait until its time",
+    )
+
+
+def after_met(job: Job, facts: Facts) -> Objection | None:
+    """Every predecessor's chain has succeeded."""
+    waits = None
+    for predecessor in facts.predecessors.get(job.id, ()):
+        objection = _unmet(predecessor)
+        if isinstance(objection, Block):
+            return objection
+        waits = waits or objection
+    return waits
+
+
+def _unmet(predecessor: Predecessor) -> Objection | None:
+    job_id = shown(predecessor.declared)
+    if predecessor.error is not None:
+        return Block(
+            WaitKind.DEPENDENCIES,
+            f"scheduler data error for job dependency {job_id}: {predecessor.error}",
+            remedy="headway doctor",
+        )
+    if predecessor.status is None:
+        return Block(
+            WaitKind.DEPENDENCIES,
+            f"missing job dependency {job_id}",
+            remedy="submit it again without that dependency",
+        )
+    if predecessor.status is Status.SUCCEEDED:
+        return None
+    if predecessor.status in ACTIVE:
+        return Wait(
+            WaitKind.DEPENDENCIES,
+            f"waiting on job {job_id}",
+            topics=(chain_topic(predecessor.chain),),
+            remedy=f"wait for {job_id} to succeed",
+        )
+    return Block(
+        WaitKind.DEPENDENCIES,
+        f"dependency failed for job {job_id} ({predecessor.status})",
+        remedy=f"headway jobs retry {job_id}",
+    )
+
+
+def locks_free(job: Job, facts: Facts) -> Objection | None:
+    """All of its locks can be had together, and no one before it in the order waits for them."""
+    lacking = []
+    for lock in job.locks:
+        obstacle = _obstacle(job, lock, facts.locks.get(lock.key, LockView()))
+        if obstacle is not None:
+            lacking.append((lock.key, obstacle))
+    if not lacking:
+        return None
+    return Wait(
+        WaitKind.LOCKS,
+        "waiting on locks",
+        topics=tuple(lock_topic(key) for key, _ in lacking),
+        remedy="; ".join(f"{key} {obstacle}" for key, obstacle in lacking),
+    )
+
+
+def _obstacle(job: Job, lock: Lock, view: LockView) -> str | None:
+    for holder in view.holders:
+        if holder.job_id != job.id and lock.conflicts_with(holder.mode):
+            return f"is held by {shown(holder.job_id)}"
+    for reserver in view.reservers:
+        if reserver.order < job.order and lock.conflicts_with(reserver.mode):
+            return f"is promised to {shown(reserver.job_id)}"
+    return None
+
+
+def slot_free(job: Job, facts: Facts) -> Objection | None:
+    """The door is open and there is a slot: pause, the host's health, capacity."""
+    return admission.objection(job, facts.door, facts.now)
+
+
+GATES: tuple[Gate, ...] = (
+    Gate(due, frozenset({Wake.TIME_CAME})),
+    Gate(after_met, frozenset({Wake.CHAIN_ENDED})),
+    Gate(locks_free, frozenset({Wake.LOCK_RELEASED, Wake.LOCK_GIVEN_UP}), shared=True),
+    Gate(
+        slot_free,
+        frozenset(
+            {
+                Wake.SLOT_FREED,
+                Wake.SLOT_LENT,
+                Wake.RESUMED,
+                Wake.LIMIT_CHANGED,
+                Wake.HOST_RECOVERED,
+                Wake.TIME_CAME,
+            }
+        ),
+        shared=True,
+    ),
+)

@@ -1,0 +1,223 @@
+"""The nouns. Frozen; instants and durations are integer microseconds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from headway.core.states import Status
+
+Json = Any
+JobId = int
+
+# (-priority, position, created_at, id): the smaller goes first.
+OrderKey = tuple[int, int, int, int]
+
+
+class WaitKind(StrEnum):
+    """What holds a job back. The first five are the job graph's; the rest show as `queued`."""
+
+    DEPENDENCIES = "dependencies"
+    PINNED_HEAD = "pinned_head"
+    PRECONDITIONS = "preconditions"
+    APPROVAL = "approval"
+    LOCKS = "locks"
+    TIME = "time"
+    GROUP = "group"
+    SUBJECT = "subject"
+    PAUSED = "paused"
+    CAPACITY = "capacity"
+    RATE = "rate"
+    TARGET = "target"
+    TASK = "task"
+    LAUNCH = "launch"
+    STORAGE = "storage"
+    PRESSURE = "pressure"
+
+
+class LockMode(StrEnum):
+    SHARED = "shared"
+    EXCLUSIVE = "exclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    key: str
+    mode: LockMode = LockMode.EXCLUSIVE
+
+    def conflicts_with(self, mode: LockMode) -> bool:
+        return LockMode.EXCLUSIVE in (self.mode, mode)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Up to `max_attempts` automatic retries; the n-th waits base * 2^(n-1), at most `cap`.
+
+    `on` names what is retried: exit codes as numbers, `signal`, `timeout`, `unknown` (an outcome
+    that a crash made unknowable). Empty means every failure.
+    """
+
+    max_attempts: int = 0
+    base: int = 10_000_000
+    cap: int = 3_600_000_000
+    jitter: float = 0.0
+    on: tuple[str, ...] = ()
+
+
+class Stage(StrEnum):
+    """Where a waiting job is filed, so that a planning step touches only what changed.
+
+    `woken` jobs are to be looked at; `ready` ones passed every gate but the door (pause, cap) and
+    stand there in dispatch order; `filed` ones lie under what they wait for until that wakes them.
+    """
+
+    WOKEN = "woken"
+    READY = "ready"
+    FILED = "filed"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why a job does not start now, and what it is filed under until that changes."""
+
+    kind: WaitKind
+    detail: str
+    topics: tuple[str, ...] = ()  # an event on any of these wakes the job
+    until: int | None = None  # so does this instant
+    at_door: bool = False  # it stands in the one ordered queue for a slot
+    remedy: str = ""  # what would clear it, for people
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Why a job can never start: it ends in `status`."""
+
+    kind: WaitKind
+    detail: str
+    status: Status = Status.BLOCKED_BY_DEPENDENCY
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """What a submitter asks for. `params` is what the executor of `type` reads, frozen."""
+
+    params: Mapping[str, Json]
+    name: str
+    type: str = "command"
+    slug: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    priority: int = 0
+    after: tuple[JobId, ...] = ()
+    locks: tuple[Lock, ...] = ()
+    delay: int = 0
+    at: int | None = None
+    retry: RetryPolicy = RetryPolicy()
+    key: str | None = None
+    env_digest: str | None = None
+    on_finish: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    id: JobId
+    name: str
+    type: str
+    status: Status
+    priority: int
+    position: int
+    params: Mapping[str, Json]
+    created_at: int
+    chain: JobId
+    slug: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    after: tuple[JobId, ...] = ()
+    locks: tuple[Lock, ...] = ()
+    retry: RetryPolicy = RetryPolicy()
+    retry_of: JobId | None = None
+    attempt: int = 1
+    retries_used: int = 0
+    not_before: int | None = None
+    env_digest: str | None = None
+    key: str | None = None
+    spec_digest: str = ""
+    on_finish: tuple[str, ...] = ()
+    submitted_by: str = ""
+    launch_failures: int = 0
+    last_failure: str | None = None
+    launch_wait: WaitKind | None = None  # set while not_before stems from a failed launch
+    stage: Stage | None = Stage.WOKEN
+    wait: Wait | None = None
+    waited_on: tuple[str, ...] = ()
+    reason: str | None = None
+    started_at: int | None = None
+    finished_at: int | None = None
+    cancel_requested_at: int | None = None
+    cancel_requested_by: str | None = None
+
+    @property
+    def order(self) -> OrderKey:
+        return (-self.priority, self.position, self.created_at, self.id)
+
+    @property
+    def max_executions(self) -> int:
+        """The N of "attempt 2 of N" as the present budget allows it."""
+        return self.attempt - self.retries_used + self.retry.max_attempts
+
+    @property
+    def cancelling(self) -> bool:
+        return self.cancel_requested_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The audit record of a job's one execution."""
+
+    job_id: JobId
+    started_at: int
+    worker_id: str
+    params_snapshot: Mapping[str, Json]
+    status: str | None = None
+    exit_code: int | None = None
+    error: str | None = None
+    artifacts: tuple[str, ...] = ()
+    finished_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One try to start a job. Its token fences every later write about it."""
+
+    job_id: JobId
+    token: str
+    slot: int
+    worker_id: str
+    host_id: str
+    home: str
+    boot_id: str
+    folder: str
+    claimed_at: int
+    borrowed_from: JobId | None = None
+    probe: bool = False  # made while the host's breaker was open
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    actor: str
+    reason: str | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostTrouble:
+    """The host could not start a process: one job at a time is tried, ever more rarely."""
+
+    kind: WaitKind
+    cause: str
+    failures: int
+    probe_at: int
+    probing: bool = False
+
+
+def shown(job_id: JobId) -> str:
+    return f"job-{job_id}"

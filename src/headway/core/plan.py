@@ -1,0 +1,144 @@
+"""May it start? One job at a time (`decide`), many in order (`plan`), and in words (`explain`).
+
+`plan` folds `decide` over jobs in dispatch order: what one of them takes (a slot, a lock) or
+reserves is gone for the next. So locks, slots and limits are plain arithmetic.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from headway.core import admission
+from headway.core.facts import Facts, Holder, LockView, Reserver
+from headway.core.gates import GATES, Objection, lock_topic
+from headway.core.model import Block, Job, JobId, Wait, WaitKind
+from headway.core.states import Move
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """It may start; `borrows` names the waiting job whose slot it runs in."""
+
+    borrows: JobId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """It waits. The first objection is the one that is shown; it is filed under all of them."""
+
+    waits: tuple[Wait, ...]
+
+    @property
+    def shown(self) -> Wait:
+        return self.waits[0]
+
+    @property
+    def at_door(self) -> bool:
+        return any(wait.at_door for wait in self.waits)
+
+    @property
+    def reserves(self) -> bool:
+        """Only a job that lacks nothing but locks may make others wait for it."""
+        return len(self.waits) == 1 and self.shown.kind is WaitKind.LOCKS
+
+    @property
+    def until(self) -> int | None:
+        return min((wait.until for wait in self.waits if wait.until is not None), default=None)
+
+    def topics(self, job: Job) -> tuple[str, ...]:
+        if self.reserves:
+            return tuple(lock_topic(lock.key) for lock in job.locks)
+        return tuple(topic for wait in self.waits for topic in wait.topics)
+
+
+Decision = Start | Hold | Block
+
+
+def decide(job: Job, facts: Facts) -> Decision:
+    """May this job start now?"""
+    waits: list[Wait] = []
+    for gate in GATES:
+        if waits and not gate.shared:
+            break
+        objection = gate.check(job, facts)
+        match objection:
+            case Block():
+                return objection
+            case Wait():
+                waits.append(objection)
+                if not gate.shared:
+                    break
+            case None:
+                pass
+            case _:
+                assert_never(objection)
+    if waits:
+        return Hold(tuple(waits))
+    return Start(admission.enter(job, facts.door)[1])
+
+
+def explain(job: Job, facts: Facts) -> tuple[Objection, ...]:
+    """Every objection of every gate, in gate order."""
+    answers = (gate.check(job, facts) for gate in GATES)
+    return tuple(answer for answer in answers if answer is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    job: Job
+    decision: Decision
+
+
+def plan(jobs: Iterable[Job], facts: Facts, *, limit: int | None = None) -> tuple[Planned, ...]:
+    """Decide for each job in dispatch order, at most `limit` of them starting.
+
+    Jobs after the last permitted start are left out: they were not looked at.
+    """
+    locks = dict(facts.locks)
+    facts = replace(facts, locks=locks)
+    planned = []
+    started = 0
+    for job in sorted(jobs, key=lambda each: each.order):
+        if limit is not None and started >= limit:
+            break
+        decision = decide(job, facts)
+        planned.append(Planned(job, decision))
+        match decision:
+            case Start():
+                started += 1
+                facts = replace(facts, door=admission.enter(job, facts.door)[0])
+                for lock in job.locks:
+                    view = locks.get(lock.key, LockView())
+                    holder = Holder(job.id, lock.mode)
+                    locks[lock.key] = replace(view, holders=(*view.holders, holder))
+            case Hold():
+                if decision.reserves:
+                    _reserve(job, locks)
+            case Block():
+                pass
+            case _:
+                assert_never(decision)
+    return tuple(planned)
+
+
+def _reserve(job: Job, locks: dict[str, LockView]) -> None:
+    for lock in job.locks:
+        view = locks.get(lock.key, LockView())
+        reserver = Reserver(job.id, lock.mode, job.order)
+        locks[lock.key] = replace(view, reservers=(*view.reservers, reserver))
+
+
+MOVE_FOR_WAIT = {
+    WaitKind.DEPENDENCIES: Move.WAIT_ON_DEPS,
+    WaitKind.PINNED_HEAD: Move.WAIT_ON_DEPS,
+    WaitKind.PRECONDITIONS: Move.WAIT_ON_DEPS,
+    WaitKind.GROUP: Move.WAIT_ON_DEPS,
+    WaitKind.SUBJECT: Move.WAIT_ON_DEPS,
+    WaitKind.APPROVAL: Move.WAIT_ON_APPROVAL,
+    WaitKind.LOCKS: Move.WAIT_ON_LOCKS,
+}
+
+
+def move_for(wait: Wait) -> Move:
+    """The move that shows this wait: its own state, or plain queued."""
+    return MOVE_FOR_WAIT.get(wait.kind, Move.WAIT)

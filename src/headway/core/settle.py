@@ -1,0 +1,290 @@
+"""How did it end, and what follows?
+
+`settle` turns the outcome of one claim into the job's final status, or into the undoing of the
+claim where the program could not be executed; it says whether the chain goes on with a retry. It
+changes nothing itself: the caller applies the answer in the transaction that read the job.
+"""
+
+import errno as errnos
+import os
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from headway.core.backoff import LAUNCH_DELAYS, LAUNCH_STRIKES, retry_delay
+from headway.core.model import Job, WaitKind, shown
+from headway.core.states import Move, Status, after
+
+
+class Ending(StrEnum):
+    """What is known about how a claim ended. The last four are verdicts of recovery or of
+    the planner; the others are what a supervisor wrote."""
+
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    LOG_FULL = "log_full"
+    SPAWN_ERROR = "spawn_error"
+    HOST_REBOOTED = "host_rebooted"
+    EVIDENCE_MISSING = "evidence_missing"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    DATA_ERROR = "data_error"
+
+
+UNKNOWABLE = frozenset({Ending.HOST_REBOOTED, Ending.EVIDENCE_MISSING, Ending.OUTCOME_UNKNOWN})
+
+HOST_ERRNOS = {
+    errnos.ENOSPC: WaitKind.STORAGE,
+    errnos.EDQUOT: WaitKind.STORAGE,
+    errnos.EROFS: WaitKind.STORAGE,
+    errnos.EAGAIN: WaitKind.PRESSURE,
+    errnos.ENOMEM: WaitKind.PRESSURE,
+    errnos.EMFILE: WaitKind.PRESSURE,
+    errnos.ENFILE: WaitKind.PRESSURE,
+}
+
+NOT_EXECUTABLE = frozenset({errnos.EACCES, errnos.ENOEXEC, errnos.EPERM, errnos.E2BIG})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    ending: Ending
+    finished_at: int
+    exit_code: int | None = None
+    signal: str | None = None
+    errno: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The chain goes on: a new job, not before this instant, of this many used retries."""
+
+    not_before: int | None
+    retries_used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The claim's job reached a final status."""
+
+    status: Status
+    exit_code: int | None
+    error: str | None
+    reason: str | None
+    retry: Retry | None = None
+    executed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """Nothing was started: back to the queue, no attempt burned.
+
+    A cause of the job counts towards its three strikes; a cause of the host counts against no job
+    and closes the door for all until a probe succeeds.
+    """
+
+    cause: str
+    not_before: int | None = None
+    launch_failures: int = 0
+    launch_wait: WaitKind | None = None
+    host_trouble: WaitKind | None = None
+
+
+def settle(job: Job, outcome: Outcome, *, chance: float = 0.0) -> Ended | Undone:
+    """The consequence of `outcome` for a running job. `chance` in [0, 1) feeds the jitter."""
+    if outcome.ending is Ending.SPAWN_ERROR:
+        return _not_launched(job, outcome)
+    if outcome.ending is Ending.CANCELLED or (job.cancelling and outcome.ending in UNKNOWABLE):
+        return _cancelled(job, outcome)
+    move, error = _verdict(job, outcome)
+    status = after(job.status, move)
+    retry = _retry(job, outcome, chance) if status is Status.FAILED else None
+    return Ended(
+        status=status,
+        exit_code=_exit_code(outcome),
+        error=error,
+        reason=_reason(job, error, retry) if status is Status.FAILED else error,
+        retry=retry,
+    )
+
+
+def _exit_code(outcome: Outcome) -> int | None:
+    match outcome.ending:
+        case Ending.TIMED_OUT:
+            return 124
+        case Ending.DATA_ERROR:
+            return 1
+        case _:
+            return outcome.exit_code
+
+
+def _verdict(job: Job, outcome: Outcome) -> tuple[Move, str | None]:
+    code = outcome.exit_code
+    match outcome.ending:
+        case Ending.EXITED if code == 0:
+            return Move.SUCCEED, None
+        case Ending.EXITED if code in job.params.get("skip_exit_codes", ()):
+            return Move.SKIP, f"skipped: exit code {code}"
+        case Ending.EXITED:
+            return Move.FAIL, f"exit code {code}"
+        case Ending.SIGNALLED:
+            return Move.FAIL, f"killed by {outcome.signal}"
+        case Ending.TIMED_OUT:
+            return Move.FAIL, f"timed out after {job.params.get('timeout_seconds'):g} s"
+        case Ending.LOG_FULL:
+            return Move.FAIL, "killed: its log is full"
+        case Ending.DATA_ERROR:
+            return Move.FAIL, outcome.error
+        case _:
+            detail = f" ({outcome.error})" if outcome.error else ""
+            return Move.FAIL, f"Scheduler crash recovery: {outcome.ending}{detail}"
+
+
+def _reason(job: Job, error: str | None, retry: Retry | None) -> str | None:
+    if retry is not None or job.max_executions == 1:
+        return error
+    if job.retries_used >= job.retry.max_attempts:
+        return f"{error}; attempt {job.attempt} of {job.max_executions}, no retry is left"
+    return error
+
+
+def _cancelled(job: Job, outcome: Outcome) -> Ended:
+    evidence = "" if outcome.ending is Ending.CANCELLED else f" ({outcome.ending})"
+    by = f" by {job.cancel_requested_by}" if job.cancel_requested_by else ""
+    return Ended(
+        status=after(job.status, Move.CANCEL),
+        exit_code=143,
+        error=f"cancelled{evidence}",
+        reason=f"cancelled{by}{evidence}",
+    )
+
+
+def _retry(job: Job, outcome: Outcome, chance: float) -> Retry | None:
+    if job.cancelling or job.retries_used >= job.retry.max_attempts:
+        return None
+    if outcome.ending is Ending.DATA_ERROR or not _retryable(job, outcome):
+        return None
+    nth = job.retries_used + 1
+    return Retry(outcome.finished_at + retry_delay(job.retry, nth, chance), nth)
+
+
+def _retryable(job: Job, outcome: Outcome) -> bool:
+    if outcome.ending in UNKNOWABLE and job.type == "agent":
+        return False
+    if not job.retry.on:
+        return True
+    match outcome.ending:
+        case Ending.EXITED:
+            word = str(outcome.exit_code)
+        case Ending.SIGNALLED | Ending.LOG_FULL:
+            word = "signal"
+        case Ending.TIMED_OUT:
+            word = "timeout"
+        case _:
+            word = "unknown"
+    return word in job.retry.on
+
+
+def never_ran(job: Job, cause: str) -> Ended | Undone:
+    """It is proven that nothing was started: the claim is taken back, no attempt is burned.
+
+    A cancelled job is never started again, so for it the undoing is the end, without a run.
+    """
+    if not job.cancelling:
+        return Undone(
+            cause,
+            not_before=job.not_before,
+            launch_failures=job.launch_failures,
+            launch_wait=job.launch_wait,
+        )
+    return Ended(
+        status=after(job.status, Move.CANCEL),
+        exit_code=None,
+        error=None,
+        reason=f"cancelled by {job.cancel_requested_by} before it started",
+        executed=False,
+    )
+
+
+def host_trouble(job: Job, kind: WaitKind, cause: str) -> Ended | Undone:
+    """The host could not start it: that counts against no job."""
+    verdict = never_ran(job, cause)
+    return replace(verdict, host_trouble=kind) if isinstance(verdict, Undone) else verdict
+
+
+def _not_launched(job: Job, outcome: Outcome) -> Ended | Undone:
+    number = outcome.errno or 0
+    cause = outcome.error or os.strerror(number)
+    if job.cancelling:
+        return never_ran(job, cause)
+    if number in HOST_ERRNOS:
+        return host_trouble(job, HOST_ERRNOS[number], cause)
+    failures = job.launch_failures + 1
+    if failures >= LAUNCH_STRIKES:
+        return Ended(
+            status=after(job.status, Move.FAIL),
+            exit_code=126 if number in NOT_EXECUTABLE else 127,
+            error=f"circuit-broken: {cause}",
+            reason=f"circuit-broken: {cause}",
+        )
+    return Undone(
+        cause,
+        not_before=outcome.finished_at + LAUNCH_DELAYS[failures - 1],
+        launch_failures=failures,
+        launch_wait=WaitKind.LAUNCH,
+    )
+
+
+def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
+    """The new job that carries on the chain of `job`: the same work, a fresh life."""
+    return Job(
+        id=new_id,
+        name=job.name,
+        type=job.type,
+        status=Status.QUEUED,
+        priority=job.priority,
+        position=job.position,
+        params=job.params,
+        created_at=now,
+        chain=job.chain,
+        slug=job.slug,
+        labels=job.labels,
+        after=job.after,
+        locks=job.locks,
+        retry=job.retry,
+        retry_of=job.id,
+        attempt=job.attempt + 1,
+        retries_used=retry.retries_used,
+        not_before=retry.not_before,
+        env_digest=job.env_digest,
+        on_finish=job.on_finish,
+        submitted_by=job.submitted_by,
+    )
+
+
+def follow_up(job: Job, ended: Ended, *, new_id: int, now: int) -> Job | None:
+    """The job that `--on-finish` asked for, made when the chain has come to its end."""
+    if not job.on_finish or ended.retry is not None:
+        return None
+    env = {
+        **job.params.get("env", {}),
+        "HEADWAY_FINISHED_JOB": shown(job.id),
+        "HEADWAY_FINISHED_STATE": str(ended.status),
+        "HEADWAY_FINISHED_EXIT_CODE": "" if ended.exit_code is None else str(ended.exit_code),
+    }
+    params = {"argv": list(job.on_finish), "env": env, "cwd": job.params.get("cwd")}
+    return Job(
+        id=new_id,
+        name=f"on-finish {shown(job.id)}",
+        type="command",
+        status=Status.QUEUED,
+        priority=job.priority,
+        position=job.position,
+        params=params,
+        created_at=now,
+        chain=new_id,
+        labels={"on-finish": shown(job.id)},
+        env_digest=job.env_digest,
+        submitted_by=job.submitted_by,
+    )

@@ -1,0 +1,130 @@
+"""The job document: one schema for the CLI, the files and, later, the HTTP API and webhooks.
+
+Times are RFC 3339 in UTC; what does not apply is null. Environment values never appear, only names.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from headway.core.model import Claim, Job, JobId, Run, Wait, shown
+from headway.core.states import API_STATUS, Status
+from headway.home import Home
+from headway.store.base import ReadTx
+from headway.supervise.evidence import Evidence
+from headway.units import show_instant
+
+VERSION = 1
+
+
+def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, dict[str, Any]]:
+    """Documents of the given jobs with their runs; ids without a job are left out."""
+    jobs = tx.jobs(ids)
+    executed = [job.id for job in jobs.values() if job.started_at is not None]
+    runs = tx.runs(executed) if executed else {}
+    evidence = tx.evidence(executed) if executed else {}
+    return {
+        job.id: job_document(
+            job, runs.get(job.id), evidence.get(job.id, {}), folder=home.job(job.id)
+        )
+        for job in jobs.values()
+    }
+
+
+def job_document(
+    job: Job,
+    run: Run | None = None,
+    evidence: Mapping[str, Any] | None = None,
+    *,
+    wait: Wait | None = None,
+    folder: str | None = None,
+) -> dict[str, Any]:
+    """`wait` overrides the stored one, for jobs whose wait is known only at the door."""
+    wait = wait or job.wait
+    return {
+        "id": shown(job.id),
+        "name": job.name,
+        "slug": job.slug,
+        "type": job.type,
+        "state": job.status.value,
+        "status": API_STATUS[job.status],
+        "reason": job.reason,
+        "labels": dict(job.labels),
+        "priority": job.priority,
+        "position": job.position,
+        "params": shown_params(job.params),
+        "after": [shown(each) for each in job.after],
+        "needs": [],
+        "produces": [],
+        "locks": [{"key": lock.key, "mode": lock.mode.value} for lock in job.locks],
+        "pinned_head": None,
+        "preconditions": [],
+        "approval": None,
+        "wait": {"kind": wait.kind.value, "detail": wait.detail} if wait else None,
+        "waited_on": list(job.waited_on),
+        "group_id": None,
+        "sequence_number": None,
+        "template_id": None,
+        "schedule_id": None,
+        "workflow": None,
+        "subject": None,
+        "target": None,
+        "resources": [],
+        "retry_of": shown(job.retry_of) if job.retry_of else None,
+        "attempt": job.attempt,
+        "max_attempts": job.retry.max_attempts,
+        "created_at": show_instant(job.created_at),
+        "not_before": show_instant(job.not_before),
+        "started_at": show_instant(job.started_at),
+        "finished_at": show_instant(job.finished_at),
+        "cancel_requested_at": show_instant(job.cancel_requested_at),
+        "execution_root": None,
+        "submitted_by": job.submitted_by or None,
+        "run": run_document(job, run, evidence or {}, folder) if run else None,
+    }
+
+
+def run_document(
+    job: Job, run: Run, evidence: Mapping[str, Any], folder: str | None = None
+) -> dict[str, Any]:
+    outcome = evidence.get("outcome") or {}
+    logs = outcome.get("logs") or {}
+    duration = run.finished_at - run.started_at if run.finished_at is not None else None
+    return {
+        "run_id": f"run-{run.job_id}",
+        "status": run.status,
+        "exit_code": run.exit_code,
+        "signal": outcome.get("signal") if job.status is not Status.SUCCEEDED else None,
+        "error": run.error,
+        "started_at": show_instant(run.started_at),
+        "finished_at": show_instant(run.finished_at),
+        "duration_ms": duration // 1000 if duration is not None else None,
+        "worker_id": run.worker_id,
+        "artifacts": list(run.artifacts),
+        "params_snapshot": shown_params(run.params_snapshot),
+        "stdout_path": os.path.join(folder, "stdout.log") if folder else None,
+        "stderr_path": os.path.join(folder, "stderr.log") if folder else None,
+        "dropped_bytes": sum(log.get("dropped", 0) for log in logs.values()),
+        "usage": outcome.get("usage"),
+        "late_outcome": evidence.get("late_outcome"),
+    }
+
+
+def shown_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters with the names, but not the values, of environment variables."""
+    if not params.get("env"):
+        return dict(params)
+    return {**params, "env": sorted(params["env"])}
+
+
+def write_job_files(claim: Claim, document: Mapping[str, Any]) -> None:
+    """`outcome.json` and `job.json` in the job's folder: copies for people, never read back."""
+    with suppress(OSError):  # the store has it all; a full disk must not stop the engine
+        Evidence(claim.folder, claim.token).link_outcome()
+        path = os.path.join(claim.folder, "job.json")
+        flags = os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(path, flags, 0o400), "w", encoding="utf-8") as file:
+            json.dump({"version": VERSION, "job": document}, file, indent=1)
+            file.write("\n")

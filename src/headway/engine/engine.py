@@ -1,0 +1,246 @@
+"""One step of everything: take in what ended, settle it, start what may start, launch it.
+
+Ended jobs are settled and the next ones claimed in one transaction. What touches processes happens
+after the commit: a crash in between leaves a claim without a start record, which recovery undoes.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from headway.clock import SECOND, Clock
+from headway.config import Config, store_setting
+from headway.consequences import release_locks
+from headway.core.model import Claim
+from headway.crashpoints import reach
+from headway.documents import job_documents, write_job_files
+from headway.engine.finisher import Finisher
+from headway.engine.planner import Planner
+from headway.engine.rescuer import Judged, Rescuer
+from headway.engine.settling import Settler
+from headway.executors.command import specification
+from headway.home import Home
+from headway.host import Host
+from headway.store.base import Event, ReadTx, Store, WriteTx
+from headway.supervise.evidence import Evidence
+from headway.supervise.launcher import Launcher
+from headway.units import parse_duration
+
+RESCUE_EVERY = 30.0
+SWEEP_EVERY = 10.0
+LOOK_AGAIN = 1.0
+LENDING_PERIOD = 5 * SECOND
+
+Documents = dict[int, dict[str, Any]]
+
+
+class Engine:
+    def __init__(
+        self,
+        store: Store,
+        home: Home,
+        config: Config,
+        host: Host,
+        clock: Clock,
+        *,
+        worker_id: str,
+        launcher: Launcher,
+        report: Callable[[dict[str, Any]], None] = lambda document: None,
+    ) -> None:
+        self.store = store
+        self.worker_id = worker_id
+        self.dispatching = True
+        self._clock = clock
+        self._home = home
+        self._host = host
+        self._report = report
+        settler = Settler(host, worker_id)
+        self._settler = settler
+        self._rescuer = Rescuer(host, worker_id, clock)
+        self.finisher = Finisher(launcher, self._rescuer)
+        self._planner = Planner(
+            host,
+            worker_id,
+            settler,
+            specify=lambda job, claim: specification(job, claim, home, config),
+            folder_of=home.job,
+            log_budget=config.bytes("logs.budget"),
+        )
+        now = clock.monotonic()
+        self._next_rescue = now + RESCUE_EVERY
+        self._next_sweep = now + SWEEP_EVERY
+        self._next_look = now
+        self._next_pass = now
+        self._unproven: list[Claim] = []
+        self._last_step = clock.now()
+        self._expected_delay = RESCUE_EVERY
+        self._grant_until = 0
+
+    def recover(self) -> None:
+        """Judge every claim of this host and home; before anything is dispatched."""
+        with self.store.read() as tx:
+            claims = self._rescuer.mine(tx.live_claims())
+            self._unproven = self._rescuer.mine(tx.unproven_claims())
+        self._judge([claim for claim in claims if not self.finisher.watches(claim)], everyone=True)
+
+    def step(self, *, limit: int | None = None) -> float:
+        """Do what there is to do now; returns the seconds until time itself brings more."""
+        self._notice_suspend()
+        judged = self.finisher.take_in()
+        now = self._clock.monotonic()
+        started: tuple[Claim, ...] = ()
+        more = False
+        self._planner.prepared.clear()
+        try:
+            with self.store.write() as tx:
+                documents = self._settle(tx, judged)
+                self._look_at_probes(tx)
+                self._end_expired_lendings(tx)
+                limit = self._limit(tx, limit, now)
+                if self.dispatching and limit != 0:
+                    step = self._planner.step(tx, limit=limit)
+                    started, more = step.started, step.more
+                more = self._sweep(tx, now) or more
+                delay = self._delay(tx, now)
+                self._unproven = self._rescuer.mine(tx.unproven_claims())
+        except BaseException:
+            for claim in self._planner.prepared:
+                Evidence(claim.folder, claim.token).discard()
+            self.finisher.put_back(judged)
+            raise
+        reach("engine.claimed")
+        self.finisher.launch(started)
+        self._after_settling(judged, documents)
+        self._rescue(now)
+        self._expected_delay = 0.0 if more else delay
+        return self._expected_delay
+
+    def _settle(self, tx: WriteTx, judged: list[Judged]) -> Documents:
+        if not judged:
+            return {}
+        ended = self._settler.apply(tx, [(each.claim, each.judgement) for each in judged])
+        return job_documents(tx, [claim.job_id for claim, _ in ended], self._home)
+
+    def _after_settling(self, judged: list[Judged], documents: Documents) -> None:
+        if not judged:
+            return
+        reach("engine.settled")
+        for each in judged:
+            self.finisher.forget(each.claim.token)
+            each.release()
+            document = documents.get(each.claim.job_id)
+            if document is not None:
+                write_job_files(each.claim, document)
+                self._report(document)
+
+    def _judge(self, claims: Iterable[Claim], *, everyone: bool = False) -> None:
+        """Settle the claims whose supervisors are gone; watch the others."""
+        judged, living = [], []
+        for claim in claims:
+            verdict = self._rescuer.judge(claim)
+            if verdict is None:
+                living.append(claim)
+            else:
+                judged.append(verdict)
+        with self.store.write() as tx:
+            adopted = [claim for claim in living if not self.finisher.watches(claim)]
+            self._rescuer.readopted(tx, adopted)
+            documents = self._settle(tx, judged)
+            if everyone:
+                tx.wake_everything()
+        reach("engine.recovered")
+        for claim in living:
+            self.finisher.watch(claim)
+        self._after_settling(judged, documents)
+
+    def _limit(self, tx: ReadTx, limit: int | None, now: float) -> int | None:
+        """With a spawn delay a worker makes one pass per delay; else all that there are."""
+        if limit is not None:
+            return limit
+        settings = tx.settings()
+        pause = parse_duration(store_setting(settings, "scheduler.spawn_delay")) / SECOND
+        if pause == 0:
+            return None
+        if now < self._next_pass:
+            return 0
+        self._next_pass = now + pause
+        return int(store_setting(settings, "scheduler.batch_size"))
+
+    def _delay(self, tx: ReadTx, now: float) -> float:
+        times = [self._next_rescue - now]
+        instants = [tx.next_wake()]
+        trouble = tx.host_trouble(self._host.id)
+        if trouble is not None:
+            instants.append(trouble.probe_at if trouble.probe_at > tx.now() else None)
+            times.append(LOOK_AGAIN)
+        if tx.lendings() or tx.unproven_claims() or self.finisher.unseen():
+            times.append(LOOK_AGAIN)
+        if tx.anything_active():
+            times.append(max(0.0, self._next_sweep - now))
+        if self._next_pass > now:
+            times.append(self._next_pass - now)
+        times += [max(0, each - tx.now()) / SECOND for each in instants if each is not None]
+        return max(0.0, min(times))
+
+    def _sweep(self, tx: WriteTx, now: float) -> bool:
+        if now < self._next_sweep:
+            return False
+        self._next_sweep = now + SWEEP_EVERY
+        return bool(self._planner.sweep(tx, tx.now() - int(SWEEP_EVERY * SECOND)))
+
+    def _notice_suspend(self) -> None:
+        """After a suspend nobody could renew: grant one period before anything expires."""
+        now = self._clock.now()
+        late = now - self._last_step - int(self._expected_delay * SECOND)
+        if late > LENDING_PERIOD:
+            self._grant_until = now + LENDING_PERIOD
+        self._last_step = now
+
+    def _end_expired_lendings(self, tx: WriteTx) -> None:
+        if tx.now() >= self._grant_until and tx.lendings():
+            tx.end_expired_lendings(tx.now())
+
+    def _look_at_probes(self, tx: WriteTx) -> None:
+        """A probe that got as far as its start record proves that the host can start again."""
+        if tx.host_trouble(self._host.id) is None:
+            return
+        for claim in self.finisher.claims:
+            if claim.probe and Evidence(claim.folder, claim.token).read_started() is not None:
+                self._settler.host_recovered(tx)
+                return
+
+    def _rescue(self, now: float) -> None:
+        """Look after trees that are not yet gone, and claims whose supervisor is silent."""
+        self._prove_trees_gone()
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_AGAIN
+        claims = self.finisher.unseen()
+        if now >= self._next_rescue:
+            self._next_rescue = now + RESCUE_EVERY
+            with self.store.read() as tx:
+                claims = self.finisher.judgeable(self._rescuer.mine(tx.live_claims()))
+        claims += self._ended_by_force()
+        if claims:
+            self._judge(claims)
+
+    def _ended_by_force(self) -> list[Claim]:
+        """Supervisors that answer neither a cancel nor a deadline are ended from outside."""
+        if not self.finisher.claims:
+            return []
+        with self.store.read() as tx:
+            silent = self._rescuer.unanswered(tx, self.finisher.claims)
+        for claim in silent:
+            self._rescuer.end_supervisor(claim)
+        return silent
+
+    def _prove_trees_gone(self) -> None:
+        proven = self._rescuer.prove_gone(self._unproven)
+        if not proven:
+            return
+        with self.store.write() as tx:
+            for claim in proven:
+                tx.prove_gone(claim.token)
+                release_locks(tx, claim.job_id)
+            tx.add_events(
+                (Event("tree_unproven", claim.job_id) for claim in proven), actor=self.worker_id
+            )

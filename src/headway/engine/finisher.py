@@ -1,0 +1,196 @@
+"""Learn how claims end: launch them through the parent, watch their supervisors, take in outcomes.
+
+A supervisor's end shows in its pidfd; a datagram (`ended TOKEN`) may say it sooner. Neither is
+trusted: what counts is the outcome on disk, or the rescuer's verdict where there is none.
+"""
+
+import os
+import selectors
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from headway.core.model import Claim, WaitKind
+from headway.crashpoints import reach
+from headway.engine.rescuer import Judged, Rescuer, taken_in
+from headway.engine.settling import HostFailed
+from headway.supervise import rescue
+from headway.supervise.evidence import Evidence
+from headway.supervise.launcher import Launcher
+
+PARENT_ANSWERS_WITHIN = 10.0
+
+
+@dataclass(slots=True)
+class Watched:
+    """A running claim; the pidfd becomes readable when its supervisor is gone."""
+
+    claim: Claim
+    pidfd: int | None = None
+
+
+class Finisher:
+    def __init__(self, launcher: Launcher, rescuer: Rescuer) -> None:
+        self.selector = selectors.DefaultSelector()
+        self._launcher = launcher
+        self._rescuer = rescuer
+        self._watched: dict[str, Watched] = {}
+        self._ended: set[str] = set()
+
+    def open(self) -> None:
+        self._launcher.start()
+        self._watch_launcher()
+
+    def close(self) -> None:
+        """Let go of everything; running jobs are left to their supervisors."""
+        self._launcher.stop()
+        for token in list(self._watched):
+            self.forget(token)
+        self.selector.close()
+
+    @property
+    def claims(self) -> list[Claim]:
+        return [watched.claim for watched in self._watched.values()]
+
+    def watches(self, claim: Claim) -> bool:
+        return claim.token in self._watched
+
+    def unseen(self) -> list[Claim]:
+        """Running claims without a pidfd: their supervisors can only be asked through the lock."""
+        waiting = self._launcher.unacknowledged
+        return [
+            watched.claim
+            for token, watched in self._watched.items()
+            if watched.pidfd is None and token not in waiting
+        ]
+
+    def judgeable(self, claims: Iterable[Claim]) -> list[Claim]:
+        """Without those that the living parent has not yet answered for."""
+        waiting = self._launcher.unacknowledged
+        return [claim for claim in claims if claim.token not in waiting]
+
+    def launch(self, claims: Iterable[Claim]) -> None:
+        for claim in claims:
+            self._watched[claim.token] = Watched(claim)
+            self._launcher.launch(claim.folder, claim.token)
+        reach("engine.launched")
+
+    def unanswered(self) -> bool:
+        """Whether the parent still owes an answer about a launch."""
+        return bool(self._launcher.unacknowledged)
+
+    def hear(self, message: bytes) -> None:
+        """A hint from a supervisor: `ended TOKEN`."""
+        word, _, token = message.decode("ascii", "replace").partition(" ")
+        if word == "ended" and token in self._watched:
+            self._ended.add(token)
+
+    def take_in(self) -> list[Judged]:
+        """Verdicts on all claims that are known to have ended, or never to have begun."""
+        judged = self._answers()
+        for token in sorted(self._ended):
+            verdict = self._outcome(token)
+            self._ended.discard(token)
+            if verdict is not None:
+                judged.append(verdict)
+        return judged
+
+    def put_back(self, judged: Iterable[Judged]) -> None:
+        """Their verdicts were not committed: judge them again in the next step."""
+        for each in judged:
+            each.release()
+            self._ended.add(each.claim.token)
+
+    def _outcome(self, token: str) -> Judged | None:
+        watched = self._watched.get(token)
+        if watched is None:
+            return None
+        outcome = Evidence(watched.claim.folder, token).read_outcome()
+        if outcome is not None:
+            return Judged(watched.claim, taken_in(outcome))
+        return self._rescuer.judge(watched.claim, alive_worker=True)
+
+    def _answers(self) -> list[Judged]:
+        """Read the parent's answers; judge what a dead or silent parent left unanswered."""
+        judged = []
+        for ack in self._launcher.acks():
+            watched = self._watched.get(ack.token)
+            if ack.pidfd is not None:
+                if watched is None:
+                    os.close(ack.pidfd)
+                else:
+                    self.watch(watched.claim, ack.pidfd)
+            elif watched is not None:
+                judged.append(_not_forked(watched.claim, ack.errno or 0))
+        if not self._launcher.alive() or self._launcher.overdue(PARENT_ANSWERS_WITHIN):
+            judged += self._replace_parent()
+        return judged
+
+    def _replace_parent(self) -> list[Judged]:
+        self._unwatch_launcher()
+        unanswered = self._launcher.restart()
+        self._watch_launcher()
+        judged = []
+        for token in unanswered:
+            if token not in self._watched:
+                continue
+            verdict = self._rescuer.judge(self._watched[token].claim)
+            if verdict is None:
+                self.watch(self._watched[token].claim)
+            else:
+                judged.append(verdict)
+        return judged
+
+    def watch(self, claim: Claim, pidfd: int | None = None) -> None:
+        """Watch this claim's supervisor, through the given pidfd or one found by its record."""
+        watched = self._watched.setdefault(claim.token, Watched(claim))
+        if watched.pidfd is not None:
+            if pidfd is not None:
+                os.close(pidfd)
+            return
+        if pidfd is None:
+            pidfd = rescue.watch_supervisor(Evidence(claim.folder, claim.token))
+        if pidfd is None:
+            return
+        watched.pidfd = pidfd
+        self.selector.register(pidfd, selectors.EVENT_READ, self._notice(claim.token))
+
+    def _notice(self, token: str) -> Callable[[], None]:
+        def gone() -> None:
+            self._ended.add(token)
+            self._close_pidfd(token)
+
+        return gone
+
+    def forget(self, token: str) -> None:
+        self._ended.discard(token)
+        if token in self._watched:
+            self._close_pidfd(token)
+            del self._watched[token]
+
+    def _close_pidfd(self, token: str) -> None:
+        watched = self._watched[token]
+        if watched.pidfd is not None:
+            self.selector.unregister(watched.pidfd)
+            os.close(watched.pidfd)
+            watched.pidfd = None
+
+    def _watch_launcher(self) -> None:
+        for descriptor in (self._launcher.fileno(), self._launcher.pidfd):
+            self.selector.register(descriptor, selectors.EVENT_READ, _nothing)
+
+    def _unwatch_launcher(self) -> None:
+        for descriptor in (self._launcher.fileno(), self._launcher.pidfd):
+            self.selector.unregister(descriptor)
+
+
+def _not_forked(claim: Claim, number: int) -> Judged:
+    """The parent could not even fork: nothing was started, and the host is to blame."""
+    evidence = Evidence(claim.folder, claim.token)
+    lock = evidence.try_lock()
+    evidence.make_void()
+    cause = f"could not start a process: {os.strerror(number)}"
+    return Judged(claim, HostFailed(WaitKind.PRESSURE, cause), lock)
+
+
+def _nothing() -> None:
+    """The descriptor is only there to end the wait; the next step reads it."""

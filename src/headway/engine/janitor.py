@@ -1,0 +1,56 @@
+"""Housekeeping that nobody waits for: stale environments, the worker's own log, the WAL."""
+
+import os
+import sys
+from contextlib import suppress
+
+from headway.clock import SECOND, Clock
+from headway.home import Home
+from headway.store.base import Store
+
+EVERY = 3600.0
+KEEP_ENVIRONMENTS = 7 * 86_400 * SECOND
+LOG_LIMIT = 1 << 20
+
+
+class Janitor:
+    def __init__(self, store: Store, home: Home, clock: Clock) -> None:
+        self._store = store
+        self._home = home
+        self._clock = clock
+        self._next = clock.monotonic()
+
+    def step(self) -> float:
+        """Clean if it is time; returns the seconds until the next time."""
+        now = self._clock.monotonic()
+        if now >= self._next:
+            self._next = now + EVERY
+            self.drop_stale_environments()
+            self._cut_worker_log()
+        return self._next - now
+
+    def drop_stale_environments(self) -> list[str]:
+        """Remove environments that no active chain needs and none has used for a week."""
+        horizon = (self._clock.now() - KEEP_ENVIRONMENTS) / SECOND
+        old = []
+        with os.scandir(self._home.environments) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    if entry.stat(follow_symlinks=False).st_mtime < horizon:
+                        old.append(entry.name)
+        if not old:
+            return []
+        with self._store.read() as tx:
+            needed = tx.env_digests_in_use()
+        dropped = [name for name in old if name not in needed]
+        for name in dropped:
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(self._home.environments, name))
+        return dropped
+
+    def _cut_worker_log(self) -> None:
+        """A background worker's messages go to one bounded file."""
+        with suppress(OSError):
+            if os.stat(self._home.worker_log).st_size > LOG_LIMIT:
+                os.truncate(self._home.worker_log, 0)
+                sys.stderr.write("the log was cut at its limit\n")

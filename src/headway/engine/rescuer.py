@@ -1,0 +1,179 @@
+"""Recovery: what became of the claims that no living worker watches. PROTOCOLS, section 6.
+
+The lock of a claim says whether its supervisor lives. Whoever takes it reads all evidence under it
+and keeps it until the verdict is committed, so the supervisor cannot finish in between. Judging
+twice gives the same.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from headway.clock import SECOND, Clock
+from headway.core.model import Claim, Job, WaitKind
+from headway.core.settle import Ending, Outcome
+from headway.crashpoints import reach
+from headway.engine.settling import HostFailed, Judgement, NeverRan, Verdict
+from headway.host import Host
+from headway.store.base import Event, ReadTx, WriteTx
+from headway.supervise import rescue
+from headway.supervise.evidence import Evidence
+from headway.supervise.evidence import Outcome as Written
+
+UNANSWERED = 10 * SECOND
+SWEEP_GAP = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judgement and the lock under which its evidence was read; None: nothing to hold."""
+
+    claim: Claim
+    judgement: Judgement
+    lock: int | None = None
+
+    def release(self) -> None:
+        if self.lock is not None:
+            os.close(self.lock)
+
+
+class Rescuer:
+    def __init__(self, host: Host, worker_id: str, clock: Clock) -> None:
+        self._host = host
+        self._worker_id = worker_id
+        self._clock = clock
+        self._first_empty: dict[str, float] = {}
+
+    def mine(self, claims: Iterable[Claim]) -> list[Claim]:
+        """Only the claims of this host and home can be judged by their evidence."""
+        return [
+            claim
+            for claim in claims
+            if claim.host_id == self._host.id and claim.home == self._host.home
+        ]
+
+    def judge(self, claim: Claim, *, alive_worker: bool = False) -> Judged | None:
+        """The verdict on one claim, or None while its supervisor lives.
+
+        With `alive_worker` its supervisor was started by this very worker and is gone: if it left
+        no start record, the host could not start it.
+        """
+        evidence = Evidence(claim.folder, claim.token)
+        try:
+            lock = evidence.try_lock()
+        except OSError as error:
+            return Judged(claim, self._lost(evidence, error.strerror or str(error)))
+        if lock is None:
+            outcome = evidence.read_outcome()
+            return None if outcome is None else Judged(claim, taken_in(outcome))
+        try:
+            judgement = self._verdict(claim, evidence)
+        except BaseException:
+            os.close(lock)
+            raise
+        if alive_worker and isinstance(judgement, NeverRan) and not evidence.is_cancelled():
+            judgement = HostFailed(
+                WaitKind.PRESSURE, "could not start a process: its supervisor ended too early"
+            )
+        return Judged(claim, judgement, lock)
+
+    def _verdict(self, claim: Claim, evidence: Evidence) -> Judgement:
+        """The first row of the table that fits; called with the claim's lock held."""
+        outcome = evidence.read_outcome()
+        if outcome is not None:
+            return taken_in(outcome)
+        if claim.boot_id != self._host.boot_id:
+            return self._crashed(Ending.HOST_REBOOTED, tree_gone=True)
+        if not evidence.exists():
+            return self._lost(evidence, "claim file is gone")
+        if evidence.is_void() or evidence.read_started() is None:
+            evidence.make_void()
+            reach("rescuer.voided")
+            return NeverRan("nothing had been started when the scheduler came back")
+        proof = rescue.end_claim(evidence)
+        reach("rescuer.ended_claim")
+        return self._crashed(Ending.OUTCOME_UNKNOWN, tree_gone=proof == "gone")
+
+    def _lost(self, evidence: Evidence, cause: str) -> Verdict:
+        proof = rescue.end_claim(evidence)
+        return self._crashed(Ending.EVIDENCE_MISSING, cause, tree_gone=proof == "gone")
+
+    def _crashed(self, ending: Ending, cause: str | None = None, *, tree_gone: bool) -> Verdict:
+        return Verdict(Outcome(ending, self._clock.now(), error=cause), tree_gone)
+
+    def readopted(self, tx: WriteTx, claims: Iterable[Claim]) -> None:
+        tx.add_events(
+            (Event("readopted", claim.job_id, {"token": claim.token[:8]}) for claim in claims),
+            actor=self._worker_id,
+        )
+
+    def unanswered(self, tx: ReadTx, claims: Iterable[Claim]) -> list[Claim]:
+        """Claims whose supervisor should long have acted on a cancel or a deadline."""
+        claims = list(claims)
+        jobs = tx.jobs([claim.job_id for claim in claims])
+        return [claim for claim in claims if tx.now() > _last_answer(jobs[claim.job_id], claim)]
+
+    def end_supervisor(self, claim: Claim) -> None:
+        """End a stopped or hung supervisor; the claim is then judged like any other."""
+        rescue.end_supervisor(Evidence(claim.folder, claim.token))
+
+    def prove_gone(self, claims: Iterable[Claim]) -> list[Claim]:
+        """Settled claims whose trees two looks, a second apart, found empty."""
+        proven = []
+        for claim in claims:
+            if claim.boot_id != self._host.boot_id:
+                proven.append(claim)
+            elif not rescue.tree_is_empty(claim.token):
+                rescue.end_claim(Evidence(claim.folder, claim.token))
+                self._first_empty.pop(claim.token, None)
+            else:
+                now = self._clock.monotonic()
+                first = self._first_empty.setdefault(claim.token, now)
+                if now - first >= SWEEP_GAP:
+                    del self._first_empty[claim.token]
+                    proven.append(claim)
+        return proven
+
+
+def _last_answer(job: Job, claim: Claim) -> int:
+    """The instant by which a working supervisor would have ended this job."""
+    grace = int(job.params.get("grace_seconds", 10.0) * SECOND)
+    limits = []
+    if job.cancel_requested_at is not None:
+        limits.append(job.cancel_requested_at)
+    if job.params.get("timeout_seconds") is not None:
+        limits.append(claim.claimed_at + int(job.params["timeout_seconds"] * SECOND))
+    if not limits:
+        return 1 << 62
+    return min(limits) + grace + UNANSWERED
+
+
+def taken_in(written: Written) -> Verdict:
+    """A supervisor's own word as a verdict."""
+    outcome = Outcome(
+        ending=Ending(written.reason),
+        finished_at=written.finished_at,
+        exit_code=written.exit_code,
+        signal=written.signal,
+        errno=written.errno,
+        error=written.error,
+    )
+    document: dict[str, Any] = {
+        name: getattr(written, name)
+        for name in (
+            "reason",
+            "exit_code",
+            "signal",
+            "wait_status",
+            "errno",
+            "error",
+            "started_at",
+            "finished_at",
+            "usage",
+            "logs",
+            "tree",
+            "core_dumped",
+        )
+    }
+    return Verdict(outcome, tree_gone=written.tree in ("gone", "left"), document=document)

@@ -1,0 +1,149 @@
+"""Settle claims: ask the core what an outcome means, and write it down, fenced by the token."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from headway.consequences import continue_chain, end_chain, release_locks
+from headway.core.backoff import probe_delay
+from headway.core.model import Claim, HostTrouble, Job, WaitKind
+from headway.core.settle import Ended, Outcome, Undone, host_trouble, never_ran, settle
+from headway.host import Host
+from headway.store.base import Event, Finish, Unclaim, WriteTx
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a claim ended, and whether its process tree is proven gone."""
+
+    outcome: Outcome
+    tree_gone: bool
+    document: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NeverRan:
+    """Nothing was started, and that is proven."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostFailed:
+    """Nothing was started, because the host could not."""
+
+    kind: WaitKind
+    cause: str
+
+
+Judgement = Verdict | NeverRan | HostFailed
+
+
+class Settler:
+    def __init__(
+        self, host: Host, worker_id: str, *, chance: Callable[[], float] = random.random
+    ) -> None:
+        self._host = host
+        self._worker_id = worker_id
+        self._chance = chance
+
+    def apply(
+        self, tx: WriteTx, judged: Sequence[tuple[Claim, Judgement]]
+    ) -> list[tuple[Claim, Ended]]:
+        """Write each judgement; returns the claims whose jobs came to their end."""
+        jobs = tx.jobs([claim.job_id for claim, _ in judged])
+        ended = []
+        for claim, judgement in judged:
+            answer = self._answer(jobs[claim.job_id], judgement)
+            if isinstance(answer, Undone):
+                self._undo(tx, claim, answer)
+            elif self._end(tx, jobs[claim.job_id], claim, judgement, answer):
+                ended.append((claim, answer))
+        return ended
+
+    def _answer(self, job: Job, judgement: Judgement) -> Ended | Undone:
+        match judgement:
+            case Verdict(outcome=outcome):
+                return settle(job, outcome, chance=self._chance())
+            case NeverRan(cause):
+                return never_ran(job, cause)
+            case HostFailed(kind, cause):
+                return host_trouble(job, kind, cause)
+            case _:
+                assert_never(judgement)
+
+    def _undo(self, tx: WriteTx, claim: Claim, undone: Undone) -> None:
+        unclaim = Unclaim(
+            token=claim.token,
+            job_id=claim.job_id,
+            cause=undone.cause,
+            not_before=undone.not_before,
+            launch_failures=undone.launch_failures,
+            launch_wait=undone.launch_wait.value if undone.launch_wait else None,
+        )
+        if not tx.unclaim([unclaim])[0]:
+            return
+        tx.add_events(
+            [Event("unclaimed", claim.job_id, {"cause": undone.cause})], actor=self._worker_id
+        )
+        release_locks(tx, claim.job_id)
+        if undone.host_trouble is not None:
+            self.host_failed(tx, undone.host_trouble, undone.cause)
+
+    def host_failed(self, tx: WriteTx, kind: WaitKind, cause: str) -> None:
+        """Shut the door for all until a probe succeeds, tried ever more rarely."""
+        known = tx.host_trouble(self._host.id)
+        failures = (known.failures if known else 0) + 1
+        trouble = HostTrouble(kind, cause, failures, tx.now() + probe_delay(failures))
+        tx.open_breaker(self._host.id, trouble)
+        data = {"kind": kind.value, "cause": cause, "failures": failures}
+        tx.add_events([Event("host_trouble", None, data)], actor=self._worker_id)
+
+    def host_recovered(self, tx: WriteTx) -> None:
+        if tx.close_breaker(self._host.id):
+            tx.add_events([Event("host_recovered")], actor=self._worker_id)
+
+    def _end(self, tx: WriteTx, job: Job, claim: Claim, judgement: Judgement, ended: Ended) -> bool:
+        verdict = judgement if isinstance(judgement, Verdict) else None
+        document = verdict.document if verdict else None
+        tree_gone = verdict.tree_gone if verdict else True
+        finish = Finish(
+            token=claim.token,
+            job_id=job.id,
+            status=ended.status,
+            reason=ended.reason,
+            finished_at=verdict.outcome.finished_at if verdict else tx.now(),
+            exit_code=ended.exit_code,
+            error=ended.error,
+            executed=ended.executed,
+            tree_gone=tree_gone,
+            document=document,
+        )
+        if not tx.finish([finish])[0]:
+            if document is not None:
+                tx.keep_late_outcome(claim, document)
+            return False
+        tx.add_events([_ended_event(job, ended)], actor=self._worker_id)
+        if ended.retry is not None:
+            data = {"reason": ended.reason, "not_before": ended.retry.not_before}
+            continue_chain(tx, job, ended.retry, actor=self._worker_id, data=data)
+        else:
+            end_chain(tx, job, ended, actor=self._worker_id)
+        if tree_gone:
+            release_locks(tx, job.id)
+        if claim.probe and ended.executed:
+            self.host_recovered(tx)
+        if document is not None:
+            kept = sum(log["bytes"] for log in document["logs"].values())
+            tx.add_to_mark("log_bytes", kept)
+        return True
+
+
+def _ended_event(job: Job, ended: Ended) -> Event:
+    data: dict[str, Any] = {"attempt": job.attempt}
+    if ended.exit_code is not None:
+        data["exit_code"] = ended.exit_code
+    if ended.reason is not None:
+        data["reason"] = ended.reason
+    return Event(ended.status.value, job.id, data)

@@ -1,0 +1,317 @@
+"""A worker's life: take the lock, recover, step until told to stop, leave nothing half done.
+
+Only the holder of the worker lock starts processes. A background worker leaves when it is idle: in a
+write transaction it sees that nothing is active and gives up its place before that transaction
+ends, so a submit either is seen by it or finds it gone. PROTOCOLS, section 9.
+"""
+
+import os
+import selectors
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from headway.clock import SECOND, Clock
+from headway.config import Config
+from headway.core.model import Pause, shown
+from headway.crashpoints import reach
+from headway.engine.engine import Engine
+from headway.engine.janitor import Janitor
+from headway.errors import StoreBusyError, StoreFullError, StoreReadOnlyError, WorkerPresentError
+from headway.home import Home
+from headway.host import Host
+from headway.store.base import Event, Store, WorkerRecord
+from headway.supervise.launcher import Launcher
+from headway.supervise.workerlock import COMING, COMING_FD, START, STAYS, WorkerLock, wake
+
+POLL = 1.0  # the longest time between a commit of someone else and our look at it
+SETTLED_AFTER = 60.0
+COMES_UP_WITHIN = 10.0
+WORST_BACKOFF = 60.0
+
+Say = Callable[[str], None]
+
+
+class Mode(StrEnum):
+    FOREGROUND = "foreground"
+    BACKGROUND = "background"
+
+
+@dataclass(slots=True)
+class _Wishes:
+    """What the outside asked of this worker since its last step."""
+
+    woken: bool = True
+    leave: str | None = None
+    signals: int = 0
+    askers: list[Any] = field(default_factory=list)
+
+
+class Worker:
+    def __init__(
+        self,
+        store: Store,
+        home: Home,
+        config: Config,
+        host: Host,
+        clock: Clock,
+        *,
+        mode: Mode,
+        say: Say,
+    ) -> None:
+        self.id = f"worker-{os.urandom(4).hex()}"
+        self._store = store
+        self._home = home
+        self._config = config
+        self._host = host
+        self._clock = clock
+        self._mode = mode
+        self._say = say
+        self._wishes = _Wishes()
+        self._lock = WorkerLock(home.worker_lock)
+        self._engine = Engine(
+            store,
+            home,
+            config,
+            host,
+            clock,
+            worker_id=self.id,
+            launcher=Launcher(),
+            report=self._report,
+        )
+        self._janitor = Janitor(store, home, clock)
+        self._trouble = 0
+
+    def run(self) -> None:
+        """Live until idle, asked to hand over, or told to stop."""
+        self._take_place()
+        try:
+            listener = self._listen()
+            with listener:
+                self._register()
+                self._lock.give_up(COMING)
+                reach("worker.up")
+                self._engine.finisher.open()
+                self._engine.recover()
+                ending = self._loop()
+                self._depart(ending)
+        finally:
+            self._engine.finisher.close()
+            self._lock.close()
+
+    # -- coming up -----------------------------------------------------------------------------
+
+    def _take_place(self) -> None:
+        inherited = os.environ.pop(COMING_FD, None)
+        if inherited is not None:
+            self._lock = WorkerLock.adopt(int(inherited))
+        elif not self._lock.take_within(COMING, COMES_UP_WITHIN):
+            raise self._occupied()
+        if not self._lock.take(STAYS):
+            if self._mode is Mode.BACKGROUND or not self._ask_to_hand_over():
+                raise self._occupied()
+            if not self._lock.take_within(STAYS, COMES_UP_WITHIN):
+                raise self._occupied()
+        grace = self._config.micros("worker.grace") / SECOND + COMES_UP_WITHIN
+        if not self._lock.take_within(START, grace):
+            raise self._occupied()
+        self._lock.write_pid()
+        with suppress(FileNotFoundError):
+            os.unlink(self._home.worker_stopped)
+
+    def _occupied(self) -> WorkerPresentError:
+        pid = self._lock.read_pid()
+        return WorkerPresentError(
+            f"a worker is already there (pid {pid}); stop it with: kill {pid}"
+            if pid
+            else "a worker is already there"
+        )
+
+    def _ask_to_hand_over(self) -> bool:
+        with self._store.read() as tx:
+            newest = tx.recent_workers(self._host.id, 1)
+        present = bool(newest) and newest[0].mode == Mode.BACKGROUND
+        return present and wake(self._home.worker_socket, b"handover")
+
+    def _register(self) -> None:
+        record = WorkerRecord(
+            self.id, os.getpid(), self._mode.value, self._clock.now(), None, None, None
+        )
+        limit = self._config["worker.crash_loop"]
+        with self._store.write() as tx:
+            forgiven = tx.marks()["crashes_forgiven_at"]
+            before = [
+                each
+                for each in tx.recent_workers(self._host.id, limit)
+                if each.started_at > forgiven and each.ended_at is None and each.settled_at is None
+            ]
+            tx.add_worker(
+                record, host_id=self._host.id, home=self._host.home, boot_id=self._host.boot_id
+            )
+            tx.add_events([Event("worker_started", None, {"pid": record.pid})], actor=self.id)
+            if limit and len(before) == limit:
+                reason = f"the last {limit} workers died within a minute of their start"
+                if tx.pause(Pause("crash-loop", reason, tx.now())):
+                    tx.add_events([Event("paused", None, {"reason": reason})], actor="crash-loop")
+        reach("worker.registered")
+        self._say(f"worker {self.id} (pid {record.pid}) is up")
+
+    # -- living --------------------------------------------------------------------------------
+
+    def _loop(self) -> str:
+        engine, clock = self._engine, self._clock
+        settle_at: float | None = clock.monotonic() + SETTLED_AFTER
+        busy_at = clock.monotonic()
+        drain_until: float | None = None
+        due = clock.monotonic()
+        while True:
+            now = clock.monotonic()
+            if self._wishes.woken or now >= due or self._changed():
+                due = now + self._step()
+            due = min(due, now + self._janitor.step())
+            if settle_at is not None and now >= settle_at:
+                settle_at = None
+                self._settled()
+            if engine.finisher.claims:
+                busy_at = now
+            if self._wishes.leave is not None:
+                return self._wishes.leave
+            if self._wishes.signals:
+                if drain_until is None:
+                    drain_until = self._start_draining(now)
+                if not engine.finisher.claims or now >= drain_until or self._wishes.signals > 1:
+                    return "signal"
+            elif self._idle(now, busy_at):
+                if self._left_idle():
+                    return "idle"
+                busy_at = now
+            self._wait(min(due - clock.monotonic(), POLL))
+
+    def _changed(self) -> bool:
+        try:
+            return self._store.changed()
+        except StoreBusyError:
+            return True
+
+    def _step(self) -> float:
+        """One engine step; a full or read-only disk is waited out, with everything kept."""
+        self._wishes.woken = False
+        askers, self._wishes.askers = self._wishes.askers, []
+        try:
+            delay = self._engine.step()
+        except (StoreFullError, StoreReadOnlyError, StoreBusyError) as error:
+            self._trouble += 1
+            delay = min(WORST_BACKOFF, float(1 << min(self._trouble - 1, 6)))
+            if self._trouble == 1:
+                self._say(f"cannot step: {error}; running jobs go on, it is tried again")
+            self._wishes.askers = askers
+            return delay
+        if self._trouble:
+            self._trouble = 0
+            self._say("stepping again")
+        for asker in askers:
+            with suppress(OSError):
+                self._listener.sendto(b"stepped", asker)
+        return delay
+
+    def _settled(self) -> None:
+        with self._store.write() as tx:
+            tx.worker_settled(self.id)
+
+    def _wait(self, seconds: float) -> None:
+        selector = self._engine.finisher.selector
+        for key, _ in selector.select(max(0.0, seconds)):
+            key.data()
+            self._wishes.woken = True
+
+    def _listen(self) -> socket.socket:
+        folder = os.open(self._home.run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        name = os.path.basename(self._home.worker_socket)
+        with suppress(FileNotFoundError):
+            os.unlink(self._home.worker_socket)
+        self._listener.bind(f"/proc/self/fd/{folder}/{name}")
+        os.close(folder)
+        self._engine.finisher.selector.register(self._listener, selectors.EVENT_READ, self._hear)
+        self._catch_signals()
+        return self._listener
+
+    def _hear(self) -> None:
+        while True:
+            try:
+                message, sender = self._listener.recvfrom(256)
+            except BlockingIOError:
+                return
+            if message == b"handover" and self._mode is Mode.BACKGROUND:
+                self._wishes.leave = "handover"
+            elif message == b"step" and sender:
+                self._wishes.askers.append(sender)
+            else:
+                self._engine.finisher.hear(message)
+
+    def _catch_signals(self) -> None:
+        self._signalled, wakeup = socket.socketpair()
+        self._signalled.setblocking(False)
+        wakeup.setblocking(False)
+        signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
+        self._wakeup = wakeup
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        self._engine.finisher.selector.register(
+            self._signalled, selectors.EVENT_READ, self._read_signals
+        )
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        self._wishes.signals += 1
+
+    def _read_signals(self) -> None:
+        with suppress(BlockingIOError):
+            self._signalled.recv(64)
+
+    def _report(self, document: dict[str, Any]) -> None:
+        reason = f" ({document['reason']})" if document["reason"] else ""
+        self._say(f"{document['id']} {document['name']}: {document['state']}{reason}")
+
+    # -- leaving -------------------------------------------------------------------------------
+
+    def _start_draining(self, now: float) -> float:
+        """Stop dispatching; a newcomer may come up while this one waits for its jobs."""
+        self._engine.dispatching = False
+        running = sorted(claim.job_id for claim in self._engine.finisher.claims)
+        if running:
+            names = ", ".join(shown(job_id) for job_id in running)
+            self._say(f"stopping: waiting for {names}; a second signal leaves at once")
+        return now + self._config.micros("worker.grace") / SECOND
+
+    def _idle(self, now: float, busy_at: float) -> bool:
+        if self._mode is Mode.FOREGROUND or self._engine.finisher.claims:
+            return False
+        return now - busy_at >= self._config.micros("worker.idle") / SECOND
+
+    def _left_idle(self) -> bool:
+        """Leave only if nothing needs a worker; the place is given up inside the transaction."""
+        with self._store.write() as tx:
+            if tx.anything_active() or tx.unproven_claims():
+                return False
+            tx.end_worker(self.id, "idle")
+            self._lock.give_up(STAYS)
+            reach("worker.gave_up")
+        return True
+
+    def _depart(self, ending: str) -> None:
+        if ending == "idle":
+            return
+        self._lock.give_up(STAYS)
+        if ending == "signal":
+            with open(self._home.worker_stopped, "w", encoding="ascii") as file:
+                file.write("the last worker left on a signal\n")
+        with self._store.write() as tx:
+            tx.end_worker(self.id, ending)
+            tx.add_events([Event("worker_left", None, {"ending": ending})], actor=self.id)
+        left = [shown(claim.job_id) for claim in self._engine.finisher.claims]
+        if left:
+            self._say(f"left {', '.join(left)} running; the next worker takes them up again")

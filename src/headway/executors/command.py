@@ -1,0 +1,59 @@
+"""Command jobs: a job's frozen parameters become the specification that a supervisor reads."""
+
+import os
+from typing import Any
+
+from headway.config import Config
+from headway.core.model import Claim, Job
+from headway.environment import MINIMAL_PATH
+from headway.errors import DataError
+from headway.home import Home
+from headway.launching import worker_argv
+
+
+def specification(job: Job, claim: Claim, home: Home, config: Config) -> dict[str, Any]:
+    """The content of `claim.T`; raises DataError when the record has no command."""
+    params = job.params
+    return {
+        "version": 1,
+        "token": claim.token,
+        "job": job.id,
+        "attempt": job.attempt,
+        "home": home.path,
+        "argv": _argv(job),
+        "env_file": os.path.join(home.environments, job.env_digest) if job.env_digest else None,
+        "env": {**_own_environment(job, config), **params.get("env", {})},
+        "cwd": params.get("cwd"),
+        "stdin": params.get("stdin"),
+        "timeout_seconds": params.get("timeout_seconds"),
+        "grace_seconds": params.get("grace_seconds", 10.0),
+        "leftovers": params.get("leftovers") or config["processes.leftovers"],
+        "logs": {
+            "head_bytes": config.bytes("logs.head"),
+            "tail_bytes": config.bytes("logs.tail"),
+            "full": params.get("log_full") or config["logs.full"],
+        },
+        "cgroup": config["processes.cgroup"],
+        "worker": {
+            "lock": home.worker_lock,
+            "socket": home.worker_socket,
+            "stopped": home.worker_stopped,
+            "argv": worker_argv(home) if config["worker.autostart"] else None,
+        },
+    }
+
+
+def _argv(job: Job) -> list[str]:
+    if isinstance(job.params.get("shell"), str):
+        return ["/bin/sh", "-c", job.params["shell"]]
+    argv = job.params.get("argv")
+    if not isinstance(argv, list) or not argv or not all(isinstance(arg, str) for arg in argv):
+        raise DataError(f"the record of job-{job.id} has no command")
+    return argv
+
+
+def _own_environment(job: Job, config: Config) -> dict[str, str]:
+    """A job without a submitter's environment gets `[env]` of the config and a minimal PATH."""
+    if job.env_digest is not None:
+        return {}
+    return {"PATH": MINIMAL_PATH, **config.env}

@@ -1,0 +1,72 @@
+"""Load the facts that the core asks for. The planner and `why` use the same loader."""
+
+from collections.abc import Mapping, Sequence
+
+from headway.config import store_setting
+from headway.core.facts import Door, Facts
+from headway.core.model import HostTrouble, Job, JobId, WaitKind
+from headway.store.base import Lending, ReadTx, Slots
+from headway.units import show_size
+
+DEEPEST_WAIT = 1000
+
+
+def gather(tx: ReadTx, jobs: Sequence[Job], door: Door) -> Facts:
+    keys = {lock.key for job in jobs for lock in job.locks}
+    return Facts(
+        now=tx.now(),
+        door=door,
+        predecessors=tx.predecessors(jobs),
+        locks=tx.lock_views(sorted(keys)),
+    )
+
+
+def door(tx: ReadTx, host_id: str, *, log_budget: int) -> Door:
+    """The state of the door, counted from rows inside this transaction."""
+    slots = tx.slots()
+    lendings = [lending for lending in tx.lendings() if lending.job_id in slots.running]
+    lenders = {lending.job_id for lending in lendings}
+    borrowed = {lender for lender in slots.running.values() if lender in lenders}
+    return Door(
+        max_active=store_setting(tx.settings(), "scheduler.max_active"),
+        running=sum(1 for lender in slots.running.values() if lender not in lenders),
+        paused=tx.pause_in_force(),
+        trouble=_trouble(tx, host_id, slots, log_budget),
+        lenders=_lenders(tx, [each for each in lendings if each.job_id not in borrowed]),
+    )
+
+
+def _trouble(tx: ReadTx, host_id: str, slots: Slots, log_budget: int) -> HostTrouble | None:
+    used = tx.marks()["log_bytes"]
+    if used > log_budget:
+        cause = (
+            f"all logs together use {show_size(used)} of the {show_size(log_budget)} "
+            "that logs.budget allows"
+        )
+        return HostTrouble(WaitKind.STORAGE, cause, 0, tx.now(), probing=True)
+    trouble = tx.host_trouble(host_id)
+    if trouble is None or not slots.probing:
+        return trouble
+    return HostTrouble(
+        trouble.kind, trouble.cause, trouble.failures, trouble.probe_at, probing=True
+    )
+
+
+def _lenders(tx: ReadTx, lendings: Sequence[Lending]) -> Mapping[JobId, tuple[JobId, ...]]:
+    """For each chain, the running jobs that wait for it, directly or through what it waits for."""
+    lenders: dict[JobId, tuple[JobId, ...]] = {}
+    for lending in lendings:
+        for chain in awaited_set(tx, lending.chain):
+            if lending.job_id not in lenders.get(chain, ()):
+                lenders[chain] = (*lenders.get(chain, ()), lending.job_id)
+    return lenders
+
+
+def awaited_set(tx: ReadTx, chain: JobId) -> list[JobId]:
+    """The chain and all chains that it transitively waits for."""
+    found = [chain]
+    for each in found:
+        if len(found) > DEEPEST_WAIT:
+            break
+        found += [other for other in tx.awaited_chains(each) if other not in found]
+    return found

@@ -1,0 +1,149 @@
+"""Where things live: the `.headway/` folder of a checkout, made and found by one rule.
+
+`--home` or `HEADWAY_HOME`, else the nearest `.headway/` upwards from the working directory, else one
+is made at the repository's root, else in the working directory. The folder is ours alone (0700) and
+keeps its runtime parts out of git by itself.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Mapping
+
+from headway.errors import InvalidInputError, NotFoundError, StoreError, StoreReadOnlyError
+
+_IGNORED = """\
+# What Headway writes at run time; only the files you wrote yourself are worth committing.
+*
+!.gitignore
+!config.toml
+!jobs.yaml
+!workflows/
+!workflows/**
+!runners/
+!runners/**
+"""
+
+
+class Home:
+    """The paths inside one `.headway/` folder."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"Home({self.path!r})"
+
+    def _in(self, *parts: str) -> str:
+        return os.path.join(self.path, *parts)
+
+    @property
+    def database(self) -> str:
+        return self._in("headway.db")
+
+    @property
+    def config(self) -> str:
+        return self._in("config.toml")
+
+    @property
+    def environments(self) -> str:
+        return self._in("env")
+
+    @property
+    def run(self) -> str:
+        return self._in("run")
+
+    @property
+    def worker_lock(self) -> str:
+        return self._in("run", "worker.lock")
+
+    @property
+    def worker_socket(self) -> str:
+        return self._in("run", "worker.sock")
+
+    @property
+    def worker_stopped(self) -> str:
+        """Exists while the last worker left on a signal, so that nobody starts one unasked."""
+        return self._in("run", "worker.stopped")
+
+    @property
+    def worker_log(self) -> str:
+        return self._in("run", "worker.log")
+
+    @property
+    def host_id(self) -> str:
+        return self._in("run", "host-id")
+
+    @property
+    def jobs(self) -> str:
+        return self._in("jobs")
+
+    def job(self, job_id: int) -> str:
+        return self._in("jobs", str(job_id))
+
+
+def find_home(
+    explicit: str | None, environ: Mapping[str, str], working_directory: str
+) -> tuple[Home, bool]:
+    """The home to use, and whether it exists already."""
+    named = explicit or environ.get("HEADWAY_HOME")
+    if named:
+        path = os.path.abspath(os.path.join(working_directory, named))
+        return Home(path), os.path.isdir(path)
+    for folder in _upwards(working_directory):
+        if os.path.isdir(os.path.join(folder, ".headway")):
+            return Home(os.path.join(folder, ".headway")), True
+    for folder in _upwards(working_directory):
+        if os.path.exists(os.path.join(folder, ".git")):
+            return Home(os.path.join(folder, ".headway")), False
+    return Home(os.path.join(working_directory, ".headway")), False
+
+
+def _upwards(folder: str) -> list[str]:
+    folders = [folder]
+    while os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+        folders.append(folder)
+    return folders
+
+
+def make_home(home: Home) -> None:
+    """Make the folder and its parts; harmless when they exist."""
+    if not sys.platform.startswith("linux"):
+        raise InvalidInputError("Headway runs on Linux 5.4 or newer; this is " + sys.platform)
+    try:
+        for folder in (home.path, home.run, home.environments, home.jobs):
+            _make_folder(folder)
+        ignore = os.path.join(home.path, ".gitignore")
+        if not os.path.exists(ignore):
+            with open(ignore, "w", encoding="utf-8") as file:
+                file.write(_IGNORED)
+    except PermissionError as error:
+        raise StoreReadOnlyError(
+            f"cannot make {error.filename}: {error.strerror}; use --home elsewhere"
+        ) from error
+    except OSError as error:
+        raise StoreError(f"cannot make {home.path}: {error.strerror}") from error
+
+
+def _make_folder(path: str) -> None:
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        refuse_unsafe(path)
+
+
+def refuse_unsafe(path: str) -> None:
+    """Refuse a folder that someone else could plant files in."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no {path}; run `headway init`") from None
+    if not stat.S_ISDIR(status.st_mode):
+        raise StoreError(f"{path} is not a folder (or a link to one); move it away")
+    if status.st_uid != os.geteuid():
+        raise StoreError(
+            f"{path} belongs to user {status.st_uid}, not to you; use --home elsewhere"
+        )
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise StoreError(f"{path} can be written by others; run chmod go-w {path}")

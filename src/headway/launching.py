@@ -1,0 +1,43 @@
+"""Make sure that a worker looks at what was just committed.
+
+A mutating command commits first, then wakes, then asks whether a worker is there, and starts one in
+the background if not. In that order nothing can fall between a worker that leaves and a command
+that counts on it.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+
+from headway.home import Home
+from headway.supervise.workerlock import autostart, wake, worker_is_there
+
+# What a background worker may know of the one who happened to start it.
+_KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV")
+
+
+def worker_argv(home: Home) -> list[str]:
+    """The command line of a background worker: this very program, wherever it was found."""
+    return [sys.executable, "-P", "-m", "headway", "--home", home.path, "work", "--background"]
+
+
+def nudge(home: Home, environ: Mapping[str, str], *, start: bool) -> bool:
+    """Wake the worker of this home, or start one; says whether one is there now or coming up."""
+    with suppress(FileNotFoundError):
+        os.unlink(home.worker_stopped)
+    if wake(home.worker_socket, b"wake") and worker_is_there(home.worker_lock):
+        return True
+    if not start:
+        return worker_is_there(home.worker_lock)
+    autostart(home.worker_lock, worker_argv(home), clean_environment(environ))
+    return True
+
+
+def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: environ[name] for name in _KEPT if name in environ}
+    kept |= {name: value for name, value in environ.items() if name.startswith("HEADWAY_TEST_")}
+    for name in ("HEADWAY_POINTS", "HEADWAY_BOOT_ID_FILE", "PYTHONPATH"):
+        if name in environ:
+            kept[name] = environ[name]
+    return kept

@@ -1,0 +1,26 @@
+"""The only package that knows SQL, and the only source of truth.
+
+`base` is the seam, `sqlstore` the one implementation over the named queries in `sql/`, `sqlite` the
+database underneath. `open_store` finds the right one for a URL.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headway.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from headway.clock import Clock
+    from headway.store.base import Store
+
+
+def open_store(url: str, clock: Clock, *, create: bool = False) -> Store:
+    """Open the store at `url` (`sqlite:///absolute/path`); `create` makes a missing file."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite" and rest.startswith("/"):
+        from headway.store.sqlite import open_database
+        from headway.store.sqlstore import SqlStore
+
+        return SqlStore(open_database(rest, create=create), clock)
+    raise InvalidInputError(f"store.url is {url!r}; use sqlite:///absolute/path/to/headway.db")

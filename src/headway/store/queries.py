@@ -1,0 +1,85 @@
+"""The named queries: read from the .sql files, with the few spellings that databases differ in.
+
+A query begins with `-- name: the_name`, followed by `(hot)` when it runs in a planning step or at
+the end of a job; a test asks the database for the plan of each hot one and refuses a scan.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+_FOLDER = os.path.join(os.path.dirname(__file__), "sql")
+_NAME = re.compile(r"^-- name: (\w+)( \(hot\))?$", re.M)
+_FILES = ("jobs.sql", "planning.sql", "claims.sql", "scheduler.sql")
+
+
+class Query(NamedTuple):
+    name: str
+    sql: str
+    hot: bool
+
+
+class Dialect(NamedTuple):
+    """How one database spells what the common text leaves open."""
+
+    name: str
+    identifier: str
+    serial: str
+    ids: str  # a set of numbers given as one parameter
+    texts: str  # the same for words
+
+
+def load(dialect: Dialect, columns: Mapping[str, str]) -> dict[str, Query]:
+    """All named queries; `columns` gives the column lists for `$JOB` and the like."""
+    queries = {}
+    for file_name in _FILES:
+        text = _read(file_name)
+        marks = list(_NAME.finditer(text))
+        for mark, following in zip(marks, [*marks[1:], None], strict=True):
+            body = text[mark.end() : following.start() if following else len(text)]
+            queries[mark[1]] = Query(mark[1], spell(body, dialect, columns), bool(mark[2]))
+    return queries
+
+
+def spell(text: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
+    lines = (line for line in text.splitlines() if not line.startswith("--"))
+    sql = "\n".join(lines).strip()
+    sql = re.sub(r"\$IDS\(:(\w+)\)", dialect.ids, sql)
+    sql = re.sub(r"\$TEXTS\(:(\w+)\)", dialect.texts, sql)
+    for name, listing in columns.items():
+        sql = sql.replace(f"${name}", listing)
+    return sql.replace("$ID", dialect.identifier).replace("$SERIAL", dialect.serial)
+
+
+class Migration(NamedTuple):
+    number: int
+    name: str
+    script: str
+
+
+def migrations(dialect: Dialect) -> list[Migration]:
+    """The numbered steps, each the common text and then what only this database needs."""
+    folder = os.path.join(_FOLDER, "migrations")
+    found = []
+    for file_name in sorted(os.listdir(folder)):
+        stem, _, rest = file_name.partition(".")
+        if rest != "sql":
+            continue
+        script = _read(os.path.join("migrations", file_name))
+        own = os.path.join("migrations", f"{stem}.{dialect.name}.sql")
+        if os.path.exists(os.path.join(_FOLDER, own)):
+            script += "\n" + _read(own)
+        found.append(Migration(int(stem[:4]), stem, spell(script, dialect, {})))
+    return found
+
+
+def schema_version() -> int:
+    """The version this program was written for."""
+    folder = os.path.join(_FOLDER, "migrations")
+    return max(int(name[:4]) for name in os.listdir(folder))
+
+
+def _read(file_name: str) -> str:
+    with open(os.path.join(_FOLDER, file_name), encoding="utf-8") as file:
+        return file.read()

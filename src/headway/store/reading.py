@@ -1,0 +1,228 @@
+"""The reading verbs of the seam."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headway.core.facts import Holder, LockView, Predecessor, Reserver
+from headway.core.gates import lock_topic
+from headway.core.model import (
+    Claim,
+    HostTrouble,
+    Job,
+    JobId,
+    LockMode,
+    Pause,
+    Run,
+    WaitKind,
+)
+from headway.core.states import Status
+from headway.errors import DataError
+from headway.store.base import Event, Lending, Slots, WorkerRecord
+from headway.store.rows import load_claim, load_job, load_run
+
+if TYPE_CHECKING:
+    from headway.store.queries import Query
+    from headway.store.sqlstore import Database
+
+
+class SqlReadTx:
+    def __init__(self, database: Database, named: Mapping[str, Query], now: int) -> None:
+        self._database = database
+        self._named = named
+        self._now = now
+
+    def now(self) -> int:
+        """The instant of this transaction; every row it writes carries the same."""
+        return self._now
+
+    def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
+        return self._database.execute(self._named[query].sql, parameters)
+
+    def _one(self, query: str, /, **parameters: Any) -> tuple[Any, ...] | None:
+        rows = self._all(query, **parameters)
+        return rows[0] if rows else None
+
+    def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]:
+        rows = self._all("jobs_by_id", ids=self._database.json(ids))
+        return {row[0]: load_job(row) for row in rows}
+
+    def job_by_key(self, key: str) -> Job | None:
+        row = self._one("job_by_key", key=key)
+        return load_job(row) if row else None
+
+    def last_in_chain(self, chain: JobId) -> Job | None:
+        row = self._one("last_in_chain", chain=chain)
+        return load_job(row) if row else None
+
+    def chain(self, chain: JobId) -> list[Job]:
+        return [load_job(row) for row in self._all("chain_of", chain=chain)]
+
+    def active_jobs(self) -> list[Job]:
+        return [load_job(row) for row in self._all("active_jobs")]
+
+    def finished_jobs(self, since: int, limit: int) -> list[Job]:
+        return [load_job(row) for row in self._all("finished_jobs", since=since, limit=limit)]
+
+    def count_active(self) -> dict[Status, int]:
+        return {Status(status): count for status, count in self._all("count_active")}
+
+    def count_finished(self, since: int) -> dict[Status, int]:
+        rows = self._all("count_finished", since=since)
+        return {Status(status): count for status, count in rows}
+
+    def anything_active(self) -> bool:
+        return self._one("any_active") is not None
+
+    def anything_woken(self) -> bool:
+        return self._one("any_woken") is not None
+
+    def runs(self, ids: Sequence[JobId]) -> dict[JobId, Run]:
+        rows = self._all("runs_by_job", ids=self._database.json(ids))
+        return {row[0]: load_run(row) for row in rows}
+
+    def evidence(self, ids: Sequence[JobId]) -> dict[JobId, dict[str, Any]]:
+        """What supervisors reported: job -> kind of evidence -> document."""
+        found: dict[JobId, dict[str, Any]] = {}
+        for job_id, kind, document in self._all("evidence_by_job", ids=self._database.json(ids)):
+            found.setdefault(job_id, {})[kind] = json.loads(document)
+        return found
+
+    def dependents(self, job_id: JobId) -> list[JobId]:
+        return [row[0] for row in self._all("dependents", job_id=job_id)]
+
+    def env_digests_in_use(self) -> set[str]:
+        return {row[0] for row in self._all("active_env_digests")}
+
+    def woken(self, limit: int) -> list[Job]:
+        return [load_job(row) for row in self._all("woken", limit=limit)]
+
+    def ready(self, limit: int) -> list[Job]:
+        return [load_job(row) for row in self._all("ready", limit=limit)]
+
+    def place_in_queue(self, job: Job) -> tuple[int, int]:
+        """How many jobs stand before this one at the door, and how many stand there in all."""
+        rows = self._all(
+            "ahead_in_queue",
+            priority=job.priority,
+            position=job.position,
+            created_at=job.created_at,
+            id=job.id,
+        )
+        return rows[0][0], rows[0][1]
+
+    def next_wake(self) -> int | None:
+        row = self._one("next_wake")
+        return row[0] if row else None
+
+    def stale_waiters(self, before: int, limit: int) -> list[Job]:
+        return [load_job(row) for row in self._all("stale_waiters", before=before, limit=limit)]
+
+    def predecessors(self, jobs: Iterable[Job]) -> dict[JobId, tuple[Predecessor, ...]]:
+        """What is unmet: at most the first failed and the first pending edge of each job.
+
+        A mark is an index; the word that counts is the chain's own, read here.
+        """
+        found = {}
+        for job in jobs:
+            if not job.after:
+                continue
+            edges = [
+                self._one("failed_edge", job_id=job.id),
+                self._one("pending_edge", job_id=job.id),
+            ]
+            found[job.id] = tuple(self._predecessor(edge) for edge in edges if edge)
+        return found
+
+    def _predecessor(self, edge: tuple[Any, ...]) -> Predecessor:
+        _, declared, chain = edge
+        try:
+            last = self.last_in_chain(chain)
+        except DataError as error:
+            return Predecessor(declared, chain, None, error=str(error))
+        return Predecessor(declared, chain, last.status if last else None)
+
+    def lock_views(self, keys: Iterable[str]) -> dict[str, LockView]:
+        keys = list(keys)
+        if not keys:
+            return {}
+        holders: dict[str, list[Holder]] = {key: [] for key in keys}
+        for key, job_id, mode in self._all("lock_holders", keys=self._database.json(keys)):
+            holders[key].append(Holder(job_id, LockMode(mode)))
+        return {key: LockView(tuple(holders[key]), self._first_reservers(key)) for key in keys}
+
+    def _first_reservers(self, key: str) -> tuple[Reserver, ...]:
+        found = []
+        for mode in LockMode:
+            row = self._one("first_reservers", topic=lock_topic(key), mode=mode.value)
+            if row:
+                job_id, _, priority, position, created_at = row
+                found.append(Reserver(job_id, mode, (-priority, position, created_at, job_id)))
+        return tuple(found)
+
+    def live_claims(self) -> list[Claim]:
+        return [load_claim(row) for row in self._all("live_claims")]
+
+    def unproven_claims(self) -> list[Claim]:
+        return [load_claim(row) for row in self._all("unproven_claims")]
+
+    def claims(self, tokens: Sequence[str]) -> dict[str, Claim]:
+        rows = self._all("claims_by_token", tokens=self._database.json(tokens))
+        return {row[1]: load_claim(row) for row in rows}
+
+    def claim_of(self, job_id: JobId) -> Claim | None:
+        row = self._one("claim_of_job", job_id=job_id)
+        return load_claim(row) if row else None
+
+    def last_claim_of(self, job_id: JobId) -> Claim | None:
+        row = self._one("last_claim_of_job", job_id=job_id)
+        return load_claim(row) if row else None
+
+    def slots(self) -> Slots:
+        rows = self._all("live_slots")
+        return Slots(
+            used=frozenset(slot for slot, _, _, _ in rows),
+            running={job_id: borrowed for _, job_id, borrowed, _ in rows},
+            probing=any(probe for _, _, _, probe in rows),
+        )
+
+    def lendings(self) -> list[Lending]:
+        return [Lending(*row) for row in self._all("lendings")]
+
+    def awaited_chains(self, chain: JobId) -> list[JobId]:
+        return [row[0] for row in self._all("awaited_edges", chain=chain)]
+
+    def settings(self) -> dict[str, Any]:
+        return {key: json.loads(value) for key, value in self._all("settings")}
+
+    def pause_in_force(self) -> Pause | None:
+        row = self._one("pause_of")
+        return Pause(*row) if row else None
+
+    def host_trouble(self, host_id: str) -> HostTrouble | None:
+        row = self._one("breaker", host_id=host_id)
+        return HostTrouble(WaitKind(row[0]), row[1], row[2], row[3]) if row else None
+
+    def recent_workers(self, host_id: str, limit: int) -> list[WorkerRecord]:
+        rows = self._all("recent_workers", host_id=host_id, limit=limit)
+        return [WorkerRecord(*row) for row in rows]
+
+    def marks(self) -> dict[str, int]:
+        return {name: value for name, value in self._all("marks")}  # noqa: C416
+
+    def events_of(self, job_id: JobId) -> list[Event]:
+        return [_event(row) for row in self._all("events_of_job", job_id=job_id)]
+
+    def events_since(self, seq: int, limit: int) -> list[Event]:
+        return [_event(row) for row in self._all("events_since", seq=seq, limit=limit)]
+
+    def last_event(self) -> int:
+        row = self._one("last_event")
+        return row[0] or 0 if row else 0
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    seq, at, actor, kind, job_id, data = row
+    return Event(kind, job_id, json.loads(data), actor, at, seq)

@@ -1,0 +1,184 @@
+"""Rows to models and back. Past this module nothing knows a column."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.core.model import (
+    Claim,
+    Job,
+    Lock,
+    LockMode,
+    RetryPolicy,
+    Run,
+    Stage,
+    Wait,
+    WaitKind,
+)
+from headway.core.states import Status
+from headway.errors import DataError
+
+Row = Sequence[Any]
+
+_JOB_COLUMNS = (
+    "id, name, type, status, priority, position, params, created_at, chain, slug, labels, after_ids, "
+    "locks, retry, retry_of, attempt, retries_used, not_before, env_digest, idempotency_key, "
+    "spec_digest, on_finish, submitted_by, launch_failures, last_failure, launch_wait, stage, "
+    "wait_kind, wait_detail, waited_on, reason, started_at, finished_at, cancel_requested_at, "
+    "cancel_requested_by"
+)
+_CLAIM_COLUMNS = "job_id, token, slot, worker_id, host_id, home, boot_id, folder, claimed_at, borrowed_from, probe"
+
+COLUMNS: Mapping[str, str] = {"JOB": _JOB_COLUMNS, "CLAIM": _CLAIM_COLUMNS}
+
+
+def dump(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+def load_job(row: Row) -> Job:
+    try:
+        return _job(row)
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"the row of job-{row[0]} cannot be read: {error}") from error
+
+
+def _job(row: Row) -> Job:
+    return Job(
+        id=row[0],
+        name=row[1],
+        type=row[2],
+        status=Status(row[3]),
+        priority=row[4],
+        position=row[5],
+        params=json.loads(row[6]),
+        created_at=row[7],
+        chain=row[8],
+        slug=row[9],
+        labels=json.loads(row[10]) if row[10] != "{}" else {},
+        after=tuple(json.loads(row[11])) if row[11] != "[]" else (),
+        locks=tuple(Lock(key, LockMode(mode)) for key, mode in json.loads(row[12]))
+        if row[12] != "[]"
+        else (),
+        retry=_load_retry(row[13]),
+        retry_of=row[14],
+        attempt=row[15],
+        retries_used=row[16],
+        not_before=row[17],
+        env_digest=row[18],
+        key=row[19],
+        spec_digest=row[20],
+        on_finish=tuple(json.loads(row[21])) if row[21] != "[]" else (),
+        submitted_by=row[22],
+        launch_failures=row[23],
+        last_failure=row[24],
+        launch_wait=WaitKind(row[25]) if row[25] else None,
+        stage=Stage(row[26]) if row[26] else None,
+        wait=Wait(WaitKind(row[27]), row[28]) if row[27] else None,
+        waited_on=tuple(json.loads(row[29])) if row[29] != "[]" else (),
+        reason=row[30],
+        started_at=row[31],
+        finished_at=row[32],
+        cancel_requested_at=row[33],
+        cancel_requested_by=row[34],
+    )
+
+
+_NO_RETRY = RetryPolicy()
+
+
+def dump_retry(policy: RetryPolicy) -> str:
+    if policy == _NO_RETRY:
+        return "{}"
+    return dump(
+        {
+            "max_attempts": policy.max_attempts,
+            "base": policy.base,
+            "cap": policy.cap,
+            "jitter": policy.jitter,
+            "on": policy.on,
+        }
+    )
+
+
+def _load_retry(text: str) -> RetryPolicy:
+    if text == "{}":
+        return _NO_RETRY
+    fields = json.loads(text)
+    return RetryPolicy(**{**fields, "on": tuple(fields["on"])})
+
+
+def dump_job(job: Job) -> dict[str, Any]:
+    """The parameters of `add_jobs`."""
+    return {
+        "id": job.id,
+        "name": job.name,
+        "type": job.type,
+        "status": job.status.value,
+        "priority": job.priority,
+        "position": job.position,
+        "params": dump(job.params),
+        "created_at": job.created_at,
+        "chain": job.chain,
+        "slug": job.slug,
+        "labels": dump(job.labels) if job.labels else "{}",
+        "after_ids": dump(job.after) if job.after else "[]",
+        "locks": dump([(lock.key, lock.mode.value) for lock in job.locks]) if job.locks else "[]",
+        "retry": dump_retry(job.retry),
+        "retry_of": job.retry_of,
+        "attempt": job.attempt,
+        "retries_used": job.retries_used,
+        "not_before": job.not_before,
+        "env_digest": job.env_digest,
+        "idempotency_key": job.key,
+        "spec_digest": job.spec_digest,
+        "on_finish": dump(job.on_finish) if job.on_finish else "[]",
+        "submitted_by": job.submitted_by,
+        "stage": job.stage.value if job.stage else None,
+    }
+
+
+def load_claim(row: Row) -> Claim:
+    return Claim(
+        job_id=row[0],
+        token=row[1],
+        slot=row[2],
+        worker_id=row[3],
+        host_id=row[4],
+        home=row[5],
+        boot_id=row[6],
+        folder=row[7],
+        claimed_at=row[8],
+        borrowed_from=row[9],
+        probe=bool(row[10]),
+    )
+
+
+def dump_claim(claim: Claim) -> dict[str, Any]:
+    return {
+        "job_id": claim.job_id,
+        "token": claim.token,
+        "slot": claim.slot,
+        "worker_id": claim.worker_id,
+        "host_id": claim.host_id,
+        "home": claim.home,
+        "boot_id": claim.boot_id,
+        "folder": claim.folder,
+        "claimed_at": claim.claimed_at,
+        "borrowed_from": claim.borrowed_from,
+        "probe": int(claim.probe),
+    }
+
+
+def load_run(row: Row) -> Run:
+    return Run(
+        job_id=row[0],
+        started_at=row[1],
+        worker_id=row[2],
+        params_snapshot=json.loads(row[3]),
+        status=row[4],
+        exit_code=row[5],
+        error=row[6],
+        artifacts=tuple(json.loads(row[7])),
+        finished_at=row[8],
+    )

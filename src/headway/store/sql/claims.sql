@@ -1,0 +1,95 @@
+-- name: claim_job (hot)
+update jobs set status = 'running', stage = null, wait_kind = null, wait_detail = null, wake_at = null,
+  checked_at = null, started_at = :at, not_before = null
+where id = :id and stage is not null
+
+-- name: add_claims
+insert into claims (token, job_id, state, slot, worker_id, host_id, home, boot_id, folder, claimed_at,
+  borrowed_from, probe)
+values (:token, :job_id, 'live', :slot, :worker_id, :host_id, :home, :boot_id, :folder, :claimed_at,
+  :borrowed_from, :probe)
+
+-- name: add_runs
+insert into runs (job_id, started_at, worker_id, params_snapshot, artifacts)
+values (:job_id, :started_at, :worker_id, :params_snapshot, '[]')
+
+-- name: hold_locks
+insert into held_locks (key, job_id, mode) values (:key, :job_id, :mode)
+
+-- name: live_claims (hot)
+select $CLAIM from claims where state = 'live'
+
+-- name: live_slots (hot)
+select slot, job_id, borrowed_from, probe from claims where state = 'live'
+
+-- name: claims_by_token (hot)
+select $CLAIM from claims where token in $TEXTS(:tokens) and state = 'live'
+
+-- name: claim_of_job (hot)
+select $CLAIM from claims where job_id = :job_id and state = 'live'
+
+-- name: last_claim_of_job
+select $CLAIM from claims where job_id = :job_id order by claimed_at desc limit 1
+
+-- name: unproven_claims (hot)
+-- Settled, but their process trees were not yet seen to be gone.
+select $CLAIM from claims where state = 'ended'
+
+-- name: end_claim (hot)
+-- The fence: nothing is written about a claim that this does not find live.
+update claims set state = :state where token = :token and state = 'live'
+
+-- name: prove_claim_gone (hot)
+update claims set state = 'gone' where token = :token and state = 'ended'
+
+-- name: forget_claim (hot)
+delete from claims where token = :token and state = 'live'
+
+-- name: forget_open_run (hot)
+delete from runs where job_id = :job_id and status is null
+
+-- name: unclaim_job (hot)
+update jobs set status = :status, stage = 'woken', started_at = null, not_before = :not_before,
+  launch_failures = :launch_failures, launch_wait = :launch_wait, last_failure = :last_failure
+where id = :id and status = 'running'
+
+-- name: finish_job (hot)
+update jobs set status = :status, reason = :reason, finished_at = :finished_at, stage = null
+where id = :id and status = 'running'
+
+-- name: cancel_unstarted (hot)
+update jobs set status = :status, reason = :reason, finished_at = :finished_at, started_at = null,
+  stage = null
+where id = :id and status = 'running'
+
+-- name: finish_run (hot)
+update runs set status = :status, exit_code = :exit_code, error = :error, finished_at = :finished_at
+where job_id = :job_id and status is null
+
+-- name: add_evidence
+insert into evidence (token, kind, job_id, at, document) values (:token, :kind, :job_id, :at, :document)
+on conflict do nothing
+
+-- name: release_locks (hot)
+delete from held_locks where job_id = :job_id returning key
+
+-- name: lendings (hot)
+select job_id, chain, expires_at from lendings
+
+-- name: lend
+insert into lendings (token, job_id, chain, expires_at) values (:token, :job_id, :chain, :expires_at)
+on conflict (token) do update set expires_at = excluded.expires_at
+
+-- name: end_lending
+delete from lendings where token = :token
+
+-- name: end_lendings_of_job (hot)
+delete from lendings where job_id = :job_id
+
+-- name: end_expired_lendings (hot)
+delete from lendings where expires_at < :now
+
+-- name: awaited_edges (hot)
+-- The chains that the active job of this chain still waits for.
+select distinct edges.chain from edges
+where edges.job_id = (select max(id) from jobs where jobs.chain = :chain) and mark = 'pending'

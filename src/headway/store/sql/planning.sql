@@ -1,0 +1,122 @@
+-- name: wake_due (hot)
+-- Jobs whose time has come are looked at again.
+update jobs set stage = 'woken', wake_at = null
+where id in (select id from jobs where wake_at <= :now order by wake_at limit :limit)
+
+-- name: next_wake (hot)
+select min(wake_at) from jobs where wake_at is not null
+
+-- name: woken (hot)
+-- Jobs to look at, in dispatch order.
+select $JOB from jobs where stage = 'woken'
+order by priority desc, position, created_at, id limit :limit
+
+-- name: ready (hot)
+-- The head of the queue at the door.
+select $JOB from jobs where stage = 'ready'
+order by priority desc, position, created_at, id limit :limit
+
+-- name: any_woken (hot)
+select 1 from jobs where stage = 'woken' limit 1
+
+-- name: ahead_in_queue
+-- How many jobs stand before this one at the door, and how many in all.
+select count(*) filter (where priority > :priority or (priority = :priority and (position < :position
+  or (position = :position and (created_at < :created_at or (created_at = :created_at and id < :id)))))),
+  count(*)
+from jobs where stage in ('woken', 'ready')
+
+-- name: wake_topic (hot)
+-- All that wait for this are looked at again.
+update jobs set stage = 'woken', wake_at = null
+where id in (select job_id from waits where topic = :topic) and stage = 'filed'
+
+-- name: wake_first (hot)
+-- The first in dispatch order of those that wait for this is looked at again.
+update jobs set stage = 'woken', wake_at = null
+where id = (select job_id from waits where topic = :topic
+            order by priority desc, position, created_at, job_id limit 1)
+  and stage in ('filed', 'ready')
+
+-- name: wake_jobs (hot)
+update jobs set stage = 'woken', wake_at = null where id in $IDS(:ids) and stage in ('filed', 'ready')
+
+-- name: wake_chain_borrowers (hot)
+-- A slot was lent to these chains: their jobs at the door may borrow it.
+update jobs set stage = 'woken', wake_at = null
+where chain in $IDS(:chains) and stage in ('filed', 'ready')
+
+-- name: wake_everything
+-- A worker started: it counts as every event.
+update jobs set stage = 'woken', wake_at = null where stage = 'filed' and wake_at is null
+
+-- name: stale_waiters (hot)
+-- The longest unchecked waiters, for the sweep that finds missed wake-ups.
+select $JOB from jobs where stage = 'filed' and checked_at < :before order by checked_at limit :limit
+
+-- name: touch_checked (hot)
+update jobs set checked_at = :at where id in $IDS(:ids) and stage = 'filed'
+
+-- name: failed_edge (hot)
+select job_id, declared, chain from edges
+where job_id = :job_id and mark = 'failed' order by ord limit 1
+
+-- name: pending_edge (hot)
+select job_id, declared, chain from edges
+where job_id = :job_id and mark = 'pending' order by ord limit 1
+
+-- name: mark_edge (hot)
+update edges set mark = :mark where job_id = :job_id and declared = :declared
+
+-- name: chain_status (hot)
+select id, status from jobs where chain = :chain order by id desc limit 1
+
+-- name: satisfy_chain (hot)
+update edges set mark = 'satisfied' where chain = :chain and mark <> 'satisfied'
+
+-- name: fail_chain (hot)
+-- The chain ended without success: all that wait for it are told.
+update edges set mark = 'failed' where chain = :chain and mark <> 'satisfied'
+
+-- name: reopen_chain (hot)
+update edges set mark = 'pending' where chain = :chain and mark = 'failed'
+
+-- name: wake_dependents (hot)
+update jobs set stage = 'woken', wake_at = null
+where id in (select job_id from edges where chain = :chain and mark <> 'satisfied')
+  and stage in ('filed', 'ready')
+
+-- name: lock_holders (hot)
+select key, job_id, mode from held_locks where key in $TEXTS(:keys)
+
+-- name: first_reservers (hot)
+-- The first waiter of one mode that reserves this key.
+select job_id, mode, priority, position, created_at from waits
+where topic = :topic and mode = :mode and reserves = 1
+order by priority desc, position, created_at, job_id limit 1
+
+-- name: lock_waiters
+select topic, job_id, mode, reserves from waits where topic in $TEXTS(:topics)
+order by topic, priority desc, position, created_at, job_id
+
+-- name: topics_of (hot)
+select topic from waits where job_id = :job_id
+
+-- name: clear_waits (hot)
+delete from waits where job_id = :job_id
+
+-- name: add_waits
+insert into waits (topic, job_id, mode, reserves, priority, position, created_at)
+values (:topic, :job_id, :mode, :reserves, :priority, :position, :created_at)
+
+-- name: file_job (hot)
+update jobs set status = :status, stage = :stage, wait_kind = :wait_kind, wait_detail = :wait_detail,
+  wake_at = :wake_at, waited_on = :waited_on, checked_at = :checked_at
+where id = :id and stage is not null
+
+-- name: end_waiting (hot)
+-- A job ends without having run: blocked, cancelled or skipped.
+update jobs set status = :status, reason = :reason, finished_at = :finished_at, stage = null,
+  wake_at = null, checked_at = null, wait_kind = :wait_kind, wait_detail = :wait_detail,
+  waited_on = :waited_on
+where id = :id and stage is not null

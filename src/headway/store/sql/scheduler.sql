@@ -1,0 +1,71 @@
+-- name: add_events
+insert into events (at, actor, kind, job_id, data) values (:at, :actor, :kind, :job_id, :data)
+
+-- name: events_of_job
+select seq, at, actor, kind, job_id, data from events where job_id = :job_id order by seq
+
+-- name: events_since
+select seq, at, actor, kind, job_id, data from events where seq > :seq order by seq limit :limit
+
+-- name: last_event
+select max(seq) from events
+
+-- name: settings (hot)
+select key, value from settings
+
+-- name: set_setting
+insert into settings (key, value, updated_at, updated_by) values (:key, :value, :at, :by)
+on conflict (key) do update set value = excluded.value, updated_at = excluded.updated_at,
+  updated_by = excluded.updated_by
+
+-- name: pause_of (hot)
+select actor, reason, at from pauses where scope = 'all'
+
+-- name: pause
+insert into pauses (scope, actor, reason, at) values ('all', :actor, :reason, :at)
+on conflict (scope) do nothing
+
+-- name: resume
+delete from pauses where scope = 'all'
+
+-- name: breaker (hot)
+select kind, cause, failures, probe_at from breakers where host_id = :host_id
+
+-- name: open_breaker
+insert into breakers (host_id, kind, cause, failures, probe_at, opened_at)
+values (:host_id, :kind, :cause, :failures, :probe_at, :at)
+on conflict (host_id) do update set kind = excluded.kind, cause = excluded.cause,
+  failures = excluded.failures, probe_at = excluded.probe_at
+
+-- name: close_breaker (hot)
+delete from breakers where host_id = :host_id
+
+-- name: close_all_breakers
+delete from breakers
+
+-- name: reset_strikes
+update jobs set launch_failures = 0, not_before = null, launch_wait = null, stage = 'woken', wake_at = null
+where finished_at is null and launch_wait is not null and stage is not null
+
+-- name: add_worker
+insert into workers (id, host_id, home, boot_id, pid, mode, started_at)
+values (:id, :host_id, :home, :boot_id, :pid, :mode, :started_at)
+
+-- name: worker_settled
+update workers set settled_at = :at where id = :id
+
+-- name: end_worker
+update workers set ended_at = :at, ending = :ending where id = :id
+
+-- name: recent_workers
+select id, pid, mode, started_at, settled_at, ended_at, ending from workers
+where host_id = :host_id order by started_at desc limit :limit
+
+-- name: set_mark (hot)
+update marks set value = :value where name = :name
+
+-- name: add_to_mark (hot)
+update marks set value = value + :amount where name = :name
+
+-- name: marks (hot)
+select name, value from marks

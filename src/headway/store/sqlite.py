@@ -1,0 +1,336 @@
+"""SQLite through apsw: open, migrate, begin, commit, and say plainly what went wrong.
+
+WAL with `synchronous=FULL`, so that what was acknowledged survives a power cut; every write
+transaction is `BEGIN IMMEDIATE`, so that it waits for its turn at the start and never fails in the
+middle. A connection belongs to the process that opened it. The file is watched: a database that was
+deleted or exchanged underneath is never written to.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import apsw
+
+from headway.crashpoints import reach
+from headway.errors import (
+    ConflictError,
+    SchemaTooNewError,
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreReplacedError,
+)
+from headway.store.queries import Dialect, migrations, schema_version
+
+BUSY_SECONDS = 10.0
+OLDEST_SAFE = (3, 51, 3)  # older ones can corrupt a WAL database when a checkpoint resets the log
+
+DIALECT = Dialect(
+    name="sqlite",
+    identifier="integer primary key",
+    serial="integer primary key",
+    ids=r"(select value from json_each(:\1))",
+    texts=r"(select value from json_each(:\1))",
+)
+
+# Locks lie on these; POSIX and flock locks of different hosts do not see each other, or mmap tears.
+NETWORK_FILE_SYSTEMS = frozenset(
+    "nfs nfs4 cifs smb3 smbfs ncpfs 9p afs ceph glusterfs lustre gpfs orangefs davfs".split()
+)
+LOCAL_FUSE = frozenset({"fuseblk", "fuse.fuse-overlayfs", "fuse.lxcfs"})
+
+
+class SqliteDatabase:
+    """One connection, for one process and one thread at a time."""
+
+    dialect = DIALECT
+    constraint_error: type[Exception] = apsw.ConstraintError
+
+    def __init__(self, path: str, connection: apsw.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._pid = os.getpid()
+        self._identity = _identity(path)
+        self._seen_version: int | None = None
+
+    def begin_read(self) -> None:
+        self._check_process()
+        self._plainly(self._connection.execute, "begin")
+
+    def begin_write(self) -> None:
+        self.check()
+        self._plainly(self._connection.execute, "begin immediate")
+
+    def commit(self) -> None:
+        self._plainly(self._connection.execute, "commit")
+        reach("store.committed")
+
+    def rollback(self) -> None:
+        if self._connection.in_transaction:
+            # A full disk may have rolled it back already, which is what is wanted.
+            with suppress(apsw.SQLError):
+                self._connection.execute("rollback")
+
+    def execute(self, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = self._plainly(
+            lambda: self._connection.execute(sql, parameters).fetchall()
+        )
+        return rows
+
+    def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None:
+        self._plainly(self._connection.executemany, sql, parameters)
+
+    def changes(self) -> int:
+        return self._connection.changes()
+
+    def json(self, values: Sequence[Any]) -> Any:
+        """A set of values as one parameter."""
+        import json
+
+        return json.dumps(list(values))
+
+    def explain(self, sql: str, parameters: Mapping[str, Any]) -> list[str]:
+        rows = self.execute(f"explain query plan {sql}", parameters)
+        return [str(row[3]) for row in rows]
+
+    def check(self) -> None:
+        self._check_process()
+        if _identity(self.path) != self._identity:
+            raise StoreReplacedError(
+                f"{self.path} was deleted or replaced while it was open; "
+                "nothing more is written to the old file. Put it back, or start again"
+            )
+
+    def changed(self) -> bool:
+        """Whether another connection committed since this was last asked."""
+        version = self.execute("pragma data_version", {})[0][0]
+        changed: bool = version != self._seen_version
+        self._seen_version = version
+        return changed
+
+    def quick_check(self) -> list[str]:
+        """What SQLite finds wrong with the file; empty when it is sound."""
+        rows = self.execute("pragma quick_check(20)", {})
+        return [str(row[0]) for row in rows if row[0] != "ok"]
+
+    def wal_bytes(self) -> int:
+        try:
+            return os.stat(f"{self.path}-wal").st_size
+        except FileNotFoundError:
+            return 0
+
+    def checkpoint(self) -> None:
+        """Move the log into the file and cut it, if no reader is in the way."""
+        with suppress(apsw.BusyError, apsw.LockedError):
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def close(self) -> None:
+        if os.getpid() == self._pid:
+            self._connection.close()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise StoreError(
+                f"{self.path} was opened by process {self._pid}; a forked process opens its own"
+            )
+
+    def _plainly(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return call(*arguments)
+        except apsw.Error as error:
+            raise self.translated(error) from error
+
+    def translated(self, error: apsw.Error) -> Exception:
+        return translate(error, self.path, self._connection.system_errno)
+
+
+def translate(error: apsw.Error, path: str, system_errno: int = 0) -> Exception:
+    """The error in our words: what is wrong with which file, and what to do next."""
+    match error:
+        case apsw.ConstraintError() if "headway: " in str(error):
+            return ConflictError(str(error).partition("headway: ")[2])
+        case apsw.ConstraintError():
+            return error
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreBusyError(
+                f"{path} stayed locked by another process for {BUSY_SECONDS:g} s; try again"
+            )
+        case apsw.FullError():
+            return StoreFullError(f"no space for {path}; free some and try again")
+        case apsw.IOError() if system_errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            return StoreFullError(
+                f"cannot write {path}: {os.strerror(system_errno)}; free some space and try again"
+            )
+        case apsw.ReadOnlyError():
+            return StoreReadOnlyError(f"{path} cannot be written; check its permissions and mount")
+        case apsw.CorruptError() | apsw.NotADBError():
+            return StoreCorruptError(
+                f"{path} is damaged or not a database ({error}); it was left as it is. "
+                "Run `headway doctor`, then restore a backup"
+            )
+        case apsw.CantOpenError():
+            return StoreError(f"cannot open {path}; check that it exists and its permissions")
+        case apsw.IOError():
+            return StoreError(f"cannot read or write {path}: {os.strerror(system_errno)}")
+    return StoreError(f"{path}: {error}")
+
+
+def open_database(path: str, *, create: bool) -> SqliteDatabase:
+    """Open the file, bring its schema up to date; with `create`, make a missing one."""
+    if _library_version() < OLDEST_SAFE:
+        raise StoreError(
+            f"SQLite {apsw.sqlite_lib_version()} can corrupt a WAL database; "
+            "install apsw 3.51.3 or newer"
+        )
+    refuse_network_file_system(os.path.dirname(path))
+    if not os.path.exists(path):
+        if not create:
+            raise StoreError(f"there is no store at {path}; run `headway init`")
+        _create(path)
+    if os.path.getsize(path) == 0:
+        raise StoreCorruptError(
+            f"{path} is empty, which no Headway store ever is; it was left as it is. "
+            "Restore a backup, or move it away and run `headway init`"
+        )
+    connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
+    database = SqliteDatabase(path, connection)
+    try:
+        connection.execute("pragma journal_mode = wal")
+        version = _version(connection)
+    except apsw.ReadOnlyError:
+        version = _version(connection)
+    except apsw.Error as error:
+        translated = database.translated(error)
+        connection.close()
+        raise translated from error
+    if version != schema_version():
+        migrate(database, connection)
+    return database
+
+
+def _connect(path: str, flags: int) -> apsw.Connection:
+    try:
+        connection = apsw.Connection(path, flags=flags, statementcachesize=256)
+        connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+        connection.execute("pragma synchronous = full; pragma mmap_size = 0")
+    except apsw.CantOpenError as error:
+        if os.path.exists(path) and not os.access(path, os.W_OK):
+            return _connect_read_only(path)
+        raise translate(error, path) from error
+    except apsw.Error as error:
+        raise translate(error, path) from error
+    return connection
+
+
+def _connect_read_only(path: str) -> apsw.Connection:
+    try:
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+    except apsw.Error as error:
+        raise translate(error, path) from error
+    return connection
+
+
+def _create(path: str) -> None:
+    """Make the whole file under another name and link it into place, so that no one ever meets
+    a half-made store; if another process was faster, its file stands."""
+    fresh = f"{path}.{os.getpid()}.new"
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        os.close(os.open(fresh, flags, 0o600))
+        connection = _connect(fresh, apsw.SQLITE_OPEN_READWRITE)
+        migrate(SqliteDatabase(fresh, connection), connection)
+        connection.close()
+        with suppress(FileExistsError):
+            os.link(fresh, path)
+    except OSError as error:
+        raise _os_error(error, path) from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(fresh)
+    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    os.fsync(folder)
+    os.close(folder)
+
+
+def _os_error(error: OSError, path: str) -> StoreError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFullError(f"no space for {path}; free some and try again")
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return StoreReadOnlyError(f"cannot create {path}: {error.strerror}; check its permissions")
+    return StoreError(f"cannot create {path}: {error.strerror}")
+
+
+def migrate(database: SqliteDatabase, connection: apsw.Connection) -> None:
+    """Apply the missing steps, each in one transaction under the write lock."""
+    for step in migrations(DIALECT):
+        database.begin_write()
+        try:
+            version = _version(connection)
+            if version > schema_version():
+                raise SchemaTooNewError(
+                    f"{database.path} has schema {version}; this Headway knows {schema_version()}. "
+                    "Upgrade Headway"
+                )
+            if version < step.number:
+                connection.execute(step.script)
+                connection.execute(f"pragma user_version = {step.number}")
+            reach("store.migrated")
+            database.commit()
+        except apsw.Error as error:
+            database.rollback()
+            raise database.translated(error) from error
+        except BaseException:
+            database.rollback()
+            raise
+
+
+def refuse_network_file_system(
+    folder: str, file_system_of: Callable[[str], str | None] | None = None
+) -> None:
+    """Raise if `folder` lies where kernel locks cannot be trusted."""
+    kind = (file_system_of or file_system)(folder)
+    if kind is None:
+        return
+    network_fuse = kind.startswith("fuse") and kind not in LOCAL_FUSE
+    if kind in NETWORK_FILE_SYSTEMS or network_fuse:
+        raise StoreError(
+            f"{folder} is on {kind}, a network file system on which locks cannot be trusted. "
+            "Use --home on a local disk"
+        )
+
+
+def file_system(folder: str) -> str | None:
+    """The kind of file system, or None where the device itself says that it is a local disk."""
+    device = os.stat(folder).st_dev
+    if os.major(device) != 0:
+        return None
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
+        for line in mounts:
+            fields = line.split()
+            if fields[2] == wanted:
+                return fields[fields.index("-") + 1]
+    return None
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _version(connection: apsw.Connection) -> int:
+    value: Any = connection.execute("pragma user_version").fetchall()[0][0]
+    return int(value)
+
+
+def _library_version() -> tuple[int, ...]:
+    return tuple(int(part) for part in apsw.sqlite_lib_version().split("."))

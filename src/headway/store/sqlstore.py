@@ -1,0 +1,73 @@
+"""The one implementation of the seam, over named queries and whichever database is underneath."""
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from headway.clock import Clock
+from headway.store import queries
+from headway.store.base import ReadTx, WriteTx
+from headway.store.reading import SqlReadTx
+from headway.store.rows import COLUMNS
+from headway.store.writing import SqlWriteTx
+
+
+class Database(Protocol):
+    """What a database must offer: transactions, queries, and its own errors translated."""
+
+    dialect: queries.Dialect
+
+    def begin_read(self) -> None: ...
+    def begin_write(self) -> None: ...
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+    def execute(self, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]: ...
+    def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None: ...
+    def changes(self) -> int: ...
+    def json(self, values: Sequence[Any]) -> Any: ...
+    def explain(self, sql: str, parameters: Mapping[str, Any]) -> list[str]: ...
+    def check(self) -> None: ...
+    def changed(self) -> bool: ...
+    def quick_check(self) -> list[str]: ...
+    def wal_bytes(self) -> int: ...
+    def checkpoint(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class SqlStore:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self.database = database
+        self.queries = queries.load(database.dialect, COLUMNS)
+        self._clock = clock
+        self._turn = threading.RLock()
+
+    @contextmanager
+    def read(self) -> Iterator[ReadTx]:
+        with self._turn:
+            self.database.begin_read()
+            try:
+                yield SqlReadTx(self.database, self.queries, self._clock.now())
+            finally:
+                self.database.rollback()
+
+    @contextmanager
+    def write(self) -> Iterator[WriteTx]:
+        with self._turn:
+            self.database.begin_write()
+            try:
+                yield SqlWriteTx(self.database, self.queries, self._clock.now())
+                self.database.commit()
+            except BaseException:
+                self.database.rollback()
+                raise
+
+    def check(self) -> None:
+        self.database.check()
+
+    def changed(self) -> bool:
+        with self._turn:
+            return self.database.changed()
+
+    def close(self) -> None:
+        self.database.close()

@@ -1,0 +1,321 @@
+"""The writing verbs of the seam. Each applies a decision that was made elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from headway.core.gates import chain_topic, lock_topic
+from headway.core.model import Claim, HostTrouble, Job, JobId, Pause, Wait
+from headway.core.states import RUN_STATUS, Move, Status, after
+from headway.errors import InvalidOperationError
+from headway.store.base import Event, Filing, Finish, Lending, Unclaim, WorkerRecord
+from headway.store.reading import SqlReadTx
+from headway.store.rows import dump, dump_claim, dump_job
+
+POSITION_GAP = 100
+
+
+class SqlWriteTx(SqlReadTx):
+    def _run(self, query: str, /, **parameters: Any) -> int:
+        """Run a change and say how many rows it touched."""
+        self._database.execute(self._named[query].sql, parameters)
+        return self._database.changes()
+
+    def _many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        self._database.execute_many(self._named[name].sql, rows)
+
+    def take_ids(self, count: int) -> int:
+        return int(self._all("take_ids", count=count)[0][0])
+
+    def next_position(self, priority: int) -> int:
+        row = self._one("last_position", priority=priority)
+        return (row[0] if row and row[0] is not None else 0) + POSITION_GAP
+
+    def add_jobs(self, jobs: Sequence[Job]) -> None:
+        self._many("add_jobs", map(dump_job, jobs))
+        edges = (
+            {"job_id": job.id, "ord": place, "declared": declared}
+            for job in jobs
+            for place, declared in enumerate(job.after)
+        )
+        self._many("add_edges", edges)
+
+    def add_retries(self, jobs: Sequence[Job]) -> None:
+        """Like add_jobs, for the next jobs of their chains: edges keep their marks."""
+        self._many("add_jobs", map(dump_job, jobs))
+        for job in jobs:
+            if job.after:
+                self._run("copy_edges", from_job=job.retry_of, to_job=job.id)
+
+    def add_events(self, events: Iterable[Event], *, actor: str) -> None:
+        rows = (
+            {
+                "at": self._now,
+                "actor": event.actor or actor,
+                "kind": event.kind,
+                "job_id": event.job_id,
+                "data": dump(event.data) if event.data else "{}",
+            }
+            for event in events
+        )
+        self._many("add_events", rows)
+
+    def wake_due(self, now: int, limit: int) -> int:
+        return self._run("wake_due", now=now, limit=limit)
+
+    def wake_topics(self, topics: Iterable[str]) -> None:
+        self._many("wake_topic", ({"topic": topic} for topic in topics))
+
+    def wake_first(self, topics: Iterable[str]) -> None:
+        self._many("wake_first", ({"topic": topic} for topic in topics))
+
+    def wake_jobs(self, ids: Sequence[JobId]) -> None:
+        self._run("wake_jobs", ids=self._database.json(ids))
+
+    def wake_chains(self, chains: Sequence[JobId]) -> None:
+        self._run("wake_chain_borrowers", chains=self._database.json(chains))
+
+    def wake_everything(self) -> None:
+        self._run("wake_everything")
+
+    def touch_checked(self, ids: Sequence[JobId]) -> None:
+        self._run("touch_checked", ids=self._database.json(ids), at=self._now)
+
+    def file(self, filings: Iterable[Filing]) -> None:
+        filings = list(filings)
+        self._many("clear_waits", ({"job_id": filing.job.id} for filing in filings))
+        self._many("file_job", map(self._filed, filings))
+        self._many("add_waits", (row for filing in filings for row in _wait_rows(filing)))
+
+    def _filed(self, filing: Filing) -> dict[str, Any]:
+        return {
+            "id": filing.job.id,
+            "status": filing.status.value,
+            "stage": filing.stage.value,
+            "wait_kind": filing.wait.kind.value,
+            "wait_detail": filing.wait.detail,
+            "wake_at": filing.wake_at,
+            "waited_on": dump(_waited_on(filing.job, filing.wait)),
+            "checked_at": self._now,
+        }
+
+    def end_waiting(self, job: Job, status: Status, reason: str, wait: Wait | None) -> bool:
+        """A job that never ran comes to its end; False if it is no longer waiting."""
+        ended = self._run(
+            "end_waiting",
+            id=job.id,
+            status=status.value,
+            reason=reason,
+            finished_at=self._now,
+            wait_kind=wait.kind.value if wait else None,
+            wait_detail=wait.detail if wait else None,
+            waited_on=dump(_waited_on(job, wait)),
+        )
+        self._run("clear_waits", job_id=job.id)
+        return ended == 1
+
+    def claim(self, claims: Sequence[tuple[Job, Claim]]) -> None:
+        for job, claim in claims:
+            after(job.status, Move.CLAIM)
+            if self._run("claim_job", id=job.id, at=claim.claimed_at) != 1:
+                raise InvalidOperationError(f"job-{job.id} is no longer waiting")
+        self._many("clear_waits", ({"job_id": job.id} for job, _ in claims if _was_filed(job)))
+        self._many("add_claims", (dump_claim(claim) for _, claim in claims))
+        self._many("add_runs", (_run_row(job, claim) for job, claim in claims))
+        self._many(
+            "hold_locks",
+            (
+                {"key": lock.key, "job_id": job.id, "mode": lock.mode.value}
+                for job, _ in claims
+                for lock in job.locks
+            ),
+        )
+
+    def finish(self, finishes: Sequence[Finish]) -> list[bool]:
+        """Write final words; False for each whose claim is no longer live."""
+        return [self._finish(finish) for finish in finishes]
+
+    def _finish(self, finish: Finish) -> bool:
+        state = "gone" if finish.tree_gone else "ended"
+        if self._run("end_claim", token=finish.token, state=state) != 1:
+            return False
+        self._run(
+            "finish_job" if finish.executed else "cancel_unstarted",
+            id=finish.job_id,
+            status=finish.status.value,
+            reason=finish.reason,
+            finished_at=finish.finished_at,
+        )
+        if finish.executed:
+            self._run(
+                "finish_run",
+                job_id=finish.job_id,
+                status=RUN_STATUS[finish.status],
+                exit_code=finish.exit_code,
+                error=finish.error,
+                finished_at=finish.finished_at,
+            )
+        else:
+            self._run("forget_open_run", job_id=finish.job_id)
+        if finish.document is not None:
+            self._keep(finish.token, "outcome", finish.job_id, finish.document)
+        self._run("end_lendings_of_job", job_id=finish.job_id)
+        return True
+
+    def unclaim(self, unclaims: Sequence[Unclaim]) -> list[bool]:
+        return [self._unclaim(unclaim) for unclaim in unclaims]
+
+    def _unclaim(self, unclaim: Unclaim) -> bool:
+        if self._run("forget_claim", token=unclaim.token) != 1:
+            return False
+        self._run("forget_open_run", job_id=unclaim.job_id)
+        self._run(
+            "unclaim_job",
+            id=unclaim.job_id,
+            status=after(Status.RUNNING, Move.UNCLAIM).value,
+            not_before=unclaim.not_before,
+            launch_failures=unclaim.launch_failures,
+            launch_wait=unclaim.launch_wait,
+            last_failure=unclaim.cause,
+        )
+        return True
+
+    def keep_late_outcome(self, claim: Claim, document: Mapping[str, Any]) -> None:
+        self._keep(claim.token, "late_outcome", claim.job_id, document)
+
+    def _keep(self, token: str, kind: str, job_id: JobId, document: Mapping[str, Any]) -> None:
+        self._run(
+            "add_evidence",
+            token=token,
+            kind=kind,
+            job_id=job_id,
+            at=self._now,
+            document=dump(document),
+        )
+
+    def release_locks(self, job_id: JobId) -> list[str]:
+        return [row[0] for row in self._all("release_locks", job_id=job_id)]
+
+    def prove_gone(self, token: str) -> None:
+        self._run("prove_claim_gone", token=token)
+
+    def chain_succeeded(self, chain: JobId) -> None:
+        self._run("satisfy_chain", chain=chain)
+        self.wake_topics([chain_topic(chain)])
+
+    def chain_failed(self, chain: JobId) -> None:
+        self._run("fail_chain", chain=chain)
+        self._run("wake_dependents", chain=chain)
+
+    def chain_reopened(self, chain: JobId) -> None:
+        self._run("reopen_chain", chain=chain)
+        self._run("wake_dependents", chain=chain)
+
+    def request_cancel(self, job_id: JobId, by: str) -> bool:
+        return self._run("request_cancel", id=job_id, at=self._now, by=by) == 1
+
+    def lend(self, token: str, lending: Lending) -> None:
+        self._run(
+            "lend",
+            token=token,
+            job_id=lending.job_id,
+            chain=lending.chain,
+            expires_at=lending.expires_at,
+        )
+
+    def end_lending(self, token: str) -> None:
+        self._run("end_lending", token=token)
+
+    def end_lendings_of(self, job_id: JobId) -> None:
+        self._run("end_lendings_of_job", job_id=job_id)
+
+    def end_expired_lendings(self, now: int) -> None:
+        self._run("end_expired_lendings", now=now)
+
+    def set_setting(self, key: str, value: Any, *, by: str) -> None:
+        self._run("set_setting", key=key, value=dump(value), at=self._now, by=by)
+
+    def pause(self, pause: Pause) -> bool:
+        return self._run("pause", actor=pause.actor, reason=pause.reason, at=pause.at) == 1
+
+    def resume(self) -> bool:
+        return self._run("resume") == 1
+
+    def open_breaker(self, host_id: str, trouble: HostTrouble) -> None:
+        self._run(
+            "open_breaker",
+            host_id=host_id,
+            kind=trouble.kind.value,
+            cause=trouble.cause,
+            failures=trouble.failures,
+            probe_at=trouble.probe_at,
+            at=self._now,
+        )
+
+    def close_breaker(self, host_id: str) -> bool:
+        return self._run("close_breaker", host_id=host_id) == 1
+
+    def reset_launches(self) -> int:
+        """Close every breaker and forget the strikes of waiting jobs; how many jobs that woke."""
+        self._run("close_all_breakers")
+        return self._run("reset_strikes")
+
+    def add_worker(self, worker: WorkerRecord, *, host_id: str, home: str, boot_id: str) -> None:
+        self._run(
+            "add_worker",
+            id=worker.id,
+            host_id=host_id,
+            home=home,
+            boot_id=boot_id,
+            pid=worker.pid,
+            mode=worker.mode,
+            started_at=worker.started_at,
+        )
+
+    def worker_settled(self, worker_id: str) -> None:
+        self._run("worker_settled", id=worker_id, at=self._now)
+
+    def end_worker(self, worker_id: str, ending: str) -> None:
+        self._run("end_worker", id=worker_id, at=self._now, ending=ending)
+
+    def set_mark(self, name: str, value: int) -> None:
+        self._run("set_mark", name=name, value=value)
+
+    def add_to_mark(self, name: str, amount: int) -> None:
+        self._run("add_to_mark", name=name, amount=amount)
+
+
+def _was_filed(job: Job) -> bool:
+    """Whether rows in `waits` may exist: a job that never waited has none to clear."""
+    return job.wait is not None
+
+
+def _waited_on(job: Job, wait: Wait | None) -> list[str]:
+    kinds = list(job.waited_on)
+    if wait is not None and wait.kind.value not in kinds:
+        kinds.append(wait.kind.value)
+    return kinds
+
+
+def _wait_rows(filing: Filing) -> Iterable[dict[str, Any]]:
+    modes = {lock_topic(lock.key): lock.mode.value for lock in filing.job.locks}
+    for topic in filing.topics:
+        yield {
+            "topic": topic,
+            "job_id": filing.job.id,
+            "mode": modes.get(topic),
+            "reserves": int(filing.reserves),
+            "priority": filing.job.priority,
+            "position": filing.job.position,
+            "created_at": filing.job.created_at,
+        }
+
+
+def _run_row(job: Job, claim: Claim) -> dict[str, Any]:
+    return {
+        "job_id": job.id,
+        "started_at": claim.claimed_at,
+        "worker_id": claim.worker_id,
+        "params_snapshot": dump(job.params),
+    }

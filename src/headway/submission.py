@@ -1,0 +1,226 @@
+"""Turn what a submitter asked for into a checked specification. Nothing is ever half-accepted.
+
+Every check is made before anything is written; the error names the thing and the next step.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from headway.core.model import JobId, JobSpec, Lock, LockMode, RetryPolicy
+from headway.errors import InvalidInputError, NotFoundError
+from headway.units import LONGEST
+
+SLUG = re.compile(r"[A-Za-z0-9._-]{1,64}")
+LABEL = re.compile(r"[A-Za-z0-9._/-]{1,64}")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+JOB_ID = re.compile(r"(?:job-|#)?([1-9][0-9]{0,17})")
+RETRY_ON = ("signal", "timeout", "unknown")
+LONGEST_NAME = 200
+LARGEST_SPEC = 1 << 20
+MOST_PRIORITY = 1_000_000
+MOST_RETRIES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A command to submit, as the CLI and the library take it. Durations are microseconds."""
+
+    argv: tuple[str, ...] = ()
+    shell: str | None = None
+    name: str | None = None
+    slug: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    priority: int = 0
+    after: tuple[JobId, ...] = ()
+    locks: tuple[Lock, ...] = ()
+    delay: int = 0
+    at: int | None = None
+    timeout: int | None = None
+    grace: int = 10_000_000
+    retries: int = 0
+    retry_base: int = 10_000_000
+    retry_on: tuple[str, ...] = ()
+    skip_exit_codes: tuple[int, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    stdin: str | None = None
+    key: str | None = None
+    on_finish: tuple[str, ...] = ()
+    check: bool = True
+
+
+def parse_job_id(text: str) -> JobId:
+    match = JOB_ID.fullmatch(text.strip())
+    if not match:
+        raise NotFoundError(f"{text!r} is not a job; write it like job-24 or 24")
+    return int(match[1])
+
+
+def parse_lock(text: str) -> Lock:
+    key, colon, mode = text.rpartition(":")
+    if not colon or mode not in ("shared", "exclusive"):
+        key, mode = text, "exclusive"
+    _plain("lock", key)
+    return Lock(key, LockMode(mode))
+
+
+def specify(request: Request, *, environ: Mapping[str, str], working_directory: str) -> JobSpec:
+    """The checked specification. Raises InvalidInputError on the first thing that is wrong."""
+    if bool(request.argv) == (request.shell is not None):
+        raise InvalidInputError("give a command after --, or --shell STRING, and not both")
+    _check_words(request)
+    _check_numbers(request)
+    cwd = os.path.abspath(os.path.join(working_directory, request.cwd or "."))
+    stdin = os.path.join(cwd, request.stdin) if request.stdin else None
+    if request.check:
+        _check_files(request, environ, cwd, stdin)
+    params = {
+        "argv": list(request.argv) or None,
+        "shell": request.shell,
+        "cwd": cwd if request.cwd else None,
+        "stdin": stdin,
+        "env": dict(request.env) or None,
+        "timeout_seconds": request.timeout / 1e6 if request.timeout is not None else None,
+        "grace_seconds": request.grace / 1e6,
+        "skip_exit_codes": list(request.skip_exit_codes) or None,
+    }
+    spec = JobSpec(
+        params={name: value for name, value in params.items() if value is not None},
+        name=request.name or default_name(request),
+        slug=request.slug,
+        labels=dict(request.labels),
+        priority=request.priority,
+        after=tuple(dict.fromkeys(request.after)),
+        locks=_merged(request.locks),
+        delay=request.delay,
+        at=request.at,
+        retry=RetryPolicy(
+            max_attempts=request.retries, base=request.retry_base, on=request.retry_on
+        ),
+        key=request.key,
+        on_finish=request.on_finish,
+    )
+    if len(json.dumps(spec.params)) > LARGEST_SPEC:
+        raise InvalidInputError("the command and its options are larger than 1 MiB; use a file")
+    return spec
+
+
+def default_name(request: Request) -> str:
+    words = request.shell or " ".join(
+        [os.path.basename(request.argv[0]) or request.argv[0], *request.argv[1:]]
+    )
+    cleaned = "".join(char if char.isprintable() else " " for char in words)
+    name = " ".join(cleaned.split()) or "command"
+    return name if len(name) <= 60 else name[:57] + "..."
+
+
+def digest(spec: JobSpec) -> str:
+    """What makes two submits with one key the same: all that was asked for, not the moment."""
+    document: dict[str, Any] = {
+        "params": spec.params,
+        "name": spec.name,
+        "type": spec.type,
+        "slug": spec.slug,
+        "labels": spec.labels,
+        "priority": spec.priority,
+        "after": spec.after,
+        "locks": [(lock.key, lock.mode) for lock in spec.locks],
+        "delay": spec.delay,
+        "at": spec.at,
+        "retry": [spec.retry.max_attempts, spec.retry.base, spec.retry.cap, spec.retry.on],
+        "on_finish": spec.on_finish,
+    }
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _check_words(request: Request) -> None:
+    for word in (*request.argv, request.shell or "", *request.on_finish):
+        if "\0" in word:
+            raise InvalidInputError("the command contains a NUL byte")
+    if request.argv and not request.argv[0]:
+        raise InvalidInputError("the program's name is empty")
+    if request.name is not None:
+        _plain("name", request.name)
+    if request.key is not None:
+        _plain("key", request.key)
+    if request.slug is not None and not SLUG.fullmatch(request.slug):
+        raise InvalidInputError(
+            f"slug {request.slug!r} may have letters, digits, '.', '_', '-', at most 64 of them"
+        )
+    for label, value in request.labels.items():
+        if not LABEL.fullmatch(label):
+            raise InvalidInputError(f"label {label!r} may have letters, digits and . _ / -")
+        _plain(f"label {label}", value or " ")
+    for variable, value in request.env.items():
+        if not VARIABLE.fullmatch(variable):
+            raise InvalidInputError(f"{variable!r} is not the name of an environment variable")
+        if "\0" in value:
+            raise InvalidInputError(f"the value of {variable} contains a NUL byte")
+    for word in request.retry_on:
+        if word not in RETRY_ON and not (word.isdigit() and 1 <= int(word) <= 255):
+            raise InvalidInputError(
+                f"--retry-on {word!r} is not an exit code or one of {', '.join(RETRY_ON)}"
+            )
+
+
+def _plain(what: str, text: str) -> None:
+    if not text or len(text) > LONGEST_NAME or not all(char.isprintable() for char in text):
+        raise InvalidInputError(
+            f"{what} {text[:40]!r} must be 1 to {LONGEST_NAME} printable characters on one line"
+        )
+
+
+def _check_numbers(request: Request) -> None:
+    bounds = {
+        "priority": (request.priority, -MOST_PRIORITY, MOST_PRIORITY),
+        "retries": (request.retries, 0, MOST_RETRIES),
+        "delay": (request.delay, 0, LONGEST),
+        "retry-base": (request.retry_base, 0, LONGEST),
+        "grace": (request.grace, 0, LONGEST),
+    }
+    for name, (value, least, most) in bounds.items():
+        if not least <= value <= most:
+            raise InvalidInputError(f"{name} {value} is not between {least} and {most}")
+    if request.timeout is not None and not 0 < request.timeout <= LONGEST:
+        raise InvalidInputError("timeout must be longer than 0 s")
+    if request.delay and request.at is not None:
+        raise InvalidInputError("give --delay or --at, not both")
+    for code in request.skip_exit_codes:
+        if not 1 <= code <= 255:
+            raise InvalidInputError(f"--skip-exit-code {code} is not between 1 and 255")
+
+
+def _check_files(request: Request, environ: Mapping[str, str], cwd: str, stdin: str | None) -> None:
+    if not os.path.isdir(cwd):
+        raise InvalidInputError(f"there is no directory {cwd} (--no-check skips this)")
+    if stdin is not None and not os.access(stdin, os.R_OK):
+        raise InvalidInputError(f"--stdin {stdin} cannot be read (--no-check skips this)")
+    path = {**environ, **request.env}.get("PATH", os.defpath)
+    for argv in (request.argv, request.on_finish):
+        if argv and not _program(argv, cwd, path):
+            raise InvalidInputError(
+                f"program {argv[0]!r} was not found, or may not be executed (--no-check skips this)"
+            )
+
+
+def _program(argv: Sequence[str], cwd: str, path: str) -> bool:
+    if "/" in argv[0]:
+        program = os.path.join(cwd, argv[0])
+        return os.path.isfile(program) and os.access(program, os.X_OK)
+    return shutil.which(argv[0], path=path) is not None
+
+
+def _merged(locks: Sequence[Lock]) -> tuple[Lock, ...]:
+    """One entry per key; exclusive wins where both were asked for."""
+    merged: dict[str, Lock] = {}
+    for lock in locks:
+        known = merged.get(lock.key)
+        if known is None or lock.mode is LockMode.EXCLUSIVE:
+            merged[lock.key] = replace(lock)
+    return tuple(merged[key] for key in sorted(merged))

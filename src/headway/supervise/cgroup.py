@@ -1,0 +1,154 @@
+"""One cgroup per claim, where cgroup v2 lets us make one: the sure way to find and end a tree.
+
+A process cannot leave its cgroup by forking, by a new session or by losing its parent, so an empty
+cgroup proves that the tree is gone. Nothing here raises for want of cgroups: unusable is None.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from headway.supervise import proc
+
+
+def find_base() -> str | None:
+    """The folder of this process's own cgroup v2, also on hybrid mounts; None without one."""
+    mount = _cgroup2_mount()
+    own = _own_path()
+    if mount is None or own is None:
+        return None
+    root, point = mount
+    if root != "/":
+        if own != root and not own.startswith(root + "/"):
+            return None
+        own = own[len(root) :] or "/"
+    base = point if own == "/" else point + own
+    return base if os.path.isdir(base) else None
+
+
+def path_for(base: str, token: str) -> str:
+    return f"{base}/headway-{token}"
+
+
+def make(path: str) -> bool:
+    try:
+        os.mkdir(path, 0o755)
+    except FileExistsError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def admit(path: str, pid: int) -> bool:
+    """Move the process in; False where the kernel or the owner of the hierarchy forbids it."""
+    return _write(f"{path}/cgroup.procs", b"%d" % pid)
+
+
+def remove(path: str) -> bool:
+    """Remove the cgroup and those made inside it; True if it is gone, so no process is in it."""
+    try:
+        os.rmdir(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        for inner in _inner(path):
+            remove(inner)
+        try:
+            os.rmdir(path)
+        except OSError:
+            return not os.path.isdir(path)
+    return True
+
+
+def is_populated(path: str) -> bool:
+    """True if a living process is in the cgroup or in one made inside it."""
+    try:
+        with open(f"{path}/cgroup.events", "rb", buffering=0) as file:
+            return b"populated 1" in file.read()
+    except OSError:
+        return False
+
+
+def signal_all(path: str, sig: int) -> None:
+    """Send the signal to each process that is in the cgroup now."""
+    for pid in _pids(path):
+        _signal_member(path, pid, sig=sig)
+
+
+def kill(path: str) -> None:
+    """Kill all that is in the cgroup; without cgroup.kill (before 5.14) one pass of many."""
+    if not _write(f"{path}/cgroup.kill", b"1"):
+        signal_all(path, signal.SIGKILL)
+
+
+def _signal_member(path: str, pid: int, *, sig: int) -> None:
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        # Compared after opening, as with start times: a reused number is not in our cgroup.
+        if pid in _pids(path):
+            proc.signal_pidfd(fd, sig)
+    finally:
+        os.close(fd)
+
+
+def _pids(path: str) -> list[int]:
+    try:
+        with open(f"{path}/cgroup.procs", "rb", buffering=0) as file:
+            pids = [int(line) for line in file.read().split()]
+    except OSError:
+        return []
+    for inner in _inner(path):
+        pids.extend(_pids(inner))
+    return [pid for pid in pids if pid > 0]  # 0: a process of another pid namespace
+
+
+def _inner(path: str) -> list[str]:
+    try:
+        with os.scandir(path) as entries:
+            return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _write(path: str, content: bytes) -> bool:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        os.write(fd, content)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def _cgroup2_mount() -> tuple[str, str] | None:
+    """Root and mount point of the first cgroup2 mount (field 4 and 5 of mountinfo)."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            for line in file:
+                fields, _, source = line.partition(" - ")
+                if source.startswith("cgroup2 "):
+                    parts = fields.split()
+                    return parts[3], parts[4]
+    except OSError:
+        return None
+    return None
+
+
+def _own_path() -> str | None:
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
+            for line in file:
+                if line.startswith("0::"):
+                    return line[3:].rstrip("\n")
+    except OSError:
+        return None
+    return None

@@ -1,0 +1,195 @@
+"""The forked child between fork and exec (PROTOCOLS 2.4 and 2.6).
+
+It never returns and never runs a line of the command before the go byte: end of file on the go
+pipe, or another parent than the supervisor, is exit. What keeps it from exec'ing is told through
+the report pipe, which closes by itself when exec succeeds.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import signal
+
+from headway.supervise import proc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+# What a parent's death does to it; and what the supervisor sees of a child that could not exec.
+NOT_STARTED = 127
+DEFAULT_UMASK = 0o022
+OOM_SCORE_ADJ = b"500"
+
+
+class Pipes:
+    """Both ends of the four pipes between a supervisor and its child."""
+
+    __slots__ = ("go_read", "go_write", "report_read", "report_write", "streams")
+
+    def __init__(self) -> None:
+        opened: list[int] = []
+        try:
+            for _ in range(4):
+                opened.extend(os.pipe2(os.O_CLOEXEC))
+        except OSError:
+            for fd in opened:
+                os.close(fd)
+            raise
+        self.go_read, self.go_write, self.report_read, self.report_write = opened[:4]
+        self.streams = ((opened[4], opened[5]), (opened[6], opened[7]))
+
+    def close_child_ends(self) -> None:
+        for fd in (self.go_read, self.report_write, self.streams[0][1], self.streams[1][1]):
+            os.close(fd)
+
+
+class SpawnError(Exception):
+    """The command could not be started: an errno, and the thing it is about."""
+
+    def __init__(self, code: int, what: str) -> None:
+        super().__init__(code, what)
+        self.code = code
+        self.text = f"{what}: {os.strerror(code)}"
+
+    def to_bytes(self) -> bytes:
+        # Less than PIPE_BUF, so that it is written whole and at once.
+        return f"{self.code}\n{self.text[:2000]}".encode(errors="replace")[:4000]
+
+
+def parse_report(report: bytes) -> tuple[int, str]:
+    """Errno and text of what the child reported."""
+    code, _, text = report.partition(b"\n")
+    return int(code), text.decode(errors="replace")
+
+
+class Command:
+    """What to exec, worked out by the supervisor so that the child has little left to do."""
+
+    __slots__ = ("argv", "candidates", "cwd", "env", "stdin", "umask")
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        submitted = _read_env_file(spec["env_file"])
+        self.argv = [os.fsencode(arg) for arg in spec["argv"]]
+        self.env = _environment(spec, submitted)
+        self.candidates = _candidates(self.argv, self.env)
+        self.cwd: str = spec["cwd"] or submitted.get("cwd") or "/"
+        self.stdin: str = spec["stdin"] or "/dev/null"
+        self.umask: int = submitted.get("umask", DEFAULT_UMASK)
+
+
+def become_command(command: Command, pipes: Pipes, *, supervisor: int, lock: int) -> NoReturn:
+    """Be the child: wait for go, then exec the command."""
+    try:
+        _stand_alone(supervisor, lock=lock, pipes=pipes)
+        _take_surroundings(command, pipes)
+        if os.read(pipes.go_read, 1):
+            _exec(command)
+    except SpawnError as error:
+        os.write(pipes.report_write, error.to_bytes())
+    except OSError as error:
+        os.write(pipes.report_write, SpawnError(error.errno or errno.EIO, "child").to_bytes())
+    except BaseException as error:  # never to be mistaken for an exit of the command
+        os.write(pipes.report_write, SpawnError(errno.EINVAL, f"child: {error!r}").to_bytes())
+    finally:
+        os._exit(NOT_STARTED)
+
+
+def _stand_alone(supervisor: int, *, lock: int, pipes: Pipes) -> None:
+    """Die with the supervisor, and hold nothing that is its own."""
+    proc.set_pdeathsig(signal.SIGKILL)
+    # Only now: a supervisor that died before the line above sends no signal any more.
+    if os.getppid() != supervisor:
+        os._exit(NOT_STARTED)
+    os.close(lock)
+    os.close(pipes.go_write)
+    os.setsid()
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+    _prefer_for_oom_kill()
+
+
+def _prefer_for_oom_kill() -> None:
+    try:
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        os.write(fd, OOM_SCORE_ADJ)
+    except OSError:  # already higher, and lowering needs a right that we lack
+        return
+    finally:
+        os.close(fd)
+
+
+def _take_surroundings(command: Command, pipes: Pipes) -> None:
+    """Take the submitter's signals, directory and umask, and the standard streams."""
+    # From here on a signal that came too early, and was kept by the mask, ends the child.
+    proc.reset_signals()
+    try:
+        os.chdir(os.fsencode(command.cwd))
+    except OSError as error:
+        raise SpawnError(error.errno or errno.EIO, f"directory {command.cwd}") from error
+    try:
+        source = os.open(os.fsencode(command.stdin), os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        raise SpawnError(error.errno or errno.EIO, f"stdin {command.stdin}") from error
+    for target, fd in enumerate((source, pipes.streams[0][1], pipes.streams[1][1])):
+        os.dup2(fd, target)
+    os.umask(command.umask)
+
+
+def _read_env_file(path: str | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        with open(os.fsencode(path), "rb", buffering=0) as file:
+            content: dict[str, Any] = json.loads(file.read())
+        content["env"].items()
+    except OSError as error:
+        raise SpawnError(error.errno or errno.EIO, f"environment file {path}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SpawnError(errno.EINVAL, f"environment file {path}") from error
+    return content
+
+
+def _environment(spec: dict[str, Any], submitted: dict[str, Any]) -> dict[bytes, bytes]:
+    own = {
+        "HEADWAY_JOB_ID": f"job-{spec['job']}",
+        "HEADWAY_RUN_ID": f"run-{spec['job']}",
+        "HEADWAY_ATTEMPT": str(spec["attempt"]),
+        "HEADWAY_CLAIM": spec["token"],
+        "HEADWAY_HOME": spec["home"],
+    }
+    merged = {**submitted.get("env", {}), **spec["env"], **own}
+    return {os.fsencode(name): os.fsencode(value) for name, value in merged.items()}
+
+
+def _candidates(argv: list[bytes], env: dict[bytes, bytes]) -> list[bytes]:
+    """Where to look for the program, as execvp does; relative ones count from its directory."""
+    if not argv or not argv[0]:
+        raise SpawnError(errno.ENOENT, "exec an empty name")
+    if b"/" in argv[0]:
+        return [argv[0]]
+    folders = env.get(b"PATH", os.fsencode(os.defpath)).split(b":")
+    return [folder + b"/" + argv[0] if folder else b"./" + argv[0] for folder in folders]
+
+
+def _exec(command: Command) -> NoReturn:
+    """Exec the first candidate that is there; of several errors the first real one counts."""
+    code = errno.ENOENT
+    for path in command.candidates:
+        try:
+            os.execve(path, command.argv, command.env)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            if code == errno.ENOENT:
+                code = error.errno or errno.EIO
+        except ValueError:  # a NUL inside, or "=" in the name of a variable
+            code = errno.EINVAL
+            break
+    raise SpawnError(code, f"exec {os.fsdecode(command.argv[0])}")

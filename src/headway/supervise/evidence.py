@@ -1,0 +1,210 @@
+"""The files that say what became of one claim (PROTOCOLS 1, 2.1 and 5).
+
+Every name carries the claim's token, and a file of another token is never evidence. Whether a
+supervisor lives is told by the lock alone; the files are judged by whoever holds it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+
+from headway.crashpoints import reach
+from headway.supervise.folder import Folder, UnsafeFolder, make_folder, write_all
+from headway.supervise.records import Outcome, Started
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Evidence", "Outcome", "Started", "UnsafeFolder"]
+
+# Larger than any outcome, so that a disk which the job filled still has room for it.
+RESERVED_BYTES = 16 * 1024
+
+
+class Evidence:
+    """The evidence of one claim: `folder` is the job's folder, `token` the claim's."""
+
+    def __init__(self, folder: str, token: str) -> None:
+        self.folder = folder
+        self.token = token
+
+    @property
+    def claim(self) -> str:
+        return f"{self.folder}/claim.{self.token}"
+
+    @property
+    def lock(self) -> str:
+        return f"{self.folder}/lock.{self.token}"
+
+    @property
+    def void(self) -> str:
+        return f"{self.folder}/void.{self.token}"
+
+    @property
+    def started(self) -> str:
+        return f"{self.folder}/started.{self.token}"
+
+    @property
+    def cancel(self) -> str:
+        return f"{self.folder}/cancel.{self.token}"
+
+    @property
+    def outcome(self) -> str:
+        return f"{self.folder}/outcome.{self.token}.json"
+
+    @property
+    def outcome_tmp(self) -> str:
+        return f"{self.folder}/outcome.{self.token}.tmp"
+
+    def prepare(self, spec: dict[str, Any]) -> None:
+        """Make the claim's files before it commits; on failure nothing of this token stays."""
+        made = make_folder(self.folder)
+        try:
+            with Folder(self.folder) as folder:
+                folder.create(f"claim.{self.token}", json.dumps(spec).encode())
+                tmp = folder.open(f"outcome.{self.token}.tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+                try:
+                    os.posix_fallocate(tmp, 0, RESERVED_BYTES)
+                finally:
+                    os.close(tmp)
+        except FileExistsError:  # this token was prepared before: leave its files alone
+            raise
+        except UnsafeFolder:
+            raise
+        except OSError:
+            self._remove_files()
+            if made:
+                _remove_if_empty(self.folder)
+            raise
+        reach("evidence.prepared")
+
+    def discard(self) -> None:
+        """Remove the files of a claim that did not commit."""
+        self._remove_files()
+        _remove_if_empty(self.folder)
+
+    def exists(self) -> bool:
+        return self._has(f"claim.{self.token}")
+
+    def read_spec(self) -> dict[str, Any]:
+        with Folder(self.folder) as folder:
+            spec: dict[str, Any] = json.loads(folder.read(f"claim.{self.token}"))
+        return spec
+
+    def read_started(self) -> Started | None:
+        content = self._read(f"started.{self.token}")
+        return None if content is None else Started.from_json(content)
+
+    def write_started(self, started: Started) -> None:
+        """Record the start. Not synced: kill -9 keeps the page cache, boot ids tell a reboot."""
+        with Folder(self.folder) as folder:
+            tmp = folder.open(f"started.{self.token}.tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            try:
+                write_all(tmp, started.to_json())
+            finally:
+                os.close(tmp)
+            folder.rename(f"started.{self.token}.tmp", f"started.{self.token}")
+
+    def read_outcome(self) -> Outcome | None:
+        """The claim's outcome; torn, damaged or foreign is none."""
+        content = self._read(f"outcome.{self.token}.json")
+        return None if content is None else Outcome.from_json(content, token=self.token)
+
+    def write_outcome(self, outcome: Outcome) -> None:
+        """Make the outcome durable: into the reserved blocks, fsync, rename, fsync the folder."""
+        content = outcome.to_json()
+        with Folder(self.folder) as folder:
+            # Without O_TRUNC, which would give the reserved blocks back to a full disk.
+            tmp = folder.open(f"outcome.{self.token}.tmp", os.O_WRONLY | os.O_CREAT)
+            try:
+                write_all(tmp, content)
+                os.ftruncate(tmp, len(content))
+                os.fsync(tmp)
+            finally:
+                os.close(tmp)
+            reach("supervisor.outcome_written")
+            folder.rename(f"outcome.{self.token}.tmp", f"outcome.{self.token}.json")
+            reach("supervisor.outcome_renamed")
+            os.fsync(folder.fd)
+        reach("supervisor.outcome_synced")
+
+    def link_outcome(self) -> None:
+        """Make `outcome.json` stand for this claim's outcome, unless one is already there."""
+        with Folder(self.folder) as folder:
+            try:
+                os.link(
+                    f"outcome.{self.token}.json",
+                    "outcome.json",
+                    src_dir_fd=folder.fd,
+                    dst_dir_fd=folder.fd,
+                    follow_symlinks=False,
+                )
+            except FileExistsError:
+                return
+
+    def is_void(self) -> bool:
+        return self._has(f"void.{self.token}")
+
+    def make_void(self) -> None:
+        """Say that this claim never ran and never will; only under its lock."""
+        with Folder(self.folder) as folder:
+            folder.touch(f"void.{self.token}")
+        reach("evidence.voided")
+
+    def is_cancelled(self) -> bool:
+        return self._has(f"cancel.{self.token}")
+
+    def request_cancel(self) -> None:
+        with Folder(self.folder) as folder:
+            folder.touch(f"cancel.{self.token}")
+        reach("evidence.cancel_requested")
+
+    def try_lock(self) -> int | None:
+        """The lock as a descriptor, or None if busy; it is free when the descriptor is closed."""
+        with Folder(self.folder) as folder:
+            fd = folder.open(f"lock.{self.token}", os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def _has(self, name: str) -> bool:
+        try:
+            with Folder(self.folder) as folder:
+                return folder.has(name)
+        except FileNotFoundError:
+            return False
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            with Folder(self.folder) as folder:
+                return folder.read(name)
+        except FileNotFoundError:
+            return None
+
+    def _remove_files(self) -> None:
+        token = self.token
+        try:
+            with Folder(self.folder) as folder:
+                for name in ("claim", "lock", "void", "started", "cancel", "crash"):
+                    folder.remove(f"{name}.{token}")
+                for name in (f"started.{token}.tmp", f"outcome.{token}.tmp"):
+                    folder.remove(name)
+                folder.remove(f"outcome.{token}.json")
+        except FileNotFoundError:
+            return
+
+
+def _remove_if_empty(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return

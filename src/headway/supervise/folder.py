@@ -1,0 +1,112 @@
+"""Access to one job's folder that no planted link can lead elsewhere.
+
+The folder is opened once and everything inside is reached from its descriptor. Its last component
+may not be a symbolic link, it must belong to this user, and nobody else may write into it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+
+class UnsafeFolder(OSError):  # noqa: N818
+    """The folder is a link, someone else's, or writable by others."""
+
+
+class Folder:
+    """An open, checked folder. Names, not paths; close it, or use it in a `with`."""
+
+    __slots__ = ("fd", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.fd = _open_checked(path)
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def open(self, name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
+
+    def read(self, name: str) -> bytes:
+        """The whole content of a regular file."""
+        # O_NONBLOCK: a planted FIFO must not hold us up; fstat then tells it from a file.
+        fd = self.open(name, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise UnsafeFolder(errno.EPERM, "not a regular file", f"{self.path}/{name}")
+            chunks = []
+            while chunk := os.read(fd, max(4096, status.st_size + 1)):
+                chunks.append(chunk)
+            return b"".join(chunks)
+        finally:
+            os.close(fd)
+
+    def create(self, name: str, content: bytes) -> None:
+        """Make a file that must not exist yet."""
+        fd = self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            write_all(fd, content)
+        finally:
+            os.close(fd)
+
+    def touch(self, name: str) -> None:
+        os.close(self.open(name, os.O_WRONLY | os.O_CREAT))
+
+    def has(self, name: str) -> bool:
+        try:
+            os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def rename(self, old: str, new: str) -> None:
+        os.rename(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+
+    def remove(self, name: str) -> None:
+        """Remove the file if it is there."""
+        try:
+            os.unlink(name, dir_fd=self.fd)
+        except FileNotFoundError:
+            return
+
+
+def make_folder(path: str) -> bool:
+    """Make the folder, 0700, and those above it that are missing; False if it was there."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return False
+    except FileNotFoundError:
+        make_folder(os.path.dirname(path))
+        os.mkdir(path, 0o700)
+    return True
+
+
+def write_all(fd: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _open_checked(path: str) -> int:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise UnsafeFolder(errno.EPERM, "not a real folder", path) from error
+        raise
+    status = os.fstat(fd)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        os.close(fd)
+        raise UnsafeFolder(errno.EPERM, "another user owns it or may write to it", path)
+    return fd

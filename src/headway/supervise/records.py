@@ -1,0 +1,154 @@
+"""The two records a supervisor leaves behind: that it started, and how it ended.
+
+An outcome carries its version, its token and a checksum over all of its fields; whatever does not
+add up is no outcome. A start record that is there but unreadable still says that something started.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+VERSION = 1
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
+REASONS = ("exited", "signalled", "timed_out", "cancelled", "log_full", "spawn_error")
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Started:
+    """Who runs the claim: written before the command is let go."""
+
+    __slots__ = (
+        "boot_id",
+        "cgroup",
+        "child_pid",
+        "child_start",
+        "started_at",
+        "supervisor_pid",
+        "supervisor_start",
+    )
+
+    def __init__(
+        self,
+        *,
+        boot_id: str,
+        supervisor_pid: int,
+        supervisor_start: int,
+        child_pid: int,
+        child_start: int,
+        cgroup: str | None,
+        started_at: int,
+    ) -> None:
+        self.boot_id = boot_id
+        self.supervisor_pid = supervisor_pid
+        self.supervisor_start = supervisor_start
+        self.child_pid = child_pid
+        self.child_start = child_start
+        self.cgroup = cgroup
+        self.started_at = started_at
+
+    def to_json(self) -> bytes:
+        return _encode({name: getattr(self, name) for name in self.__slots__})
+
+    @classmethod
+    def from_json(cls, content: bytes) -> Started:
+        """The record; a damaged one names no process, but still says that one was started."""
+        try:
+            fields = json.loads(content)
+            return cls(**{name: fields[name] for name in cls.__slots__})
+        except (ValueError, KeyError, TypeError):
+            return cls(
+                boot_id="",
+                supervisor_pid=0,
+                supervisor_start=0,
+                child_pid=0,
+                child_start=0,
+                cgroup=None,
+                started_at=0,
+            )
+
+
+class Outcome:
+    """How a claim ended. Times are µs UTC; the bytes of a log count also those dropped."""
+
+    __slots__ = (
+        "core_dumped",
+        "errno",
+        "error",
+        "exit_code",
+        "finished_at",
+        "job",
+        "logs",
+        "reason",
+        "signal",
+        "started_at",
+        "token",
+        "tree",
+        "usage",
+        "wait_status",
+    )
+
+    def __init__(
+        self,
+        *,
+        token: str,
+        job: int,
+        reason: str,
+        exit_code: int | None = None,
+        signal: str | None = None,
+        wait_status: int | None = None,
+        errno: int | None = None,
+        error: str | None = None,
+        started_at: int,
+        finished_at: int,
+        usage: dict[str, float],
+        logs: dict[str, dict[str, int]],
+        tree: str,
+        core_dumped: bool = False,
+    ) -> None:
+        self.token = token
+        self.job = job
+        self.reason = reason
+        self.exit_code = exit_code
+        self.signal = signal
+        self.wait_status = wait_status
+        self.errno = errno
+        self.error = error
+        self.started_at = started_at
+        self.finished_at = finished_at
+        self.usage = usage
+        self.logs = logs
+        self.tree = tree
+        self.core_dumped = core_dumped
+
+    def to_json(self) -> bytes:
+        fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        fields["version"] = VERSION
+        fields["checksum"] = _checksum(fields)
+        return _encode(fields)
+
+    @classmethod
+    def from_json(cls, content: bytes, *, token: str) -> Outcome | None:
+        """The outcome of that token; None if torn, damaged, foreign or of an unknown version."""
+        try:
+            fields = json.loads(content)
+            if fields.pop("checksum") != _checksum(fields):
+                return None
+            if fields.pop("version") != VERSION or fields["token"] != token:
+                return None
+            if fields["reason"] not in REASONS:
+                return None
+            return cls(**{name: fields[name] for name in cls.__slots__})
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+
+
+def _checksum(fields: dict[str, Any]) -> str:
+    return f"crc32:{zlib.crc32(_encode(fields)):08x}"
+
+
+def _encode(fields: dict[str, Any]) -> bytes:
+    return _ENCODER.encode(fields).encode()

@@ -1,0 +1,113 @@
+"""What recovery does about processes: look at them, and end those of a claim.
+
+Each is found by something that carries the claim's token (its cgroup, HEADWAY_CLAIM) or by a pid
+together with its start time and boot id. No bare number is ever signalled.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+
+from headway.supervise import cgroup, proc
+from headway.supervise.evidence import Evidence
+from headway.supervise.records import Started
+
+EMPTY_WITHIN_SECONDS = 5.0
+_LOOK_AGAIN_MS = 10
+
+
+def end_claim(evidence: Evidence) -> str:
+    """Kill whatever is left of the claim; "gone" if its cgroup proves it, else "unproven"."""
+    started = _read_started(evidence)
+    paths = _cgroups(evidence.token, started)
+    had_cgroup = any(os.path.isdir(path) for path in paths)
+    give_up_at = time.monotonic() + EMPTY_WITHIN_SECONDS
+    while True:
+        for path in paths:
+            cgroup.kill(path)
+        if started is not None:
+            _kill_recorded(started)
+        for pid, start in proc.processes_with_claim(evidence.token):
+            proc.signal_process(pid, start, sig=signal.SIGKILL)
+        full = [path for path in paths if not cgroup.remove(path)]
+        if not full and not proc.processes_with_claim(evidence.token):
+            return "gone" if had_cgroup else "unproven"
+        if time.monotonic() >= give_up_at:
+            return "unproven"
+        select.select([], [], [], _LOOK_AGAIN_MS / 1000)
+
+
+def tree_is_empty(token: str) -> bool:
+    """One look: no process in the claim's cgroup, none with its token in the environment."""
+    if any(cgroup.is_populated(path) for path in _cgroups(token, None)):
+        return False
+    return not proc.processes_with_claim(token)
+
+
+def forget_cgroup(token: str) -> bool:
+    """Remove the claim's cgroup if it is empty; True if there is none any more."""
+    return not [path for path in _cgroups(token, None) if not cgroup.remove(path)]
+
+
+def end_supervisor(evidence: Evidence) -> bool:
+    """End the command, then its supervisor, even a stopped one; True if it was killed."""
+    started = _read_started(evidence)
+    for path in _cgroups(evidence.token, started):
+        cgroup.kill(path)
+    fd = watch_supervisor(evidence)
+    if fd is None:
+        return False
+    try:
+        return proc.signal_pidfd(fd, signal.SIGKILL)
+    finally:
+        os.close(fd)
+
+
+def poke_supervisor(evidence: Evidence) -> bool:
+    """Have the supervisor look for cancel.T now."""
+    fd = watch_supervisor(evidence)
+    if fd is None:
+        return False
+    try:
+        return proc.signal_pidfd(fd, signal.SIGUSR1)
+    finally:
+        os.close(fd)
+
+
+def watch_supervisor(evidence: Evidence) -> int | None:
+    """A pidfd of the living supervisor, or None; the caller closes it."""
+    started = _read_started(evidence)
+    if started is None or started.boot_id != proc.boot_id():
+        return None
+    return proc.open_pidfd(started.supervisor_pid, started.supervisor_start)
+
+
+def _kill_recorded(started: Started) -> None:
+    if started.boot_id != proc.boot_id():
+        return
+    for pid, start in (
+        (started.supervisor_pid, started.supervisor_start),
+        (started.child_pid, started.child_start),
+    ):
+        proc.signal_process(pid, start, sig=signal.SIGKILL)
+
+
+def _cgroups(token: str, started: Started | None) -> list[str]:
+    """Where the claim's cgroup may be: as recorded, and below our own."""
+    recorded = "" if started is None else started.cgroup or ""
+    # Only a folder of this token, whatever the record says.
+    paths = [recorded] if os.path.basename(recorded) == f"headway-{token}" else []
+    base = cgroup.find_base()
+    if base is not None and cgroup.path_for(base, token) not in paths:
+        paths.append(cgroup.path_for(base, token))
+    return paths
+
+
+def _read_started(evidence: Evidence) -> Started | None:
+    try:
+        return evidence.read_started()
+    except OSError:
+        return None

@@ -1,0 +1,247 @@
+"""The supervisor: one small process per running command, which outlives the worker.
+
+It takes the claim's lock, starts the command at most once, watches it, and does not end without a
+durable outcome, unless the claim was void before it started anything. PROTOCOLS 2 and 3 give the
+order of its steps; each of them is named by a crash point.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from headway.crashpoints import reach
+from headway.supervise import cgroup, child, proc, workerlock
+from headway.supervise.evidence import Evidence
+from headway.supervise.records import Outcome, Started
+from headway.supervise.tree import Tree
+from headway.supervise.watch import STREAMS, Watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+TIMED_OUT_EXIT = 124
+CANCELLED_EXIT = 143
+RETRY_SECONDS = 1.0
+# Only KILL ends a supervisor. These are blocked and not ignored, so that one which comes before the
+# child has its own dispositions is kept for it.
+BLOCKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+HEARD = (signal.SIGCHLD, signal.SIGUSR1)
+
+
+class Host:
+    """What all supervisors of one parent share, looked up once."""
+
+    __slots__ = ("boot_id", "cgroup_base")
+
+    def __init__(self) -> None:
+        self.boot_id = proc.boot_id()
+        self.cgroup_base = cgroup.find_base()
+
+
+def prepare_signals() -> None:
+    """Take the dispositions of a supervisor; in the parent, so that none is ever without them."""
+    proc.heed_ignored_signals()
+    signal.pthread_sigmask(signal.SIG_SETMASK, BLOCKED)
+    for sig in HEARD:
+        signal.signal(sig, _heard)
+
+
+def supervise(folder: str, token: str, *, host: Host) -> None:
+    """Run the claim, if it may still run. For a fresh process that exits when this returns."""
+    wake_fd = _stand_alone()
+    evidence = Evidence(folder, token)
+    lock = evidence.try_lock()
+    if lock is None:
+        return
+    reach("supervisor.locked")
+    if evidence.is_void() or evidence.is_cancelled() or evidence.read_started() is not None:
+        return
+    spec = evidence.read_spec()
+    outcome = _Run(spec, evidence, host=host, lock=lock, wake_fd=wake_fd).outcome()
+    if _write_outcome(evidence, outcome, lock=lock):
+        _tell_worker(spec["worker"], token)
+
+
+class _Run:
+    """One claim under its lock, from the fork of the child to the outcome."""
+
+    __slots__ = ("_evidence", "_host", "_lock", "_spec", "_started_at", "_tree", "_wake_fd")
+
+    def __init__(
+        self, spec: dict[str, Any], evidence: Evidence, *, host: Host, lock: int, wake_fd: int
+    ) -> None:
+        self._spec = spec
+        self._evidence = evidence
+        self._host = host
+        self._lock = lock
+        self._wake_fd = wake_fd
+        self._started_at = time.time_ns() // 1000
+        base = host.cgroup_base if spec["cgroup"] == "auto" else None
+        self._tree = Tree(None if base is None else cgroup.path_for(base, evidence.token))
+
+    def outcome(self) -> Outcome:
+        try:
+            main, pipes = self._fork(child.Command(self._spec))
+        except child.SpawnError as failure:
+            return self._not_started(failure)
+        except OSError as error:
+            return self._not_started(child.SpawnError(error.errno or 0, "fork"))
+        try:
+            self._record_start(main)
+        except OSError as error:
+            os.close(pipes.go_write)  # end of file: the child exits
+            os.waitpid(main, 0)
+            return self._not_started(child.SpawnError(error.errno or 0, "start record"))
+        watch = Watch(
+            self._spec,
+            self._evidence,
+            tree=self._tree,
+            main=main,
+            pipes=pipes,
+            wake_fd=self._wake_fd,
+        )
+        _let_go(pipes)
+        tree = watch.run(self._spec["leftovers"])
+        reach("supervisor.child_ended")
+        return self._ended(watch, tree)
+
+    def _fork(self, command: child.Command) -> tuple[int, child.Pipes]:
+        pipes = child.Pipes()
+        own = os.getpid()
+        main = os.fork()
+        if main == 0:
+            child.become_command(command, pipes, supervisor=own, lock=self._lock)
+        pipes.close_child_ends()
+        reach("supervisor.forked")
+        # Here and not by the child itself: only so is it known before the start is recorded.
+        self._tree.admit(main)
+        return main, pipes
+
+    def _record_start(self, main: int) -> None:
+        own = os.getpid()
+        self._evidence.write_started(
+            Started(
+                boot_id=self._host.boot_id,
+                supervisor_pid=own,
+                supervisor_start=proc.start_time(own) or 0,
+                child_pid=main,
+                child_start=proc.start_time(main) or 0,
+                cgroup=self._tree.cgroup,
+                started_at=self._started_at,
+            )
+        )
+        reach("supervisor.started")
+
+    def _not_started(self, failure: child.SpawnError) -> Outcome:
+        self._tree.is_gone()  # its cgroup is removed
+        return Outcome(
+            token=self._evidence.token,
+            job=self._spec["job"],
+            reason="spawn_error",
+            errno=failure.code,
+            error=failure.text,
+            started_at=self._started_at,
+            finished_at=time.time_ns() // 1000,
+            usage={"user_seconds": 0.0, "system_seconds": 0.0, "max_rss_kb": 0},
+            logs={name: {"bytes": 0, "dropped": 0} for name in STREAMS},
+            tree="gone",
+        )
+
+    def _ended(self, watch: Watch, tree: str) -> Outcome:
+        status = watch.wait_status or 0
+        failure = watch.failure()
+        died_of = _signal_name(os.WTERMSIG(status)) if os.WIFSIGNALED(status) else None
+        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+        if failure is not None:
+            reason, code = "spawn_error", None
+        elif watch.stopped_for is not None:
+            reason = watch.stopped_for
+            code = {"timed_out": TIMED_OUT_EXIT, "cancelled": CANCELLED_EXIT}.get(reason)
+            died_of = {"cancelled": "SIGTERM", "log_full": "SIGKILL"}.get(reason, died_of)
+        else:
+            reason = "exited" if died_of is None else "signalled"
+        return Outcome(
+            token=self._evidence.token,
+            job=self._spec["job"],
+            reason=reason,
+            exit_code=code,
+            signal=died_of,
+            wait_status=status,
+            errno=None if failure is None else failure[0],
+            error=None if failure is None else failure[1],
+            started_at=self._started_at,
+            finished_at=watch.finished_at,
+            usage=watch.usage,
+            logs=watch.logs(),
+            tree=tree,
+            core_dumped=os.WCOREDUMP(status),
+        )
+
+
+def _stand_alone() -> int:
+    """Become a process of its own; the descriptor to poll for signals."""
+    # 0 to 2 are /dev/null in the parent, and it has few others.
+    os.closerange(3, 64)
+    wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    os.setsid()
+    proc.set_child_subreaper()
+    os.umask(0o077)
+    return wake_read
+
+
+def _heard(_signum: int, _frame: FrameType | None) -> None:
+    """Nothing: the wakeup descriptor has told already."""
+
+
+def _let_go(pipes: child.Pipes) -> None:
+    try:
+        os.write(pipes.go_write, b"!")
+        reach("supervisor.go")
+    except BrokenPipeError:  # the child has already reported why it cannot start
+        return
+    finally:
+        os.close(pipes.go_write)
+
+
+def _write_outcome(evidence: Evidence, outcome: Outcome, *, lock: int) -> bool:
+    """Write it, for as long as it takes; False if the whole folder was deleted meanwhile."""
+    while True:
+        try:
+            evidence.write_outcome(outcome)
+        except OSError:
+            if os.fstat(lock).st_nlink == 0:
+                return False
+            time.sleep(RETRY_SECONDS)
+        else:
+            return True
+
+
+def _tell_worker(worker: dict[str, Any], token: str) -> None:
+    """Hint that the claim ended; where that is wanted, see to it that a worker hears it."""
+    if worker["argv"] and not os.path.lexists(worker["stopped"]):
+        _start_worker(worker)
+    workerlock.wake(worker["socket"], b"ended " + token.encode())
+    reach("supervisor.told")
+
+
+def _start_worker(worker: dict[str, Any]) -> None:
+    try:
+        if workerlock.worker_is_there(worker["lock"]):
+            return
+        # The armed points are for this process, not for the worker after it.
+        environ = {name: value for name, value in os.environ.items() if name != "HEADWAY_POINTS"}
+        workerlock.autostart(worker["lock"], worker["argv"], environ)
+    except OSError:  # the next command starts one
+        return
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"

@@ -1,0 +1,94 @@
+"""Durations and instants as people write them, and back. Pure."""
+
+import re
+from datetime import UTC, datetime
+
+from headway.errors import InvalidInputError
+
+MICROSECONDS = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+    "w": 604_800_000_000,
+}
+LONGEST = 100 * 366 * 86_400_000_000
+_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d|w)")
+_SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.I)
+
+
+def parse_duration(text: str, what: str = "duration") -> int:
+    """`90s`, `1h30m`, `1.5h`, `250ms` as microseconds."""
+    stripped = text.strip()
+    parts = _PART.findall(stripped)
+    if not parts or "".join(number + unit for number, unit in parts) != stripped:
+        raise InvalidInputError(
+            f"{what} {text!r} is not a duration; write it like 90s, 10m, 1h30m or 2d"
+        )
+    total = sum(round(float(number) * MICROSECONDS[unit]) for number, unit in parts)
+    if total > LONGEST:
+        raise InvalidInputError(f"{what} {text!r} is longer than a hundred years")
+    return total
+
+
+def show_duration(micros: int) -> str:
+    """The two largest units: `3d 4h`, `2m 5s`, `1.5s`, `20ms`."""
+    if micros < 0:
+        return "-" + show_duration(-micros)
+    if micros < 1_000_000:
+        return f"{micros // 1000}ms"
+    if micros < 60_000_000:
+        seconds = micros / 1_000_000
+        return f"{seconds:.1f}s" if micros % 1_000_000 else f"{seconds:.0f}s"
+    seconds = micros // 1_000_000
+    shown: list[str] = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        count, seconds = divmod(seconds, size)
+        if count or shown:
+            shown.append(f"{count}{unit}")
+        if len(shown) == 2:
+            break
+    return " ".join(part for part in shown if not part.startswith("0"))
+
+
+def parse_instant(text: str, now: int) -> int:
+    """An RFC 3339 time, or `+10m` from now, as µs UTC. Without an offset it is local time."""
+    stripped = text.strip()
+    if stripped.startswith("+"):
+        return now + parse_duration(stripped[1:], "time")
+    try:
+        moment = datetime.fromisoformat(stripped)
+    except ValueError:
+        raise InvalidInputError(
+            f"time {text!r} is not a time; write it like 2026-11-15T22:30, "
+            "2026-11-15T22:30:00Z or +10m"
+        ) from None
+    return round(moment.astimezone().timestamp() * 1_000_000)
+
+
+def show_instant(instant: int | None) -> str | None:
+    """RFC 3339 in UTC."""
+    if instant is None:
+        return None
+    moment = datetime.fromtimestamp(instant // 1_000_000, UTC)
+    fraction = f".{instant % 1_000_000:06d}"
+    return moment.strftime("%Y-%m-%dT%H:%M:%S") + fraction + "Z"
+
+
+def parse_size(text: str, what: str = "size") -> int:
+    match = _SIZE.fullmatch(text.strip())
+    if not match:
+        raise InvalidInputError(f"{what} {text!r} is not a size; write it like 64MiB or 10G")
+    return round(float(match[1]) * _SIZES[match[2].lower()])
+
+
+def show_size(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

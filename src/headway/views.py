@@ -1,0 +1,163 @@
+"""What people ask about the whole: why a job does not run, and how the scheduler stands.
+
+Both answer with the code that decides, so what they say is what will happen.
+"""
+
+import os
+import socket
+from typing import Any
+
+from headway.client import Client
+from headway.config import store_setting
+from headway.core.admission import closed, free_slots
+from headway.core.facts import Door
+from headway.core.model import Block, JobId, Stage, shown
+from headway.core.plan import explain
+from headway.core.states import TERMINAL, Status
+from headway.gather import gather
+from headway.store.base import ReadTx
+from headway.units import show_instant
+
+STEP_WITHIN = 2.0
+
+
+def why(client: Client, job_id: JobId) -> dict[str, Any]:
+    """Every objection to starting this job, what would clear each, and its place in the queue."""
+    job = client.job(job_id)
+    with client.store.read() as tx:
+        door = client.door(tx)
+        facts = gather(tx, [job], door)
+        objections = explain(job, facts) if job.stage is not None else ()
+        ahead, queued = tx.place_in_queue(job) if job.stage is not None else (0, 0)
+    at_door = job.stage in (Stage.READY, Stage.WOKEN)
+    return {
+        "id": shown(job.id),
+        "state": job.status.value,
+        "reason": job.reason,
+        "objections": [
+            {
+                "kind": each.kind.value,
+                "detail": each.detail,
+                "remedy": each.remedy or None,
+                "final": isinstance(each, Block),
+                "until": show_instant(None if isinstance(each, Block) else each.until),
+            }
+            for each in objections
+        ],
+        "place": ahead + 1 if at_door else None,
+        "queued": queued,
+        "worker": client.worker_is_there(),
+        "ended": job.status in TERMINAL,
+    }
+
+
+def scheduler_status(client: Client) -> dict[str, Any]:
+    """Mode, cap, used, free, and the reason why nothing starts now."""
+    with client.store.read() as tx:
+        door = client.door(tx)
+        counts = tx.count_active()
+        marks = tx.marks()
+        settings = tx.settings()
+        now = tx.now()
+        ready = len(tx.ready(100_000)) + len(tx.woken(100_000))
+        live = tx.live_claims()
+        breaker = tx.host_trouble(client.host.id)
+    waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
+    worker = client.worker_is_there()
+    return {
+        "mode": "direct" if door.max_active <= 0 else "deferred",
+        "paused": door.paused is not None,
+        "paused_by": door.paused.actor if door.paused else None,
+        "paused_at": show_instant(door.paused.at) if door.paused else None,
+        "paused_reason": door.paused.reason if door.paused else None,
+        "max_active": door.max_active,
+        "batch_size": store_setting(settings, "scheduler.batch_size"),
+        "active": len(live),
+        "free": free_slots(door),
+        "queued_total": waiting,
+        "queued_ready": ready,
+        "waiting": {
+            status.value: count for status, count in counts.items() if status is not Status.RUNNING
+        },
+        "last_dispatch_at": show_instant(marks["last_dispatch_at"] or None),
+        "last_dispatch_count": marks["last_dispatch_count"],
+        "log_bytes": marks["log_bytes"],
+        "breaker": {
+            "kind": breaker.kind.value,
+            "cause": breaker.cause,
+            "failures": breaker.failures,
+            "probe_at": show_instant(breaker.probe_at),
+        }
+        if breaker
+        else None,
+        "worker": worker,
+        "reason": _why_nothing_starts(door, now, ready=ready, waiting=waiting, worker=worker),
+    }
+
+
+def _why_nothing_starts(
+    door: Door, now: int, *, ready: int, waiting: int, worker: bool
+) -> str | None:
+    shut = closed(door, now)
+    if shut is not None:
+        return shut.detail
+    if waiting == 0:
+        return "nothing is queued"
+    if free_slots(door) == 0:
+        return f"all {door.max_active} slots are in use"
+    if not worker:
+        return "no worker is there"
+    if ready == 0:
+        return "every queued job waits for something; `headway jobs why JOB` says for what"
+    return None
+
+
+def await_step(client: Client) -> bool:
+    """Wait up to 2 s until the worker's step has passed what was committed before this call."""
+    folder = os.open(client.home.run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asker:
+            asker.bind("")  # an address of the kernel's choosing, gone with the socket
+            asker.settimeout(STEP_WITHIN)
+            name = os.path.basename(client.home.worker_socket)
+            asker.sendto(b"step", f"/proc/self/fd/{folder}/{name}")
+            return asker.recv(16) == b"stepped"
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+
+
+def started_since(client: Client, seq: int) -> list[str]:
+    """The jobs that were started after the given event."""
+    with client.store.read() as tx:
+        return [
+            shown(event.job_id)
+            for event in tx.events_since(seq, 10_000)
+            if event.kind == "running" and event.job_id is not None
+        ]
+
+
+def last_event(client: Client) -> int:
+    with client.store.read() as tx:
+        return tx.last_event()
+
+
+def dry_run(client: Client, limit: int) -> list[dict[str, Any]]:
+    """What one pass would start now, without changing anything."""
+    from headway.core.plan import Start, plan
+
+    with client.store.read() as tx:
+        door = client.door(tx)
+        candidates = _candidates(tx)
+        facts = gather(tx, candidates, door)
+        planned = plan(candidates, facts, limit=limit)
+    return [
+        {"id": shown(each.job.id), "name": each.job.name}
+        for each in planned
+        if isinstance(each.decision, Start)
+    ]
+
+
+def _candidates(tx: ReadTx) -> list[Any]:
+    return [*tx.woken(1000), *tx.ready(1000)]

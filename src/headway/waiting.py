@@ -1,0 +1,172 @@
+"""Wait for a job to end, follow its output, and lend what the waiter holds meanwhile.
+
+A process inside a running job that waits for another job of the same store lends its slot to that
+job's chain and to all that it waits for; otherwise a cap of one would wait for itself. The lending is
+a row that must be renewed, so it ends with its process. If the awaited jobs need a lock that the
+waiter holds, waiting would never end, so it fails with that reason. PROTOCOLS, section 13.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from headway.client import Client
+from headway.clock import SECOND
+from headway.core.model import Job, JobId, Lock, shown
+from headway.core.states import TERMINAL, Status
+from headway.errors import TimedOutError, WaitDeadlockError
+from headway.gather import awaited_set
+from headway.store.base import Lending, ReadTx
+from headway.submission import parse_job_id
+
+LENT_FOR = 15 * SECOND
+RENEW_EVERY = 5.0
+FASTEST_POLL = 0.01
+SLOWEST_POLL = 0.1
+
+
+class Waiter:
+    """Watches one chain, or one job of it, until it ends."""
+
+    def __init__(self, client: Client, job_id: JobId, *, this_only: bool = False) -> None:
+        self._client = client
+        self._job_id = job_id
+        self._this_only = this_only
+        self._poll = FASTEST_POLL
+        self.job = self._look()
+
+    def _look(self) -> Job:
+        if self._this_only:
+            return self._client.job(self._job_id)
+        return self._client.last_of_chain(self._job_id)
+
+    @property
+    def ended(self) -> bool:
+        return self.job.status in TERMINAL
+
+    def pause(self) -> bool:
+        """Wait a little; True if the store changed, in which case `job` was read again."""
+        self._client.clock.sleep(self._poll)
+        self._poll = min(SLOWEST_POLL, self._poll * 1.2)
+        if not self._client.store.changed():
+            return False
+        self.job = self._look()
+        return True
+
+    def until_ended(self, *, timeout: float | None = None) -> Job:
+        clock = self._client.clock
+        deadline = None if timeout is None else clock.monotonic() + timeout
+        with lending(self._client, self.job) as renew:
+            while not self.ended:
+                if deadline is not None and clock.monotonic() >= deadline:
+                    raise TimedOutError(f"{shown(self.job.id)} is still {self.job.status}")
+                renew()
+                self.pause()
+        return self.job
+
+
+@contextmanager
+def lending(client: Client, awaited: Job) -> Iterator["Renewal"]:
+    """Lend what the surrounding job holds, if there is one, until the block ends."""
+    renewal = Renewal(client, awaited)
+    renewal()
+    try:
+        yield renewal
+    finally:
+        renewal.end()
+
+
+class Renewal:
+    """Called often; renews the lending when it is time and looks for a deadlock."""
+
+    def __init__(self, client: Client, awaited: Job) -> None:
+        self._client = client
+        self._chain = awaited.chain
+        self._waiter = surrounding_job(client)
+        self._token = os.urandom(16).hex()
+        self._next = 0.0
+
+    def __call__(self) -> None:
+        now = self._client.clock.monotonic()
+        if self._waiter is None or now < self._next:
+            return
+        first = self._next == 0.0
+        self._next = now + RENEW_EVERY
+        with self._client.store.write() as tx:
+            refuse_deadlock(tx, self._waiter, self._chain)
+            lending = Lending(self._waiter, self._chain, tx.now() + LENT_FOR)
+            tx.lend(self._token, lending)
+            if first:
+                tx.wake_chains(awaited_set(tx, self._chain))
+        if first:
+            self._client.wake()
+
+    def end(self) -> None:
+        if self._waiter is not None:
+            with self._client.store.write() as tx:
+                tx.end_lending(self._token)
+            self._client.wake()
+
+
+def surrounding_job(client: Client) -> JobId | None:
+    """The running job of this store that this process is part of."""
+    environ = client.environ
+    if environ.get("HEADWAY_HOME") != client.home.path or "HEADWAY_CLAIM" not in environ:
+        return None
+    job_id = parse_job_id(environ.get("HEADWAY_JOB_ID", ""))
+    with client.store.read() as tx:
+        claim = tx.claim_of(job_id)
+    return job_id if claim is not None and claim.token == environ["HEADWAY_CLAIM"] else None
+
+
+def refuse_deadlock(tx: ReadTx, waiter: JobId, chain: JobId) -> None:
+    """Raise if a job of the awaited set needs a lock that the waiter, or one that waits for the
+    waiter, holds."""
+    held: dict[str, list[tuple[JobId, Lock]]] = {}
+    for holder_job in tx.jobs(_those_who_wait(tx, waiter)).values():
+        for lock in holder_job.locks:
+            held.setdefault(lock.key, []).append((holder_job.id, lock))
+    if not held:
+        return
+    for awaited in awaited_set(tx, chain):
+        job = tx.last_in_chain(awaited)
+        if job is None or job.status is Status.RUNNING or job.status in TERMINAL:
+            continue
+        for lock in job.locks:
+            for holder, other in held.get(lock.key, ()):
+                if lock.conflicts_with(other.mode):
+                    raise WaitDeadlockError(
+                        f"{shown(job.id)} needs lock {lock.key}, which {shown(holder)} holds "
+                        f"while it waits for it; submit it without --lock {lock.key}"
+                    )
+
+
+def _those_who_wait(tx: ReadTx, waiter: JobId) -> list[JobId]:
+    """The waiter, and every running job that waits for it, directly or not."""
+    lendings = tx.lendings()
+    found = [waiter]
+    for each in found:
+        chains = {job.chain for job in tx.jobs([each]).values()}
+        found += [
+            lending.job_id
+            for lending in lendings
+            if lending.chain in chains and lending.job_id not in found
+        ]
+    return found
+
+
+def exit_code_of(job: Job, exit_code: int | None, signal_name: str | None) -> int:
+    """The exit code of `exec` and `jobs wait`: the job's own, or what stands for its end."""
+    match job.status:
+        case Status.SUCCEEDED | Status.SKIPPED:
+            return 0
+        case Status.CANCELLED:
+            return 143
+        case Status.BLOCKED_BY_DEPENDENCY | Status.BLOCKED_BY_APPROVAL:
+            return 10
+    if exit_code is not None:
+        return exit_code
+    if signal_name is not None:
+        return 128 + signal.Signals[signal_name]
+    return 1
