@@ -67,6 +67,7 @@ class Client:
         self.clock = clock
         self.environ = environ
         self.actor = actor
+        self.unreadable: dict[JobId, str] = {}  # rows that the last listing left out
         self._host: Host | None = None
 
     @property
@@ -186,6 +187,7 @@ class Client:
         with self.store.read() as tx:
             since = 0 if everything else tx.now() - DAY
             jobs = [*tx.active_jobs(), *tx.finished_jobs(since, limit)]
+            self.unreadable = dict(tx.unreadable())
             jobs.sort(key=lambda job: (job.created_at, job.id))
             documents = self._documents(tx, [job.id for job in jobs])
         return [

@@ -1,7 +1,7 @@
 """Settings: each declared once, with its default, its check and where it lives.
 
-`scheduler.*` are rows in the store, seen by every host at once; the rest belongs to one checkout and
-stands in `config.toml`. A value is checked before it is stored, and a file is checked as a whole.
+`scheduler.*` are rows in the store, seen by every host at once; the rest belongs to one checkout
+and stands in `config.toml`. A value is checked before it is stored, a file is checked as a whole.
 """
 
 import os
@@ -144,7 +144,7 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What `config.toml` says, complete with the defaults. `env` is for jobs without a submitter."""
+    """What `config.toml` says, with the defaults. `env` is for jobs without a submitter."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)

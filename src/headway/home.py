@@ -1,8 +1,8 @@
 """Where things live: the `.headway/` folder of a checkout, made and found by one rule.
 
-`--home` or `HEADWAY_HOME`, else the nearest `.headway/` upwards from the working directory, else one
-is made at the repository's root, else in the working directory. The folder is ours alone (0700) and
-keeps its runtime parts out of git by itself.
+`--home` or `HEADWAY_HOME`, else the nearest `.headway/` upwards from the working directory, else
+one is made at the repository's root, else in the working directory. The folder is ours alone
+(0700) and keeps its runtime parts out of git by itself.
 """
 
 import os

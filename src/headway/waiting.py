@@ -1,8 +1,8 @@
 """Wait for a job to end, follow its output, and lend what the waiter holds meanwhile.
 
 A process inside a running job that waits for another job of the same store lends its slot to that
-job's chain and to all that it waits for; otherwise a cap of one would wait for itself. The lending is
-a row that must be renewed, so it ends with its process. If the awaited jobs need a lock that the
+job's chain and to all that it waits for; otherwise a cap of one would wait for itself. The lending
+is a row that must be renewed, so it ends with its process. If the awaited jobs need a lock that the
 waiter holds, waiting would never end, so it fails with that reason. PROTOCOLS, section 13.
 """
 

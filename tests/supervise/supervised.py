@@ -154,10 +154,12 @@ class Home:
         return str(path)
 
     def close(self) -> None:
-        for claim in self._claims:
+        claims, self._claims = self._claims, []
+        for claim in claims:
             rescue.end_supervisor(claim.evidence)
             rescue.end_claim(claim.evidence)
-        for ack in self._acks.values():
+        while self._acks:
+            _, ack = self._acks.popitem()
             if ack.pidfd is not None:
                 os.close(ack.pidfd)
         for launcher in self._launchers:

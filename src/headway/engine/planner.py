@@ -70,6 +70,9 @@ class Planner:
         while looked_at < STEP_JOBS:
             remaining = None if limit is None else limit - len(started)
             candidates = self._candidates(tx, door, remaining)
+            if tx.unreadable():
+                self._fail_unreadable(tx)
+                continue
             if not candidates:
                 break
             looked_at += len(candidates)
@@ -87,6 +90,8 @@ class Planner:
     def sweep(self, tx: WriteTx, before: int) -> list[Job]:
         """Look again at the longest waiting jobs; those that may start were missed by a wake-up."""
         waiting = tx.stale_waiters(before, SWEEP_JOBS)
+        if tx.unreadable():
+            self._fail_unreadable(tx)
         door = self._door(tx)
         facts = gather(tx, waiting, door)
         missed = []
@@ -116,6 +121,14 @@ class Planner:
         if len(woken) == ROUND_JOBS:
             ready = [job for job in ready if job.order < woken[-1].order]
         return sorted([*woken, *ready], key=lambda job: job.order)
+
+    def _fail_unreadable(self, tx: WriteTx) -> None:
+        broken = dict(tx.unreadable())
+        tx.fail_unreadable(list(broken), worker_id=self._worker_id)
+        tx.add_events(
+            (Event("failed", job_id, {"reason": error}) for job_id, error in broken.items()),
+            actor=self._worker_id,
+        )
 
     def _apply(self, tx: WriteTx, planned: Sequence[Planned], door: Door) -> list[Claim]:
         starts: list[tuple[Job, Claim]] = []

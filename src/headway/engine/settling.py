@@ -51,10 +51,17 @@ class Settler:
     def apply(
         self, tx: WriteTx, judged: Sequence[tuple[Claim, Judgement]]
     ) -> list[tuple[Claim, Ended]]:
-        """Write each judgement; returns the claims whose jobs came to their end."""
+        """Write each judgement; returns the claims whose jobs came to their end.
+
+        A claim that is no longer live was settled by someone else: a terminal row never changes.
+        """
         jobs = tx.jobs([claim.job_id for claim, _ in judged])
+        live = tx.claims([claim.token for claim, _ in judged])
         ended = []
         for claim, judgement in judged:
+            if claim.token not in live:
+                self._too_late(tx, claim, judgement)
+                continue
             answer = self._answer(jobs[claim.job_id], judgement)
             if isinstance(answer, Undone):
                 self._undo(tx, claim, answer)
@@ -72,6 +79,10 @@ class Settler:
                 return host_trouble(job, kind, cause)
             case _:
                 assert_never(judgement)
+
+    def _too_late(self, tx: WriteTx, claim: Claim, judgement: Judgement) -> None:
+        if isinstance(judgement, Verdict) and judgement.document is not None:
+            tx.keep_late_outcome(claim, judgement.document)
 
     def _undo(self, tx: WriteTx, claim: Claim, undone: Undone) -> None:
         unclaim = Unclaim(
@@ -121,8 +132,6 @@ class Settler:
             document=document,
         )
         if not tx.finish([finish])[0]:
-            if document is not None:
-                tx.keep_late_outcome(claim, document)
             return False
         tx.add_events([_ended_event(job, ended)], actor=self._worker_id)
         if ended.retry is not None:

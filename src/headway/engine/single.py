@@ -2,7 +2,6 @@
 
 import os
 
-
 from headway.clock import Clock
 from headway.config import Config
 from headway.engine.engine import Engine

@@ -1,7 +1,7 @@
 """A worker's life: take the lock, recover, step until told to stop, leave nothing half done.
 
-Only the holder of the worker lock starts processes. A background worker leaves when it is idle: in a
-write transaction it sees that nothing is active and gives up its place before that transaction
+Only the holder of the worker lock starts processes. A background worker leaves when it is idle: in
+a write transaction it sees that nothing is active and gives up its place before that transaction
 ends, so a submit either is seen by it or finds it gone. PROTOCOLS, section 9.
 """
 

@@ -1,1 +1,1 @@
-"""How each type of job is started: a job's frozen parameters become a supervisor's specification."""
+"""How each type of job is started: its parameters become a supervisor's specification."""

@@ -33,6 +33,7 @@ class SqlReadTx:
         self._database = database
         self._named = named
         self._now = now
+        self._unreadable: dict[JobId, str] = {}
 
     def now(self) -> int:
         """The instant of this transaction; every row it writes carries the same."""
@@ -44,6 +45,20 @@ class SqlReadTx:
     def _one(self, query: str, /, **parameters: Any) -> tuple[Any, ...] | None:
         rows = self._all(query, **parameters)
         return rows[0] if rows else None
+
+    def _readable(self, rows: Iterable[tuple[Any, ...]]) -> list[Job]:
+        """The jobs of these rows; one that cannot be read is remembered and stops nobody else."""
+        jobs = []
+        for row in rows:
+            try:
+                jobs.append(load_job(row))
+            except DataError as error:
+                self._unreadable[row[0]] = str(error)
+        return jobs
+
+    def unreadable(self) -> dict[JobId, str]:
+        """The rows that listings of this transaction met and could not read, with the error."""
+        return self._unreadable
 
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]:
         rows = self._all("jobs_by_id", ids=self._database.json(ids))
@@ -61,10 +76,10 @@ class SqlReadTx:
         return [load_job(row) for row in self._all("chain_of", chain=chain)]
 
     def active_jobs(self) -> list[Job]:
-        return [load_job(row) for row in self._all("active_jobs")]
+        return self._readable(self._all("active_jobs"))
 
     def finished_jobs(self, since: int, limit: int) -> list[Job]:
-        return [load_job(row) for row in self._all("finished_jobs", since=since, limit=limit)]
+        return self._readable(self._all("finished_jobs", since=since, limit=limit))
 
     def count_active(self) -> dict[Status, int]:
         return {Status(status): count for status, count in self._all("count_active")}
@@ -97,10 +112,10 @@ class SqlReadTx:
         return {row[0] for row in self._all("active_env_digests")}
 
     def woken(self, limit: int) -> list[Job]:
-        return [load_job(row) for row in self._all("woken", limit=limit)]
+        return self._readable(self._all("woken", limit=limit))
 
     def ready(self, limit: int) -> list[Job]:
-        return [load_job(row) for row in self._all("ready", limit=limit)]
+        return self._readable(self._all("ready", limit=limit))
 
     def place_in_queue(self, job: Job) -> tuple[int, int]:
         """How many jobs stand before this one at the door, and how many stand there in all."""
@@ -118,7 +133,7 @@ class SqlReadTx:
         return row[0] if row else None
 
     def stale_waiters(self, before: int, limit: int) -> list[Job]:
-        return [load_job(row) for row in self._all("stale_waiters", before=before, limit=limit)]
+        return self._readable(self._all("stale_waiters", before=before, limit=limit))
 
     def predecessors(self, jobs: Iterable[Job]) -> dict[JobId, tuple[Predecessor, ...]]:
         """What is unmet: at most the first failed and the first pending edge of each job.

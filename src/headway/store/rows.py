@@ -21,13 +21,16 @@ from headway.errors import DataError
 Row = Sequence[Any]
 
 _JOB_COLUMNS = (
-    "id, name, type, status, priority, position, params, created_at, chain, slug, labels, after_ids, "
-    "locks, retry, retry_of, attempt, retries_used, not_before, env_digest, idempotency_key, "
-    "spec_digest, on_finish, submitted_by, launch_failures, last_failure, launch_wait, stage, "
-    "wait_kind, wait_detail, waited_on, reason, started_at, finished_at, cancel_requested_at, "
+    "id, name, type, status, priority, position, params, created_at, chain, slug, labels, "
+    "after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, "
+    "idempotency_key, spec_digest, on_finish, submitted_by, launch_failures, last_failure, "
+    "launch_wait, stage, wait_kind, wait_detail, waited_on, reason, started_at, finished_at, cancel_requested_at, "
     "cancel_requested_by"
 )
-_CLAIM_COLUMNS = "job_id, token, slot, worker_id, host_id, home, boot_id, folder, claimed_at, borrowed_from, probe"
+_CLAIM_COLUMNS = (
+    "job_id, token, slot, worker_id, host_id, home, boot_id, folder, claimed_at, borrowed_from, "
+    "probe"
+)
 
 COLUMNS: Mapping[str, str] = {"JOB": _JOB_COLUMNS, "CLAIM": _CLAIM_COLUMNS}
 

@@ -40,7 +40,10 @@ DIALECT = Dialect(
 
 # Locks lie on these; POSIX and flock locks of different hosts do not see each other, or mmap tears.
 NETWORK_FILE_SYSTEMS = frozenset(
-    "nfs nfs4 cifs smb3 smbfs ncpfs 9p afs ceph glusterfs lustre gpfs orangefs davfs".split()
+    (
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "9p", "afs"),
+        *("ceph", "glusterfs", "lustre", "gpfs", "orangefs", "davfs"),
+    )
 )
 LOCAL_FUSE = frozenset({"fuseblk", "fuse.fuse-overlayfs", "fuse.lxcfs"})
 

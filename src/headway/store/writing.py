@@ -115,6 +115,19 @@ class SqlWriteTx(SqlReadTx):
         self._run("clear_waits", job_id=job.id)
         return ended == 1
 
+    def fail_unreadable(self, job_ids: Sequence[JobId], *, worker_id: str) -> None:
+        """A waiting job whose row cannot be read fails with exit code 1."""
+        for job_id in job_ids:
+            reason = f"scheduler data error: {self._unreadable.pop(job_id)}"
+            if self._run("fail_unreadable", id=job_id, reason=reason, at=self._now) != 1:
+                continue
+            self._run("clear_waits", job_id=job_id)
+            self._run(
+                "add_failed_run", job_id=job_id, at=self._now, worker_id=worker_id, error=reason
+            )
+            row = self._one("chain_number", job_id=job_id)
+            self.chain_failed(row[0] if row else job_id)
+
     def claim(self, claims: Sequence[tuple[Job, Claim]]) -> None:
         for job, claim in claims:
             after(job.status, Move.CLAIM)

@@ -70,9 +70,7 @@ class Evidence:
                     os.posix_fallocate(tmp, 0, RESERVED_BYTES)
                 finally:
                     os.close(tmp)
-        except FileExistsError:  # this token was prepared before: leave its files alone
-            raise
-        except UnsafeFolder:
+        except (FileExistsError, UnsafeFolder):  # not ours to remove
             raise
         except OSError:
             self._remove_files()
@@ -93,6 +91,18 @@ class Evidence:
         with Folder(self.folder) as folder:
             spec: dict[str, Any] = json.loads(folder.read(f"claim.{self.token}"))
         return spec
+
+    def may_start(self) -> bool:
+        """Under the lock: nobody undid, cancelled, started or ended this claim."""
+        token = self.token
+        with Folder(self.folder) as folder:
+            names = (
+                f"void.{token}",
+                f"cancel.{token}",
+                f"started.{token}",
+                f"outcome.{token}.json",
+            )
+            return not any(folder.has(name) for name in names)
 
     def read_started(self) -> Started | None:
         content = self._read(f"started.{self.token}")

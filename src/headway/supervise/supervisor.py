@@ -54,11 +54,14 @@ def supervise(folder: str, token: str, *, host: Host) -> None:
     """Run the claim, if it may still run. For a fresh process that exits when this returns."""
     wake_fd = _stand_alone()
     evidence = Evidence(folder, token)
-    lock = evidence.try_lock()
+    try:
+        lock = evidence.try_lock()
+    except FileNotFoundError:  # the claim was discarded, folder and all
+        return
     if lock is None:
         return
     reach("supervisor.locked")
-    if evidence.is_void() or evidence.is_cancelled() or evidence.read_started() is not None:
+    if not evidence.may_start():
         return
     spec = evidence.read_spec()
     outcome = _Run(spec, evidence, host=host, lock=lock, wake_fd=wake_fd).outcome()

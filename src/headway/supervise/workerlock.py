@@ -199,6 +199,7 @@ def _become_worker(
         proc.reset_signals()
         os.execvpe(argv[0], list(argv), env)
     except BaseException:
+        os.close(lock_fd)  # given up before the report, so that the caller can rely on it
         os.write(report, b"!")
     finally:
         os._exit(127)

@@ -1,6 +1,6 @@
 -- name: claim_job (hot)
 update jobs set status = 'running', stage = null, wait_kind = null, wait_detail = null, wake_at = null,
-  checked_at = null, started_at = :at, not_before = null
+  checked_at = null, started_at = :at
 where id = :id and stage is not null
 
 -- name: add_claims

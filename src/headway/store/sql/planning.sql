@@ -120,3 +120,16 @@ update jobs set status = :status, reason = :reason, finished_at = :finished_at, 
   wake_at = null, checked_at = null, wait_kind = :wait_kind, wait_detail = :wait_detail,
   waited_on = :waited_on
 where id = :id and stage is not null
+
+-- name: fail_unreadable (hot)
+update jobs set status = 'failed', reason = :reason, started_at = :at, finished_at = :at, stage = null,
+  wake_at = null, checked_at = null
+where id = :id and stage is not null
+
+-- name: add_failed_run
+insert into runs (job_id, started_at, worker_id, params_snapshot, status, exit_code, error, artifacts,
+  finished_at)
+values (:job_id, :at, :worker_id, '{}', 'FAILED', 1, :error, '[]', :at)
+
+-- name: chain_number (hot)
+select chain from jobs where id = :job_id

@@ -1,0 +1,70 @@
+"""Every command in one literal: where it lives and its line in the help.
+
+Nothing is imported to show the help or to find a command; the module of a command is loaded when it
+is invoked or its own help is asked for. A name with a space is a command inside a group.
+"""
+
+from typing import Any
+
+import click
+
+# name: (module:attribute, one line of help). A group has no place of its own.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "submit": ("submit:submit", "Queue a command and print its id."),
+    "exec": ("exec:exec_command", "Submit, stream the output, exit with the job's code."),
+    "why": ("why:why", "Say why a job does not run; the same as jobs why."),
+    "jobs": ("", "Look at jobs and steer them."),
+    "jobs list": ("listing:list_jobs", "List the active jobs and the last day's."),
+    "jobs show": ("show:show", "Show all about one job: its chain and its events."),
+    "jobs status": ("show:status", "Print the state of a job."),
+    "jobs wait": ("wait:wait", "Wait until jobs end; exit with their code."),
+    "jobs why": ("why:why", "Say why a job does not run, and what would let it."),
+    "jobs tail": ("tail:tail", "Show the end of a job's output, or follow it."),
+    "jobs retry": ("steer:retry", "Run a job again that ended without success."),
+    "jobs cancel": ("steer:cancel", "Cancel jobs and wait until they have ended."),
+    "scheduler": ("", "Look at the scheduler and steer it."),
+    "scheduler status": ("scheduler:status", "Mode, cap, slots, and why nothing starts now."),
+    "scheduler run": ("scheduler:run", "Do one planning step now."),
+    "scheduler pause": ("scheduler:pause", "Start nothing more; what runs goes on."),
+    "scheduler resume": ("scheduler:resume", "End the pause."),
+    "scheduler reset": ("scheduler:reset", "Forget launch failures and try again at once."),
+    "config": ("", "Read and change settings."),
+    "config get": ("config:get", "Print the value of a setting."),
+    "config set": ("config:set_value", "Change a setting."),
+    "config list": ("config:list_settings", "List every setting, its value and meaning."),
+    "work": ("work:work", "Be the worker, in the foreground."),
+    "init": ("init:init", "Make the .headway/ folder and the store."),
+    "doctor": ("doctor:doctor", "Check the host, the folder and the store."),
+    "completion": ("completion:completion", "Print the completion script of a shell."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are those of COMMANDS that begin with its path."""
+
+    def __init__(self, path: str = "", **attrs: Any) -> None:
+        super().__init__(**attrs)
+        self._prefix = f"{path} " if path else ""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        names = (name.removeprefix(self._prefix) for name in COMMANDS if self._prefix in name)
+        return [name for name in names if " " not in name]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        path = self._prefix + cmd_name
+        if path not in COMMANDS or " " in cmd_name:
+            return None
+        place, about = COMMANDS[path]
+        if not place:
+            return LazyGroup(path, name=cmd_name, help=about, no_args_is_help=True)
+        from importlib import import_module
+
+        module, _, attribute = place.partition(":")
+        command: click.Command = getattr(import_module(f"headway.cli.{module}"), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, COMMANDS[self._prefix + name][1]) for name in self.list_commands(ctx)]
+            )

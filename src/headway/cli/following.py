@@ -1,0 +1,117 @@
+"""Copy a job's output to this process's own, live, from one job of a chain to the next.
+
+Bytes pass as they are, except to a terminal, which is shown only what cannot harm it.
+"""
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from headway.cli.terminal import LineCap, Sanitiser
+from headway.home import Home
+from headway.supervise.logs import read_log
+
+STREAMS = ("stdout", "stderr")
+CHUNK = 256 << 10
+TAIL_CHUNK = 64 << 10
+
+
+class Sink:
+    """Where one stream goes."""
+
+    def __init__(self, stream: str) -> None:
+        self._file = (sys.stdout if stream == "stdout" else sys.stderr).buffer
+        self._clean = Sanitiser() if self._file.isatty() else None
+        self._cap = LineCap()
+
+    def write(self, data: bytes) -> None:
+        if self._clean is not None:
+            data = self._cap.feed(self._clean.feed(data))
+        self._file.write(data)
+        self._file.flush()
+
+    def end(self) -> None:
+        if self._clean is not None:
+            self._file.write(self._cap.feed(self._clean.end()) + self._cap.end())
+            self._file.flush()
+
+
+class Output:
+    """The output of one job, from some offset on."""
+
+    def __init__(self, home: Home, job_id: int, streams: Sequence[str] = STREAMS) -> None:
+        self._folder = home.job(job_id)
+        self.job_id = job_id
+        self._offsets = dict.fromkeys(streams, 0)
+        self._sinks = {stream: Sink(stream) for stream in streams}
+
+    def skip_to_last(self, lines: int) -> None:
+        """Begin with the last `lines` lines of each stream."""
+        for stream in self._offsets:
+            self._offsets[stream] = last_lines(self._folder, stream, lines)
+
+    def pump(self) -> bool:
+        """Copy what is there now; False if nothing was."""
+        found = False
+        for stream, sink in self._sinks.items():
+            while True:
+                data, after, skipped = read_log(
+                    self._folder, stream, self._offsets[stream], CHUNK
+                )
+                if not data:
+                    break
+                if skipped:
+                    sys.stderr.write(f"headway: [{skipped} bytes of {stream} were not kept]\n")
+                sink.write(data)
+                self._offsets[stream] = after
+                found = True
+        return found
+
+    def end(self) -> None:
+        self.pump()
+        for sink in self._sinks.values():
+            sink.end()
+
+
+def last_lines(folder: str, stream: str, lines: int) -> int:
+    """The offset at which the last `lines` lines of the stream begin."""
+    end = _end_of(folder, stream)
+    start, wanted = end, lines
+    while start > 0 and wanted >= 0:
+        begin = max(0, start - TAIL_CHUNK)
+        data, after, skipped = read_log(folder, stream, begin, start - begin)
+        begin += skipped
+        if not data or begin >= start:
+            return start  # dropped bytes lie before
+        if after < start:  # a file ends within; take what follows it first
+            begin = after
+            data, after, skipped = read_log(folder, stream, begin, start - begin)
+            begin += skipped
+            data = data[: start - begin]
+        if after == end and data.endswith(b"\n"):
+            wanted += start == end  # the newline at the very end closes the last line
+        at = len(data)
+        while wanted >= 0:
+            at = data.rfind(b"\n", 0, at)
+            if at < 0:
+                break
+            wanted -= 1
+            if wanted <= 0 and at + 1 < len(data) + (end - start):
+                return begin + at + 1
+        start = begin
+    return start
+
+
+def _end_of(folder: str, stream: str) -> int:
+    """The logical length of the stream, found without reading it."""
+    import os
+
+    end = 0
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            head, _, offset = entry.name.partition(".log")
+            if head == stream and (offset == "" or offset[1:].isdigit()):
+                with suppress(FileNotFoundError):
+                    size = entry.stat(follow_symlinks=False).st_size
+                    end = max(end, int(offset[1:] or 0) + size)
+    return end

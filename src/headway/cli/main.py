@@ -1,0 +1,87 @@
+"""The entry point: global options, and the one place where errors become exit codes.
+
+Data goes to stdout, messages to stderr. This module imports nothing that `submit` does not need.
+"""
+
+import os
+import sys
+
+import click
+
+from headway.cli.commands import LazyGroup
+from headway.cli.scope import Scope
+from headway.errors import HeadwayError
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+@click.command(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option("--home", metavar="DIR", help="The .headway folder to use (or HEADWAY_HOME).")
+@click.option("--store", metavar="URL", help="The store to use (or HEADWAY_STORE).")
+@click.option("--as", "actor", metavar="ACTOR", help="Who asks, for the record.")
+@click.option("--version", is_flag=True, help="Print the version.")
+@click.pass_context
+def cli(
+    ctx: click.Context, home: str | None, store: str | None, actor: str | None, version: bool
+) -> None:
+    """Headway runs your commands when they may run, once, and never loses an outcome.
+
+    Without a command: how things stand.
+    """
+    ctx.obj = Scope(home, store, actor)
+    if version:
+        from headway import __version__
+
+        print(f"headway {__version__}")
+        ctx.exit(0)
+    if ctx.invoked_subcommand is None:
+        from headway.cli.overview import overview
+
+        overview(ctx.obj)
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(argv: list[str]) -> int:
+    """Run one command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        code = cli.main(argv, prog_name="headway", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except HeadwayError as error:
+        if os.environ.get("HEADWAY_DEBUG"):
+            raise
+        return _complain(str(error), error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return 2
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone; the interpreter must not find that out again when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return BROKEN_PIPE
+    except Exception as error:
+        if os.environ.get("HEADWAY_DEBUG"):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        return _complain(f"unexpected {what}; HEADWAY_DEBUG=1 shows where it comes from", 1)
+
+
+def _complain(message: str, code: int) -> int:
+    from headway.cli.render import plain
+
+    sys.stderr.write(f"headway: {plain(message)}\n")
+    return code

@@ -1,0 +1,168 @@
+"""The options that describe a job, shared by `submit` and `exec`, and how they become a request.
+
+Words are checked here and in `headway.submission`, before anything is made: bad input exits 5.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from headway.errors import InvalidInputError
+from headway.submission import Request, parse_job_id, parse_lock
+from headway.units import parse_duration, parse_instant
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class WholeNumber(click.ParamType):
+    """An integer; anything else is invalid input, not a misuse of the command."""
+
+    name = "n"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | Any:
+        try:
+            return int(value)
+        except ValueError:
+            raise InvalidInputError(f"{_flag(param)} {value!r} is not a whole number") from None
+
+
+class Duration(click.ParamType):
+    """A duration such as 90s, as microseconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | Any:
+        return value if isinstance(value, int) else parse_duration(value, _flag(param))
+
+
+def _flag(param: click.Parameter | None) -> str:
+    return param.opts[0] if param else "value"
+
+
+WHOLE_NUMBER = WholeNumber()
+DURATION = Duration()
+
+_OPTIONS = (
+    click.option("--name", metavar="TEXT", help="A name for people; else the command."),
+    click.option("--slug", metavar="WORD", help="A short name: letters, digits, . _ -"),
+    click.option("--label", multiple=True, metavar="K=V", help="A label (repeat)."),
+    click.option("--priority", type=WHOLE_NUMBER, default=0, metavar="N", help="Higher first."),
+    click.option("--after", multiple=True, metavar="JOB", help="Only after JOB's success (repeat)."),
+    click.option("--lock", multiple=True, metavar="KEY[:shared]", help="Hold a lock (repeat)."),
+    click.option("--delay", type=DURATION, default=0, metavar="10s", help="Not before then."),
+    click.option("--at", metavar="TIME", help="Not before this time, as 2026-11-15T22:30 or +10m."),
+    click.option("--timeout", type=DURATION, metavar="1h", help="Kill it after this time."),
+    click.option(
+        "--grace", type=DURATION, default="10s", metavar="10s", help="Between TERM and KILL."
+    ),
+    click.option(
+        "--retries", type=WHOLE_NUMBER, default=0, metavar="N", help="Automatic retries."
+    ),
+    click.option(
+        "--retry-base", type=DURATION, default="10s", metavar="10s", help="Doubles each time."
+    ),
+    click.option(
+        "--retry-on",
+        multiple=True,
+        metavar="WORD",
+        help="Retry only on: exit codes, signal, timeout, unknown (repeat, or with commas).",
+    ),
+    click.option(
+        "--skip-exit-code",
+        type=WHOLE_NUMBER,
+        multiple=True,
+        metavar="N",
+        help="This exit code means skipped (repeat).",
+    ),
+    click.option(
+        "--env", multiple=True, metavar="K[=V]", help="A variable; K alone takes yours (repeat)."
+    ),
+    click.option("--cwd", metavar="DIR", help="Where it runs; else here."),
+    click.option("--stdin", metavar="FILE", help="What it reads; else nothing."),
+    click.option("--shell", metavar="STRING", help="A line for /bin/sh instead of CMD."),
+    click.option("--key", metavar="KEY", help="Submit only once under this key."),
+    click.option("--on-finish", metavar="CMD", help="A command to queue when it has ended."),
+    click.option("--no-check", is_flag=True, help="Do not look for the program and directory."),
+)
+
+
+def describes_a_job(command: Command) -> Command:
+    """Give a command the job's options and the CMD argument."""
+    command = click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD ...")(
+        command
+    )
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def request_from(options: Mapping[str, Any], *, now: int) -> Request:
+    """The request that the options describe. Raises on the first that is wrong."""
+    if not options["argv"] and options["shell"] is None:
+        raise click.UsageError("What is to run? Give a command after --, or --shell STRING.")
+    return Request(
+        argv=tuple(options["argv"]),
+        shell=options["shell"],
+        name=options["name"],
+        slug=options["slug"],
+        labels=parse_labels(options["label"]),
+        priority=options["priority"],
+        after=tuple(parse_job_id(each) for each in options["after"]),
+        locks=tuple(parse_lock(each) for each in options["lock"]),
+        delay=options["delay"],
+        at=parse_instant(options["at"], now) if options["at"] is not None else None,
+        timeout=options["timeout"],
+        grace=options["grace"],
+        retries=options["retries"],
+        retry_base=options["retry_base"],
+        retry_on=tuple(word for each in options["retry_on"] for word in each.split(",")),
+        skip_exit_codes=tuple(options["skip_exit_code"]),
+        env=_parse_env(options["env"]),
+        cwd=options["cwd"],
+        stdin=options["stdin"],
+        key=options["key"],
+        on_finish=_split(options["on_finish"]),
+        check=not options["no_check"],
+    )
+
+
+def parse_labels(entries: Sequence[str]) -> dict[str, str]:
+    labels = {}
+    for entry in entries:
+        key, equals, value = entry.partition("=")
+        if not equals:
+            raise InvalidInputError(f"--label {entry!r} is not of the form KEY=VALUE")
+        labels[key] = value
+    return labels
+
+
+def _parse_env(entries: Sequence[str]) -> dict[str, str]:
+    env = {}
+    for entry in entries:
+        name, equals, value = entry.partition("=")
+        if not equals:
+            if name not in os.environ:
+                raise InvalidInputError(f"--env {name}: you have no such variable; use {name}=VALUE")
+            value = os.environ[name]
+        env[name] = value
+    return env
+
+
+def _split(command: str | None) -> tuple[str, ...]:
+    if command is None:
+        return ()
+    import shlex
+
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise InvalidInputError(f"--on-finish {command!r}: {error}") from None
+    if not words:
+        raise InvalidInputError("--on-finish is empty")
+    return words

@@ -1,0 +1,189 @@
+"""What people read: tables that fit, relative times, colour where it is wanted.
+
+Text from data never reaches the terminal as it is: what is not printable is written as an escape.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.core.states import ACTIVE, Status
+from headway.units import MICROSECONDS, parse_instant, show_duration
+
+GAP = 2
+LEAST_COLUMN = 8
+_COLOURS = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
+
+
+def plain(text: str) -> str:
+    """The text on one line, without anything that a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )
+
+
+def say(message: str) -> None:
+    """A message for people, on stderr."""
+    sys.stderr.write(f"headway: {plain(message)}\n")
+    sys.stderr.flush()
+
+
+def emit(document: Mapping[str, Any]) -> None:
+    """One versioned document on stdout."""
+    print(json.dumps({"version": 1, **document}, indent=2))
+
+
+def colourful() -> bool:
+    return (
+        sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") not in (None, "dumb")
+    )
+
+
+def paint(text: str, colour: str | None) -> str:
+    if colour is None or not colourful():
+        return text
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+def state_colour(state: str) -> str | None:
+    match state:
+        case Status.SUCCEEDED:
+            return "green"
+        case Status.RUNNING:
+            return "bold"
+        case Status.SKIPPED | Status.CANCELLED:
+            return "dim"
+        case _:
+            return None if state in ACTIVE else "red"
+
+
+def width() -> int:
+    import shutil
+
+    return max(40, shutil.get_terminal_size((80, 24)).columns)
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(
+        0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
+def shortened(text: str, room: int) -> str:
+    if cells(text) <= room:
+        return text
+    kept = ""
+    for char in text:
+        if cells(kept + char) > room - 3:
+            break
+        kept += char
+    return kept.rstrip() + "..."
+
+
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    flexible: Sequence[int],
+    colours: Sequence[str | None] = (),
+    coloured: int = 0,
+) -> list[str]:
+    """Lines that fit the width: the `flexible` columns give way, the last of them first.
+
+    `colours` has one entry per row, for the column `coloured`.
+    """
+    rows = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(cells(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    excess = sum(widths) + GAP * (len(widths) - 1) - width()
+    for index in sorted(flexible, reverse=True):
+        fair = max(LEAST_COLUMN, widths[index] - max(0, excess))
+        if index != min(flexible):
+            fair = max(fair, min(widths[index], 24))
+        excess -= widths[index] - fair
+        widths[index] = fair
+    lines = [paint(_line(header, widths), "bold")]
+    for number, row in enumerate(rows):
+        paints = {coloured: colours[number]} if colours else {}
+        lines.append(_line(row, widths, paints))
+    return lines
+
+
+def _line(
+    row: Sequence[str], widths: Sequence[int], paints: Mapping[int, str | None] | None = None
+) -> str:
+    parts = []
+    for index, (cell, room) in enumerate(zip(row, widths, strict=True)):
+        text = shortened(cell, room)
+        padding = " " * (room - cells(text))
+        parts.append(paint(text, (paints or {}).get(index)) + padding)
+    return (" " * GAP).join(parts).rstrip()
+
+
+def fields(entries: Sequence[tuple[str, str | None]], *, indent: str = "  ") -> list[str]:
+    """Named values, one per line, wrapped under themselves; those that are None are left out."""
+    import textwrap
+
+    shown = [(name, plain(value)) for name, value in entries if value is not None]
+    room = max((len(name) for name, _ in shown), default=0)
+    lines: list[str] = []
+    for name, value in shown:
+        lead = f"{indent}{name.ljust(room)}  "
+        wrapped = textwrap.wrap(value, width() - len(lead)) or [""]
+        lines.append((lead + wrapped[0]).rstrip())
+        lines += [" " * len(lead) + line for line in wrapped[1:]]
+    return lines
+
+
+def instant(text: str | None) -> int | None:
+    """The instant of a document's time."""
+    return None if text is None else parse_instant(text, 0)
+
+
+def age(since: str | None, now: int) -> str:
+    """One unit, as in `5m`; for a narrow column."""
+    at = instant(since)
+    if at is None:
+        return ""
+    passed = max(0, now - at)
+    for unit in ("w", "d", "h", "m"):
+        if passed >= MICROSECONDS[unit]:
+            return f"{passed // MICROSECONDS[unit]}{unit}"
+    return f"{passed // MICROSECONDS['s']}s"
+
+
+def moment(text: str | None, now: int) -> str | None:
+    """A time with its distance from now: `2026-11-15 08:42:53Z (3m ago)`."""
+    at = instant(text)
+    if at is None or text is None:
+        return None
+    whole = MICROSECONDS["s"]
+    distance = show_duration(abs(now - at) // whole * whole)
+    told = f"{distance} ago" if at <= now else f"in {distance}"
+    if abs(now - at) < whole:
+        told = "now"
+    return f"{text[:19].replace('T', ' ')}Z ({told})"
+
+
+def result(document: Mapping[str, Any]) -> str:
+    """The few words of a list about why a job waits, or how it went."""
+    if document["wait"] and document["finished_at"] is None:
+        return str(document["wait"]["detail"])
+    if document["state"] == Status.RUNNING:
+        if document["cancel_requested_at"]:
+            return "being cancelled"
+        return f"attempt {document['attempt']}" if document["attempt"] > 1 else ""
+    if document["state"] == Status.SUCCEEDED and document["run"]:
+        return f"in {show_duration(document['run']['duration_ms'] * 1000)}"
+    return str(document["reason"] or "")

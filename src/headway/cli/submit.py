@@ -1,0 +1,63 @@
+"""`headway submit`: queue a command, print its id."""
+
+import os
+from typing import Any
+
+import click
+
+from headway.cli.options import describes_a_job, request_from
+from headway.cli.scope import Scope
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from headway.client import Client, Submitted
+    from headway.submission import Request
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@describes_a_job
+@click.option("--follow", is_flag=True, help="Then stream its output, as exec does.")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def submit(scope: Scope, follow: bool, as_json: bool, **options: Any) -> int:
+    """Queue a command and print its id.
+
+    What was printed is stored: it survives a crash and runs without you.
+    """
+    client, submitted = submit_job(scope, options)
+    if as_json:
+        from headway.cli.render import emit
+
+        emit({"created": submitted.created, "job": client.document(submitted.job_id)})
+    else:
+        print(f"job-{submitted.job_id}", flush=True)
+    if follow:
+        from headway.cli.exec import follow_to_the_end
+
+        return follow_to_the_end(client, submitted.job_id, on_interrupt="ask")
+    client.close()
+    return 0
+
+
+def submit_job(scope: Scope, options: dict[str, Any]) -> "tuple[Client, Submitted]":
+    from headway.clock import SystemClock
+
+    request = request_from(options, now=SystemClock().now())
+    _check_before_a_home_is_made(scope, request)
+    client = scope.connect(create=True)
+    return client, client.submit(request)
+
+
+def _check_before_a_home_is_made(scope: Scope, request: "Request") -> None:
+    """A first submit that is refused leaves nothing behind, not even the folder."""
+    from headway.home import find_home
+
+    here = os.getcwd()
+    if find_home(scope.home, os.environ, here)[1]:
+        return
+    from headway.errors import NotFoundError
+    from headway.submission import specify
+
+    specify(request, environ=os.environ, working_directory=here)
+    if request.after:
+        raise NotFoundError(f"there is no job-{request.after[0]}; nothing was ever submitted here")

@@ -1,0 +1,191 @@
+"""The whole path: what is submitted runs once, and its outcome is kept."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from harness import Bench, wait_for
+
+from headway.core.states import Status
+from headway.errors import ConflictError, NotFoundError
+
+
+@pytest.mark.req("E1", "V76", "V8", "E5", "E6", "V81")
+def test_a_command_runs_and_its_outcome_is_kept(bench: Bench) -> None:
+    good = bench.submit("sh", "-c", "echo out; echo err >&2")
+    bad = bench.submit("sh", "-c", "exit 7")
+    assert bench.status(good) is Status.QUEUED and bench.job(good).position == 100
+    assert bench.client.document(good)["run"] is None
+
+    bench.until_ended(good, bad)
+
+    done = bench.client.document(good)
+    assert (done["state"], done["status"], done["run"]["status"]) == (
+        "succeeded",
+        "COMPLETED",
+        "COMPLETED",
+    )
+    assert done["run"]["exit_code"] == 0
+    failed = bench.client.document(bad)
+    assert (failed["state"], failed["run"]["exit_code"]) == ("failed", 7)
+    folder = Path(bench.home.job(good))
+    assert (folder / "stdout.log").read_text() == "out\n"
+    assert (folder / "stderr.log").read_text() == "err\n"
+    assert json.loads((folder / "outcome.json").read_bytes())["exit_code"] == 0
+    copy = json.loads((folder / "job.json").read_bytes())["job"]
+    assert copy["state"] == "succeeded" and copy["run"]["exit_code"] == 0
+
+
+@pytest.mark.req("D17", "E3", "E9")
+def test_by_default_one_job_runs_at_a_time_and_the_loop_goes_on_after_a_failure(
+    bench: Bench,
+) -> None:
+    jobs = [bench.submit("sh", "-c", f"exit {code}") for code in (1, 0, 3)]
+    bench.step()
+    assert [bench.status(job) for job in jobs] == [Status.RUNNING, Status.QUEUED, Status.QUEUED]
+    assert [job.status for job in bench.until_ended(*jobs)] == [
+        Status.FAILED,
+        Status.SUCCEEDED,
+        Status.FAILED,
+    ]
+    bench.step()  # an empty queue is no error
+
+
+@pytest.mark.req("E4", "E5")
+def test_running_and_the_run_are_stored_before_the_program_starts(bench: Bench) -> None:
+    script = (
+        "import sqlite3,os; d=sqlite3.connect(os.environ['HEADWAY_HOME']+'/headway.db');"
+        "print(d.execute('select status from jobs').fetchone()[0],"
+        "d.execute('select count(*) from runs where status is null').fetchone()[0])"
+    )
+    job = bench.submit("python3", "-c", script)
+    bench.until_ended(job)
+    assert Path(bench.home.job(job), "stdout.log").read_text() == "running 1\n"
+
+
+@pytest.mark.req("D4")
+def test_dispatch_is_by_priority_then_position_then_age(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench()
+    ledger = bench.folder / "ledger"
+    jobs = {
+        name: bench.submit("sh", "-c", f"echo {name} >> {ledger}", priority=priority)
+        for name, priority in (("a", 0), ("b", 5), ("c", 0), ("d", 5))
+    }
+    bench.until_ended(*jobs.values())
+    assert ledger.read_text().split() == ["b", "d", "a", "c"]
+
+
+@pytest.mark.req("V48", "V49", "V50", "V46")
+def test_dependents_wait_for_success_and_are_blocked_by_failure(bench: Bench) -> None:
+    gate = bench.folder / "gate"
+    first = bench.submit("sh", "-c", f"while ! test -e {gate}; do sleep 0.01; done")
+    second = bench.submit("true", after=(first,))
+    third = bench.submit("false", after=(second,))
+    fourth = bench.submit("true", after=(third,))
+    fifth = bench.submit("true", after=(fourth,))
+    bench.step()
+    waiting = bench.client.document(second)
+    assert waiting["state"] == "waiting_on_deps"
+    assert waiting["wait"] == {"kind": "dependencies", "detail": f"waiting on job job-{first}"}
+    gate.touch()
+    bench.until_ended(fifth)
+    assert [bench.status(job) for job in (first, second, third)] == [
+        Status.SUCCEEDED,
+        Status.SUCCEEDED,
+        Status.FAILED,
+    ]
+    blocked = bench.client.document(fourth)
+    assert blocked["state"] == "blocked_by_dependency"
+    assert blocked["reason"] == f"dependency failed for job job-{third} (failed)"
+    assert blocked["run"] is None and blocked["status"] == "CANCELLED"
+    assert (
+        bench.client.document(fifth)["reason"]
+        == f"dependency failed for job job-{fourth} (blocked_by_dependency)"
+    )
+
+
+def test_an_unknown_predecessor_is_refused_and_nothing_is_written(bench: Bench) -> None:
+    with pytest.raises(NotFoundError, match="job-99"):
+        bench.submit("true", after=(99,))
+    assert bench.client.listing(everything=True) == []
+
+
+def test_a_job_waits_for_its_time(make_bench: Callable[..., Bench]) -> None:
+    from headway.clock import SystemClock
+    from headway.testing import FakeClock
+
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock)
+    job = bench.submit("true", delay=60_000_000)
+    bench.step()
+    document = bench.client.document(job)
+    assert document["state"] == "queued" and document["wait"]["kind"] == "time"
+    clock.advance(59.0)
+    bench.step()
+    assert bench.status(job) is Status.QUEUED
+    clock.advance(1.0)
+    bench.step()
+    assert bench.status(job) is Status.RUNNING
+    bench.until_ended(job)
+
+
+@pytest.mark.req("V73", "V74")
+def test_waits_are_remembered_once_each_and_cleared_at_the_start(bench: Bench) -> None:
+    first = bench.submit("sleep", "0.2")
+    second = bench.submit("true", after=(first,), locks=())
+    bench.step()
+    assert bench.job(second).waited_on == ("dependencies",)
+    bench.until_ended(second)
+    job = bench.job(second)
+    assert job.wait is None and job.waited_on == ("dependencies",)
+
+
+def test_skip_exit_code_settles_as_skipped_and_does_not_satisfy_after(bench: Bench) -> None:
+    skipped = bench.submit("sh", "-c", "exit 75", skip_exit_codes=(75,), retries=3)
+    dependent = bench.submit("true", after=(skipped,))
+    bench.until_ended(dependent)
+    document = bench.client.document(skipped)
+    assert (document["state"], document["run"]["status"]) == ("skipped", "SKIPPED")
+    assert bench.status(dependent) is Status.BLOCKED_BY_DEPENDENCY
+
+
+def test_on_finish_becomes_a_job_when_the_chain_has_ended(bench: Bench) -> None:
+    out = bench.folder / "out"
+    script = f"echo $HEADWAY_FINISHED_JOB $HEADWAY_FINISHED_STATE >> {out}"
+    job = bench.submit("false", retries=1, retry_base=0, on_finish=("sh", "-c", script))
+    bench.until_ended(job)
+    bench.until(lambda: out.exists() and out.read_text())
+    assert out.read_text() == "job-2 failed\n"
+
+
+def test_the_same_key_gives_the_same_job_and_another_specification_is_refused(
+    bench: Bench,
+) -> None:
+    first = bench.submit("echo", "a", key="nightly")
+    assert bench.submit("echo", "a", key="nightly") == first
+    with pytest.raises(ConflictError, match=f"job-{first}"):
+        bench.submit("echo", "b", key="nightly")
+    assert len(bench.client.listing(everything=True)) == 1
+
+
+def test_the_submitters_environment_umask_and_directory_are_used(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.client.environ = {**bench.client.environ, "COLOUR": "blue"}
+    (bench.folder / "work").mkdir()
+    monkeypatch.chdir(bench.folder / "work")
+    job = bench.submit(
+        "sh", "-c", "echo $COLOUR $SIZE $(pwd) $(umask) $HEADWAY_JOB_ID", env={"SIZE": "9"}
+    )
+    bench.until_ended(job)
+    import os
+
+    mask = os.umask(0)
+    os.umask(mask)
+    words = Path(bench.home.job(job), "stdout.log").read_text().split()
+    assert words == ["blue", "9", str(bench.folder / "work"), f"{mask:04o}", f"job-{job}"]
+    assert bench.client.document(job)["params"]["env"] == ["SIZE"]
+    for file in Path(bench.home.environments).iterdir():
+        assert file.stat().st_mode & 0o777 == 0o600
+    assert wait_for(lambda: b"blue" not in Path(bench.home.database).read_bytes())

@@ -1,0 +1,277 @@
+"""Recovery, row by row of its table, and each of them twice with the same result."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from harness import Bench, wait_for
+
+from headway.core.model import Claim
+from headway.core.states import Status
+from headway.submission import parse_lock
+from headway.supervise.evidence import Evidence
+
+
+def claim_of(bench: Bench, job: int) -> Claim:
+    with bench.store.read() as tx:
+        claim = tx.claim_of(job)
+    assert claim is not None
+    return claim
+
+
+def evidence_of(bench: Bench, job: int) -> Evidence:
+    claim = claim_of(bench, job)
+    return Evidence(claim.folder, claim.token)
+
+
+def started(bench: Bench, job: int) -> Evidence:
+    evidence = evidence_of(bench, job)
+    wait_for(lambda: evidence.read_started() is not None, what="the start record")
+    return evidence
+
+
+def not_launched(bench: Bench) -> None:
+    """The worker dies after the claim's commit and before the parent hears of it."""
+    bench.engine.finisher.launch = lambda claims: None  # type: ignore[method-assign]
+
+
+@pytest.mark.req("E21", "E23", "E24", "E25", "D14")
+def test_a_claim_without_a_start_is_undone_and_runs_once(bench: Bench) -> None:  # fault A2
+    ledger = bench.folder / "ledger"
+    job = bench.submit("sh", "-c", f"echo ran >> {ledger}")
+    others = [bench.submit("true") for _ in range(3)]
+    not_launched(bench)
+    bench.step()
+    before = bench.job(job)
+    assert before.status is Status.RUNNING
+    for _ in range(2):  # twice gives the same
+        bench.crash().recover()
+        undone = bench.job(job)
+        assert (undone.status, undone.position, undone.attempt) == (
+            Status.QUEUED,
+            before.position,
+            1,
+        )
+        assert bench.client.document(job)["run"] is None
+    assert bench.kinds(job).count("unclaimed") == 1
+    bench.until_ended(job, *others)
+    assert ledger.read_text() == "ran\n"
+    assert [bench.status(each) for each in (job, *others)] == [Status.SUCCEEDED] * 4
+
+
+@pytest.mark.req("D25", "V98")
+def test_a_running_job_is_readopted_and_its_true_outcome_taken_in(bench: Bench) -> None:  # fault A1
+    gate = bench.folder / "gate"
+    job = bench.submit("sh", "-c", f"while ! test -e {gate}; do sleep 0.01; done; exit 5")
+    bench.step()
+    started(bench, job)
+    for _ in range(2):
+        bench.crash().recover()
+        assert bench.status(job) is Status.RUNNING
+    assert bench.kinds(job).count("readopted") == 2
+    gate.touch()
+    bench.until_ended(job)
+    assert bench.client.document(job)["run"]["exit_code"] == 5
+
+
+def test_an_outcome_that_nobody_took_in_is_the_truth(bench: Bench) -> None:  # fault A3
+    job = bench.submit("sh", "-c", "exit 3")
+    bench.step()
+    evidence = evidence_of(bench, job)
+    wait_for(lambda: evidence.read_outcome() is not None)
+    bench.crash().recover()
+    assert bench.status(job) is Status.FAILED
+    assert bench.client.document(job)["run"]["exit_code"] == 3
+    kinds = bench.kinds(job)
+    bench.crash().recover()
+    assert bench.kinds(job) == kinds
+
+
+@pytest.mark.req("E22", "D14")
+def test_a_killed_supervisor_leaves_an_unknown_outcome_and_no_process(  # fault B7
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(settings={"processes.cgroup": "off"})
+    pids = bench.folder / "pids"
+    script = f"echo $$ >> {pids}; setsid sh -c 'echo $$ >> {pids}; sleep 600' & sleep 600"
+    job = bench.submit("sh", "-c", script, retries=1, retry_base=3_600_000_000)
+    bench.step()
+    record = started(bench, job).read_started()
+    assert record is not None
+    wait_for(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+    os.kill(record.supervisor_pid, signal.SIGKILL)
+    bench.until(lambda: bench.status(job) is Status.FAILED)
+    document = bench.client.document(job)
+    assert document["run"]["error"] == "Scheduler crash recovery: outcome_unknown"
+    assert document["run"]["status"] == "FAILED"
+    assert bench.last(job).id != job, "an unknown outcome follows the retry policy"
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids.read_text().split()))
+
+
+def test_locks_are_held_until_the_tree_is_proven_gone(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(settings={"processes.cgroup": "off"}, max_active=5)
+    job = bench.submit("sleep", "600", locks=(parse_lock("repo"),))
+    waiter = bench.submit("true", locks=(parse_lock("repo"),))
+    bench.step()
+    record = started(bench, job).read_started()
+    assert record is not None
+    os.kill(record.supervisor_pid, signal.SIGKILL)
+    bench.until(lambda: bench.status(job) is Status.FAILED)
+    assert bench.status(waiter) is Status.WAITING_ON_LOCKS
+    bench.until_ended(waiter)
+    assert "tree_unproven" in bench.kinds(job)
+
+
+def test_after_a_reboot_nothing_is_trusted(  # fault A7
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = bench.folder / "gate"
+    done = bench.submit("sh", "-c", "exit 3")
+    bench.step()
+    wait_for(lambda: evidence_of(bench, done).read_outcome())
+    bench.crash().recover()
+    unstarted = bench.submit("true")
+    not_launched(bench)
+    bench.step()
+    boot = bench.folder / "boot_id"
+    boot.write_text("another-boot\n")
+    monkeypatch.setenv("HEADWAY_BOOT_ID_FILE", str(boot))
+    bench.crash().recover()
+    assert bench.client.document(unstarted)["run"]["error"] == (
+        "Scheduler crash recovery: host_rebooted"
+    )
+    assert bench.client.document(done)["run"]["exit_code"] == 3
+    assert not gate.exists()
+
+
+def test_missing_evidence_is_named(bench: Bench) -> None:
+    job = bench.submit("true")
+    not_launched(bench)
+    bench.step()
+    claim = claim_of(bench, job)
+    os.unlink(Evidence(claim.folder, claim.token).claim)
+    bench.crash().recover()
+    error = bench.client.document(job)["run"]["error"]
+    assert error.startswith("Scheduler crash recovery: evidence_missing")
+
+
+def test_a_missing_folder_is_named(bench: Bench) -> None:
+    import shutil
+
+    job = bench.submit("true")
+    not_launched(bench)
+    bench.step()
+    shutil.rmtree(bench.home.job(job))
+    bench.crash().recover()
+    error = bench.client.document(job)["run"]["error"]
+    assert error.startswith("Scheduler crash recovery: evidence_missing")
+
+
+def test_a_cancelled_claim_is_never_started_again(bench: Bench) -> None:
+    job = bench.submit("sleep", "600", retries=3, retry_base=0)
+    bench.step()
+    record = started(bench, job).read_started()
+    assert record is not None
+    os.kill(record.supervisor_pid, signal.SIGSTOP)
+    bench.client.cancel([job])
+    os.kill(record.supervisor_pid, signal.SIGKILL)
+    bench.crash().recover()
+    bench.until_ended(job)
+    document = bench.client.document(job)
+    assert document["state"] == "cancelled"
+    assert document["run"]["error"] == "cancelled (outcome_unknown)"
+    assert len(bench.client.chain(job)) == 1
+
+
+def test_a_stopped_supervisor_is_ended_when_a_cancel_goes_unanswered(  # fault B8
+    make_bench: Callable[..., Bench],
+) -> None:
+    from headway.clock import SystemClock
+    from headway.testing import FakeClock
+
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock)
+    job = bench.submit("sleep", "600", grace=100_000)
+    bench.step()
+    record = started(bench, job).read_started()
+    assert record is not None
+    os.kill(record.supervisor_pid, signal.SIGSTOP)
+    for _ in range(3):  # however long it is stopped, on one host its lock says that it lives
+        clock.advance(600)
+        bench.step()
+    assert bench.status(job) is Status.RUNNING
+    bench.client.cancel([job])
+    clock.advance(5)
+    bench.step()
+    assert bench.status(job) is Status.RUNNING
+    clock.advance(6)
+    bench.until_ended(job)
+    assert bench.status(job) is Status.CANCELLED
+    wait_for(lambda: not os.path.exists(f"/proc/{record.child_pid}"))
+
+
+def test_a_late_outcome_is_kept_as_evidence_and_changes_nothing(bench: Bench) -> None:
+    job = bench.submit("sh", "-c", "exit 3")
+    bench.step()
+    claim = claim_of(bench, job)
+    evidence = Evidence(claim.folder, claim.token)
+    wait_for(lambda: evidence.read_outcome())
+    document = evidence.read_outcome()
+    assert document is not None
+    bench.until_ended(job)
+    before = bench.client.document(job)
+    from headway.engine.rescuer import taken_in
+    from headway.engine.settling import Settler
+
+    document.exit_code = 0
+    with bench.store.write() as tx:
+        # The same claim again, as by a worker that was stopped for a long time.
+        settler = Settler(bench.client.host, "old-worker")
+        assert settler.apply(tx, [(claim, taken_in(document))]) == []
+    after = bench.client.document(job)
+    assert after["run"].pop("late_outcome")["exit_code"] == 0
+    before["run"].pop("late_outcome")
+    assert after == before
+
+
+def test_foreign_claims_are_never_judged(bench: Bench) -> None:
+    job = bench.submit("true")
+    not_launched(bench)
+    bench.step()
+    database = bench.store.database  # type: ignore[attr-defined]
+    database.execute("update claims set host_id = 'elsewhere'", {})
+    bench.crash().recover()
+    assert bench.status(job) is Status.RUNNING
+    database.execute("update claims set host_id = :h", {"h": bench.client.host.id})
+    database.execute("update claims set home = '/elsewhere'", {})
+    bench.crash().recover()
+    assert bench.status(job) is Status.RUNNING
+    database.execute("update claims set home = :h", {"h": bench.home.path})
+    bench.crash().recover()
+    assert bench.status(job) is Status.QUEUED
+
+
+def test_the_parents_death_stops_no_job_and_loses_no_claim(bench: Bench) -> None:
+    bench.client.set_setting("scheduler.max_active", 3)
+    gate = bench.folder / "gate"
+    job = bench.submit("sh", "-c", f"while ! test -e {gate}; do sleep 0.01; done; exit 4")
+    bench.step()
+    started(bench, job)
+    launcher = bench.engine.finisher._launcher
+    signal.pidfd_send_signal(launcher.pidfd, signal.SIGKILL)
+    late = bench.submit("true")
+    bench.until_ended(late)
+    assert bench.status(job) is Status.RUNNING
+    gate.touch()
+    bench.until_ended(job)
+    assert bench.client.document(job)["run"]["exit_code"] == 4
+
+
+def test_the_folder_holds_nothing_but_the_evidence_of_its_tokens(bench: Bench) -> None:
+    job = bench.submit("true")
+    bench.until_ended(job)
+    names = {name.split(".")[0] for name in os.listdir(bench.home.job(job))}
+    assert names == {"claim", "lock", "started", "outcome", "job"}
+    assert Path(bench.home.job(job)).stat().st_mode & 0o777 == 0o700
