@@ -4,9 +4,13 @@
 """
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,7 @@ from headway.store import open_store
 from headway.store.base import Event
 from headway.submission import Request
 from headway.supervise.launcher import Launcher
+from headway.supervise.workerlock import STAYS, WorkerLock
 
 DEADLINE = 30.0
 _TICK = threading.Event()  # never set: waiting on it is a pause between two looks
@@ -148,3 +153,133 @@ class Bench:
     def _live(self) -> bool:
         with self.store.read() as tx:
             return bool(tx.live_claims())
+
+
+class Site:
+    """A folder with the real program: commands, workers and jobs are processes."""
+
+    def __init__(
+        self, folder: Path, *, config: str = "", env: dict[str, str] | None = None
+    ) -> None:
+        self.folder = folder
+        self.home = Home(str(folder / ".headway"))
+        make_home(self.home)
+        Path(self.home.config).write_text(config)
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **(env or {}),
+        }
+        self._workers: list[subprocess.Popen[str]] = []
+        store = open_store(f"sqlite://{self.home.database}", SystemClock(), create=True)
+        self.client = Client(
+            self.home,
+            Config({"worker.autostart": False}),
+            store,
+            SystemClock(),
+            environ=self.env,
+            actor="tester",
+        )
+
+    def run(
+        self, *arguments: str, env: dict[str, str] | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "headway", *arguments],
+            cwd=self.folder,
+            env={**self.env, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        if check and done.returncode != 0:
+            raise AssertionError(f"{arguments} exited {done.returncode}: {done.stderr}")
+        return done
+
+    def submit(self, *argv: str, **options: Any) -> int:
+        """Directly through the client, without waking anyone."""
+        shell = options.pop("shell", None)
+        return self.client.submit(Request(argv=argv, shell=shell, **options)).job_id
+
+    def worker(self, *, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+        """A worker in the foreground, up and recovered."""
+        process = self.start_worker(env=env)
+        wait_for(
+            lambda: process.poll() is not None or self.lock.is_held(STAYS), what="a worker to come"
+        )
+        return process
+
+    def start_worker(self, *, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "headway", "work"],
+            cwd=self.folder,
+            env={**self.env, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._workers.append(process)
+        return process
+
+    @property
+    def lock(self) -> WorkerLock:
+        return WorkerLock(self.home.worker_lock)
+
+    def status(self, job_id: int) -> Status:
+        return self.client.job(job_id).status
+
+    def ended(self, *job_ids: int) -> bool:
+        return all(self.client.last_of_chain(each).status in TERMINAL for each in job_ids)
+
+    def until_ended(self, *job_ids: int, deadline: float = DEADLINE) -> None:
+        wait_for(lambda: self.ended(*job_ids), what=f"{job_ids} to end", deadline=deadline)
+
+    def kinds(self, job_id: int) -> list[str]:
+        return [event.kind for event in self.client.history(job_id)]
+
+    def processes(self) -> dict[int, str]:
+        """Every living process of this site: it names the home in its command or environment,
+        or, as supervisors do, holds a file of it open."""
+        found = {}
+        home = self.home.path.encode()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            if int(pid) == os.getpid():
+                continue
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes()
+                environ = Path(f"/proc/{pid}/environ").read_bytes()
+                state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+                files = [
+                    os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")
+                ]
+            except OSError:
+                continue
+            ours = home in command or b"HEADWAY_HOME=" + home in environ
+            if state != "Z" and (ours or any(file.startswith(self.home.path) for file in files)):
+                found[int(pid)] = command.replace(b"\0", b" ").decode(errors="replace")
+        return found
+
+    def background_pid(self) -> int | None:
+        return self.lock.read_pid() if self.lock.is_held(STAYS) else None
+
+    def close(self) -> None:
+        """End everything that is left, the workers first."""
+        for process in self._workers:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        pid = self.background_pid()
+        if pid is not None and pid != os.getpid():
+            # A process that was just being forked may hold the lock of a dead one for an instant.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            wait_for(lambda: not self.lock.is_held(STAYS))
+        for pid in self.processes():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.client.close()

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from headway.home import Home
+from headway.supervise.evidence import Evidence
+from headway.supervise.rescue import poke_supervisor
 from headway.supervise.workerlock import autostart, wake, worker_is_there
 
 # What a background worker may know of the one who happened to start it.
@@ -30,8 +32,32 @@ def nudge(home: Home, environ: Mapping[str, str], *, start: bool) -> bool:
         return True
     if not start:
         return worker_is_there(home.worker_lock)
-    autostart(home.worker_lock, worker_argv(home), clean_environment(environ))
+    if not _asked_supervisor(home, environ):
+        autostart(home.worker_lock, worker_argv(home), clean_environment(environ))
     return True
+
+
+def _asked_supervisor(home: Home, environ: Mapping[str, str]) -> bool:
+    """Inside a job, leave the starting to its supervisor: a worker that the job itself started
+    would be killed with it, and with the worker's own jobs."""
+    if "HEADWAY_CLAIM" not in environ or "HEADWAY_HOME" not in environ:
+        return False
+    if worker_is_there(home.worker_lock):
+        return True
+    job_id = environ.get("HEADWAY_JOB_ID", "").removeprefix("job-")
+    if not job_id.isdigit():
+        return False
+    evidence = Evidence(Home(environ["HEADWAY_HOME"]).job(int(job_id)), environ["HEADWAY_CLAIM"])
+    request = {
+        "lock": home.worker_lock,
+        "argv": worker_argv(home),
+        "environ": clean_environment(environ),
+    }
+    try:
+        evidence.ask_for_worker(request)
+    except OSError:
+        return False
+    return poke_supervisor(evidence)
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -145,7 +145,6 @@ def test_the_first_active_predecessor_is_the_one_shown() -> None:
     assert isinstance(objection, Wait) and objection.detail == "waiting on job job-1"
 
 
-
 @pytest.mark.req("V70", "V71")
 @pytest.mark.parametrize(
     ("wanted", "holding", "free"),
@@ -326,7 +325,7 @@ def test_the_first_objection_is_the_one_that_is_shown() -> None:
 
 def test_a_job_is_filed_under_all_that_it_lacks_at_the_shared_gates() -> None:
     _, known = held_up_everywhere()
-    waiting = job(9, locks=(exclusive("k"), shared("free")))
+    waiting = job(8, locks=(exclusive("k"), shared("free")))
     decision = decide(waiting, known)
     assert isinstance(decision, Hold)
     assert [wait.kind for wait in decision.waits] == [WaitKind.LOCKS, WaitKind.CAPACITY]

@@ -83,7 +83,7 @@ def test_the_terminal_statuses() -> None:
         "blocked_by_dependency",
         "blocked_by_approval",
     }
-    assert ACTIVE | TERMINAL == set(Status) and not ACTIVE & TERMINAL
+    assert set(Status) == ACTIVE | TERMINAL and not ACTIVE & TERMINAL
 
 
 @pytest.mark.req("V30")

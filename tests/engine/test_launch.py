@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Bench
 
+from harness import Bench
 from headway.clock import SystemClock
 from headway.core.states import Status
 from headway.testing import FakeClock

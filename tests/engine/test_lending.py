@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Bench, wait_for
 
+from harness import Bench, wait_for
 from headway.clock import SECOND, SystemClock
 from headway.core.states import Status
 from headway.store.base import Lending

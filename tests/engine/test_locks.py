@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from harness import Bench
 
+from harness import Bench
 from headway.core.states import Status
 from headway.submission import parse_lock
 

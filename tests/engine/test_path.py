@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Bench, wait_for
 
+from harness import Bench, wait_for
 from headway.core.states import Status
 from headway.errors import ConflictError, NotFoundError
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Bench, wait_for
 
+from harness import Bench, wait_for
 from headway.core.model import Claim
 from headway.core.states import Status
 from headway.submission import parse_lock

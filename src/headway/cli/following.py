@@ -3,6 +3,7 @@
 Bytes pass as they are, except to a terminal, which is shown only what cannot harm it.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -55,9 +56,7 @@ class Output:
         found = False
         for stream, sink in self._sinks.items():
             while True:
-                data, after, skipped = read_log(
-                    self._folder, stream, self._offsets[stream], CHUNK
-                )
+                data, after, skipped = read_log(self._folder, stream, self._offsets[stream], CHUNK)
                 if not data:
                     break
                 if skipped:
@@ -75,43 +74,34 @@ class Output:
 
 def last_lines(folder: str, stream: str, lines: int) -> int:
     """The offset at which the last `lines` lines of the stream begin."""
-    end = _end_of(folder, stream)
-    start, wanted = end, lines
-    while start > 0 and wanted >= 0:
-        begin = max(0, start - TAIL_CHUNK)
-        data, after, skipped = read_log(folder, stream, begin, start - begin)
-        begin += skipped
-        if not data or begin >= start:
-            return start  # dropped bytes lie before
-        if after < start:  # a file ends within; take what follows it first
-            begin = after
-            data, after, skipped = read_log(folder, stream, begin, start - begin)
-            begin += skipped
-            data = data[: start - begin]
-        if after == end and data.endswith(b"\n"):
-            wanted += start == end  # the newline at the very end closes the last line
-        at = len(data)
-        while wanted >= 0:
-            at = data.rfind(b"\n", 0, at)
-            if at < 0:
-                break
-            wanted -= 1
-            if wanted <= 0 and at + 1 < len(data) + (end - start):
-                return begin + at + 1
-        start = begin
-    return start
+    pieces = _pieces(folder, stream)
+    end = sum(pieces[-1]) if pieces else 0
+    if lines <= 0:
+        return end
+    for start, size in reversed(pieces):
+        at = start + size
+        while at > start:
+            begin = max(start, at - TAIL_CHUNK)
+            data, _, skipped = read_log(folder, stream, begin, at - begin)
+            if skipped or not data:
+                return at  # dropped since it was listed
+            position = len(data) - (at == end)  # a newline at the very end closes the last line
+            while (position := data.rfind(b"\n", 0, position)) >= 0:
+                lines -= 1
+                if lines == 0:
+                    return begin + position + 1
+            at = begin
+    return pieces[0][0] if pieces else 0
 
 
-def _end_of(folder: str, stream: str) -> int:
-    """The logical length of the stream, found without reading it."""
-    import os
-
-    end = 0
+def _pieces(folder: str, stream: str) -> list[tuple[int, int]]:
+    """The files of a stream: the offset of the first byte and the size of each, in order."""
+    pieces = []
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
-            head, _, offset = entry.name.partition(".log")
-            if head == stream and (offset == "" or offset[1:].isdigit()):
+            head, dot_log, offset = entry.name.partition(".log")
+            if head == stream and dot_log and (not offset or offset[1:].isdigit()):
                 with suppress(FileNotFoundError):
                     size = entry.stat(follow_symlinks=False).st_size
-                    end = max(end, int(offset[1:] or 0) + size)
-    return end
+                    pieces.append((int(offset[1:] or 0), size))
+    return sorted(pieces)

@@ -16,7 +16,7 @@ from headway.units import parse_duration, parse_instant
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class WholeNumber(click.ParamType):
+class WholeNumber(click.ParamType):  # type: ignore[type-arg]
     """An integer; anything else is invalid input, not a misuse of the command."""
 
     name = "n"
@@ -30,7 +30,7 @@ class WholeNumber(click.ParamType):
             raise InvalidInputError(f"{_flag(param)} {value!r} is not a whole number") from None
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType):  # type: ignore[type-arg]
     """A duration such as 90s, as microseconds."""
 
     name = "duration"
@@ -53,7 +53,9 @@ _OPTIONS = (
     click.option("--slug", metavar="WORD", help="A short name: letters, digits, . _ -"),
     click.option("--label", multiple=True, metavar="K=V", help="A label (repeat)."),
     click.option("--priority", type=WHOLE_NUMBER, default=0, metavar="N", help="Higher first."),
-    click.option("--after", multiple=True, metavar="JOB", help="Only after JOB's success (repeat)."),
+    click.option(
+        "--after", multiple=True, metavar="JOB", help="Only after JOB's success (repeat)."
+    ),
     click.option("--lock", multiple=True, metavar="KEY[:shared]", help="Hold a lock (repeat)."),
     click.option("--delay", type=DURATION, default=0, metavar="10s", help="Not before then."),
     click.option("--at", metavar="TIME", help="Not before this time, as 2026-11-15T22:30 or +10m."),
@@ -61,9 +63,7 @@ _OPTIONS = (
     click.option(
         "--grace", type=DURATION, default="10s", metavar="10s", help="Between TERM and KILL."
     ),
-    click.option(
-        "--retries", type=WHOLE_NUMBER, default=0, metavar="N", help="Automatic retries."
-    ),
+    click.option("--retries", type=WHOLE_NUMBER, default=0, metavar="N", help="Automatic retries."),
     click.option(
         "--retry-base", type=DURATION, default="10s", metavar="10s", help="Doubles each time."
     ),
@@ -148,7 +148,9 @@ def _parse_env(entries: Sequence[str]) -> dict[str, str]:
         name, equals, value = entry.partition("=")
         if not equals:
             if name not in os.environ:
-                raise InvalidInputError(f"--env {name}: you have no such variable; use {name}=VALUE")
+                raise InvalidInputError(
+                    f"--env {name}: you have no such variable; use {name}=VALUE"
+                )
             value = os.environ[name]
         env[name] = value
     return env

@@ -64,6 +64,10 @@ def state_colour(state: str) -> str | None:
             return None if state in ACTIVE else "red"
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def width() -> int:
     import shutil
 
@@ -174,6 +178,13 @@ def moment(text: str | None, now: int) -> str | None:
     if abs(now - at) < whole:
         told = "now"
     return f"{text[:19].replace('T', ' ')}Z ({told})"
+
+
+def how_it_ended(state: str, reason: str | None) -> str:
+    """The state and its reason, without saying the same word twice."""
+    if not reason:
+        return state
+    return reason if reason.startswith(state) else f"{state}: {reason}"
 
 
 def result(document: Mapping[str, Any]) -> str:

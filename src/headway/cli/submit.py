@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--follow", is_flag=True, help="Then stream its output, as exec does.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
-def submit(scope: Scope, follow: bool, as_json: bool, **options: Any) -> int:
+def submit(scope: Scope, /, follow: bool, as_json: bool, **options: Any) -> int:
     """Queue a command and print its id.
 
     What was printed is stored: it survives a crash and runs without you.

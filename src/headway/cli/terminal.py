@@ -1,10 +1,10 @@
 """Make a job's output harmless for a terminal that shows it.
 
-A log is data from strangers. Obeyed by a terminal it could set the clipboard, fake links, rename the
-window or answer in the user's name. So everything is taken out but text, newline, return, tab and
-colour (SGR). A sequence may be split over chunks; its state is kept between them. A newline ends an
-unfinished sequence, so that no log can hide what comes after it. Only for terminals: a pipe gets the
-bytes as they are.
+A log is data from strangers. Obeyed by a terminal it could set the clipboard, fake links, rename
+the window or answer in the user's name. So everything is taken out but text, newline, return, tab
+and colour (SGR). A sequence may be split over chunks; its state is kept between them. A newline
+ends an unfinished sequence, so that no log can hide what comes after it. Only for terminals: a pipe
+gets the bytes as they are.
 """
 
 import codecs

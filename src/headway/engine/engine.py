@@ -16,13 +16,14 @@ from headway.documents import job_documents, write_job_files
 from headway.engine.finisher import Finisher
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
-from headway.engine.settling import Settler
+from headway.engine.settling import Settler, Verdict
 from headway.executors.command import specification
 from headway.home import Home
 from headway.host import Host
 from headway.store.base import Event, ReadTx, Store, WriteTx
 from headway.supervise.evidence import Evidence
 from headway.supervise.launcher import Launcher
+from headway.supervise.rescue import forget_cgroup
 from headway.units import parse_duration
 
 RESCUE_EVERY = 30.0
@@ -127,6 +128,8 @@ class Engine:
         for each in judged:
             self.finisher.forget(each.claim.token)
             each.release()
+            if not isinstance(each.judgement, Verdict):
+                forget_cgroup(each.claim.token)
             document = documents.get(each.claim.job_id)
             if document is not None:
                 write_job_files(each.claim, document)

@@ -144,7 +144,7 @@ class Settler:
         if claim.probe and ended.executed:
             self.host_recovered(tx)
         if document is not None:
-            kept = sum(log["bytes"] for log in document["logs"].values())
+            kept = sum(log["bytes"] - log["dropped"] for log in document["logs"].values())
             tx.add_to_mark("log_bytes", kept)
         return True
 

@@ -172,6 +172,26 @@ class Evidence:
             folder.touch(f"cancel.{self.token}")
         reach("evidence.cancel_requested")
 
+    def ask_for_worker(self, request: dict[str, Any]) -> None:
+        """From inside the job: have its supervisor start a worker that is no part of the job."""
+        with Folder(self.folder) as folder:
+            name = f"wanted.{self.token}"
+            folder.create(f"{name}.{os.getpid()}.tmp", json.dumps(request).encode())
+            folder.rename(f"{name}.{os.getpid()}.tmp", name)
+
+    def take_worker_request(self) -> dict[str, Any] | None:
+        """What the job asked for since the last look."""
+        content = self._read(f"wanted.{self.token}")
+        if content is None:
+            return None
+        with Folder(self.folder) as folder:
+            folder.remove(f"wanted.{self.token}")
+        try:
+            request = json.loads(content)
+        except ValueError:
+            return None
+        return request if isinstance(request, dict) else None
+
     def try_lock(self) -> int | None:
         """The lock as a descriptor, or None if busy; it is free when the descriptor is closed."""
         with Folder(self.folder) as folder:
@@ -204,7 +224,7 @@ class Evidence:
         token = self.token
         try:
             with Folder(self.folder) as folder:
-                for name in ("claim", "lock", "void", "started", "cancel", "crash"):
+                for name in ("claim", "lock", "void", "started", "cancel", "wanted", "crash"):
                     folder.remove(f"{name}.{token}")
                 for name in (f"started.{token}.tmp", f"outcome.{token}.tmp"):
                     folder.remove(name)

@@ -133,6 +133,11 @@ def set_child_subreaper() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+def unset_child_subreaper() -> None:
+    """Let the next orphaned descendants go to pid 1."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 0)
+
+
 def set_pdeathsig(sig: int) -> None:
     """Have this process signalled when its parent dies."""
     _prctl(_PR_SET_PDEATHSIG, sig)

@@ -72,7 +72,16 @@ def supervise(folder: str, token: str, *, host: Host) -> None:
 class _Run:
     """One claim under its lock, from the fork of the child to the outcome."""
 
-    __slots__ = ("_evidence", "_host", "_lock", "_spec", "_started_at", "_tree", "_wake_fd")
+    __slots__ = (
+        "_evidence",
+        "_host",
+        "_lock",
+        "_may_have_escaped",
+        "_spec",
+        "_started_at",
+        "_tree",
+        "_wake_fd",
+    )
 
     def __init__(
         self, spec: dict[str, Any], evidence: Evidence, *, host: Host, lock: int, wake_fd: int
@@ -82,6 +91,7 @@ class _Run:
         self._host = host
         self._lock = lock
         self._wake_fd = wake_fd
+        self._may_have_escaped = False
         self._started_at = time.time_ns() // 1000
         base = host.cgroup_base if spec["cgroup"] == "auto" else None
         self._tree = Tree(None if base is None else cgroup.path_for(base, evidence.token))
@@ -106,11 +116,37 @@ class _Run:
             main=main,
             pipes=pipes,
             wake_fd=self._wake_fd,
+            poked=self._start_wanted_worker,
         )
         _let_go(pipes)
         tree = watch.run(self._spec["leftovers"])
+        if self._may_have_escaped and tree != "left":
+            for pid, start in proc.processes_with_claim(self._evidence.token):
+                proc.signal_process(pid, start, sig=signal.SIGKILL)
         reach("supervisor.child_ended")
         return self._ended(watch, tree)
+
+    def _start_wanted_worker(self) -> None:
+        """A command inside the job found no worker. One that it started itself would be part of
+        the job and end with it, so it is started from here, as a child of pid 1.
+
+        While this process is no subreaper an orphan of the job may get away; where there is no
+        cgroup it is found at the end by its environment.
+        """
+        try:
+            wanted = self._evidence.take_worker_request()
+        except OSError:
+            return
+        if wanted is None:
+            return
+        self._may_have_escaped = True
+        proc.unset_child_subreaper()
+        try:
+            workerlock.autostart(wanted["lock"], wanted["argv"], wanted["environ"])
+        except (OSError, KeyError, TypeError):
+            return  # the next command asks again
+        finally:
+            proc.set_child_subreaper()
 
     def _fork(self, command: child.Command) -> tuple[int, child.Pipes]:
         pipes = child.Pipes()

@@ -45,6 +45,7 @@ class Watch:
         "_logs",
         "_main",
         "_open",
+        "_poked",
         "_poll",
         "_report",
         "_report_fd",
@@ -66,6 +67,7 @@ class Watch:
         main: int,
         pipes: child.Pipes,
         wake_fd: int,
+        poked: Callable[[], None],
     ) -> None:
         now = time.monotonic()
         timeout = spec["timeout_seconds"]
@@ -82,6 +84,7 @@ class Watch:
         self._report = b""
         self._report_fd = pipes.report_read
         self._wake_fd = wake_fd
+        self._poked = poked
         caps = spec["logs"]
         self._logs = [
             CappedLog(
@@ -198,6 +201,7 @@ class Watch:
         heard = os.read(self._wake_fd, 4096)
         if signal.SIGUSR1 in heard or len(heard) == 4096:
             self._cancel_look_at = 0.0
+            self._poked()
         self._reap()
 
     def _reap_and_see_gone(self) -> bool:

@@ -1,0 +1,87 @@
+"""`headway config get|set|list`.
+
+`scheduler.*` are rows in the store, the rest stands in `config.toml`.
+"""
+
+from typing import Any
+
+import click
+
+from headway.cli.render import emit, fields, say
+from headway.cli.scope import Scope
+from headway.client import Client
+from headway.config import SETTINGS, Setting, find_setting, store_setting, write_config
+
+
+@click.command()
+@click.argument("key", metavar="KEY")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def get(scope: Scope, key: str, as_json: bool) -> None:
+    """Print the value of a setting."""
+    setting = find_setting(key)
+    client = scope.connect()
+    value, _ = _value(client, setting, client.settings())
+    if as_json:
+        emit({"key": key, "value": value})
+    else:
+        print(_written(value))
+
+
+@click.command("set", context_settings={"ignore_unknown_options": True})
+@click.argument("key", metavar="KEY")
+@click.argument("value", metavar="VALUE")
+@click.pass_obj
+def set_value(scope: Scope, key: str, value: str) -> None:
+    """Change a setting."""
+    setting = find_setting(key)
+    parsed = setting.read(value)
+    client = scope.connect()
+    if setting.in_store:
+        client.set_setting(key, parsed)
+    else:
+        write_config(client.home, key, parsed)
+        if client.worker_is_there():
+            say("the worker that is there keeps the old value; the next one takes the new")
+    say(f"{key} = {_written(parsed)}")
+
+
+@click.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def list_settings(scope: Scope, as_json: bool) -> None:
+    """List every setting, its value and meaning."""
+    client = scope.connect()
+    stored = client.settings()
+    documents = [_document(client, setting, stored) for setting in SETTINGS.values()]
+    if as_json:
+        emit({"settings": documents})
+        return
+    for each in documents:
+        default = "" if each["from"] == "default" else f"  (from {each['from']})"
+        print(f"{each['key']} = {_written(each['value'])}{default}")
+        for line in fields([("", each["about"])], indent="  "):
+            print(line)
+
+
+def _document(client: Client, setting: Setting, stored: dict[str, Any]) -> dict[str, Any]:
+    value, source = _value(client, setting, stored)
+    return {
+        "key": setting.key,
+        "value": value,
+        "default": setting.default,
+        "from": source,
+        "about": setting.about,
+    }
+
+
+def _value(client: Client, setting: Setting, stored: dict[str, Any]) -> tuple[Any, str]:
+    if setting.in_store:
+        source = "the store" if setting.key in stored else "default"
+        return store_setting(stored, setting.key), source
+    source = "config.toml" if setting.key in client.config.values else "default"
+    return client.config[setting.key], source
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,41 @@
+"""`headway init`: make the folder and the store, or say why that is not possible here."""
+
+import os
+
+import click
+
+from headway.cli.render import say
+from headway.cli.scope import Scope
+from headway.errors import InvalidInputError
+from headway.home import find_home
+from headway.store.sqlite import refuse_network_file_system
+
+OLDEST_KERNEL = (5, 4)
+
+
+@click.command()
+@click.pass_obj
+def init(scope: Scope) -> None:
+    """Make the .headway/ folder and the store.
+
+    At the repository's root, else here. The first submit does the same.
+    """
+    system = os.uname()
+    if system.sysname != "Linux" or kernel_version(system.release) < OLDEST_KERNEL:
+        raise InvalidInputError(
+            f"Headway runs on Linux 5.4 or newer; this is {system.sysname} {system.release}"
+        )
+    home, existed = find_home(scope.home, os.environ, os.getcwd())
+    above = home.path if existed else os.path.dirname(home.path)
+    if os.path.isdir(above):
+        refuse_network_file_system(above)
+    client = scope.connect(create=True)
+    client.close()
+    print(client.home.path)
+    say("it was already there" if existed else "made; next: headway submit -- echo hello")
+
+
+def kernel_version(release: str) -> tuple[int, int]:
+    numbers = [int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit()]
+    major, minor, *_ = [*numbers, 0, 0]
+    return major, minor

@@ -1,0 +1,135 @@
+"""`headway scheduler ...`: look at the scheduler and steer it."""
+
+import click
+
+from headway.cli.options import WHOLE_NUMBER
+from headway.cli.render import counted, emit, fields, moment, say
+from headway.cli.scope import Scope
+from headway.cli.stepping import listed, started_by
+from headway.config import store_setting
+from headway.errors import InvalidInputError, WorkerPresentError
+from headway.views import dry_run as would_start
+from headway.views import last_event, scheduler_status
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def status(scope: Scope, as_json: bool) -> None:
+    """Mode, cap, slots, and why nothing starts now."""
+    client = scope.connect()
+    told = scheduler_status(client)
+    if as_json:
+        emit(told)
+        return
+    now = client.clock.now()
+    direct = told["mode"] == "direct"
+    paused = f"by {told['paused_by']}, {moment(told['paused_at'], now)}" if told["paused"] else "no"
+    if told["paused_reason"]:
+        paused += f": {told['paused_reason']}"
+    waiting = ", ".join(f"{count} {state}" for state, count in told["waiting"].items())
+    last = moment(told["last_dispatch_at"], now)
+    breaker = told["breaker"]
+    for line in fields(
+        [
+            ("mode", told["mode"]),
+            ("cap", "none" if direct else str(told["max_active"])),
+            ("used", str(told["active"])),
+            ("free", "any" if told["free"] is None else str(told["free"])),
+            ("queued", f"{told['queued_total']} ({told['queued_ready']} ready)"),
+            ("waiting", waiting or None),
+            ("paused", paused),
+            ("last start", last and f"{last}, {counted(told['last_dispatch_count'], 'job')}"),
+            ("breaker", breaker and f"{breaker['kind']}: {breaker['cause']}"),
+            ("worker", "there" if told["worker"] else "none"),
+            ("nothing starts", told["reason"]),
+        ],
+        indent="",
+    ):
+        print(line)
+
+
+@click.command()
+@click.option("--batch", type=WHOLE_NUMBER, metavar="N", help="Start at most N jobs.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be started.")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def run(scope: Scope, batch: int | None, dry_run: bool, as_json: bool) -> None:
+    """Do one planning step now.
+
+    With a worker there, it is the worker who steps. Prints the ids of the started jobs.
+    """
+    if batch is not None and batch < 1:
+        raise InvalidInputError(f"--batch {batch} is less than 1")
+    client = scope.connect()
+    limit = batch or store_setting(client.settings(), "scheduler.batch_size")
+    if dry_run:
+        planned = would_start(client, limit)
+        if as_json:
+            emit({"dry_run": True, "would_start": planned})
+            return
+        for each in planned:
+            print(each["id"])
+        say(f"would start {counted(len(planned), 'job')}; nothing was changed")
+        return
+    worker = client.worker_is_there()
+    busy = False
+    if worker:
+        started = started_by(client, last_event(client))
+    else:
+        from headway.engine.single import single_step
+
+        try:
+            ids = single_step(
+                client.store, client.home, client.config, client.host, client.clock, limit=limit
+            )
+            started = [f"job-{each}" for each in ids]
+        except WorkerPresentError:
+            busy, started = True, []
+    if as_json:
+        emit({"dry_run": False, "worker": worker, "busy": busy, "started": started})
+        return
+    for job_id in started:
+        print(job_id)
+    if busy:
+        say("another step is running; nothing to do")
+    elif not started:
+        say(f"started nothing: {scheduler_status(client)['reason'] or 'no job may start now'}")
+
+
+@click.command()
+@click.option("--reason", metavar="TEXT", help="Why, for those who wonder.")
+@click.pass_obj
+def pause(scope: Scope, reason: str | None) -> None:
+    """Start nothing more; what runs goes on.
+
+    A pause in force stays as it is.
+    """
+    client = scope.connect()
+    in_force = client.pause(reason)
+    because = f": {in_force.reason}" if in_force.reason else ""
+    say(f"paused by {in_force.actor}{because}; `headway scheduler resume` ends it")
+
+
+@click.command()
+@click.pass_obj
+def resume(scope: Scope) -> None:
+    """End the pause."""
+    client = scope.connect()
+    seen = last_event(client)
+    if not client.resume():
+        say("it was not paused")
+        return
+    started = started_by(client, seen)
+    say("resumed; " + (f"started {listed(started)}" if started else "nothing was started"))
+
+
+@click.command()
+@click.pass_obj
+def reset(scope: Scope) -> None:
+    """Forget launch failures and try again at once.
+
+    Closes the host's breaker and clears the strikes of jobs that could not be started.
+    """
+    woken = scope.connect().reset()
+    say(f"reset; {counted(woken, 'waiting job')} tried again at once")

@@ -1,0 +1,175 @@
+"""`headway jobs show` and `headway jobs status`."""
+
+import shlex
+from typing import Any
+
+import click
+
+from headway.cli.render import (
+    emit,
+    fields,
+    how_it_ended,
+    moment,
+    paint,
+    plain,
+    result,
+    state_colour,
+    table,
+)
+from headway.cli.scope import Scope
+from headway.client import Client
+from headway.store.base import Event
+from headway.submission import parse_job_id
+from headway.units import MICROSECONDS, show_duration, show_instant, show_size
+
+LAST_EVENTS = 12
+
+
+@click.command()
+@click.argument("job", metavar="JOB")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def show(scope: Scope, job: str, as_json: bool) -> None:
+    """Show all about one job: its chain and its events."""
+    client = scope.connect()
+    job_id = parse_job_id(job)
+    document = client.document(job_id)
+    chain = client.chain(job_id)
+    events = client.history(job_id)
+    if as_json:
+        emit(
+            {
+                "job": document,
+                "chain": [each["id"] for each in chain],
+                "events": [_event_document(each) for each in events],
+            }
+        )
+        return
+    for line in _lines(client, document, chain, events):
+        print(line)
+
+
+@click.command()
+@click.argument("job", metavar="JOB")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def status(scope: Scope, job: str, as_json: bool) -> None:
+    """Print the state of a job."""
+    document = scope.connect().document(parse_job_id(job))
+    if not as_json:
+        print(document["state"])
+        return
+    run = document["run"] or {}
+    emit(
+        {
+            "id": document["id"],
+            "state": document["state"],
+            "status": document["status"],
+            "exit_code": run.get("exit_code"),
+        }
+    )
+
+
+def _lines(
+    client: Client, document: dict[str, Any], chain: list[dict[str, Any]], events: list[Event]
+) -> list[str]:
+    now = client.clock.now()
+    state = paint(document["state"], state_colour(document["state"]))
+    how = how_it_ended(document["state"], document["reason"])
+    told = plain(how.removeprefix(document["state"]))
+    lines = [f"{paint(document['id'], 'bold')}  {plain(document['name'])}", f"  {state}{told}"]
+    lines += fields(_about(document, now))
+    if document["run"]:
+        lines += ["", paint("Run", "bold"), *fields(_about_run(document["run"], now))]
+    if len(chain) > 1:
+        lines += ["", paint("Chain", "bold")]
+        rows = [
+            [f"  {each['id']}", str(each["attempt"]), each["state"], result(each)] for each in chain
+        ]
+        colours = [state_colour(each["state"]) for each in chain]
+        header = ["  Job", "Attempt", "State", "Wait/Result"]
+        lines += table(header, rows, flexible=(3,), colours=colours, coloured=2)
+    lines += ["", paint("Events", "bold")]
+    if len(events) > LAST_EVENTS:
+        lines.append(f"  ({len(events) - LAST_EVENTS} earlier ones: --json)")
+    rows = [_event_row(each, now) for each in events[-LAST_EVENTS:]]
+    return lines + table(["  Time", "By", "Event", ""], rows, flexible=(1, 3))
+
+
+def _about(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
+    params = document["params"]
+    wait = document["wait"]
+    locks = (
+        lock["key"] + (":shared" if lock["mode"] == "shared" else "") for lock in document["locks"]
+    )
+    labels = (f"{key}={value}" for key, value in document["labels"].items())
+    waits = wait and document["finished_at"] is None
+    return [
+        ("command", shlex.join(params["argv"]) if params.get("argv") else None),
+        ("shell", params.get("shell")),
+        ("directory", params.get("cwd")),
+        ("stdin", params.get("stdin")),
+        ("variables", ", ".join(params.get("env") or ()) or None),
+        ("timeout", _seconds(params.get("timeout_seconds"))),
+        ("waits for", f"{wait['kind']}: {wait['detail']}" if waits else None),
+        ("waited on", ", ".join(document["waited_on"]) or None),
+        ("slug", document["slug"]),
+        ("labels", ", ".join(labels) or None),
+        ("priority", str(document["priority"]) if document["priority"] else None),
+        ("after", ", ".join(document["after"]) or None),
+        ("locks", ", ".join(locks) or None),
+        ("attempt", _attempt(document)),
+        ("retry of", document["retry_of"]),
+        ("submitted", f"{moment(document['created_at'], now)} by {document['submitted_by']}"),
+        ("not before", moment(document["not_before"], now)),
+        ("cancel asked", moment(document["cancel_requested_at"], now)),
+        ("ended", moment(document["finished_at"], now) if not document["run"] else None),
+    ]
+
+
+def _about_run(run: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
+    code = run["exit_code"]
+    duration = run["duration_ms"]
+    return [
+        ("started", moment(run["started_at"], now)),
+        ("ended", moment(run["finished_at"], now)),
+        ("took", show_duration(duration * 1000) if duration is not None else None),
+        ("exit code", str(code) if code is not None else None),
+        ("signal", run["signal"]),
+        ("error", run["error"]),
+        ("stdout", run["stdout_path"]),
+        ("stderr", run["stderr_path"]),
+        ("not kept", show_size(run["dropped_bytes"]) if run["dropped_bytes"] else None),
+    ]
+
+
+def _attempt(document: dict[str, Any]) -> str | None:
+    if document["attempt"] == 1 and not document["max_attempts"]:
+        return None
+    policy = f", {document['max_attempts']} automatic retries" if document["max_attempts"] else ""
+    return f"{document['attempt']}{policy}"
+
+
+def _seconds(seconds: float | None) -> str | None:
+    return None if seconds is None else show_duration(round(seconds * 1_000_000))
+
+
+def _event_document(event: Event) -> dict[str, Any]:
+    return {
+        "seq": event.seq,
+        "at": show_instant(event.at),
+        "actor": event.actor,
+        "kind": event.kind,
+        "data": dict(event.data),
+    }
+
+
+def _event_row(event: Event, now: int) -> list[str]:
+    time = (show_instant(event.at) or "")[:19].replace("T", " ")
+    if now - event.at < MICROSECONDS["h"] * 12:
+        time = time[11:]
+    data = event.data
+    told = data.get("detail") or ", ".join(
+        f"{name} {value}" for name, value in data.items() if value is not None
+    )
+    return [f"  {time}Z", event.actor, event.kind, told]

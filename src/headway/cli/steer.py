@@ -1,0 +1,73 @@
+"""`headway jobs retry` and `headway jobs cancel`."""
+
+import click
+
+from headway.cli.render import emit, say
+from headway.cli.scope import Scope
+from headway.cli.stepping import listed, started_by
+from headway.client import Client
+from headway.core.model import JobId, shown
+from headway.core.states import Status
+from headway.submission import parse_job_id
+from headway.views import last_event
+from headway.waiting import Waiter
+
+BEYOND_GRACE = 12.0  # after 10 s without an answer the worker ends the supervisor itself
+CONFLICT = 4
+
+
+@click.command()
+@click.argument("job", metavar="JOB")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def retry(scope: Scope, job: str, as_json: bool) -> None:
+    """Run a job again that ended without success.
+
+    Makes a new job in its chain; the old one stays as it is.
+    """
+    client = scope.connect()
+    seen = last_event(client)
+    following = client.retry(parse_job_id(job))
+    started = started_by(client, seen)
+    if as_json:
+        emit({"job": client.document(following.id), "started": started})
+        return
+    print(shown(following.id), flush=True)
+    say(
+        f"{shown(following.id)} (attempt {following.attempt} of {shown(following.chain)}'s chain); "
+        + (f"started {listed(started)}" if started else "nothing was started yet")
+    )
+
+
+@click.command()
+@click.argument("jobs", nargs=-1, required=True, metavar="JOB ...")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def cancel(scope: Scope, jobs: tuple[str, ...], as_json: bool) -> int:
+    """Cancel jobs and wait until they have ended.
+
+    All processes of a running job get TERM, and KILL after its grace. Final for the chain. Exit 4
+    if a job ended by itself first.
+    """
+    client = scope.connect()
+    results = client.cancel([parse_job_id(each) for each in jobs])
+    code = 0
+    for each in results:
+        if each.job_id != each.asked_for:
+            say(f"{shown(each.asked_for)} has a later job in its chain, {shown(each.job_id)}")
+        if not _await_cancelled(client, each.job_id):
+            code = CONFLICT
+    if as_json:
+        emit({"jobs": [client.document(each.job_id) for each in results]})
+    return code
+
+
+def _await_cancelled(client: Client, job_id: JobId) -> bool:
+    waiter = Waiter(client, job_id, this_only=True)
+    grace = waiter.job.params.get("grace_seconds", 10.0)
+    job = waiter.until_ended(timeout=grace + BEYOND_GRACE)
+    if job.status is Status.CANCELLED:
+        say(f"{shown(job_id)} is cancelled")
+        return True
+    say(f"{shown(job_id)} ended by itself first: {job.status}")
+    return False

@@ -1,0 +1,40 @@
+"""`headway work`: a worker in the foreground; with --background, the one that commands start."""
+
+import sys
+from datetime import datetime
+
+import click
+
+from headway.cli.render import plain
+from headway.cli.scope import Scope
+from headway.clock import SECOND
+from headway.engine.worker import Mode, Worker
+
+
+@click.command()
+@click.option("--background", is_flag=True, hidden=True)
+@click.pass_obj
+def work(scope: Scope, background: bool) -> None:
+    """Be the worker, in the foreground.
+
+    Ctrl-C stops it: it waits for running jobs for worker.grace and leaves the rest to run on.
+    A background worker hands over; beside another foreground one it exits 4.
+    """
+    client = scope.connect(create=not background)
+    clock = client.clock
+
+    def say(message: str) -> None:
+        now = datetime.fromtimestamp(clock.now() / SECOND).astimezone()
+        sys.stderr.write(f"{now:%Y-%m-%d %H:%M:%S} {plain(message)}\n")
+        sys.stderr.flush()
+
+    Worker(
+        client.store,
+        client.home,
+        client.config,
+        client.host,
+        clock,
+        mode=Mode.BACKGROUND if background else Mode.FOREGROUND,
+        say=say,
+    ).run()
+    client.close()

@@ -1,0 +1,496 @@
+"""How each ending is judged, and what follows."""
+
+import errno
+import os
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from given import NOW, SECOND, exclusive, retries, running
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headway.core.backoff import probe_delay, retry_delay
+from headway.core.model import Job, RetryPolicy, WaitKind
+from headway.core.settle import (
+    HOST_ERRNOS,
+    UNKNOWABLE,
+    Ended,
+    Ending,
+    Outcome,
+    Retry,
+    Undone,
+    follow_up,
+    host_trouble,
+    never_ran,
+    next_in_chain,
+    settle,
+)
+from headway.core.states import TERMINAL, Status
+
+END = NOW + 5 * SECOND
+CANCELLING = {"cancel_requested_at": NOW, "cancel_requested_by": "ann"}
+
+
+def outcome(ending: Ending, **fields: Any) -> Outcome:
+    return Outcome(ending, END, **fields)
+
+
+def failed(code: int = 7) -> Outcome:
+    return outcome(Ending.EXITED, exit_code=code)
+
+
+def ended(job: Job, what: Outcome, chance: float = 0.0) -> Ended:
+    answer = settle(job, what, chance=chance)
+    assert isinstance(answer, Ended)
+    return answer
+
+
+PARAMS = {"argv": ["x"], "skip_exit_codes": [75], "timeout_seconds": 1.5}
+RECOVERY = "Scheduler crash recovery: "
+
+ENDINGS = [
+    (outcome(Ending.EXITED, exit_code=0), Status.SUCCEEDED, 0, None),
+    pytest.param(
+        outcome(Ending.EXITED, exit_code=7),
+        Status.FAILED,
+        7,
+        "exit code 7",
+        marks=pytest.mark.req("V76"),
+    ),
+    (outcome(Ending.EXITED, exit_code=75), Status.SKIPPED, 75, "skipped: exit code 75"),
+    (
+        outcome(Ending.SIGNALLED, exit_code=137, signal="SIGKILL"),
+        Status.FAILED,
+        137,
+        "killed by SIGKILL",
+    ),
+    (outcome(Ending.TIMED_OUT, exit_code=143), Status.FAILED, 124, "timed out after 1.5 s"),
+    (
+        outcome(Ending.LOG_FULL, exit_code=137, signal="SIGKILL"),
+        Status.FAILED,
+        137,
+        "killed: its log is full",
+    ),
+    pytest.param(
+        outcome(Ending.DATA_ERROR, error="job-1 has no command"),
+        Status.FAILED,
+        1,
+        "job-1 has no command",
+        marks=pytest.mark.req("V77"),
+    ),
+    pytest.param(
+        outcome(Ending.CANCELLED, exit_code=0, signal="SIGTERM"),
+        Status.CANCELLED,
+        143,
+        "cancelled",
+        marks=pytest.mark.req("V78"),
+    ),
+    (outcome(Ending.HOST_REBOOTED), Status.FAILED, None, RECOVERY + "host_rebooted"),
+    (outcome(Ending.EVIDENCE_MISSING), Status.FAILED, None, RECOVERY + "evidence_missing"),
+    (
+        outcome(Ending.OUTCOME_UNKNOWN, error="supervisor gone"),
+        Status.FAILED,
+        None,
+        RECOVERY + "outcome_unknown (supervisor gone)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "status", "code", "error"), ENDINGS)
+def test_each_ending_has_its_status_exit_code_and_error(
+    what: Outcome, status: Status, code: int | None, error: str | None
+) -> None:
+    answer = ended(running(params=PARAMS), what)
+    assert (answer.status, answer.exit_code, answer.error) == (status, code, error)
+    assert answer.executed and answer.retry is None
+    assert answer.reason == error
+
+
+def test_every_ending_is_in_the_table() -> None:
+    table = {getattr(row, "values", row)[0].ending for row in ENDINGS}
+    assert table | {Ending.SPAWN_ERROR} == set(Ending)
+
+
+# -- retries ----------------------------------------------------------------------------------
+
+
+@pytest.mark.req("E7")
+@pytest.mark.parametrize(
+    ("what", "again"),
+    [
+        (outcome(Ending.EXITED, exit_code=0), False),
+        (outcome(Ending.EXITED, exit_code=75), False),
+        (outcome(Ending.CANCELLED), False),
+        (outcome(Ending.DATA_ERROR, error="no command"), False),
+        (failed(), True),
+        (outcome(Ending.SIGNALLED, exit_code=137, signal="SIGKILL"), True),
+        (outcome(Ending.TIMED_OUT), True),
+        (outcome(Ending.LOG_FULL), True),
+        (outcome(Ending.HOST_REBOOTED), True),
+        (outcome(Ending.EVIDENCE_MISSING), True),
+        (outcome(Ending.OUTCOME_UNKNOWN), True),
+    ],
+    ids=lambda each: f"{each.ending}-{each.exit_code}" if isinstance(each, Outcome) else "",
+)
+def test_only_a_failure_is_tried_again(what: Outcome, again: bool) -> None:
+    answer = ended(running(params=PARAMS, retry=retries(3)), what)
+    assert (answer.retry is not None) is again
+
+
+@pytest.mark.req("E16", "E17", "E18", "E19", "D13")
+def test_three_retries_make_four_executions_10_20_and_40_seconds_apart() -> None:
+    job = running(1, retry=retries(3))
+    delays = []
+    for attempt in (1, 2, 3):
+        answer = ended(job, failed())
+        assert answer.retry is not None and answer.retry.not_before is not None
+        assert answer.reason == "exit code 7"
+        delays.append((answer.retry.not_before - END) / SECOND)
+        following = next_in_chain(job, answer.retry, new_id=attempt + 1, now=END)
+        assert (following.retry_of, following.chain) == (job.id, 1)
+        assert (following.attempt, following.retries_used) == (attempt + 1, attempt)
+        assert following.max_executions == 4
+        job = replace(following, status=Status.RUNNING)
+    assert delays == [10, 20, 40]
+    last = ended(job, failed())
+    assert last.retry is None
+    assert last.reason == "exit code 7; attempt 4 of 4, no retry is left"
+    assert last.error == "exit code 7"
+
+
+@pytest.mark.req("D13")
+@pytest.mark.parametrize("allowed", [0, 1, 5])
+def test_the_policys_own_number_of_retries_counts(allowed: int) -> None:
+    used = [
+        ended(running(retry=retries(allowed), retries_used=each), failed()).retry is not None
+        for each in range(7)
+    ]
+    assert used == [each < allowed for each in range(7)]
+
+
+def test_without_a_policy_nothing_is_tried_again_and_no_attempts_are_mentioned() -> None:
+    answer = ended(running(), failed())
+    assert (answer.retry, answer.reason) == (None, "exit code 7")
+
+
+@pytest.mark.parametrize(
+    ("on", "what", "again"),
+    [
+        (("7",), failed(7), True),
+        (("8", "signal"), failed(7), False),
+        (("signal",), outcome(Ending.SIGNALLED, exit_code=137, signal="SIGKILL"), True),
+        (("137",), outcome(Ending.SIGNALLED, exit_code=137, signal="SIGKILL"), False),
+        (("signal",), outcome(Ending.LOG_FULL), True),
+        (("timeout",), outcome(Ending.TIMED_OUT), True),
+        (("signal", "7"), outcome(Ending.TIMED_OUT), False),
+        (("unknown",), outcome(Ending.HOST_REBOOTED), True),
+        (("unknown",), outcome(Ending.OUTCOME_UNKNOWN), True),
+        (("timeout",), outcome(Ending.EVIDENCE_MISSING), False),
+    ],
+)
+def test_a_policy_may_name_what_is_tried_again(
+    on: tuple[str, ...], what: Outcome, again: bool
+) -> None:
+    answer = ended(running(params=PARAMS, retry=retries(3, on=on)), what)
+    assert (answer.retry is not None) is again
+
+
+# Ruling C37.
+@pytest.mark.parametrize("ending", sorted(UNKNOWABLE))
+def test_an_agent_is_never_tried_again_after_an_unknowable_outcome(ending: Ending) -> None:
+    for on in ((), ("unknown",)):
+        policy = retries(3, on=on)
+        assert ended(running(type="agent", retry=policy), outcome(ending)).retry is None
+        assert ended(running(type="command", retry=policy), outcome(ending)).retry is not None
+    assert ended(running(type="agent", retry=retries(3)), failed()).retry is not None
+
+
+@pytest.mark.req("E19")
+def test_backoff_doubles_up_to_the_cap() -> None:
+    policy = RetryPolicy(max_attempts=9, base=10 * SECOND, cap=60 * SECOND)
+    assert [retry_delay(policy, nth, 0.5) // SECOND for nth in range(1, 7)] == [
+        *(10, 20, 40),
+        *(60, 60, 60),
+    ]
+    assert retry_delay(policy, 10_000, 0.0) == 60 * SECOND
+    assert retry_delay(RetryPolicy(base=0), 3, 0.9) == 0
+
+
+@settings(deadline=None)
+@given(
+    st.integers(0, 10**10),
+    st.integers(0, 10**10),
+    st.floats(0, 1),
+    st.integers(1, 100),
+    st.floats(0, 1, exclude_max=True),
+)
+def test_jitter_adds_at_most_its_share(
+    base: int, cap: int, jitter: float, nth: int, chance: float
+) -> None:
+    plain = retry_delay(RetryPolicy(base=base, cap=cap), nth, chance)
+    jittered = retry_delay(RetryPolicy(base=base, cap=cap, jitter=jitter), nth, chance)
+    assert plain == min(cap, base * 2 ** (nth - 1))
+    assert plain <= jittered <= plain * (1 + jitter) + 1
+
+
+def test_the_chance_is_the_callers() -> None:
+    policy = retries(3, base=10 * SECOND, jitter=0.5)
+    delays = []
+    for chance in (0.0, 0.5):
+        retry = ended(running(retry=policy), failed(), chance).retry
+        assert retry is not None and retry.not_before is not None
+        delays.append(retry.not_before - END)
+    assert delays == [10 * SECOND, 12.5 * SECOND]
+
+
+@pytest.mark.req("D13")
+def test_a_retry_by_hand_starts_a_fresh_budget() -> None:
+    spent = running(4, chain=1, attempt=4, retries_used=3, retry=retries(3))
+    by_hand = next_in_chain(spent, Retry(None, 0), new_id=5, now=END)
+    assert (by_hand.attempt, by_hand.retries_used, by_hand.not_before) == (5, 0, None)
+    assert by_hand.max_executions == 8
+    answer = ended(replace(by_hand, status=Status.RUNNING), failed())
+    assert answer.retry == Retry(END + 10 * SECOND, 1)
+
+
+# -- cancel (PROTOCOLS 4, ruling C36) -----------------------------------------------------------
+
+
+@pytest.mark.req("V78")
+def test_a_cancelled_outcome_is_cancelled_and_says_by_whom() -> None:
+    answer = ended(running(retry=retries(3), **CANCELLING), outcome(Ending.CANCELLED))
+    assert answer == Ended(Status.CANCELLED, 143, "cancelled", "cancelled by ann")
+
+
+@pytest.mark.parametrize("ending", sorted(UNKNOWABLE))
+def test_a_cancelled_job_whose_evidence_is_lost_is_cancelled_and_says_so(ending: Ending) -> None:
+    answer = ended(running(retry=retries(3), **CANCELLING), outcome(ending))
+    assert answer == Ended(
+        Status.CANCELLED, 143, f"cancelled ({ending})", f"cancelled by ann ({ending})"
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "code"),
+    [
+        (outcome(Ending.EXITED, exit_code=0), Status.SUCCEEDED, 0),
+        (failed(), Status.FAILED, 7),
+        (outcome(Ending.TIMED_OUT), Status.FAILED, 124),
+        (outcome(Ending.SIGNALLED, exit_code=139, signal="SIGSEGV"), Status.FAILED, 139),
+    ],
+)
+def test_a_true_outcome_stands_against_a_cancel_but_is_not_tried_again(
+    what: Outcome, status: Status, code: int
+) -> None:
+    answer = ended(running(params=PARAMS, retry=retries(3), **CANCELLING), what)
+    assert (answer.status, answer.exit_code, answer.retry) == (status, code, None)
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ENOSPC])
+def test_a_cancelled_job_that_never_ran_ends_without_a_run(number: int) -> None:
+    unstarted = Ended(
+        Status.CANCELLED,
+        None,
+        None,
+        "cancelled by ann before it started",
+        executed=False,
+    )
+    job = running(retry=retries(3), **CANCELLING)
+    assert settle(job, outcome(Ending.SPAWN_ERROR, errno=number)) == unstarted
+    assert never_ran(job, "undone") == unstarted
+    assert host_trouble(job, WaitKind.PRESSURE, "no memory") == unstarted
+
+
+def test_a_claim_of_which_nothing_was_started_burns_nothing() -> None:
+    job = running(launch_failures=2, launch_wait=WaitKind.LAUNCH, retry=retries(3))
+    assert never_ran(job, "the worker died") == Undone(
+        "the worker died", launch_failures=2, launch_wait=WaitKind.LAUNCH
+    )
+
+
+# -- launch failures (PROTOCOLS 14) -------------------------------------------------------------
+
+
+@pytest.mark.req("G33", "G34", "G35")
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (errno.ENOENT, 127),
+        (errno.ENOTDIR, 127),
+        (errno.EACCES, 126),
+        (errno.ENOEXEC, 126),
+        (errno.EPERM, 126),
+        (errno.E2BIG, 126),
+    ],
+    ids=errno.errorcode.get,
+)
+def test_the_third_failed_launch_breaks_the_circuit(number: int, code: int) -> None:
+    what = outcome(Ending.SPAWN_ERROR, errno=number, error="cannot execute nosuch")
+    job = running(retry=retries(3))
+    for strike, delay in ((1, 1), (2, 5)):
+        answer = settle(job, what)
+        assert answer == Undone(
+            "cannot execute nosuch",
+            not_before=END + delay * SECOND,
+            launch_failures=strike,
+            launch_wait=WaitKind.LAUNCH,
+        )
+        job = replace(job, launch_failures=strike)
+    assert settle(job, what) == Ended(
+        Status.FAILED,
+        code,
+        "circuit-broken: cannot execute nosuch",
+        "circuit-broken: cannot execute nosuch",
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.ENOSPC, WaitKind.STORAGE),
+        (errno.EDQUOT, WaitKind.STORAGE),
+        (errno.EROFS, WaitKind.STORAGE),
+        (errno.EAGAIN, WaitKind.PRESSURE),
+        (errno.ENOMEM, WaitKind.PRESSURE),
+        (errno.EMFILE, WaitKind.PRESSURE),
+        (errno.ENFILE, WaitKind.PRESSURE),
+    ],
+    ids=lambda each: errno.errorcode[each] if isinstance(each, int) else each.value,
+)
+def test_a_cause_of_the_host_counts_against_no_job(number: int, kind: WaitKind) -> None:
+    answer = settle(running(launch_failures=2), outcome(Ending.SPAWN_ERROR, errno=number))
+    assert answer == Undone(os.strerror(number), launch_failures=2, host_trouble=kind)
+    assert HOST_ERRNOS[number] is kind
+
+
+def test_the_host_is_probed_ever_more_rarely() -> None:
+    assert [probe_delay(each) // SECOND for each in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert probe_delay(10_000) == 60 * SECOND
+
+
+# -- what follows -------------------------------------------------------------------------------
+
+
+def test_the_next_in_a_chain_is_the_same_work_with_a_fresh_life() -> None:
+    job = running(
+        2,
+        chain=1,
+        retry_of=1,
+        attempt=2,
+        slug="nightly",
+        labels={"team": "red"},
+        priority=3,
+        position=400,
+        after=(9,),
+        locks=(exclusive("k"),),
+        retry=retries(3),
+        retries_used=1,
+        env_digest="e" * 64,
+        key="once",
+        spec_digest="s",
+        on_finish=("echo", "done"),
+        submitted_by="ann",
+        launch_failures=2,
+        last_failure="x",
+        waited_on=("locks",),
+        started_at=NOW,
+        **CANCELLING,
+    )
+    following = next_in_chain(job, Retry(END, 2), new_id=8, now=NOW + 1)
+    assert following == Job(
+        id=8,
+        name=job.name,
+        type=job.type,
+        status=Status.QUEUED,
+        priority=3,
+        position=400,
+        params=job.params,
+        created_at=NOW + 1,
+        chain=1,
+        slug="nightly",
+        labels={"team": "red"},
+        after=(9,),
+        locks=(exclusive("k"),),
+        retry=job.retry,
+        retry_of=2,
+        attempt=3,
+        retries_used=2,
+        not_before=END,
+        env_digest=job.env_digest,
+        on_finish=("echo", "done"),
+        submitted_by="ann",
+    )
+
+
+def test_on_finish_becomes_a_job_that_knows_what_ended() -> None:
+    job = running(
+        4,
+        chain=2,
+        priority=3,
+        params={"argv": ["x"], "env": {"A": "1"}, "cwd": "/srv"},
+        on_finish=("notify", "--all"),
+        env_digest="e",
+        submitted_by="ann",
+        locks=(exclusive("k"),),
+        retry=retries(3),
+    )
+    verdict = Ended(Status.FAILED, 7, "exit code 7", "exit code 7")
+    following = follow_up(job, verdict, new_id=9, now=END)
+    assert following is not None
+    assert following.params == {
+        "argv": ["notify", "--all"],
+        "env": {
+            "A": "1",
+            "HEADWAY_FINISHED_JOB": "job-4",
+            "HEADWAY_FINISHED_STATE": "failed",
+            "HEADWAY_FINISHED_EXIT_CODE": "7",
+        },
+        "cwd": "/srv",
+    }
+    assert (following.id, following.chain, following.name) == (9, 9, "on-finish job-4")
+    assert following.labels == {"on-finish": "job-4"}
+    assert (following.env_digest, following.submitted_by) == ("e", "ann")
+    assert following.locks == () and following.retry == RetryPolicy() and not following.on_finish
+
+
+def test_on_finish_waits_for_the_end_of_the_chain() -> None:
+    job = running(on_finish=("notify",))
+    going_on = Ended(Status.FAILED, 7, None, None, retry=Retry(None, 1))
+    assert follow_up(job, going_on, new_id=9, now=END) is None
+    assert follow_up(running(), replace(going_on, retry=None), new_id=9, now=END) is None
+
+
+def test_on_finish_of_a_job_that_never_ran_has_no_exit_code() -> None:
+    verdict = Ended(Status.CANCELLED, None, None, "cancelled", executed=False)
+    following = follow_up(running(on_finish=("notify",)), verdict, new_id=9, now=END)
+    assert following is not None
+    assert following.params["env"]["HEADWAY_FINISHED_EXIT_CODE"] == ""
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.sampled_from(Ending),
+    st.integers(0, 255),
+    st.sampled_from(sorted(errno.errorcode)),
+    st.booleans(),
+    st.integers(0, 3),
+    st.integers(0, 2),
+)
+def test_every_outcome_is_an_end_or_an_undoing(
+    ending: Ending, code: int, number: int, cancelling: bool, used: int, strikes: int
+) -> None:
+    job = running(
+        params=PARAMS,
+        retry=retries(2),
+        retries_used=used,
+        launch_failures=strikes,
+        **(CANCELLING if cancelling else {}),
+    )
+    answer = settle(job, outcome(ending, exit_code=code, errno=number, signal="SIGTERM"))
+    if isinstance(answer, Undone):
+        assert ending is Ending.SPAWN_ERROR and not cancelling
+        return
+    assert answer.status in TERMINAL
+    assert answer.retry is None or (answer.status is Status.FAILED and not cancelling)
+    assert answer.executed or (cancelling and answer.status is Status.CANCELLED)

@@ -1,0 +1,194 @@
+"""kill -9 of everything that can be killed, with a ledger that the jobs themselves write."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from harness import Site, wait_for
+from headway.core.states import Status
+from headway.supervise.evidence import Evidence
+
+
+def ledger_job(ledger: Path, name: int, seconds: float) -> tuple[str, ...]:
+    script = f"echo start-{name} >> {ledger}; sleep {seconds}; echo end-{name} >> {ledger}"
+    return ("sh", "-c", script)
+
+
+def entries(ledger: Path) -> Counter[str]:
+    return Counter(ledger.read_text().split()) if ledger.exists() else Counter()
+
+
+def running(site: Site) -> list[int]:
+    with site.client.store.read() as tx:
+        return [claim.job_id for claim in tx.live_claims()]
+
+
+def all_started(site: Site, count: int) -> list[int]:
+    """Wait until that many jobs run and have their start record."""
+
+    def ready() -> list[int]:
+        with site.client.store.read() as tx:
+            claims = tx.live_claims()
+        have = [c.job_id for c in claims if Evidence(c.folder, c.token).read_started()]
+        return have if len(have) == count else []
+
+    found: list[int] = wait_for(ready, what=f"{count} running jobs")
+    return found
+
+
+@pytest.mark.req("E24", "D20", "D25")
+def test_killing_the_worker_loses_nothing_and_repeats_nothing(site: Site) -> None:  # fault A1
+    ledger = site.folder / "ledger"
+    site.client.set_setting("scheduler.max_active", 4)
+    jobs = [site.submit(*ledger_job(ledger, n, 0.8)) for n in range(20)]
+    worker = site.worker()
+    first_four = all_started(site, 4)
+    worker.kill()
+    worker.wait()
+    assert all(site.status(job) is Status.RUNNING for job in first_four)
+    site.worker()
+    site.until_ended(*jobs)
+    assert {site.status(job) for job in jobs} == {Status.SUCCEEDED}
+    wanted = Counter(f"{word}-{n}" for n in range(20) for word in ("start", "end"))
+    assert entries(ledger) == wanted
+    readopted = [job for job in jobs if "readopted" in site.kinds(job)]
+    assert set(readopted) == set(first_four)
+
+
+def test_killing_a_supervisor_fails_its_job_alone(site: Site) -> None:  # fault B7
+    ledger = site.folder / "ledger"
+    site.client.set_setting("scheduler.max_active", 2)
+    jobs = [site.submit(*ledger_job(ledger, n, 0.6)) for n in range(4)]
+    site.worker()
+    victim, other = all_started(site, 2)
+    with site.client.store.read() as tx:
+        claim = tx.claim_of(victim)
+    assert claim is not None
+    record = Evidence(claim.folder, claim.token).read_started()
+    assert record is not None
+    wait_for(lambda: entries(ledger)[f"start-{victim - 1}"])
+    os.kill(record.supervisor_pid, signal.SIGKILL)
+    site.until_ended(*jobs)
+    assert site.status(victim) is Status.FAILED
+    error = site.client.document(victim)["run"]["error"]
+    assert error == "Scheduler crash recovery: outcome_unknown"
+    assert [site.status(job) for job in jobs if job != victim] == [Status.SUCCEEDED] * 3
+    counted = entries(ledger)
+    assert counted[f"end-{victim - 1}"] == 0 and counted[f"start-{victim - 1}"] == 1
+    assert other in jobs
+
+
+def test_killing_the_parent_stops_no_job(site: Site) -> None:
+    ledger = site.folder / "ledger"
+    site.client.set_setting("scheduler.max_active", 3)
+    jobs = [site.submit(*ledger_job(ledger, n, 0.5)) for n in range(9)]
+    worker = site.worker()
+    all_started(site, 3)
+    parents = [
+        int(pid)
+        for pid in Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
+    ]
+    assert len(parents) == 1
+    os.kill(parents[0], signal.SIGKILL)
+    site.until_ended(*jobs)
+    assert {site.status(job) for job in jobs} == {Status.SUCCEEDED}
+    assert set(entries(ledger).values()) == {1}
+
+
+@pytest.mark.req("E22")
+def test_killing_everything_leaves_the_provable_truth_and_no_process(site: Site) -> None:
+    ledger = site.folder / "ledger"
+    site.client.set_setting("scheduler.max_active", 4)
+    jobs = [site.submit(*ledger_job(ledger, n, 0.7)) for n in range(8)]
+    worker = site.worker()
+    victims = all_started(site, 4)
+    wait_for(lambda: entries(ledger).total() == 4)
+    with site.client.store.read() as tx:
+        records = [Evidence(c.folder, c.token).read_started() for c in tx.live_claims()]
+    supervisors = [record.supervisor_pid for record in records if record]
+    for pid in [worker.pid, *supervisors, *site.processes()]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    worker.wait()
+    wait_for(lambda: not site.processes(), what="everything to be gone")
+    site.worker()
+    site.until_ended(*jobs)
+    for job in jobs:
+        counted = entries(ledger)
+        assert counted[f"start-{job - 1}"] == 1, "nothing runs twice"
+        if job in victims:
+            assert site.status(job) is Status.FAILED
+            error = site.client.document(job)["run"]["error"]
+            assert error.startswith("Scheduler crash recovery")
+        else:
+            assert site.status(job) is Status.SUCCEEDED
+
+
+POINTS = [
+    "engine.claimed",
+    "engine.launched",
+    "engine.settled",
+    "engine.recovered",
+    "store.committed",
+    "worker.registered",
+    "worker.up",
+    "launcher.started",
+    "launcher.sent",
+    "evidence.prepared",
+]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_worker_killed_at_each_point_is_taken_up_by_the_next(  # fault A1, A2, A3
+    site: Site, point: str
+) -> None:
+    ledger = site.folder / "ledger"
+    jobs = [site.submit(*ledger_job(ledger, n, 0.02)) for n in range(3)]
+    for visit in (1, 2, 4):
+        worker = site.start_worker(env={"HEADWAY_POINTS": f"{point}=kill@{visit}"})
+        wait_for(
+            lambda worker=worker: worker.poll() is not None or site.ended(*jobs), what=f"{point}"
+        )
+        if worker.poll() is None:
+            worker.kill()
+        worker.wait()
+    site.worker()
+    site.until_ended(*jobs)
+    assert {site.status(job) for job in jobs} == {Status.SUCCEEDED}
+    assert set(entries(ledger).values()) == {1}
+
+
+def test_a_poisoned_worker_start_pauses_dispatch_and_running_jobs_go_on(  # fault A14
+    make_site: Callable[..., Site],
+) -> None:
+    site = make_site(config="[worker]\nautostart = false\n")
+    gate = site.folder / "gate"
+    running_job = site.submit("sh", "-c", f"while ! test -e {gate}; do sleep 0.02; done")
+    worker = site.worker()
+    all_started(site, 1)
+    worker.kill()
+    worker.wait()
+    for _ in range(2):
+        dying = site.start_worker(env={"HEADWAY_POINTS": "engine.recovered=kill"})
+        assert dying.wait(timeout=30) == -signal.SIGKILL
+    queued = site.submit("true")
+    site.worker()
+    status = wait_for(lambda: _paused(site), what="the pause")
+    assert status[0] == "crash-loop" and "last 3 workers died" in status[1]
+    gate.touch()
+    site.until_ended(running_job)
+    assert site.status(running_job) is Status.SUCCEEDED
+    assert site.status(queued) is Status.QUEUED
+    site.run("scheduler", "resume")
+    site.until_ended(queued)
+
+
+def _paused(site: Site) -> tuple[str, str] | None:
+    with site.client.store.read() as tx:
+        pause = tx.pause_in_force()
+    return (pause.actor, pause.reason or "") if pause else None

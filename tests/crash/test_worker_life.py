@@ -1,0 +1,307 @@
+"""A worker's life: one at a time, started when needed, gone when idle, nothing lost in between."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness import Site, wait_for
+from headway.core.states import Status
+from headway.supervise.evidence import Evidence
+from headway.supervise.workerlock import STAYS
+
+QUICK = "[worker]\nidle = '400ms'\n"
+PATIENT = "[worker]\nidle = '10m'\n"
+
+
+def start_record(site: Site, job: int) -> object:
+    def record() -> object:
+        with site.client.store.read() as tx:
+            claim = tx.claim_of(job)
+        return claim and Evidence(claim.folder, claim.token).read_started()
+
+    return wait_for(record, what=f"job-{job} to start")
+
+
+def workers(site: Site) -> list[tuple[str, str | None]]:
+    with site.client.store.read() as tx:
+        return [(each.mode, each.ending) for each in tx.recent_workers(site.client.host.id, 50)]
+
+
+def test_a_submit_starts_a_worker_which_leaves_when_idle(make_site: Callable[..., Site]) -> None:
+    site = make_site(config=QUICK)
+    assert site.run("exec", "--", "sh", "-c", "exit 7", check=False).returncode == 7
+    wait_for(lambda: not site.processes(), what="nothing to be left running")
+    assert workers(site) == [("background", "idle")]
+
+
+def test_fifty_submits_start_one_worker(make_site: Callable[..., Site]) -> None:  # fault C9
+    site = make_site(config=PATIENT)
+    command = [sys.executable, "-m", "headway", "submit", "--", "true"]
+    submits = [
+        subprocess.Popen(command, cwd=site.folder, env=site.env, stdout=subprocess.DEVNULL)
+        for _ in range(50)
+    ]
+    assert [submit.wait(timeout=120) for submit in submits] == [0] * 50
+    site.until_ended(*range(1, 51), deadline=60)
+    assert workers(site) == [("background", None)]
+
+
+def test_a_submit_during_the_idle_leave_is_not_forgotten(make_site: Callable[..., Site]) -> None:
+    site = make_site(
+        config="[worker]\nidle = '50ms'\n", env={"HEADWAY_POINTS": "worker.gave_up=stop"}
+    )
+    site.run("submit", "--", "true")
+    pid = wait_for(lambda: site.lock.read_pid())
+    wait_for(lambda: _state(pid) == "T", what="the worker to stop inside its leaving transaction")
+    late = subprocess.Popen(
+        [sys.executable, "-m", "headway", "submit", "--", "true"],
+        cwd=site.folder,
+        env={**site.env, "HEADWAY_POINTS": ""},
+        stdout=subprocess.DEVNULL,
+    )
+    os.kill(pid, signal.SIGCONT)
+    assert late.wait(timeout=60) == 0
+    site.until_ended(1, 2)
+    assert site.status(2) is Status.SUCCEEDED
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return ""
+
+
+def test_an_autostarted_worker_inherits_nothing(
+    make_site: Callable[..., Site],
+) -> None:  # fault B12
+    site = make_site(config=PATIENT, env={"SECRET": "x"})
+    reader, writer = os.pipe()
+    os.set_inheritable(writer, True)
+    subprocess.run(
+        [sys.executable, "-m", "headway", "submit", "--", "true"],
+        cwd=site.folder,
+        env=site.env,
+        close_fds=False,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    os.close(writer)
+    pid = wait_for(site.background_pid)
+    assert os.read(reader, 1) == b"", "nobody holds the pipe that the command had open"
+    os.close(reader)
+    assert os.readlink(f"/proc/{pid}/cwd") == "/"
+    assert os.getsid(pid) != os.getsid(0)
+    assert b"SECRET" not in Path(f"/proc/{pid}/environ").read_bytes()
+    ours = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    files = {each for each in ours if each.startswith("/") and not each.startswith("/dev/")}
+    assert all(each.startswith(site.home.path) for each in files)
+
+
+@pytest.mark.req("D3", "V17", "D20")
+def test_a_second_worker_is_refused_with_the_pid_of_the_first(site: Site) -> None:  # fault C9, C10
+    first = site.worker()
+    second = site.start_worker()
+    _, message = second.communicate(timeout=30)
+    assert second.returncode == 4
+    assert f"pid {first.pid}" in message
+    first.kill()
+    first.wait()
+    third = site.worker()  # no stale file stands in its way
+    assert third.poll() is None
+
+
+def test_of_ten_workers_at_once_one_stays(site: Site) -> None:  # fault C9
+    started = [site.start_worker() for _ in range(10)]
+    wait_for(lambda: sum(each.poll() is not None for each in started) == 9, deadline=60)
+    assert sorted(each.poll() for each in started if each.poll() is not None) == [4] * 9
+    assert site.lock.is_held(STAYS)
+
+
+def test_work_takes_over_from_a_background_worker_and_jobs_go_on(
+    make_site: Callable[..., Site],
+) -> None:
+    site = make_site(config=PATIENT)
+    gate = site.folder / "gate"
+    site.run("submit", "--shell", f"while ! test -e {gate}; do sleep 0.02; done; exit 3")
+    start_record(site, 1)
+    old = site.background_pid()
+    foreground = site.worker()
+    wait_for(lambda: site.lock.read_pid() == foreground.pid)
+    assert old is not None
+    wait_for(lambda: _state(old) in ("", "Z"), what="the old worker to be gone")
+    gate.touch()
+    site.until_ended(1)
+    assert site.client.document(1)["run"]["exit_code"] == 3
+    assert workers(site) == [("foreground", None), ("background", "handover")]
+
+
+@pytest.mark.req("D22")
+def test_sigterm_lets_running_jobs_finish_and_starts_no_more(site: Site) -> None:  # fault A6
+    gate = site.folder / "gate"
+    job = site.submit("sh", "-c", f"while ! test -e {gate}; do sleep 0.02; done; exit 3")
+    queued = site.submit("true")
+    worker = site.worker()
+    start_record(site, job)
+    worker.send_signal(signal.SIGTERM)
+    wait_for(lambda: not site.lock.is_held(STAYS) or "stopping" in _said(worker), deadline=5)
+    gate.touch()
+    worker.wait(timeout=30)
+    assert worker.returncode == 0
+    assert site.client.document(job)["run"]["exit_code"] == 3
+    assert site.status(queued) is Status.QUEUED
+    assert os.path.exists(site.home.worker_stopped)
+
+
+def _said(worker: subprocess.Popen[str]) -> str:
+    assert worker.stderr is not None
+    os.set_blocking(worker.stderr.fileno(), False)
+    return worker.stderr.read() or ""
+
+
+def test_a_second_signal_leaves_at_once_and_the_job_goes_on(site: Site) -> None:  # fault A6
+    gate = site.folder / "gate"
+    job = site.submit("sh", "-c", f"while ! test -e {gate}; do sleep 0.02; done; exit 3")
+    worker = site.worker()
+    start_record(site, job)
+    worker.send_signal(signal.SIGINT)
+    wait_for(lambda: "stopping" in _said(worker))
+    worker.send_signal(signal.SIGINT)
+    assert worker.wait(timeout=10) == 0
+    assert site.status(job) is Status.RUNNING
+    gate.touch()
+    site.worker()
+    site.until_ended(job)
+    assert site.client.document(job)["run"]["exit_code"] == 3
+
+
+def test_a_supervisor_that_ends_without_a_worker_starts_one(
+    make_site: Callable[..., Site],
+) -> None:
+    site = make_site(config=PATIENT)
+    gate = site.folder / "gate"
+    site.run("submit", "--shell", f"while ! test -e {gate}; do sleep 0.02; done; exit 3")
+    site.run("submit", "--after", "1", "--", "true")
+    start_record(site, 1)
+    pid = site.background_pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not site.lock.is_held(STAYS))
+    gate.touch()
+    site.until_ended(1, 2)
+    assert site.client.document(1)["run"]["exit_code"] == 3
+    assert site.status(2) is Status.BLOCKED_BY_DEPENDENCY
+
+
+def test_after_a_signal_nobody_starts_a_worker_unasked(make_site: Callable[..., Site]) -> None:
+    site = make_site(config=PATIENT + "grace = '0s'\n")
+    gate = site.folder / "gate"
+    site.run("submit", "--shell", f"while ! test -e {gate}; do sleep 0.02; done")
+    start_record(site, 1)
+    pid = site.background_pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not site.lock.is_held(STAYS))
+    gate.touch()
+    wait_for(lambda: not site.processes(), what="the job to end, and no worker to come")
+    assert site.status(1) is Status.RUNNING
+    site.run("submit", "--", "true")  # asked: the command clears the mark and starts one
+    site.until_ended(1, 2)
+    assert site.status(1) is Status.SUCCEEDED
+
+
+def test_a_worker_started_from_inside_a_job_is_no_part_of_that_job(
+    make_site: Callable[..., Site],
+) -> None:
+    site = make_site(config=PATIENT)
+    gate, again = site.folder / "gate", site.folder / "again"
+    headway = f"{sys.executable} -m headway"
+    script = (
+        f"while ! test -e {gate}; do sleep 0.02; done;"
+        f"{headway} submit --shell 'while ! test -e {again}; do sleep 0.02; done'"
+    )
+    site.run("config", "set", "scheduler.max_active", "2")
+    site.run("submit", "--shell", script)
+    start_record(site, 1)
+    pid = site.background_pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not site.lock.is_held(STAYS))
+    gate.touch()
+    site.until_ended(1)
+    start_record(site, 2)
+    new = site.background_pid()
+    assert new is not None and new != pid
+    again.touch()
+    site.until_ended(2)
+    assert [site.status(job) for job in (1, 2)] == [Status.SUCCEEDED] * 2
+    assert site.background_pid() == new, "it outlived the job that asked for it"
+
+
+@pytest.mark.req("G26", "V2")
+def test_scheduler_run_makes_one_step_where_no_worker_lives(site: Site) -> None:
+    ledger = site.folder / "ledger"
+    site.submit("sh", "-c", f"echo 1 >> {ledger}")
+    site.submit("sh", "-c", f"echo 2 >> {ledger}")
+    done = site.run("scheduler", "run")
+    assert "job-1" in done.stdout + done.stderr
+    outcomes = Path(site.home.jobs)
+    wait_for(lambda: list(outcomes.glob("1/outcome.*.json")), what="the job to end")
+    assert site.status(1) is Status.RUNNING, "nobody has taken it in yet"
+    assert ledger.read_text() == "1\n"
+    site.run("scheduler", "run")
+    assert site.status(1) is Status.SUCCEEDED
+    wait_for(lambda: list(outcomes.glob("2/outcome.*.json")))
+    assert ledger.read_text() == "1\n2\n"
+    site.run("scheduler", "run")
+    assert site.status(2) is Status.SUCCEEDED
+
+
+def test_a_worker_stops_when_its_store_is_replaced(site: Site) -> None:  # fault C5
+    worker = site.worker()
+    os.rename(site.home.database, site.home.database + ".old")
+    Path(site.home.database).write_bytes(b"")
+    site.client.wake()
+    _, message = worker.communicate(timeout=30)
+    assert worker.returncode == 6
+    assert "deleted or replaced" in message
+
+
+@pytest.mark.root
+def test_a_full_disk_stops_neither_worker_nor_running_jobs(tmp_path: Path) -> None:  # fault A10
+    small = tmp_path / "small"
+    small.mkdir()
+    assert os.system(f"mount -t tmpfs -o size=6m tmpfs {small}") == 0
+    site = Site(small, config="[worker]\nautostart = false\n")
+    try:
+        gate = tmp_path / "gate"
+        job = site.submit("sh", "-c", f"while ! test -e {gate}; do sleep 0.02; done; exit 3")
+        worker = site.worker()
+        start_record(site, job)
+        filler = small / "filler"
+        with filler.open("wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"x" * 4096)
+            except OSError:
+                pass
+        refused = site.run("submit", "--", "true", check=False)
+        acknowledged = refused.returncode == 0
+        assert acknowledged or (refused.returncode == 6 and "space" in refused.stderr)
+        gate.touch()
+        with site.client.store.read() as tx:
+            claim = tx.claim_of(job)
+        assert claim is not None
+        wait_for(lambda: Evidence(claim.folder, claim.token).read_outcome())
+        filler.unlink()
+        site.until_ended(job)
+        assert worker.poll() is None
+        assert site.client.document(job)["run"]["exit_code"] == 3
+    finally:
+        site.close()
+        os.system(f"umount -l {small}")

@@ -1,0 +1,42 @@
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from stocked import START, System
+
+from headway.store import open_store
+from headway.store.base import Store
+from headway.testing import FakeClock
+
+Opener = Callable[[], Store]
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(START)
+
+
+# Another store is one more word here and one more branch in `opener`.
+@pytest.fixture(params=["sqlite"])
+def opener(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Opener]:
+    """Opens the same store again and again, as other processes would."""
+    urls = {"sqlite": f"sqlite://{tmp_path}/headway.db"}
+    opened: list[Store] = []
+
+    def open_again() -> Store:
+        opened.append(open_store(urls[request.param], clock, create=True))
+        return opened[-1]
+
+    yield open_again
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def store(opener: Opener) -> Store:
+    return opener()
+
+
+@pytest.fixture
+def system(store: Store, clock: FakeClock, tmp_path: Path) -> System:
+    return System(store, clock, tmp_path)

@@ -1,0 +1,208 @@
+"""Jobs, claims and a small engine without processes, for the tests of the store."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from headway import consequences
+from headway.core.facts import Door
+from headway.core.model import Claim, Job, JobId, Pause, Stage, Wait, WaitKind
+from headway.core.plan import Hold, decide
+from headway.core.settle import Retry
+from headway.core.states import TERMINAL, WAITING, Status
+from headway.engine.planner import Planner, Step
+from headway.engine.settling import Judgement, Settler
+from headway.gather import door as open_door
+from headway.gather import gather
+from headway.host import Host
+from headway.store.base import Filing, Finish, ReadTx, Store, Unclaim, WriteTx
+from headway.testing import FakeClock
+
+SECOND = 1_000_000
+START = 1_700_000_000 * SECOND
+HOST = Host("host", "boot", "/home")
+BUDGET = 1 << 40
+
+
+def job(job_id: JobId, **fields: Any) -> Job:
+    defaults: dict[str, Any] = {
+        "id": job_id,
+        "name": f"name-{job_id}",
+        "type": "command",
+        "status": Status.QUEUED,
+        "priority": 0,
+        "position": 100 * job_id,
+        "params": {"argv": ["true"]},
+        "created_at": START,
+        "chain": job_id,
+    }
+    return Job(**(defaults | fields))
+
+
+def add(tx: WriteTx, **fields: Any) -> Job:
+    """Store one more job and give it back."""
+    made = job(tx.take_ids(1), **fields)
+    tx.add_jobs([made])
+    return made
+
+
+def claim_for(job_id: JobId, slot: int = 1, **fields: Any) -> Claim:
+    defaults: dict[str, Any] = {
+        "job_id": job_id,
+        "token": f"token-{job_id}",
+        "slot": slot,
+        "worker_id": "worker",
+        "host_id": HOST.id,
+        "home": HOST.home,
+        "boot_id": HOST.boot_id,
+        "folder": f"/jobs/{job_id}",
+        "claimed_at": START,
+    }
+    return Claim(**(defaults | fields))
+
+
+def start(tx: WriteTx, waiting: Job, slot: int = 1, **fields: Any) -> Claim:
+    made = claim_for(waiting.id, slot, **fields)
+    tx.claim([(waiting, made)])
+    return made
+
+
+def finish_of(claim: Claim, **fields: Any) -> Finish:
+    defaults: dict[str, Any] = {
+        "token": claim.token,
+        "job_id": claim.job_id,
+        "status": Status.SUCCEEDED,
+        "reason": None,
+        "finished_at": START + SECOND,
+        "exit_code": 0,
+        "error": None,
+        "executed": True,
+        "tree_gone": True,
+    }
+    return Finish(**(defaults | fields))
+
+
+def unclaim_of(claim: Claim, **fields: Any) -> Unclaim:
+    defaults: dict[str, Any] = {
+        "token": claim.token,
+        "job_id": claim.job_id,
+        "cause": "nothing was started",
+        "not_before": None,
+        "launch_failures": 0,
+        "launch_wait": None,
+    }
+    return Unclaim(**(defaults | fields))
+
+
+def filing(waiting: Job, *topics: str, **fields: Any) -> Filing:
+    kind = WaitKind.LOCKS if waiting.locks else WaitKind.DEPENDENCIES
+    defaults: dict[str, Any] = {
+        "job": waiting,
+        "status": Status.WAITING_ON_LOCKS if waiting.locks else Status.WAITING_ON_DEPS,
+        "stage": Stage.FILED,
+        "wait": Wait(kind, f"waiting on {kind.value}"),
+        "topics": topics,
+        "reserves": False,
+        "wake_at": None,
+    }
+    return Filing(**(defaults | fields))
+
+
+class System:
+    """The planner and the settler over a store; a "process" is a claim that a test ends."""
+
+    def __init__(self, store: Store, clock: FakeClock, folder: Path) -> None:
+        self.store = store
+        self.clock = clock
+        self.settler = Settler(HOST, "worker", chance=lambda: 0.0)
+        self.planner = Planner(
+            HOST,
+            "worker",
+            self.settler,
+            specify=lambda job, claim: {},
+            folder_of=lambda job_id: str(folder / str(job_id)),
+            log_budget=BUDGET,
+        )
+
+    def submit(self, **fields: Any) -> Job:
+        with self.store.write() as tx:
+            position = tx.next_position(fields.get("priority", 0))
+            return add(tx, **{"position": position, "created_at": tx.now(), **fields})
+
+    def step(self) -> Step:
+        with self.store.write() as tx:
+            return self.planner.step(tx)
+
+    def until_quiet(self) -> list[Claim]:
+        started: list[Claim] = []
+        while True:
+            step = self.step()
+            started += step.started
+            if not step.started and not step.more:
+                return started
+
+    def judge(self, claim: Claim, judgement: Judgement) -> None:
+        with self.store.write() as tx:
+            self.settler.apply(tx, [(claim, judgement)])
+
+    def cancel(self, job_id: JobId) -> None:
+        """As the client does it: a waiting job ends, a running one is asked to."""
+        with self.store.write() as tx:
+            asked = tx.jobs([job_id])[job_id]
+            last = tx.last_in_chain(asked.chain) or asked
+            if last.status in WAITING:
+                consequences.end_unstarted(
+                    tx, last, Status.CANCELLED, "cancelled by ann", actor="ann"
+                )
+            elif last.status is Status.RUNNING:
+                tx.request_cancel(last.id, "ann")
+
+    def retry(self, job_id: JobId) -> None:
+        """As the client does it, for a chain that ended without success."""
+        with self.store.write() as tx:
+            asked = tx.jobs([job_id])[job_id]
+            last = tx.last_in_chain(asked.chain) or asked
+            if last.status in TERMINAL - {Status.SUCCEEDED}:
+                consequences.continue_chain(tx, last, Retry(None, 0), actor="ann", data={})
+                tx.chain_reopened(last.chain)
+
+    def pause(self) -> None:
+        with self.store.write() as tx:
+            tx.pause(Pause("ann", None, tx.now()))
+
+    def resume(self) -> None:
+        with self.store.write() as tx:
+            tx.resume()
+
+    def set_max_active(self, value: int) -> None:
+        with self.store.write() as tx:
+            tx.set_setting("scheduler.max_active", value, by="ann")
+
+    def prove_gone(self, claim: Claim) -> None:
+        with self.store.write() as tx:
+            tx.prove_gone(claim.token)
+            consequences.release_locks(tx, claim.job_id)
+
+    def door(self, tx: ReadTx) -> Door:
+        return open_door(tx, HOST.id, log_budget=BUDGET)
+
+    def missed(self) -> dict[JobId, Any]:
+        """Waiting jobs that need not wait: a wake-up was missed."""
+        found: dict[JobId, Any] = {}
+        with self.store.read() as tx:
+            waiting = [each for each in tx.active_jobs() if each.status in WAITING]
+            door = self.door(tx)
+            for each in waiting:
+                decision = decide(each, gather(tx, [each], door))
+                if not isinstance(decision, Hold):
+                    found[each.id] = decision
+        return found
+
+    def look(self, verb: Callable[[ReadTx], Any]) -> Any:
+        with self.store.read() as tx:
+            return verb(tx)
+
+
+def succeeded(claim: Claim, now: int, **fields: Any) -> Finish:
+    return replace(finish_of(claim), finished_at=now, **fields)

@@ -1,0 +1,211 @@
+"""No job waits that need not wait (PROTOCOLS 11), whatever happened before."""
+
+import errno
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from stocked import START, System
+
+from headway.core.model import Claim, JobId, Lock, LockMode, RetryPolicy, WaitKind
+from headway.core.settle import Ending, Outcome
+from headway.core.states import TERMINAL
+from headway.engine.settling import HostFailed, Judgement, NeverRan, Verdict
+from headway.store import open_store
+from headway.store.base import Lending
+from headway.testing import FakeClock
+
+KEYS = ("a", "b", "c")
+LOCKS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(LockMode), max_size=2)
+A_NUMBER = st.integers(0, 1 << 16)
+ENDINGS = ("succeed", "fail", "undone", "launch", "host", "signal")
+
+
+class Waking(RuleBasedStateMachine):
+    """Random stories; after each act the planner steps until it is quiet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory()
+        self.clock = FakeClock(START)
+        folder = Path(self._folder.name)
+        store = open_store(f"sqlite://{folder}/headway.db", self.clock, create=True)
+        # What is checked here needs no durability, and the examples are many.
+        store.database.execute("pragma synchronous = off", {})  # type: ignore[attr-defined]
+        self.system = System(store, self.clock, folder)
+        self.jobs: list[JobId] = []
+        self.unproven: list[Claim] = []
+        self.tokens = 0
+
+    def teardown(self) -> None:
+        self._let_everything_finish()
+        self.system.store.close()
+        self._folder.cleanup()
+
+    # -- acts ----------------------------------------------------------------------------------
+
+    @initialize(max_active=st.sampled_from((1, 2, 4, -1)))
+    def set_out(self, max_active: int) -> None:
+        self.system.set_max_active(max_active)
+
+    @rule(
+        locks=LOCKS,
+        after=st.lists(A_NUMBER, max_size=2),
+        delay=st.sampled_from((0, 0, 0, 5)),
+        priority=st.sampled_from((0, 0, 1)),
+        retries=st.sampled_from((0, 0, 1)),
+    )
+    def submit(
+        self,
+        locks: dict[str, LockMode],
+        after: list[int],
+        delay: int,
+        priority: int,
+        retries: int,
+    ) -> None:
+        declared = sorted({self.jobs[each % len(self.jobs)] for each in after if self.jobs})
+        made = self.system.submit(
+            locks=tuple(Lock(key, mode) for key, mode in sorted(locks.items())),
+            after=tuple(declared),
+            not_before=self.clock.now() + delay * 1_000_000 if delay else None,
+            priority=priority,
+            retry=RetryPolicy(max_attempts=retries, base=2_000_000),
+        )
+        note(f"job-{made.id}: {locks} after {declared} delay {delay} priority {priority}")
+        self.jobs.append(made.id)
+
+    @precondition(lambda self: self.live())
+    @rule(which=A_NUMBER, how=st.sampled_from(ENDINGS), tree_gone=st.booleans())
+    def end(self, which: int, how: str, tree_gone: bool) -> None:
+        live = self.live()
+        claim = live[which % len(live)]
+        note(f"job-{claim.job_id} ends: {how}, tree gone {tree_gone}")
+        self.system.judge(claim, self._judgement(how, tree_gone))
+        with self.system.store.read() as tx:
+            self.unproven = tx.unproven_claims()
+
+    def _judgement(self, how: str, tree_gone: bool) -> Judgement:
+        now = self.clock.now()
+        match how:
+            case "succeed":
+                return Verdict(Outcome(Ending.EXITED, now, exit_code=0), tree_gone)
+            case "fail":
+                return Verdict(Outcome(Ending.EXITED, now, exit_code=1), tree_gone)
+            case "signal":
+                return Verdict(Outcome(Ending.OUTCOME_UNKNOWN, now), tree_gone)
+            case "launch":
+                return Verdict(Outcome(Ending.SPAWN_ERROR, now, errno=errno.ENOENT), True)
+            case "undone":
+                return NeverRan("the parent died")
+            case _:
+                return HostFailed(WaitKind.PRESSURE, "no memory")
+
+    @precondition(lambda self: self.unproven)
+    @rule(which=A_NUMBER)
+    def prove_gone(self, which: int) -> None:
+        claim = self.unproven.pop(which % len(self.unproven))
+        note(f"job-{claim.job_id}'s tree is gone")
+        self.system.prove_gone(claim)
+
+    @precondition(lambda self: self.jobs)
+    @rule(which=A_NUMBER)
+    def cancel(self, which: int) -> None:
+        note(f"cancel job-{self.jobs[which % len(self.jobs)]}")
+        self.system.cancel(self.jobs[which % len(self.jobs)])
+
+    @precondition(lambda self: self.jobs)
+    @rule(which=A_NUMBER)
+    def retry_by_hand(self, which: int) -> None:
+        note(f"retry job-{self.jobs[which % len(self.jobs)]}")
+        self.system.retry(self.jobs[which % len(self.jobs)])
+
+    @rule()
+    def pause(self) -> None:
+        self.system.pause()
+
+    @rule()
+    def resume(self) -> None:
+        self.system.resume()
+
+    @rule(value=st.sampled_from((1, 2, 4, -1)))
+    def change_the_limit(self, value: int) -> None:
+        self.system.set_max_active(value)
+
+    @rule(seconds=st.sampled_from((1, 3, 70)))
+    def let_time_pass(self, seconds: int) -> None:
+        self.clock.advance(seconds)
+
+    @precondition(lambda self: self.live() and self.jobs)
+    @rule(which=A_NUMBER, awaited=A_NUMBER)
+    def lend(self, which: int, awaited: int) -> None:
+        live = self.live()
+        lender = live[which % len(live)].job_id
+        chain = self.jobs[awaited % len(self.jobs)]
+        self.tokens += 1
+        note(f"job-{lender} waits for job-{chain}")
+        with self.system.store.write() as tx:
+            expires = self.clock.now() + 3_600_000_000
+            tx.lend(f"lending-{self.tokens}", Lending(lender, chain, expires))
+
+    @rule()
+    def stop_lending(self) -> None:
+        with self.system.store.write() as tx:
+            for number in range(1, self.tokens + 1):
+                tx.end_lending(f"lending-{number}")
+
+    # -- what always holds ----------------------------------------------------------------------
+
+    def live(self) -> list[Claim]:
+        with self.system.store.read() as tx:
+            return sorted(tx.live_claims(), key=lambda claim: claim.job_id)
+
+    @invariant()
+    def nobody_waits_who_need_not(self) -> None:
+        started = self.system.until_quiet()
+        note(f"started {[claim.job_id for claim in started]}")
+        assert self.system.missed() == {}
+        with self.system.store.read() as tx:
+            door = self.system.door(tx)
+            holders = tx.lock_views(KEYS)
+        if door.max_active > 0 and any(claim.borrowed_from is None for claim in started):
+            assert door.running <= door.max_active
+        for view in holders.values():
+            modes = [holder.mode for holder in view.holders]
+            assert len(modes) <= 1 or LockMode.EXCLUSIVE not in modes
+
+    def _let_everything_finish(self) -> None:
+        """Every job comes to its end when everything is allowed to finish."""
+        self.system.resume()
+        self.system.set_max_active(2)
+        for _ in range(20 * (len(self.jobs) + 2)):
+            for claim in self.live():
+                self.system.judge(claim, self._judgement("succeed", True))
+            with self.system.store.read() as tx:
+                unproven = tx.unproven_claims()
+            for claim in unproven:
+                self.system.prove_gone(claim)
+            self.clock.advance(120)
+            self.system.until_quiet()
+        with self.system.store.read() as tx:
+            assert [job for job in tx.active_jobs() if job.status not in TERMINAL] == []
+
+
+def test_no_job_waits_that_need_not_wait() -> None:
+    run_state_machine_as_test(
+        Waking,
+        settings=settings(
+            max_examples=60,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
