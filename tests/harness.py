@@ -145,6 +145,7 @@ class Bench:
         with self.store.read() as tx:
             running = [claim.job_id for claim in tx.live_claims()]
         if running:
+            self.client.pause("the test is over")
             self.client.cancel(running)
             self.until(lambda: not self._live(), "all jobs to end")
         self.engine.finisher.close()

@@ -1,14 +1,12 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stocked import START, System
+from stocked import START, Opener, System
 
 from headway.store import open_store
 from headway.store.base import Store
 from headway.testing import FakeClock
-
-Opener = Callable[[], Store]
 
 
 @pytest.fixture

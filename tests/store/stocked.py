@@ -1,7 +1,6 @@
 """Jobs, claims and a small engine without processes, for the tests of the store."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,8 @@ SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
 HOST = Host("host", "boot", "/home")
 BUDGET = 1 << 40
+
+Opener = Callable[[], Store]
 
 
 def job(job_id: JobId, **fields: Any) -> Job:
@@ -202,7 +203,3 @@ class System:
     def look(self, verb: Callable[[ReadTx], Any]) -> Any:
         with self.store.read() as tx:
             return verb(tx)
-
-
-def succeeded(claim: Claim, now: int, **fields: Any) -> Finish:
-    return replace(finish_of(claim), finished_at=now, **fields)

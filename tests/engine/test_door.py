@@ -1,0 +1,229 @@
+"""The door: pause, cap, passes; one function behind status, dry run and dispatch."""
+
+from collections.abc import Callable
+
+import pytest
+from harness import Bench
+
+from headway import views
+from headway.clock import SystemClock
+from headway.core.states import Status
+from headway.store.sqlstore import SqlStore
+from headway.testing import FakeClock
+
+
+class Recorder:
+    """Stands between the store and its database and writes down which queries are asked."""
+
+    def __init__(self, store: SqlStore) -> None:
+        self.asked: list[str] = []
+        names = {query.sql: query.name for query in store.queries.values()}
+        execute = store.database.execute
+
+        def recording(sql: str, parameters: object) -> object:
+            self.asked.append(names.get(sql, sql))
+            return execute(sql, parameters)  # type: ignore[arg-type]
+
+        store.database.execute = recording  # type: ignore[assignment,method-assign]
+
+
+@pytest.mark.req("G7", "G36")
+def test_a_pause_holds_everything_and_is_known_before_any_job_is_looked_for(bench: Bench) -> None:
+    running = bench.submit("sleep", "0.3")
+    bench.step()
+    bench.client.pause("lunch")
+    bench.client.pause("again")
+    job = bench.submit("true")
+    bench.step()
+    document = bench.client.document(job)
+    assert document["wait"] == {"kind": "paused", "detail": "paused by tester: lunch"}
+    status = views.scheduler_status(bench.client)
+    assert (status["paused"], status["paused_by"], status["reason"]) == (
+        True,
+        "tester",
+        "paused by tester: lunch",
+    )
+    bench.until(lambda: bench.status(running) is Status.SUCCEEDED)
+    recorder = Recorder(bench.store)  # type: ignore[arg-type]
+    bench.step()
+    assert bench.status(job) is Status.QUEUED
+    assert "pause_of" in recorder.asked
+    assert "ready" not in recorder.asked, "no job is looked for while paused"
+    assert bench.client.resume() and not bench.client.resume()
+    bench.until_ended(job)
+
+
+@pytest.mark.req("G37", "G38")
+def test_a_pause_that_comes_during_a_step_survives_it(bench: Bench) -> None:
+    first, second = bench.submit("true"), bench.submit("true")
+    bench.step()
+    bench.client.pause(None)  # between the step that started one and the step that settles it
+    bench.until(lambda: bench.status(first) is Status.SUCCEEDED)
+    bench.turn()
+    assert bench.status(second) is Status.QUEUED
+    with bench.store.read() as tx:
+        assert tx.pause_in_force() is not None
+        assert tx.marks()["last_dispatch_count"] == 1
+
+
+def test_a_pause_lets_doomed_jobs_end(bench: Bench) -> None:
+    first = bench.submit("sh", "-c", "sleep 0.1; exit 1")
+    second = bench.submit("true", after=(first,))
+    bench.step()
+    bench.client.pause(None)
+    bench.until_ended(second)
+    assert bench.status(second) is Status.BLOCKED_BY_DEPENDENCY
+
+
+@pytest.mark.req("G25", "D17")
+@pytest.mark.parametrize(("cap", "running"), [(1, 1), (3, 3), (-1, 5), (0, 5)])
+def test_the_cap_bounds_what_runs_and_direct_mode_lifts_it(
+    make_bench: Callable[..., Bench], cap: int, running: int
+) -> None:
+    bench = make_bench(max_active=cap)
+    jobs = [bench.submit("sleep", "60") for _ in range(5)]
+    bench.step()
+    assert [bench.status(job) for job in jobs].count(Status.RUNNING) == running
+    status = views.scheduler_status(bench.client)
+    assert status["mode"] == ("deferred" if cap > 0 else "direct")
+    assert status["active"] == running
+    assert status["free"] == (0 if cap > 0 else None)
+
+
+@pytest.mark.req("G25")
+def test_lowering_the_cap_starts_nothing_until_under_it(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(max_active=3)
+    jobs = [bench.submit("sleep", "60") for _ in range(4)]
+    bench.step()
+    bench.client.set_setting("scheduler.max_active", 1)
+    bench.client.cancel(jobs[:2])
+    bench.until(lambda: bench.status(jobs[1]) is Status.CANCELLED)
+    bench.turn()
+    assert bench.status(jobs[3]) is Status.QUEUED
+    bench.client.cancel([jobs[2]])
+    bench.until(lambda: bench.status(jobs[3]) is Status.RUNNING)
+
+
+def test_dry_run_and_status_agree_with_dispatch(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(max_active=2)
+    jobs = [bench.submit("sleep", "60", priority=n) for n in range(3)]
+    would = [entry["id"] for entry in views.dry_run(bench.client, 10)]
+    assert views.scheduler_status(bench.client)["queued_ready"] == 3
+    bench.step()
+    started = [f"job-{job}" for job in reversed(jobs) if bench.status(job) is Status.RUNNING]
+    assert would == started == ["job-3", "job-2"]
+
+
+@pytest.mark.req("G8")
+def test_one_pass_starts_at_most_the_batch_and_a_spawn_delay_spaces_passes(
+    make_bench: Callable[..., Bench],
+) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock, max_active=10)
+    jobs = [bench.submit("sleep", "60") for _ in range(5)]
+    bench.client.set_setting("scheduler.spawn_delay", "10s")
+    bench.client.set_setting("scheduler.batch_size", 2)
+
+    def running() -> int:
+        return [bench.status(job) for job in jobs].count(Status.RUNNING)
+
+    delay = bench.step()
+    assert running() == 2 and delay <= 10
+    bench.step()
+    assert running() == 2
+    clock.advance(10)
+    bench.step()
+    assert running() == 4
+
+
+@pytest.mark.req("D1")
+def test_params_cannot_change_once_the_job_runs(bench: Bench) -> None:
+    from headway.errors import ConflictError
+
+    job = bench.submit("sleep", "60")
+    bench.step()
+    database = bench.store.database  # type: ignore[attr-defined]
+    with pytest.raises(ConflictError, match="Cannot modify params"):
+        database.execute("update jobs set params = '{}' where id = :id", {"id": job})
+    assert bench.job(job).params["argv"] == ["sleep", "60"]
+
+
+def test_every_transition_and_action_is_on_record_with_its_actor(bench: Bench) -> None:
+    first = bench.submit("sh", "-c", "exit 1", retries=1, retry_base=0)
+    second = bench.submit("true", after=(first,))
+    bench.client.pause("why not")
+    bench.client.resume()
+    bench.until_ended(second)
+    with bench.store.read() as tx:
+        events = tx.events_since(0, 1000)
+    told = [(event.kind, event.job_id, event.actor) for event in events]
+    assert told == [
+        ("submitted", first, "tester"),
+        ("submitted", second, "tester"),
+        ("paused", None, "tester"),
+        ("resumed", None, "tester"),
+        ("running", first, "worker-test"),
+        ("waiting_on_deps", second, "worker-test"),
+        ("failed", first, "worker-test"),
+        ("retried", first, "worker-test"),
+        ("submitted", 3, "worker-test"),
+        ("running", 3, "worker-test"),
+        ("failed", 3, "worker-test"),
+        ("blocked_by_dependency", second, "worker-test"),
+    ]
+    assert all(event.at > 0 for event in events)
+
+
+def test_why_names_every_objection_and_the_place_in_the_queue(bench: Bench) -> None:
+    from headway.submission import parse_lock
+
+    bench.submit("sleep", "60", locks=(parse_lock("repo"),))
+    bench.step()
+    ahead = bench.submit("true", priority=5)
+    job = bench.submit("true", locks=(parse_lock("repo"),))
+    bench.step()
+    bench.client.pause("night")
+    answer = views.why(bench.client, job)
+    assert [each["kind"] for each in answer["objections"]] == ["locks", "paused"]
+    assert "repo is held by job-1" in answer["objections"][0]["remedy"]
+    assert (answer["place"], answer["queued"]) == (2, 2)
+    assert views.why(bench.client, ahead)["place"] == 1
+
+
+def test_the_log_budget_holds_new_starts_with_a_reason(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(settings={"logs.budget": "1KiB"})  # fault B4
+    noisy = bench.submit("sh", "-c", "head -c 4096 /dev/zero")
+    bench.until_ended(noisy)
+    job = bench.submit("true")
+    bench.step()
+    wait = bench.client.document(job)["wait"]
+    assert wait["kind"] == "storage"
+    assert wait["detail"] == "all logs together use 4.0 KiB of the 1.0 KiB that logs.budget allows"
+
+
+def test_a_missed_wake_up_is_found_and_recorded(make_bench: Callable[..., Bench]) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock, max_active=2)
+    first = bench.submit("true")
+    second = bench.submit("true", after=(first,))
+    bench.step()
+    database = bench.store.database  # type: ignore[attr-defined]
+    bench.until(lambda: bench.status(first) is Status.SUCCEEDED)
+    bench.until_ended(second)
+    third = bench.submit("true", delay=3_600_000_000)
+    bench.step()
+    database.execute("update jobs set not_before = null, wake_at = null where id = 3", {})
+    clock.advance(21)
+    bench.until_ended(third)
+    assert "missed_wake_up" in bench.kinds(third)
+    assert "missed_wake_up" not in bench.kinds(second)
+
+
+def test_a_worker_does_not_gather_descriptors(make_bench: Callable[..., Bench]) -> None:
+    import os
+
+    bench = make_bench(max_active=8)  # fault B12
+    bench.until_ended(*[bench.submit("true") for _ in range(8)])
+    before = len(os.listdir("/proc/self/fd"))
+    bench.until_ended(*[bench.submit("true") for _ in range(120)])
+    assert len(os.listdir("/proc/self/fd")) <= before

@@ -1,0 +1,151 @@
+"""Several processes and long readers on one store."""
+
+import os
+from pathlib import Path
+
+import pytest
+from others import another, words
+from stocked import Opener, add
+
+from headway.errors import StoreError, StoreReplacedError
+from headway.store.base import Store
+from headway.store.sqlite import open_database, refuse_network_file_system
+
+HAMMER = """
+store = opened()
+name, slots = sys.argv[2], range(int(sys.argv[3]), int(sys.argv[4]))
+sys.stdin.readline()
+for number in range(40):
+    with store.write() as tx:
+        print("added", add(tx, name=f"{name}-{number}", position=tx.next_position(0)).id)
+    with store.write() as tx:
+        waiting = tx.woken(1)
+        slot = next(each for each in slots if each not in tx.slots().used)
+        claims = [start(tx, job, slot, worker_id=name, token=f"{name}-{job.id}") for job in waiting]
+    for claim in claims:
+        print("claimed", claim.job_id)
+        with store.write() as tx:
+            assert tx.finish([finish_of(claim)]) == [True]
+    with store.read() as tx:
+        tx.count_active()
+"""
+
+
+@pytest.mark.req("D27")
+def test_processes_that_write_at_once_lose_nothing(store: Store, tmp_path: Path) -> None:
+    """# fault C1"""
+    path = tmp_path / "headway.db"
+    hammers = [
+        another(HAMMER, path, name, 10 * place, 10 * place + 10)
+        for place, name in enumerate(("one", "two", "three"), 1)
+    ]
+    said = []
+    for hammer in hammers:
+        assert hammer.stdin is not None
+        hammer.stdin.write("go\n")
+        hammer.stdin.flush()
+    for hammer in hammers:
+        said += words(hammer)
+        assert hammer.returncode == 0
+    added = [line for line in said if line.startswith("added")]
+    claimed = [line for line in said if line.startswith("claimed")]
+    assert len(added) == len(set(added)) == 120
+    assert len(claimed) == len(set(claimed)) == 120
+    with store.read() as tx:
+        jobs = tx.finished_jobs(0, 1000)
+        assert len({job.name for job in jobs}) == 120 and tx.live_claims() == []
+        assert len(tx.runs([job.id for job in jobs])) == 120
+    assert store.database.quick_check() == []  # type: ignore[attr-defined]
+
+
+def test_a_long_reader_blocks_no_writer_and_the_log_is_cut_afterwards(
+    store: Store, opener: Opener
+) -> None:
+    """# fault C2"""
+    database = store.database  # type: ignore[attr-defined]
+    with opener().read() as reader:
+        assert reader.active_jobs() == []
+        for _ in range(30):
+            with store.write() as tx:
+                add(tx, params={"argv": ["x" * 20_000]})
+        database.checkpoint()
+        assert database.wal_bytes() > 500_000
+        assert reader.active_jobs() == []  # it still sees its own instant
+    database.checkpoint()
+    assert database.wal_bytes() == 0
+    with store.read() as tx:
+        assert len(tx.active_jobs()) == 30
+
+
+def test_a_connection_is_refused_in_a_forked_process(store: Store, opener: Opener) -> None:
+    """# fault C8"""
+    other = opener()
+    with store.write() as tx:
+        add(tx)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        answer = []
+        for act in (store.read, store.write, store.check):
+            try:
+                context = act()
+                if context is not None:
+                    with context:
+                        pass
+                answer.append("allowed")
+            except StoreError as error:
+                answer.append("refused" if "a forked process opens its own" in str(error) else "?")
+        store.close()  # harmless there
+        os.write(writing, " ".join(answer).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    with open(reading) as pipe:
+        assert pipe.read() == "refused refused refused"
+    with store.write() as tx:
+        add(tx)
+    with other.read() as tx:
+        assert len(tx.active_jobs()) == 2
+
+
+@pytest.mark.parametrize("what", ["deleted", "replaced"])
+def test_a_store_that_was_exchanged_underneath_is_not_written_to(
+    store: Store, tmp_path: Path, what: str
+) -> None:
+    """# fault C5"""
+    path, aside = tmp_path / "headway.db", tmp_path / "aside.db"
+    with store.write() as tx:
+        add(tx)
+    path.rename(aside)
+    if what == "replaced":
+        elsewhere = tmp_path / "elsewhere.db"
+        open_database(str(elsewhere), create=True).close()
+        elsewhere.rename(path)
+    for act in (store.check, lambda: store.write().__enter__()):
+        with pytest.raises(StoreReplacedError, match="deleted or replaced") as error:
+            act()
+        assert error.value.exit_code == 6
+    aside.rename(path)
+    store.check()
+    with store.write() as tx:
+        assert len(tx.active_jobs()) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "allowed"),
+    [
+        (None, True),
+        *((kind, True) for kind in ("ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs")),
+        *((kind, True) for kind in ("fuseblk", "fuse.fuse-overlayfs")),
+        *((kind, False) for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "lustre")),
+        *((kind, False) for kind in ("fuse.sshfs", "fuse.glusterfs", "fuse")),
+    ],
+)
+def test_a_network_file_system_is_refused(kind: str | None, allowed: bool) -> None:
+    """# fault C7"""
+    if allowed:
+        refuse_network_file_system("/srv", lambda _: kind)
+        return
+    with pytest.raises(StoreError, match=f"/srv is on {kind}, a network file system") as error:
+        refuse_network_file_system("/srv", lambda _: kind)
+    assert error.value.exit_code == 6

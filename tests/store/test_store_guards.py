@@ -1,0 +1,175 @@
+"""What the schema itself refuses, whoever writes: correctness does not rest on the code above."""
+
+from typing import Any
+
+import apsw
+import pytest
+from stocked import START, add, claim_for, finish_of, start
+
+from headway.errors import ConflictError
+from headway.store.base import Event, Store
+from headway.store.sqlite import SqliteDatabase
+
+
+@pytest.fixture
+def database(store: Store) -> SqliteDatabase:
+    found = store.database  # type: ignore[attr-defined]
+    assert isinstance(found, SqliteDatabase)
+    return found
+
+
+def refused(database: SqliteDatabase, sql: str, **parameters: Any) -> str:
+    """The database's own words; fails if it obeys."""
+    with pytest.raises((apsw.ConstraintError, ConflictError)) as error:
+        database.execute(sql, parameters)
+    return str(error.value)
+
+
+def rows(database: SqliteDatabase, table: str) -> list[tuple[Any, ...]]:
+    return database.execute(f"select * from {table}", {})
+
+
+COPY_JOB = """
+insert into jobs (id, name, type, status, priority, position, params, created_at, chain, labels,
+  after_ids, locks, retry, retry_of, attempt, retries_used, idempotency_key, spec_digest, on_finish,
+  submitted_by, launch_failures, waited_on)
+select :id, name, type, status, priority, position, params, created_at, chain, labels, after_ids,
+  locks, retry, :retry_of, attempt, retries_used, :key, spec_digest, on_finish, submitted_by,
+  launch_failures, waited_on
+from jobs limit 1
+"""
+
+
+@pytest.mark.req("D7")
+def test_a_job_has_one_run(store: Store, database: SqliteDatabase) -> None:
+    with store.write() as tx:
+        claim = start(tx, add(tx))
+        tx.finish([finish_of(claim)])
+    before = rows(database, "runs")
+    words = refused(
+        database,
+        "insert into runs (job_id, started_at, worker_id, params_snapshot, artifacts) "
+        "values (:job, 1, 'w', '{}', '[]')",
+        job=claim.job_id,
+    )
+    assert "runs.job_id" in words and rows(database, "runs") == before
+
+
+@pytest.mark.req("D3")
+def test_a_slot_has_one_running_job(store: Store) -> None:
+    with store.write() as tx:
+        first, second = add(tx), add(tx)
+        held = start(tx, first, slot=1)
+    with pytest.raises(apsw.ConstraintError, match=r"claims\.slot"), store.write() as tx:
+        tx.claim([(second, claim_for(second.id, slot=1))])
+    with store.write() as tx:
+        assert tx.live_claims() == [held]
+        assert tx.jobs([second.id])[second.id] == second
+        tx.finish([finish_of(held)])
+        start(tx, second, slot=1)
+
+
+@pytest.mark.req("D3")
+def test_a_job_has_one_live_claim(store: Store, database: SqliteDatabase) -> None:
+    with store.write() as tx:
+        start(tx, add(tx))
+    words = refused(
+        database,
+        "insert into claims select 'another', job_id, state, 9, worker_id, host_id, home, boot_id, "
+        "folder, claimed_at, borrowed_from, probe, lease_until from claims",
+    )
+    assert "claims.job_id" in words
+
+
+def test_a_job_has_one_child_per_retry(store: Store, database: SqliteDatabase) -> None:
+    with store.write() as tx:
+        add(tx)
+    database.execute(COPY_JOB, {"id": 50, "retry_of": 1, "key": None})
+    assert "retry_of" in refused(database, COPY_JOB, id=51, retry_of=1, key=None)
+    database.execute(COPY_JOB, {"id": 52, "retry_of": None, "key": None})
+    database.execute(COPY_JOB, {"id": 53, "retry_of": None, "key": None})
+
+
+def test_an_idempotency_key_names_one_job(store: Store, database: SqliteDatabase) -> None:
+    with store.write() as tx:
+        add(tx, key="nightly")
+    assert "idempotency_key" in refused(database, COPY_JOB, id=50, retry_of=None, key="nightly")
+
+
+@pytest.mark.parametrize(
+    "status",
+    ["succeeded", "failed", "skipped", "cancelled", "blocked_by_dependency", "blocked_by_approval"],
+)
+@pytest.mark.parametrize(
+    "change", ["status = 'queued'", "reason = 'x'", "stage = 'woken'", "started_at = 1"]
+)
+def test_a_terminal_row_does_not_change(
+    store: Store, database: SqliteDatabase, status: str, change: str
+) -> None:
+    with store.write() as tx:
+        add(tx)
+    database.execute("update jobs set status = :status, finished_at = 1", {"status": status})
+    before = rows(database, "jobs")
+    assert refused(database, f"update jobs set {change}") == "a terminal job is final"
+    assert rows(database, "jobs") == before
+
+
+@pytest.mark.parametrize("table_and_word", ["jobs.status", "jobs.stage", "claims.state"])
+def test_only_known_words_are_stored(
+    store: Store, database: SqliteDatabase, table_and_word: str
+) -> None:
+    with store.write() as tx:
+        start(tx, add(tx))
+    table, column = table_and_word.split(".")
+    assert "CHECK" in refused(database, f"update {table} set {column} = 'dispatched'")
+
+
+@pytest.mark.req("D1")
+def test_params_are_frozen_while_the_job_runs(store: Store, database: SqliteDatabase) -> None:
+    with store.write() as tx:
+        waiting = add(tx)
+    database.execute('update jobs set params = \'{"argv":["b"]}\'', {})  # it still waits
+    with store.write() as tx:
+        start(tx, tx.jobs([waiting.id])[waiting.id])
+    assert refused(database, "update jobs set params = '{}'") == "Cannot modify params"
+    with store.read() as tx:
+        assert tx.jobs([waiting.id])[waiting.id].params == {"argv": ["b"]}
+        assert tx.runs([waiting.id])[waiting.id].params_snapshot == {"argv": ["b"]}
+
+
+@pytest.mark.req("D2")
+@pytest.mark.parametrize("column", ["job_id", "started_at", "worker_id", "params_snapshot"])
+def test_a_run_is_an_audit_record(store: Store, database: SqliteDatabase, column: str) -> None:
+    with store.write() as tx:
+        start(tx, add(tx))
+    before = rows(database, "runs")
+    words = refused(database, f"update runs set {column} = 9")
+    assert words == "Cannot modify immutable fields of a run" and rows(database, "runs") == before
+
+
+@pytest.mark.req("D2")
+def test_a_run_may_be_completed_and_then_is_final(store: Store, database: SqliteDatabase) -> None:
+    with store.write() as tx:
+        start(tx, add(tx))
+    allowed = {
+        "artifacts": "'[]'",
+        "error": "'x'",
+        "exit_code": "1",
+        "finished_at": str(START),
+        "status": "'FAILED'",
+    }
+    for column, value in allowed.items():
+        database.execute(f"update runs set {column} = {value}", {})
+    before = rows(database, "runs")
+    for column, value in {**allowed, "status": "'COMPLETED'"}.items():
+        words = refused(database, f"update runs set {column} = {value}")
+        assert words == "a finished run is final"
+    assert rows(database, "runs") == before
+
+
+def test_events_are_only_ever_appended(store: Store, database: SqliteDatabase) -> None:
+    with store.write() as tx:
+        tx.add_events([Event("submitted", 1)], actor="ann")
+    before = rows(database, "events")
+    assert refused(database, "update events set actor = 'bob'") == "events are append-only"
+    assert rows(database, "events") == before
