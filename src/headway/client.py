@@ -1,46 +1,43 @@
 """The verbs. The CLI, and later HTTP, MCP and the library, call nothing else.
 
-Each verb is one transaction; a mutation commits first, then wakes the worker or starts one.
+Each verb is one transaction; a mutation commits first, then wakes the worker or starts one. What
+only some verbs need is imported by them: `submit` is what people wait for most often.
 """
+
+from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.clock import Clock, SystemClock
 from headway.config import Config, load_config
-from headway.consequences import continue_chain, end_unstarted
-from headway.core import admission
-from headway.core.facts import Door
 from headway.core.model import Job, JobId, JobSpec, Pause, Stage, Wait, shown
-from headway.core.settle import Retry
 from headway.core.states import ACTIVE, TERMINAL, WAITING, Move, Status, after
-from headway.documents import job_document
 from headway.environment import keep_environment, present_umask
 from headway.errors import ConflictError, NotFoundError
-from headway.gather import door as open_door
 from headway.home import Home, find_home, make_home, refuse_unsafe
-from headway.host import Host, this_host
 from headway.launching import nudge
 from headway.store import open_store
 from headway.store.base import Event, ReadTx, Store, WriteTx
 from headway.submission import Request, digest, specify
-from headway.supervise.evidence import Evidence
 from headway.supervise.workerlock import worker_is_there
+
+if TYPE_CHECKING:
+    from headway.core.facts import Door
+    from headway.host import Host
+    from headway.supervise.evidence import Evidence
 
 DAY = 86_400_000_000
 MOST_LISTED = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(NamedTuple):
     job_id: JobId
     created: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(NamedTuple):
     """What a cancel did: `job_id` is the job it reached, perhaps a later one of the chain."""
 
     job_id: JobId
@@ -73,6 +70,8 @@ class Client:
     @property
     def host(self) -> Host:
         if self._host is None:
+            from headway.host import this_host
+
             self._host = this_host(self.home)
         return self._host
 
@@ -199,6 +198,8 @@ class Client:
         ]
 
     def _documents(self, tx: ReadTx, ids: Sequence[JobId]) -> list[dict[str, Any]]:
+        from headway.documents import job_document
+
         jobs = tx.jobs(ids)
         runs = tx.runs(ids)
         evidence = tx.evidence(ids)
@@ -215,12 +216,17 @@ class Client:
         ]
 
     def door(self, tx: ReadTx) -> Door:
-        return open_door(tx, self.host.id, log_budget=self.config.bytes("logs.budget"))
+        """What the door says now; the same count as the planner's."""
+        from headway.gather import door
+
+        return door(tx, self.host.id, log_budget=self.config.bytes("logs.budget"))
 
     # -- steering ------------------------------------------------------------------------------
 
     def cancel(self, job_ids: Sequence[JobId]) -> list[Cancelled]:
         """Cancel each job, or the active job of its chain; refused if any has already ended."""
+        from headway.supervise.evidence import Evidence
+
         with self.store.write() as tx:
             jobs = self._require(tx, job_ids)
             results = [self._cancel(tx, jobs[job_id]) for job_id in dict.fromkeys(job_ids)]
@@ -236,6 +242,8 @@ class Client:
         return results
 
     def _cancel(self, tx: WriteTx, asked: Job) -> Cancelled:
+        from headway.consequences import end_unstarted
+
         job = tx.last_in_chain(asked.chain) or asked
         if job.status in TERMINAL:
             raise ConflictError(f"{shown(asked.id)} has already ended ({asked.status})")
@@ -259,6 +267,9 @@ class Client:
 
     def retry(self, job_id: JobId) -> Job:
         """The next job of a chain that ended without success; starts a fresh automatic budget."""
+        from headway.consequences import continue_chain
+        from headway.core.settle import Retry
+
         with self.store.write() as tx:
             asked = self._require(tx, [job_id])[job_id]
             last = tx.last_in_chain(asked.chain) or asked
@@ -327,6 +338,8 @@ def _seen_before(known: Job, key: str, spec_digest: str) -> Submitted:
 
 def present_wait(job: Job, door: Door, now: int) -> Wait | None:
     """The wait to show: of a job at the door it is what the door says now."""
+    from headway.core import admission
+
     if job.stage not in (Stage.READY, Stage.WOKEN):
         return job.wait
     return admission.objection(job, door, now) or (job.wait if job.stage is Stage.READY else None)

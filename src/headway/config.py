@@ -6,18 +6,16 @@ and stands in `config.toml`. A value is checked before it is stored, a file is c
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from headway.core.model import NOTHING
 from headway.errors import InvalidInputError, NotFoundError
 from headway.home import Home
 from headway.units import parse_duration, parse_size
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """`parse` takes what a person wrote and gives what is used; it raises with the reason."""
 
     key: str
@@ -142,12 +140,16 @@ SETTINGS: Mapping[str, Setting] = {
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True, slots=True)
 class Config:
     """What `config.toml` says, with the defaults. `env` is for jobs without a submitter."""
 
-    values: Mapping[str, Any] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict)
+    __slots__ = ("env", "values")
+
+    def __init__(
+        self, values: Mapping[str, Any] = NOTHING, env: Mapping[str, str] = NOTHING
+    ) -> None:
+        self.values = values
+        self.env = env
 
     def __getitem__(self, key: str) -> Any:
         return self.values.get(key, SETTINGS[key].default)
@@ -161,11 +163,13 @@ class Config:
 
 def load_config(home: Home) -> Config:
     """Read and check `config.toml`; every problem of the file is named at once."""
+    if not os.path.exists(home.config):
+        return Config()
+    import tomllib  # most homes have no such file
+
     try:
         with open(home.config, "rb") as file:
             document = tomllib.load(file)
-    except FileNotFoundError:
-        return Config()
     except tomllib.TOMLDecodeError as error:
         raise InvalidInputError(f"{home.config}: {error}") from None
     values, env, problems = {}, {}, []

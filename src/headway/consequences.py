@@ -4,11 +4,10 @@ The engine settles claims and blocks jobs through here; the client cancels and r
 So an end looks the same, and wakes the same, whoever brought it about.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from headway.core.gates import lock_topic
-from headway.core.model import Job, JobId, LockMode, Wait, shown
+from headway.core.model import Job, JobId, LockMode, Wait, lock_topic, shown
 from headway.core.settle import Ended, Retry, follow_up, next_in_chain
 from headway.core.states import Status
 from headway.store.base import Event, WriteTx
@@ -60,10 +59,10 @@ def give_up_locks(tx: WriteTx, job: Job) -> None:
     tx.wake_first([lock_topic(lock.key) for lock in job.locks])
 
 
-def pass_on_shared(tx: WriteTx, job: Job) -> None:
-    """A job that took a lock shared lets the next waiter look: it may join."""
-    shared = [lock for lock in job.locks if lock.mode is LockMode.SHARED]
-    tx.wake_first([lock_topic(lock.key) for lock in shared])
+def pass_on_shared(tx: WriteTx, job: Job, *, lacking: Collection[str] = ()) -> None:
+    """A job that took, or reserved, a free lock shared lets the next waiter look: it may join."""
+    topics = [lock_topic(lock.key) for lock in job.locks if lock.mode is LockMode.SHARED]
+    tx.wake_next([topic for topic in topics if topic not in lacking], job)
 
 
 def release_locks(tx: WriteTx, job_id: JobId) -> None:

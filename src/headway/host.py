@@ -6,14 +6,13 @@ recreated container is another host: it gets a new id and leaves the old one's c
 
 import json
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from headway.home import Home
 from headway.supervise.proc import boot_id
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(NamedTuple):
     id: str
     boot_id: str
     home: str

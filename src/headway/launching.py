@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from headway.home import Home
-from headway.supervise.evidence import Evidence
-from headway.supervise.rescue import poke_supervisor
 from headway.supervise.workerlock import autostart, wake, worker_is_there
 
 # What a background worker may know of the one who happened to start it.
@@ -44,6 +42,9 @@ def _asked_supervisor(home: Home, environ: Mapping[str, str]) -> bool:
         return False
     if worker_is_there(home.worker_lock):
         return True
+    from headway.supervise.evidence import Evidence
+    from headway.supervise.rescue import poke_supervisor
+
     job_id = environ.get("HEADWAY_JOB_ID", "").removeprefix("job-")
     if not job_id.isdigit():
         return False

@@ -7,12 +7,10 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from headway.core.model import JobId, JobSpec, Lock, LockMode, RetryPolicy
+from headway.core.model import NOTHING, JobId, JobSpec, Lock, LockMode, RetryPolicy
 from headway.errors import InvalidInputError, NotFoundError
 from headway.units import LONGEST
 
@@ -27,15 +25,14 @@ MOST_PRIORITY = 1_000_000
 MOST_RETRIES = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A command to submit, as the CLI and the library take it. Durations are microseconds."""
 
     argv: tuple[str, ...] = ()
     shell: str | None = None
     name: str | None = None
     slug: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = NOTHING
     priority: int = 0
     after: tuple[JobId, ...] = ()
     locks: tuple[Lock, ...] = ()
@@ -47,7 +44,7 @@ class Request:
     retry_base: int = 10_000_000
     retry_on: tuple[str, ...] = ()
     skip_exit_codes: tuple[int, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = NOTHING
     cwd: str | None = None
     stdin: str | None = None
     key: str | None = None
@@ -210,10 +207,9 @@ def _check_files(request: Request, environ: Mapping[str, str], cwd: str, stdin: 
 
 
 def _program(argv: Sequence[str], cwd: str, path: str) -> bool:
-    if "/" in argv[0]:
-        program = os.path.join(cwd, argv[0])
-        return os.path.isfile(program) and os.access(program, os.X_OK)
-    return shutil.which(argv[0], path=path) is not None
+    folders = [""] if "/" in argv[0] else path.split(os.pathsep)
+    places = (os.path.join(cwd, folder, argv[0]) for folder in folders)
+    return any(os.path.isfile(place) and os.access(place, os.X_OK) for place in places)
 
 
 def _merged(locks: Sequence[Lock]) -> tuple[Lock, ...]:
@@ -222,5 +218,5 @@ def _merged(locks: Sequence[Lock]) -> tuple[Lock, ...]:
     for lock in locks:
         known = merged.get(lock.key)
         if known is None or lock.mode is LockMode.EXCLUSIVE:
-            merged[lock.key] = replace(lock)
+            merged[lock.key] = lock
     return tuple(merged[key] for key in sorted(merged))

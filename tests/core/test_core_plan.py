@@ -1,6 +1,5 @@
 """Many jobs in order: what one takes or reserves is gone for the next."""
 
-import copy
 from collections.abc import Sequence
 
 import pytest
@@ -351,11 +350,11 @@ def test_without_locks_the_first_in_order_start(
 def test_a_plan_is_a_pure_function_of_its_jobs_and_facts(
     random: object, jobs: list[Job], known: Facts
 ) -> None:
-    before = copy.deepcopy(known)
+    before = repr(known)
     shuffled = list(jobs)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert plan(jobs, known) == plan(shuffled, known)
-    assert known == before
+    assert repr(known) == before
 
 
 @settings(deadline=None, max_examples=200)

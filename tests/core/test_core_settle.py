@@ -2,7 +2,6 @@
 
 import errno
 import os
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -151,7 +150,7 @@ def test_three_retries_make_four_executions_10_20_and_40_seconds_apart() -> None
         assert (following.retry_of, following.chain) == (job.id, 1)
         assert (following.attempt, following.retries_used) == (attempt + 1, attempt)
         assert following.max_executions == 4
-        job = replace(following, status=Status.RUNNING)
+        job = following._replace(status=Status.RUNNING)
     assert delays == [10, 20, 40]
     last = ended(job, failed())
     assert last.retry is None
@@ -250,7 +249,7 @@ def test_a_retry_by_hand_starts_a_fresh_budget() -> None:
     by_hand = next_in_chain(spent, Retry(None, 0), new_id=5, now=END)
     assert (by_hand.attempt, by_hand.retries_used, by_hand.not_before) == (5, 0, None)
     assert by_hand.max_executions == 8
-    answer = ended(replace(by_hand, status=Status.RUNNING), failed())
+    answer = ended(by_hand._replace(status=Status.RUNNING), failed())
     assert answer.retry == Retry(END + 10 * SECOND, 1)
 
 
@@ -336,7 +335,7 @@ def test_the_third_failed_launch_breaks_the_circuit(number: int, code: int) -> N
             launch_failures=strike,
             launch_wait=WaitKind.LAUNCH,
         )
-        job = replace(job, launch_failures=strike)
+        job = job._replace(launch_failures=strike)
     assert settle(job, what) == Ended(
         Status.FAILED,
         code,
@@ -458,7 +457,7 @@ def test_on_finish_waits_for_the_end_of_the_chain() -> None:
     job = running(on_finish=("notify",))
     going_on = Ended(Status.FAILED, 7, None, None, retry=Retry(None, 1))
     assert follow_up(job, going_on, new_id=9, now=END) is None
-    assert follow_up(running(), replace(going_on, retry=None), new_id=9, now=END) is None
+    assert follow_up(running(), going_on._replace(retry=None), new_id=9, now=END) is None
 
 
 def test_on_finish_of_a_job_that_never_ran_has_no_exit_code() -> None:

@@ -6,12 +6,13 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 from others import another, words
 from stocked import START, add, filing, finish_of, start
 
 from headway.core.model import Lock, Pause
-from headway.errors import HeadwayError, StoreCorruptError, StoreError
+from headway.errors import DataError, HeadwayError, StoreCorruptError, StoreError
 from headway.store import open_store
 from headway.store.base import Event, Lending, ReadTx
 from headway.store.sqlite import SqliteDatabase
@@ -57,7 +58,16 @@ def read_all(tx: ReadTx) -> None:
     tx.marks()
     tx.count_active()
     tx.job_by_key("key-7")
-    tx.env_digests_in_use()
+    tx.env_digests_in_use(0)
+    tx.evidence(numbers)
+    tx.settings()
+    tx.events_since(0, 1000)
+    tx.recent_workers("host", 5)
+    tx.host_trouble("host")
+    tx.count_finished(0)
+    for number in numbers:
+        tx.last_in_chain(number)
+        tx.chain(number)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +105,7 @@ def test_a_flipped_byte_is_read_over_or_refused(
     """# fault C4"""
     place = offset if isinstance(offset, int) else len(whole) * int(offset[:-1]) // 100
     damaged = bytearray(whole)
-    damaged[place] ^= 0x55
+    damaged[place] ^= 0xD5  # in a text that is neither the letter nor UTF-8
     path = tmp_path / "headway.db"
     path.write_bytes(damaged)
     error = read_damaged(path)
@@ -138,6 +148,64 @@ def test_a_missing_store_is_not_made_unasked(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no store at"):
         open_store(f"sqlite://{tmp_path}/headway.db", FakeClock(START))
     assert os.listdir(tmp_path) == []
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(HeadwayError, match="nowhere"):
+        open_store(f"sqlite://{tmp_path}/nowhere/headway.db", FakeClock(START), create=True)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        "update runs set params_snapshot = '{' where job_id = 62",
+        "update settings set value = '{'",
+        "insert into events (at, actor, kind, data) values (1, 'ann', 'x', '{')",
+        "insert into evidence values ('t', 'outcome', 62, 1, '{')",
+    ],
+    ids=lambda sql: sql.split()[2 if sql.startswith("insert") else 1],
+)
+def test_a_document_that_is_no_json_is_a_data_error(tmp_path: Path, spoil: str) -> None:
+    path = tmp_path / "headway.db"
+    stocked_file(path)
+    connection = apsw.Connection(str(path))
+    connection.execute("drop trigger runs_are_audit_records")
+    connection.execute(spoil)
+    connection.close()
+    error = read_damaged(path)
+    assert isinstance(error, DataError) and error.exit_code == 6
+
+
+LEAVE_A_LOG = """
+import os, signal
+store = opened()
+with store.write() as tx:
+    for _ in range(300):
+        add(tx, params={"argv": ["x" * 500]})
+store.database.checkpoint()
+with store.write() as tx:
+    for _ in range(50):
+        add(tx)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_log_of_a_deleted_store_is_not_replayed_into_a_new_one(tmp_path: Path) -> None:
+    """# fault C5: SQLite itself does not know that the log belongs to another file."""
+    path = tmp_path / "headway.db"
+    words(another(LEAVE_A_LOG, path))
+    path.unlink()
+    try:
+        store = open_store(f"sqlite://{path}", FakeClock(START), create=True)
+    except StoreError as error:
+        assert "-wal" in str(error)
+        return
+    try:
+        with store.read() as tx:
+            assert tx.active_jobs() == [] and tx.marks()["next_job_id"] == 1
+        assert store.database.quick_check() == []  # type: ignore[attr-defined]
+    finally:
+        store.close()
 
 
 # -- full -----------------------------------------------------------------------------------------
@@ -190,6 +258,15 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> No
     """# fault A10"""
     path = small_disk / "headway.db"
     acknowledged_and_sound(path, words(another(FILL, path)))
+
+
+@pytest.mark.root
+def test_a_log_that_finds_no_room_stays_as_it_is(small_disk: Path) -> None:
+    """# fault A10"""
+    path = small_disk / "headway.db"
+    words(another(FILL, path))
+    script = "store = opened()\ntell(store.database.checkpoint)"
+    assert words(another(script, path)) in (["ok"], ["StoreFullError 6"])
 
 
 @pytest.mark.root

@@ -1,6 +1,5 @@
 """What every store does with each verb of the seam."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -207,7 +206,8 @@ def test_dependents_and_environments_are_found(store: Store) -> None:
         assert sorted(tx.dependents(first.id)) == [second.id, third.id]
         assert tx.dependents(third.id) == []
         tx.finish([finish_of(start(tx, first))])
-        assert tx.env_digests_in_use() == {"b"}
+        assert tx.env_digests_in_use(since=1 << 62) == {"b"}
+        assert tx.env_digests_in_use(since=0) == {"a", "b"}
 
 
 @verbs("add_events", "events_of", "events_since", "last_event")
@@ -265,8 +265,7 @@ def test_a_filed_job_shows_why_it_waits_and_remembers_it_once(store: Store) -> N
         waiting = add(tx, locks=(Lock("k"),))
         tx.file([filing(waiting, "lock:k")])
         filed = tx.jobs([waiting.id])[waiting.id]
-        assert filed == replace(
-            waiting,
+        assert filed == waiting._replace(
             status=Status.WAITING_ON_LOCKS,
             stage=Stage.FILED,
             wait=Wait(WaitKind.LOCKS, "waiting on locks"),
@@ -321,6 +320,20 @@ def test_the_first_in_order_that_is_filed_under_a_topic_is_woken(store: Store) -
         start(tx, tx.jobs([early.id])[early.id])
         tx.wake_first(["k", "m"])
         assert stages(tx, late, other) == [Stage.WOKEN, Stage.WOKEN]
+
+
+@verbs("wake_next")
+def test_the_next_in_order_after_a_job_is_woken(store: Store) -> None:
+    with store.write() as tx:
+        third, first, second = add(tx, position=9), add(tx, position=1), add(tx, position=5)
+        tx.file([filing(each, "k") for each in (third, first, second)])
+        tx.wake_next(["k", "nothing"], first)
+        assert stages(tx, first, second, third) == [Stage.FILED, Stage.WOKEN, Stage.FILED]
+        tx.wake_next(["k"], third)
+        assert stages(tx, first, second, third) == [Stage.FILED, Stage.WOKEN, Stage.FILED]
+        urgent = add(tx, position=99, priority=7)
+        tx.wake_next(["k"], urgent)
+        assert stages(tx, first, second, third) == [Stage.WOKEN, Stage.WOKEN, Stage.FILED]
 
 
 @verbs("wake_jobs", "wake_chains", "wake_everything")
@@ -738,7 +751,7 @@ def test_each_host_has_its_own_breaker(store: Store) -> None:
     with store.write() as tx:
         assert tx.host_trouble(HOST.id) is None and not tx.close_breaker(HOST.id)
         tx.open_breaker(HOST.id, first)
-        worse = replace(first, kind=WaitKind.PRESSURE, failures=2, probe_at=START + 3)
+        worse = first._replace(kind=WaitKind.PRESSURE, failures=2, probe_at=START + 3)
         tx.open_breaker(HOST.id, worse)
         tx.open_breaker("elsewhere", first)
         assert (tx.host_trouble(HOST.id), tx.host_trouble("elsewhere")) == (worse, first)
@@ -796,3 +809,12 @@ def test_marks_are_set_and_added_to(store: Store) -> None:
         tx.set_mark("last_dispatch_count", 4)
         marks = tx.marks()
         assert (marks["log_bytes"], marks["last_dispatch_count"]) == (500, 4)
+
+
+@verbs("tidy")
+def test_tidying_changes_nothing_that_can_be_read(store: Store) -> None:
+    with store.write() as tx:
+        job = add(tx)
+    store.tidy()
+    with store.read() as tx:
+        assert tx.jobs([job.id])[job.id] == job

@@ -199,6 +199,71 @@ class Waking(RuleBasedStateMachine):
             assert [job for job in tx.active_jobs() if job.status not in TERMINAL] == []
 
 
+# -- sequences that once left a job waiting -------------------------------------------------------
+
+SHARED, EXCLUSIVE = LockMode.SHARED, LockMode.EXCLUSIVE
+
+
+def ended(system: System, claim: Claim) -> None:
+    outcome = Outcome(Ending.EXITED, system.clock.now(), exit_code=0)
+    system.judge(claim, Verdict(outcome, tree_gone=True))
+
+
+def test_a_waiter_that_only_shares_a_freed_key_lets_the_next_sharer_look(system: System) -> None:
+    system.set_max_active(-1)
+    system.submit(locks=(Lock("k", EXCLUSIVE),))
+    system.submit(locks=(Lock("m", EXCLUSIVE),))
+    holder_of_k, _ = system.until_quiet()
+    system.submit(locks=(Lock("k", SHARED), Lock("m", EXCLUSIVE)))
+    sharer = system.submit(locks=(Lock("k", SHARED),))
+    assert system.until_quiet() == []
+    ended(system, holder_of_k)
+    assert [claim.job_id for claim in system.until_quiet()] == [sharer.id]
+    assert system.missed() == {}
+
+
+def test_a_reservation_that_is_given_up_lets_all_sharers_look(system: System) -> None:
+    system.set_max_active(-1)
+    system.submit(locks=(Lock("k", SHARED),))
+    system.submit(locks=(Lock("m", EXCLUSIVE),))
+    system.until_quiet()
+    alone = system.submit(locks=(Lock("k", EXCLUSIVE),))
+    system.submit(locks=(Lock("k", SHARED), Lock("m", EXCLUSIVE)))
+    sharer = system.submit(locks=(Lock("k", SHARED),))
+    assert system.until_quiet() == []
+    system.cancel(alone.id)
+    assert [claim.job_id for claim in system.until_quiet()] == [sharer.id]
+
+
+def test_a_job_blocked_in_a_round_wakes_those_looked_at_in_the_same_round(system: System) -> None:
+    first = system.submit()
+    system.pause()
+    soon = system.clock.now() + 5_000_000
+    second = system.submit(after=(first.id,), not_before=soon)
+    system.submit(after=(second.id,), not_before=soon)
+    system.until_quiet()
+    system.cancel(first.id)
+    system.until_quiet()
+    system.clock.advance(5)
+    system.until_quiet()
+    assert system.missed() == {}
+    assert system.look(lambda tx: tx.active_jobs()) == []
+
+
+def test_an_unreadable_job_gives_up_what_it_reserved(system: System) -> None:
+    system.set_max_active(-1)
+    system.submit(locks=(Lock("k", SHARED),))
+    system.until_quiet()
+    reserver = system.submit(locks=(Lock("k", EXCLUSIVE),))
+    sharer = system.submit(locks=(Lock("k", SHARED),))
+    assert system.until_quiet() == []
+    with system.store.write() as tx:
+        sql = "update jobs set retry = '{' where id = :id"
+        system.store.database.execute(sql, {"id": reserver.id})  # type: ignore[attr-defined]
+        tx.wake_jobs([reserver.id])
+    assert [claim.job_id for claim in system.until_quiet()] == [sharer.id]
+
+
 def test_no_job_waits_that_need_not_wait() -> None:
     run_state_machine_as_test(
         Waking,

@@ -182,7 +182,7 @@ def _scheduler(scope: Scope, home: Home) -> Iterator[Finding]:
         client = scope.connect()
         told = scheduler_status(client)
         with client.store.read() as tx:
-            needed = tx.env_digests_in_use()
+            needed = tx.env_digests_in_use(tx.now() - STALE_AFTER * SECOND)
     except HeadwayError as error:
         yield Finding("scheduler", RED, str(error), "see store")
         return

@@ -45,7 +45,9 @@ def list_jobs(
         return
     if not documents:
         filtered = "no such jobs" if state or status or label else "no jobs"
-        say(filtered if everything else f"{filtered} are active or ended in the last day; try --all")
+        say(
+            filtered if everything else f"{filtered} are active or ended in the last day; try --all"
+        )
         return
     now = client.clock.now()
     rows = [

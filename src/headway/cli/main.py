@@ -5,6 +5,7 @@ Data goes to stdout, messages to stderr. This module imports nothing that `submi
 
 import os
 import sys
+from typing import Any
 
 import click
 
@@ -16,8 +17,20 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
+class ReaderGone(Exception):  # noqa: N818
+    """A BrokenPipeError under a name that click does not turn into exit code 1."""
+
+
+class Commands(LazyGroup):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGone from error
+
+
 @click.command(
-    cls=LazyGroup,
+    cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -69,8 +82,8 @@ def run(argv: list[str]) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone; the interpreter must not find that out again when it flushes.
+    except (ReaderGone, BrokenPipeError):
+        # The interpreter must not find out again, when it flushes, that nobody reads.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return BROKEN_PIPE
     except Exception as error:

@@ -3,8 +3,6 @@
 Status, dry run and dispatch all ask here, so they cannot disagree.
 """
 
-from dataclasses import replace
-
 from headway.core.facts import Door
 from headway.core.model import Job, JobId, Wait, WaitKind
 
@@ -66,11 +64,11 @@ def _no_slot(job: Job, door: Door) -> Wait | None:
 def enter(job: Job, door: Door) -> tuple[Door, JobId | None]:
     """The door after this job went through it, and whose slot it borrows, if anyone's."""
     lender = lender_for(job, door) if free_slots(door) == 0 else None
-    trouble = door.trouble and replace(door.trouble, probing=True)
+    trouble = door.trouble and door.trouble._replace(probing=True)
     if lender is None:
-        return replace(door, running=door.running + 1, trouble=trouble), None
+        return door._replace(running=door.running + 1, trouble=trouble), None
     lenders = {
         chain: tuple(each for each in lending if each != lender)
         for chain, lending in door.lenders.items()
     }
-    return replace(door, lenders=lenders, trouble=trouble), lender
+    return door._replace(lenders=lenders, trouble=trouble), lender

@@ -1,14 +1,13 @@
 """Everything a gate may look at, gathered before the question is asked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from headway.core.model import HostTrouble, JobId, LockMode, OrderKey, Pause
+from headway.core.model import NOTHING, HostTrouble, JobId, LockMode, OrderKey, Pause
 from headway.core.states import Status
 
 
-@dataclass(frozen=True, slots=True)
-class Predecessor:
+class Predecessor(NamedTuple):
     """The declared id of an `after` edge with the state of its chain's last job.
 
     No status means that the row is gone; an error, that it cannot be read.
@@ -20,14 +19,12 @@ class Predecessor:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     job_id: JobId
     mode: LockMode
 
 
-@dataclass(frozen=True, slots=True)
-class Reserver:
+class Reserver(NamedTuple):
     """A waiter whose sole objection is locks: it goes before every job after it in the order."""
 
     job_id: JobId
@@ -35,14 +32,12 @@ class Reserver:
     order: OrderKey
 
 
-@dataclass(frozen=True, slots=True)
-class LockView:
+class LockView(NamedTuple):
     holders: tuple[Holder, ...] = ()
     reservers: tuple[Reserver, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
+class Door(NamedTuple):
     """The one way in: pause, the host's health, the global cap, slots lent by waiting jobs.
 
     `running` counts the claims that occupy a slot of their own; a job that runs in a lent slot is
@@ -53,12 +48,11 @@ class Door:
     running: int = 0
     paused: Pause | None = None
     trouble: HostTrouble | None = None
-    lenders: Mapping[JobId, tuple[JobId, ...]] = field(default_factory=dict)
+    lenders: Mapping[JobId, tuple[JobId, ...]] = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     now: int
     door: Door = Door()
-    predecessors: Mapping[JobId, tuple[Predecessor, ...]] = field(default_factory=dict)
-    locks: Mapping[str, LockView] = field(default_factory=dict)
+    predecessors: Mapping[JobId, tuple[Predecessor, ...]] = NOTHING
+    locks: Mapping[str, LockView] = NOTHING

@@ -5,12 +5,12 @@ that can change its answer. To add one: write the function, load its fact, add i
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from headway.core import admission
 from headway.core.facts import Facts, LockView, Predecessor
-from headway.core.model import Block, Job, Lock, Wait, WaitKind, shown
+from headway.core.model import Block, Job, Lock, Wait, WaitKind, chain_topic, lock_topic, shown
 from headway.core.states import ACTIVE, Status
 
 Objection = Wait | Block
@@ -30,8 +30,7 @@ class Wake(StrEnum):
     HOST_RECOVERED = "host_recovered"
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(NamedTuple):
     """`shared` gates are about what jobs compete for: a job is filed under all that it lacks
     there, so `decide` asks every one of them instead of stopping at the first objection."""
 
@@ -42,14 +41,6 @@ class Gate:
     @property
     def name(self) -> str:
         return self.check.__name__
-
-
-def chain_topic(chain: int) -> str:
-    return f"chain:{chain}"
-
-
-def lock_topic(key: str) -> str:
-    return f"lock:{key}"
 
 
 def due(job: Job, facts: Facts) -> Objection | None:

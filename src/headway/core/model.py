@@ -1,13 +1,18 @@
-"""The nouns. Frozen; instants and durations are integer microseconds."""
+"""The nouns. Frozen; instants and durations are integer microseconds.
+
+They are named tuples: a frozen dataclass takes about a millisecond to define, and every command
+would pay for all of them at its start.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from headway.core.states import Status
 
 Json = Any
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
 JobId = int
 
 # (-priority, position, created_at, id): the smaller goes first.
@@ -40,8 +45,7 @@ class LockMode(StrEnum):
     EXCLUSIVE = "exclusive"
 
 
-@dataclass(frozen=True, slots=True)
-class Lock:
+class Lock(NamedTuple):
     key: str
     mode: LockMode = LockMode.EXCLUSIVE
 
@@ -49,8 +53,7 @@ class Lock:
         return LockMode.EXCLUSIVE in (self.mode, mode)
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(NamedTuple):
     """Up to `max_attempts` automatic retries; the n-th waits base * 2^(n-1), at most `cap`.
 
     `on` names what is retried: exit codes as numbers, `signal`, `timeout`, `unknown` (an outcome
@@ -76,8 +79,7 @@ class Stage(StrEnum):
     FILED = "filed"
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """Why a job does not start now, and what it is filed under until that changes."""
 
     kind: WaitKind
@@ -88,8 +90,7 @@ class Wait:
     remedy: str = ""  # what would clear it, for people
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """Why a job can never start: it ends in `status`."""
 
     kind: WaitKind
@@ -98,15 +99,14 @@ class Block:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class JobSpec:
+class JobSpec(NamedTuple):
     """What a submitter asks for. `params` is what the executor of `type` reads, frozen."""
 
     params: Mapping[str, Json]
     name: str
     type: str = "command"
     slug: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = NOTHING
     priority: int = 0
     after: tuple[JobId, ...] = ()
     locks: tuple[Lock, ...] = ()
@@ -118,8 +118,7 @@ class JobSpec:
     on_finish: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     id: JobId
     name: str
     type: str
@@ -130,7 +129,7 @@ class Job:
     created_at: int
     chain: JobId
     slug: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = NOTHING
     after: tuple[JobId, ...] = ()
     locks: tuple[Lock, ...] = ()
     retry: RetryPolicy = RetryPolicy()
@@ -169,8 +168,7 @@ class Job:
         return self.cancel_requested_at is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """The audit record of a job's one execution."""
 
     job_id: JobId
@@ -184,8 +182,7 @@ class Run:
     finished_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """One try to start a job. Its token fences every later write about it."""
 
     job_id: JobId
@@ -201,15 +198,13 @@ class Claim:
     probe: bool = False  # made while the host's breaker was open
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(NamedTuple):
     actor: str
     reason: str | None
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class HostTrouble:
+class HostTrouble(NamedTuple):
     """The host could not start a process: one job at a time is tried, ever more rarely."""
 
     kind: WaitKind
@@ -217,6 +212,16 @@ class HostTrouble:
     failures: int
     probe_at: int
     probing: bool = False
+
+
+def chain_topic(chain: JobId) -> str:
+    """What a job is filed under while it waits for this chain."""
+    return f"chain:{chain}"
+
+
+def lock_topic(key: str) -> str:
+    """What a job is filed under while it waits for this lock."""
+    return f"lock:{key}"
 
 
 def shown(job_id: JobId) -> str:

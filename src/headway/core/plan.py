@@ -5,25 +5,22 @@ reserves is gone for the next. So locks, slots and limits are plain arithmetic.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from headway.core import admission
 from headway.core.facts import Facts, Holder, LockView, Reserver
-from headway.core.gates import GATES, Objection, lock_topic
-from headway.core.model import Block, Job, JobId, Wait, WaitKind
+from headway.core.gates import GATES, Objection
+from headway.core.model import Block, Job, JobId, Wait, WaitKind, lock_topic
 from headway.core.states import Move
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """It may start; `borrows` names the waiting job whose slot it runs in."""
 
     borrows: JobId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(NamedTuple):
     """It waits. The first objection is the one that is shown; it is filed under all of them."""
 
     waits: tuple[Wait, ...]
@@ -83,8 +80,7 @@ def explain(job: Job, facts: Facts) -> tuple[Objection, ...]:
     return tuple(answer for answer in answers if answer is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(NamedTuple):
     job: Job
     decision: Decision
 
@@ -95,7 +91,7 @@ def plan(jobs: Iterable[Job], facts: Facts, *, limit: int | None = None) -> tupl
     Jobs after the last permitted start are left out: they were not looked at.
     """
     locks = dict(facts.locks)
-    facts = replace(facts, locks=locks)
+    facts = facts._replace(locks=locks)
     planned = []
     started = 0
     for job in sorted(jobs, key=lambda each: each.order):
@@ -106,11 +102,11 @@ def plan(jobs: Iterable[Job], facts: Facts, *, limit: int | None = None) -> tupl
         match decision:
             case Start():
                 started += 1
-                facts = replace(facts, door=admission.enter(job, facts.door)[0])
+                facts = facts._replace(door=admission.enter(job, facts.door)[0])
                 for lock in job.locks:
                     view = locks.get(lock.key, LockView())
                     holder = Holder(job.id, lock.mode)
-                    locks[lock.key] = replace(view, holders=(*view.holders, holder))
+                    locks[lock.key] = view._replace(holders=(*view.holders, holder))
             case Hold():
                 if decision.reserves:
                     _reserve(job, locks)
@@ -125,7 +121,7 @@ def _reserve(job: Job, locks: dict[str, LockView]) -> None:
     for lock in job.locks:
         view = locks.get(lock.key, LockView())
         reserver = Reserver(job.id, lock.mode, job.order)
-        locks[lock.key] = replace(view, reservers=(*view.reservers, reserver))
+        locks[lock.key] = view._replace(reservers=(*view.reservers, reserver))
 
 
 MOVE_FOR_WAIT = {

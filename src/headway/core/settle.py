@@ -7,8 +7,8 @@ changes nothing itself: the caller applies the answer in the transaction that re
 
 import errno as errnos
 import os
-from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from headway.core.backoff import LAUNCH_DELAYS, LAUNCH_STRIKES, retry_delay
 from headway.core.model import Job, WaitKind, shown
@@ -46,8 +46,7 @@ HOST_ERRNOS = {
 NOT_EXECUTABLE = frozenset({errnos.EACCES, errnos.ENOEXEC, errnos.EPERM, errnos.E2BIG})
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     ending: Ending
     finished_at: int
     exit_code: int | None = None
@@ -56,16 +55,14 @@ class Outcome:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(NamedTuple):
     """The chain goes on: a new job, not before this instant, of this many used retries."""
 
     not_before: int | None
     retries_used: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """The claim's job reached a final status."""
 
     status: Status
@@ -76,8 +73,7 @@ class Ended:
     executed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Undone:
+class Undone(NamedTuple):
     """Nothing was started: back to the queue, no attempt burned.
 
     A cause of the job counts towards its three strikes; a cause of the host counts against no job
@@ -210,7 +206,7 @@ def never_ran(job: Job, cause: str) -> Ended | Undone:
 def host_trouble(job: Job, kind: WaitKind, cause: str) -> Ended | Undone:
     """The host could not start it: that counts against no job."""
     verdict = never_ran(job, cause)
-    return replace(verdict, host_trouble=kind) if isinstance(verdict, Undone) else verdict
+    return verdict._replace(host_trouble=kind) if isinstance(verdict, Undone) else verdict
 
 
 def _not_launched(job: Job, outcome: Outcome) -> Ended | Undone:

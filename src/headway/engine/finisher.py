@@ -64,9 +64,17 @@ class Finisher:
         ]
 
     def judgeable(self, claims: Iterable[Claim]) -> list[Claim]:
-        """Without those that the living parent has not yet answered for."""
+        """Those whose supervisors nobody here can see: neither awaited from the living parent,
+        nor watched through a pidfd. A watched one that has left its outcome is taken in."""
         waiting = self._launcher.unacknowledged
-        return [claim for claim in claims if claim.token not in waiting]
+        judgeable = []
+        for claim in claims:
+            watched = self._watched.get(claim.token)
+            if watched is None or (watched.pidfd is None and claim.token not in waiting):
+                judgeable.append(claim)
+            elif Evidence(claim.folder, claim.token).read_outcome() is not None:
+                self._ended.add(claim.token)
+        return judgeable
 
     def launch(self, claims: Iterable[Claim]) -> None:
         for claim in claims:

@@ -27,21 +27,22 @@ class Janitor:
             self._next = now + EVERY
             self.drop_stale_environments()
             self._cut_worker_log()
+            self._store.tidy()
         return self._next - now
 
     def drop_stale_environments(self) -> list[str]:
         """Remove environments that no active chain needs and none has used for a week."""
-        horizon = (self._clock.now() - KEEP_ENVIRONMENTS) / SECOND
+        since = self._clock.now() - KEEP_ENVIRONMENTS
         old = []
         with os.scandir(self._home.environments) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):
-                    if entry.stat(follow_symlinks=False).st_mtime < horizon:
+                    if entry.stat(follow_symlinks=False).st_mtime < since / SECOND:
                         old.append(entry.name)
         if not old:
             return []
         with self._store.read() as tx:
-            needed = tx.env_digests_in_use()
+            needed = tx.env_digests_in_use(since)
         dropped = [name for name in old if name not in needed]
         for name in dropped:
             with suppress(FileNotFoundError):

@@ -7,13 +7,12 @@ look at or its bound is reached. A claim's files are made before the claim commi
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
-from headway.consequences import end_unstarted, give_up_locks, pass_on_shared
+from headway.consequences import end_unstarted, pass_on_shared
 from headway.core.admission import closed, free_slots
 from headway.core.facts import Door
-from headway.core.model import Block, Claim, Job, JobId, Stage, Wait, WaitKind
+from headway.core.model import Block, Claim, Job, JobId, Stage, Wait, WaitKind, lock_topic
 from headway.core.plan import Hold, Planned, Start, decide, move_for, plan
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
 from headway.core.states import after
@@ -32,8 +31,7 @@ SWEEP_JOBS = 100
 Specify = Callable[[Job, Claim], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """What one planning step did: claims to launch after the commit, and whether work is left."""
 
     started: tuple[Claim, ...]
@@ -131,27 +129,42 @@ class Planner:
         )
 
     def _apply(self, tx: WriteTx, planned: Sequence[Planned], door: Door) -> list[Claim]:
+        """Write the decisions of one round: starts, then waits, then ends.
+
+        In this order, because an end wakes those that wait for it: they must be filed by then.
+        """
         starts: list[tuple[Job, Claim]] = []
-        filings: list[Filing] = []
+        holds: list[tuple[Job, Hold]] = []
+        blocks: list[tuple[Job, Block]] = []
+        broken: list[tuple[Job, Claim, Outcome]] = []
         used = set(tx.slots().used)
         for each in planned:
             match each.decision:
                 case Start(borrows):
                     claim = self._claim(tx, each.job, used, borrows, probe=door.trouble is not None)
-                    prepared = self._prepare(tx, each.job, claim)
-                    if prepared is None:
-                        self._start(tx, starts)
-                        return [claim for _, claim in starts]
-                    if prepared:
+                    outcome = self._prepare(each.job, claim)
+                    if outcome is None:
                         starts.append((each.job, claim))
+                    elif outcome.errno in HOST_ERRNOS:
+                        self._settler.host_failed(
+                            tx, HOST_ERRNOS[outcome.errno], outcome.error or ""
+                        )
+                        break  # the rest is looked at again, with the door shut
+                    else:
+                        broken.append((each.job, claim, outcome))
                 case Hold():
-                    filings.append(_filing(each.job, each.decision))
+                    holds.append((each.job, each.decision))
                 case Block():
-                    self._block(tx, each.job, each.decision)
+                    blocks.append((each.job, each.decision))
                 case _:
                     assert_never(each.decision)
         self._start(tx, starts)
-        self._file(tx, filings, lending=bool(door.lenders))
+        self._file(tx, holds, lending=bool(door.lenders))
+        for job, claim, outcome in broken:
+            self._start(tx, [(job, claim)])
+            self._settler.apply(tx, [(claim, Verdict(outcome, tree_gone=True))])
+        for job, block in blocks:
+            self._block(tx, job, block)
         return [claim for _, claim in starts]
 
     def _claim(
@@ -173,29 +186,19 @@ class Planner:
             probe=probe,
         )
 
-    def _prepare(self, tx: WriteTx, job: Job, claim: Claim) -> bool | None:
-        """Make the claim's files. False: the job cannot be started. None: the host cannot."""
+    def _prepare(self, job: Job, claim: Claim) -> Outcome | None:
+        """Make the claim's files; an outcome says why it cannot be started."""
         try:
             Evidence(claim.folder, claim.token).prepare(self._specify(job, claim))
         except DataError as error:
-            self._fail_at_once(
-                tx, job, claim, Outcome(Ending.DATA_ERROR, tx.now(), error=str(error))
-            )
-            return False
+            return Outcome(Ending.DATA_ERROR, claim.claimed_at, error=str(error))
         except OSError as error:
             cause = f"cannot prepare {claim.folder}: {error.strerror or error}"
-            if error.errno in HOST_ERRNOS:
-                self._settler.host_failed(tx, HOST_ERRNOS[error.errno], cause)
-                return None
-            outcome = Outcome(Ending.SPAWN_ERROR, tx.now(), errno=error.errno, error=cause)
-            self._fail_at_once(tx, job, claim, outcome)
-            return False
+            return Outcome(
+                Ending.SPAWN_ERROR, claim.claimed_at, errno=error.errno or 0, error=cause
+            )
         self.prepared.append(claim)
-        return True
-
-    def _fail_at_once(self, tx: WriteTx, job: Job, claim: Claim, outcome: Outcome) -> None:
-        self._start(tx, [(job, claim)])
-        self._settler.apply(tx, [(claim, Verdict(outcome, tree_gone=True))])
+        return None
 
     def _start(self, tx: WriteTx, starts: Sequence[tuple[Job, Claim]]) -> None:
         tx.claim(starts)
@@ -207,9 +210,13 @@ class Planner:
             if job.locks:
                 pass_on_shared(tx, job)
 
-    def _file(self, tx: WriteTx, filings: Sequence[Filing], *, lending: bool) -> None:
-        changed = [filing for filing in filings if not _stands_already(filing)]
-        tx.file(changed)
+    def _file(self, tx: WriteTx, holds: Sequence[tuple[Job, Hold]], *, lending: bool) -> None:
+        changed = [
+            (filing, hold)
+            for filing, hold in ((_filing(job, hold), hold) for job, hold in holds)
+            if not _stands_already(filing)
+        ]
+        tx.file([filing for filing, _ in changed])
         tx.add_events(
             (
                 Event(
@@ -217,14 +224,20 @@ class Planner:
                     filing.job.id,
                     {"wait": filing.wait.kind.value, "detail": filing.wait.detail},
                 )
-                for filing in changed
+                for filing, _ in changed
                 if _says_something_new(filing)
             ),
             actor=self._worker_id,
         )
-        for filing in changed:
-            if filing.job.locks and _lets_others_look(filing, lending=lending):
-                give_up_locks(tx, filing.job)
+        for filing, hold in changed:
+            if not filing.job.locks:
+                continue
+            if filing.wait.kind is WaitKind.LOCKS:
+                pass_on_shared(tx, filing.job, lacking=hold.shown.topics)
+            elif filing.stage is Stage.FILED or lending:
+                # At the door it still means to take its locks; elsewhere it does not. And a lent
+                # slot may admit a later waiter although this one finds none.
+                tx.wake_next([lock_topic(lock.key) for lock in filing.job.locks], filing.job)
 
     def _block(self, tx: WriteTx, job: Job, block: Block) -> None:
         wait = Wait(block.kind, block.detail)
@@ -259,14 +272,3 @@ def _says_something_new(filing: Filing) -> bool:
         filing.wait.kind,
         filing.wait.detail,
     )
-
-
-def _lets_others_look(filing: Filing, *, lending: bool) -> bool:
-    """Whether the next waiter for its locks should look: it objects elsewhere.
-
-    At the door it still means to take them; but a lent slot may admit a later waiter although this
-    one finds none.
-    """
-    if filing.wait.kind is WaitKind.LOCKS:
-        return False
-    return filing.stage is Stage.FILED or lending

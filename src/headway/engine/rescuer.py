@@ -7,8 +7,7 @@ twice gives the same.
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from headway.clock import SECOND, Clock
 from headway.core.model import Claim, Job, WaitKind
@@ -25,8 +24,7 @@ UNANSWERED = 10 * SECOND
 SWEEP_GAP = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """A judgement and the lock under which its evidence was read; None: nothing to hold."""
 
     claim: Claim

@@ -2,8 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from headway.consequences import continue_chain, end_chain, release_locks
 from headway.core.backoff import probe_delay
@@ -13,8 +12,7 @@ from headway.host import Host
 from headway.store.base import Event, Finish, Unclaim, WriteTx
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """How a claim ended, and whether its process tree is proven gone."""
 
     outcome: Outcome
@@ -22,15 +20,13 @@ class Verdict:
     document: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NeverRan:
+class NeverRan(NamedTuple):
     """Nothing was started, and that is proven."""
 
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class HostFailed:
+class HostFailed(NamedTuple):
     """Nothing was started, because the host could not."""
 
     kind: WaitKind

@@ -6,28 +6,25 @@ time, so within it facts do not move. Every change of a claimed job is fenced by
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from headway.core.facts import LockView, Predecessor
-from headway.core.model import Claim, HostTrouble, Job, JobId, Pause, Run, Stage, Wait
+from headway.core.model import NOTHING, Claim, HostTrouble, Job, JobId, Pause, Run, Stage, Wait
 from headway.core.states import Status
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One line of the append-only record: a transition or an operator's action."""
 
     kind: str
     job_id: JobId | None = None
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = NOTHING
     actor: str = ""
     at: int = 0
     seq: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Filing:
+class Filing(NamedTuple):
     """A waiting job, the wait that is shown, and what it is filed under."""
 
     job: Job
@@ -39,8 +36,7 @@ class Filing:
     wake_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(NamedTuple):
     """A claim's final word: the job's status and the fields of its run."""
 
     token: str
@@ -55,8 +51,7 @@ class Finish:
     document: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unclaim:
+class Unclaim(NamedTuple):
     """A claim that is taken back because nothing was started."""
 
     token: str
@@ -67,8 +62,7 @@ class Unclaim:
     launch_wait: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Slots:
+class Slots(NamedTuple):
     """The live claims as the door counts them."""
 
     used: frozenset[int]
@@ -76,15 +70,13 @@ class Slots:
     probing: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Lending:
+class Lending(NamedTuple):
     job_id: JobId
     chain: JobId
     expires_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRecord:
+class WorkerRecord(NamedTuple):
     id: str
     pid: int
     mode: str
@@ -110,7 +102,7 @@ class ReadTx(Protocol):
     def runs(self, ids: Sequence[JobId]) -> dict[JobId, Run]: ...
     def evidence(self, ids: Sequence[JobId]) -> dict[JobId, dict[str, Any]]: ...
     def dependents(self, job_id: JobId) -> list[JobId]: ...
-    def env_digests_in_use(self) -> set[str]: ...
+    def env_digests_in_use(self, since: int) -> set[str]: ...
 
     def woken(self, limit: int) -> list[Job]: ...
     def ready(self, limit: int) -> list[Job]: ...
@@ -149,6 +141,7 @@ class WriteTx(ReadTx, Protocol):
     def wake_due(self, now: int, limit: int) -> int: ...
     def wake_topics(self, topics: Iterable[str]) -> None: ...
     def wake_first(self, topics: Iterable[str]) -> None: ...
+    def wake_next(self, topics: Iterable[str], after: Job) -> None: ...
     def wake_jobs(self, ids: Sequence[JobId]) -> None: ...
     def wake_chains(self, chains: Sequence[JobId]) -> None: ...
     def wake_everything(self) -> None: ...
@@ -193,6 +186,9 @@ class Store(Protocol):
     def write(self) -> AbstractContextManager[WriteTx]: ...
     def check(self) -> None:
         """Raise if the store is no longer the one that was opened, or cannot be used."""
+
+    def tidy(self) -> None:
+        """Cut what the database keeps aside, if nobody is in the way."""
 
     def changed(self) -> bool:
         """Whether someone else committed since this was last asked: the poll behind the hints."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.core.facts import Holder, LockView, Predecessor, Reserver
-from headway.core.gates import lock_topic
 from headway.core.model import (
     Claim,
     HostTrouble,
@@ -17,11 +15,12 @@ from headway.core.model import (
     Pause,
     Run,
     WaitKind,
+    lock_topic,
 )
 from headway.core.states import Status
 from headway.errors import DataError
 from headway.store.base import Event, Lending, Slots, WorkerRecord
-from headway.store.rows import load_claim, load_job, load_run
+from headway.store.rows import load, load_claim, load_job, load_run
 
 if TYPE_CHECKING:
     from headway.store.queries import Query
@@ -102,14 +101,16 @@ class SqlReadTx:
         """What supervisors reported: job -> kind of evidence -> document."""
         found: dict[JobId, dict[str, Any]] = {}
         for job_id, kind, document in self._all("evidence_by_job", ids=self._database.json(ids)):
-            found.setdefault(job_id, {})[kind] = json.loads(document)
+            document = load(document, f"the {kind} of job-{job_id}")
+            found.setdefault(job_id, {})[kind] = document
         return found
 
     def dependents(self, job_id: JobId) -> list[JobId]:
         return [row[0] for row in self._all("dependents", job_id=job_id)]
 
-    def env_digests_in_use(self) -> set[str]:
-        return {row[0] for row in self._all("active_env_digests")}
+    def env_digests_in_use(self, since: int) -> set[str]:
+        """Those of active jobs, and of jobs that ended since then."""
+        return {row[0] for row in self._all("env_digests_in_use", since=since)}
 
     def woken(self, limit: int) -> list[Job]:
         return self._readable(self._all("woken", limit=limit))
@@ -210,7 +211,7 @@ class SqlReadTx:
         return [row[0] for row in self._all("awaited_edges", chain=chain)]
 
     def settings(self) -> dict[str, Any]:
-        return {key: json.loads(value) for key, value in self._all("settings")}
+        return {key: load(value, f"setting {key}") for key, value in self._all("settings")}
 
     def pause_in_force(self) -> Pause | None:
         row = self._one("pause_of")
@@ -240,4 +241,4 @@ class SqlReadTx:
 
 def _event(row: tuple[Any, ...]) -> Event:
     seq, at, actor, kind, job_id, data = row
-    return Event(kind, job_id, json.loads(data), actor, at, seq)
+    return Event(kind, job_id, load(data, f"event {seq}"), actor, at, seq)

@@ -24,8 +24,8 @@ _JOB_COLUMNS = (
     "id, name, type, status, priority, position, params, created_at, chain, slug, labels, "
     "after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, "
     "idempotency_key, spec_digest, on_finish, submitted_by, launch_failures, last_failure, "
-    "launch_wait, stage, wait_kind, wait_detail, waited_on, reason, started_at, finished_at, cancel_requested_at, "
-    "cancel_requested_by"
+    "launch_wait, stage, wait_kind, wait_detail, waited_on, reason, started_at, finished_at, "
+    "cancel_requested_at, cancel_requested_by"
 )
 _CLAIM_COLUMNS = (
     "job_id, token, slot, worker_id, host_id, home, boot_id, folder, claimed_at, borrowed_from, "
@@ -37,6 +37,14 @@ COLUMNS: Mapping[str, str] = {"JOB": _JOB_COLUMNS, "CLAIM": _CLAIM_COLUMNS}
 
 def dump(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+def load(text: str, what: str) -> Any:
+    """The JSON of one column; `what` names the row it stands in."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise DataError(f"{what} cannot be read: {error}; run `headway doctor`") from error
 
 
 def load_job(row: Row) -> Job:
@@ -174,14 +182,15 @@ def dump_claim(claim: Claim) -> dict[str, Any]:
 
 
 def load_run(row: Row) -> Run:
+    what = f"the row of run-{row[0]}"
     return Run(
         job_id=row[0],
         started_at=row[1],
         worker_id=row[2],
-        params_snapshot=json.loads(row[3]),
+        params_snapshot=load(row[3], what),
         status=row[4],
         exit_code=row[5],
         error=row[6],
-        artifacts=tuple(json.loads(row[7])),
+        artifacts=tuple(load(row[7], what)),
         finished_at=row[8],
     )

@@ -16,7 +16,7 @@ import apsw
 
 from headway.crashpoints import reach
 from headway.errors import (
-    ConflictError,
+    InvalidOperationError,
     SchemaTooNewError,
     StoreBusyError,
     StoreCorruptError,
@@ -127,10 +127,18 @@ class SqliteDatabase:
         except FileNotFoundError:
             return 0
 
-    def checkpoint(self) -> None:
-        """Move the log into the file and cut it, if no reader is in the way."""
-        with suppress(apsw.BusyError, apsw.LockedError):
-            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    def checkpoint(self) -> bool:
+        """Move the log into the file and cut it; False if a reader or a full disk forbids it."""
+        self._connection.set_busy_timeout(0)  # it is housekeeping: nobody shall wait for it
+        try:
+            self._plainly(
+                lambda: self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            )
+        except (StoreBusyError, StoreFullError):
+            return False
+        finally:
+            self._connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+        return True
 
     def close(self) -> None:
         if os.getpid() == self._pid:
@@ -147,6 +155,8 @@ class SqliteDatabase:
             return call(*arguments)
         except apsw.Error as error:
             raise self.translated(error) from error
+        except UnicodeDecodeError as error:
+            raise _damaged(self.path, f"a text is not UTF-8: {error}") from error
 
     def translated(self, error: apsw.Error) -> Exception:
         return translate(error, self.path, self._connection.system_errno)
@@ -156,7 +166,7 @@ def translate(error: apsw.Error, path: str, system_errno: int = 0) -> Exception:
     """The error in our words: what is wrong with which file, and what to do next."""
     match error:
         case apsw.ConstraintError() if "headway: " in str(error):
-            return ConflictError(str(error).partition("headway: ")[2])
+            return InvalidOperationError(str(error).partition("headway: ")[2])
         case apsw.ConstraintError():
             return error
         case apsw.BusyError() | apsw.LockedError():
@@ -172,15 +182,19 @@ def translate(error: apsw.Error, path: str, system_errno: int = 0) -> Exception:
         case apsw.ReadOnlyError():
             return StoreReadOnlyError(f"{path} cannot be written; check its permissions and mount")
         case apsw.CorruptError() | apsw.NotADBError():
-            return StoreCorruptError(
-                f"{path} is damaged or not a database ({error}); it was left as it is. "
-                "Run `headway doctor`, then restore a backup"
-            )
+            return _damaged(path, str(error))
         case apsw.CantOpenError():
             return StoreError(f"cannot open {path}; check that it exists and its permissions")
         case apsw.IOError():
             return StoreError(f"cannot read or write {path}: {os.strerror(system_errno)}")
     return StoreError(f"{path}: {error}")
+
+
+def _damaged(path: str, how: str) -> StoreCorruptError:
+    return StoreCorruptError(
+        f"{path} is damaged or not a database ({how}); it was left as it is. "
+        "Run `headway doctor`, then restore a backup"
+    )
 
 
 def open_database(path: str, *, create: bool) -> SqliteDatabase:
@@ -190,22 +204,28 @@ def open_database(path: str, *, create: bool) -> SqliteDatabase:
             f"SQLite {apsw.sqlite_lib_version()} can corrupt a WAL database; "
             "install apsw 3.51.3 or newer"
         )
-    refuse_network_file_system(os.path.dirname(path))
+    try:
+        refuse_network_file_system(os.path.dirname(path))
+    except FileNotFoundError:
+        raise StoreError(f"there is no {os.path.dirname(path)}; run `headway init`") from None
+    except PermissionError as error:
+        raise StoreReadOnlyError(f"cannot read {path}: {error.strerror}") from error
     if not os.path.exists(path):
         if not create:
             raise StoreError(f"there is no store at {path}; run `headway init`")
+        _refuse_orphaned_log(path)
         _create(path)
     if os.path.getsize(path) == 0:
         raise StoreCorruptError(
             f"{path} is empty, which no Headway store ever is; it was left as it is. "
             "Restore a backup, or move it away and run `headway init`"
         )
+    if not os.access(path, os.W_OK) or not os.access(os.path.dirname(path), os.W_OK):
+        return SqliteDatabase(path, _connect_read_only(path))
     connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
     database = SqliteDatabase(path, connection)
     try:
         connection.execute("pragma journal_mode = wal")
-        version = _version(connection)
-    except apsw.ReadOnlyError:
         version = _version(connection)
     except apsw.Error as error:
         translated = database.translated(error)
@@ -221,19 +241,25 @@ def _connect(path: str, flags: int) -> apsw.Connection:
         connection = apsw.Connection(path, flags=flags, statementcachesize=256)
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
         connection.execute("pragma synchronous = full; pragma mmap_size = 0")
-    except apsw.CantOpenError as error:
-        if os.path.exists(path) and not os.access(path, os.W_OK):
-            return _connect_read_only(path)
-        raise translate(error, path) from error
     except apsw.Error as error:
         raise translate(error, path) from error
     return connection
 
 
 def _connect_read_only(path: str) -> apsw.Connection:
+    """For reading where nothing can be written.
+
+    A reader of a WAL database must write, too, unless the log's index is there already; if there
+    is no log at all, nobody is writing, and the file can be read as one that never changes.
+    """
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    modes = ["mode=ro"] if os.path.exists(f"{path}-wal") else ["mode=ro", "immutable=1"]
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     try:
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        connection = apsw.Connection(f"file:{quoted}?{'&'.join(modes)}", flags=flags)
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+        if _version(connection) != schema_version():
+            raise StoreReadOnlyError(f"{path} needs another schema and cannot be written")
     except apsw.Error as error:
         raise translate(error, path) from error
     return connection
@@ -242,6 +268,7 @@ def _connect_read_only(path: str) -> apsw.Connection:
 def _create(path: str) -> None:
     """Make the whole file under another name and link it into place, so that no one ever meets
     a half-made store; if another process was faster, its file stands."""
+    _remove_half_made(path)
     fresh = f"{path}.{os.getpid()}.new"
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -259,6 +286,29 @@ def _create(path: str) -> None:
     folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     os.fsync(folder)
     os.close(folder)
+
+
+def _refuse_orphaned_log(path: str) -> None:
+    """The log of a deleted file would be taken for the new one's and tear it."""
+    log = f"{path}-wal"
+    if os.path.exists(path) or not os.path.exists(log) or os.path.getsize(log) == 0:
+        return
+    raise StoreCorruptError(
+        f"{path} is gone, but its log {log} is there: the store was deleted or moved. "
+        "Put it back, restore a backup, or move the log away to begin anew"
+    )
+
+
+def _remove_half_made(path: str) -> None:
+    """Remove what creations left behind that were killed."""
+    folder, name = os.path.split(path)
+    for entry in os.listdir(folder):
+        pid = entry.removeprefix(f"{name}.").partition(".")[0]
+        if not (entry.startswith(f"{name}.") and ".new" in entry and pid.isdigit()):
+            continue
+        if int(pid) == os.getpid() or not os.path.exists(f"/proc/{pid}"):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, entry))
 
 
 def _os_error(error: OSError, path: str) -> StoreError:

@@ -31,7 +31,7 @@ class Database(Protocol):
     def changed(self) -> bool: ...
     def quick_check(self) -> list[str]: ...
     def wal_bytes(self) -> int: ...
-    def checkpoint(self) -> None: ...
+    def checkpoint(self) -> bool: ...
     def close(self) -> None: ...
 
 
@@ -64,6 +64,10 @@ class SqlStore:
 
     def check(self) -> None:
         self.database.check()
+
+    def tidy(self) -> None:
+        with self._turn:
+            self.database.checkpoint()
 
     def changed(self) -> bool:
         with self._turn:

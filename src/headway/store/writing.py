@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from headway.core.gates import chain_topic, lock_topic
-from headway.core.model import Claim, HostTrouble, Job, JobId, Pause, Wait
+from headway.core.model import (
+    Claim,
+    HostTrouble,
+    Job,
+    JobId,
+    Pause,
+    Stage,
+    Wait,
+    chain_topic,
+    lock_topic,
+)
 from headway.core.states import RUN_STATUS, Move, Status, after
 from headway.errors import InvalidOperationError
 from headway.store.base import Event, Filing, Finish, Lending, Unclaim, WorkerRecord
@@ -70,6 +79,16 @@ class SqlWriteTx(SqlReadTx):
     def wake_first(self, topics: Iterable[str]) -> None:
         self._many("wake_first", ({"topic": topic} for topic in topics))
 
+    def wake_next(self, topics: Iterable[str], after: Job) -> None:
+        """Of those that wait for each topic, wake the first that comes after this job."""
+        place = {
+            "priority": after.priority,
+            "position": after.position,
+            "created_at": after.created_at,
+            "job_id": after.id,
+        }
+        self._many("wake_next", ({"topic": topic, **place} for topic in topics))
+
     def wake_jobs(self, ids: Sequence[JobId]) -> None:
         self._run("wake_jobs", ids=self._database.json(ids))
 
@@ -97,7 +116,7 @@ class SqlWriteTx(SqlReadTx):
             "wait_detail": filing.wait.detail,
             "wake_at": filing.wake_at,
             "waited_on": dump(_waited_on(filing.job, filing.wait)),
-            "checked_at": self._now,
+            "checked_at": self._now if filing.stage is Stage.FILED else None,
         }
 
     def end_waiting(self, job: Job, status: Status, reason: str, wait: Wait | None) -> bool:
@@ -121,7 +140,9 @@ class SqlWriteTx(SqlReadTx):
             reason = f"scheduler data error: {self._unreadable.pop(job_id)}"
             if self._run("fail_unreadable", id=job_id, reason=reason, at=self._now) != 1:
                 continue
+            topics = [row[0] for row in self._all("topics_of", job_id=job_id)]
             self._run("clear_waits", job_id=job_id)
+            self.wake_first(topics)
             self._run(
                 "add_failed_run", job_id=job_id, at=self._now, worker_id=worker_id, error=reason
             )

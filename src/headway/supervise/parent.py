@@ -8,6 +8,7 @@ of file it has started all that it had read, and exits; the supervisors go on.
 from __future__ import annotations
 
 import array
+import ctypes  # noqa: F401  loaded once, for all supervisors
 import gc
 import json
 import os

@@ -6,7 +6,6 @@ time, and is signalled through a pidfd opened before the start time was compared
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 
@@ -14,7 +13,6 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def boot_id() -> str:
@@ -144,7 +142,10 @@ def set_pdeathsig(sig: int) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+    import ctypes  # by the parent, before it forks; a command that asks nothing here goes without
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
 

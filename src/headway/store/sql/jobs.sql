@@ -62,8 +62,11 @@ select 1 from jobs where finished_at is null limit 1
 -- name: dependents
 select job_id from edges where declared = :job_id or chain = :job_id
 
--- name: active_env_digests
-select distinct env_digest from jobs where finished_at is null and env_digest is not null
+-- name: env_digests_in_use
+-- Of active jobs, and of those that ended since :since.
+select env_digest from jobs where finished_at is null and env_digest is not null
+union
+select env_digest from jobs where finished_at >= :since and env_digest is not null
 
 -- name: request_cancel (hot)
 update jobs set cancel_requested_at = :at, cancel_requested_by = :by

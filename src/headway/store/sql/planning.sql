@@ -1,6 +1,6 @@
 -- name: wake_due (hot)
 -- Jobs whose time has come are looked at again.
-update jobs set stage = 'woken', wake_at = null
+update jobs set stage = 'woken', wake_at = null, checked_at = null
 where id in (select id from jobs where wake_at <= :now order by wake_at limit :limit)
 
 -- name: next_wake (hot)
@@ -28,34 +28,49 @@ from jobs where stage in ('woken', 'ready')
 
 -- name: wake_topic (hot)
 -- All that wait for this are looked at again.
-update jobs set stage = 'woken', wake_at = null
-where id in (select job_id from waits where topic = :topic) and stage = 'filed'
+update jobs set stage = 'woken', wake_at = null, checked_at = null
+where id in (select job_id from waits where topic = :topic) and stage <> 'woken'
+
+-- The wakes say `stage <> 'woken'` and not `stage in (...)`: an index on the stage must not tempt the
+-- database to walk through all that wait.
 
 -- name: wake_first (hot)
 -- The first in dispatch order of those that wait for this is looked at again.
-update jobs set stage = 'woken', wake_at = null
+update jobs set stage = 'woken', wake_at = null, checked_at = null
 where id = (select job_id from waits where topic = :topic
             order by priority desc, position, created_at, job_id limit 1)
-  and stage in ('filed', 'ready')
+  and stage <> 'woken'
+
+-- name: wake_next (hot)
+-- The first of them after a given place in the order.
+update jobs set stage = 'woken', wake_at = null, checked_at = null
+where id = (select job_id from waits where topic = :topic and (priority < :priority
+              or (priority = :priority and (position > :position
+              or (position = :position and (created_at > :created_at
+              or (created_at = :created_at and job_id > :job_id))))))
+            order by priority desc, position, created_at, job_id limit 1)
+  and stage <> 'woken'
 
 -- name: wake_jobs (hot)
-update jobs set stage = 'woken', wake_at = null where id in $IDS(:ids) and stage in ('filed', 'ready')
+update jobs set stage = 'woken', wake_at = null, checked_at = null
+where id in $IDS(:ids) and stage <> 'woken'
 
 -- name: wake_chain_borrowers (hot)
 -- A slot was lent to these chains: their jobs at the door may borrow it.
-update jobs set stage = 'woken', wake_at = null
-where chain in $IDS(:chains) and stage in ('filed', 'ready')
+update jobs set stage = 'woken', wake_at = null, checked_at = null
+where chain in $IDS(:chains) and stage <> 'woken'
 
 -- name: wake_everything
 -- A worker started: it counts as every event.
-update jobs set stage = 'woken', wake_at = null where stage = 'filed' and wake_at is null
+update jobs set stage = 'woken', wake_at = null, checked_at = null
+where stage = 'filed' and wake_at is null
 
 -- name: stale_waiters (hot)
 -- The longest unchecked waiters, for the sweep that finds missed wake-ups.
-select $JOB from jobs where stage = 'filed' and checked_at < :before order by checked_at limit :limit
+select $JOB from jobs where checked_at < :before order by checked_at limit :limit
 
 -- name: touch_checked (hot)
-update jobs set checked_at = :at where id in $IDS(:ids) and stage = 'filed'
+update jobs set checked_at = :at where id in $IDS(:ids) and checked_at is not null
 
 -- name: failed_edge (hot)
 select job_id, declared, chain from edges
@@ -82,9 +97,9 @@ update edges set mark = 'failed' where chain = :chain and mark <> 'satisfied'
 update edges set mark = 'pending' where chain = :chain and mark = 'failed'
 
 -- name: wake_dependents (hot)
-update jobs set stage = 'woken', wake_at = null
+update jobs set stage = 'woken', wake_at = null, checked_at = null
 where id in (select job_id from edges where chain = :chain and mark <> 'satisfied')
-  and stage in ('filed', 'ready')
+  and stage <> 'woken'
 
 -- name: lock_holders (hot)
 select key, job_id, mode from held_locks where key in $TEXTS(:keys)

@@ -44,7 +44,8 @@ delete from breakers where host_id = :host_id
 delete from breakers
 
 -- name: reset_strikes
-update jobs set launch_failures = 0, not_before = null, launch_wait = null, stage = 'woken', wake_at = null
+update jobs set launch_failures = 0, not_before = null, launch_wait = null, stage = 'woken',
+  wake_at = null, checked_at = null
 where finished_at is null and launch_wait is not null and stage is not null
 
 -- name: add_worker

@@ -37,7 +37,7 @@ create table jobs (
   wait_kind           text,
   wait_detail         text,
   wake_at             bigint,
-  checked_at          bigint,
+  checked_at          bigint,                   -- while filed: when it was last looked at
   waited_on           text not null,
   reason              text,
   started_at          bigint,
@@ -49,10 +49,10 @@ create unique index jobs_one_child_per_retry on jobs (retry_of) where retry_of i
 create unique index jobs_idempotency_key on jobs (idempotency_key) where idempotency_key is not null;
 create index jobs_chain on jobs (chain, id);
 create index jobs_dispatch on jobs (stage, priority desc, position, created_at, id)
-  where stage in ('woken', 'ready');
+  where stage is not null;
 create index jobs_active on jobs (priority, position) where finished_at is null;
 create index jobs_wake_at on jobs (wake_at) where wake_at is not null;
-create index jobs_checked_at on jobs (checked_at) where stage = 'filed';
+create index jobs_checked_at on jobs (checked_at) where checked_at is not null;
 create index jobs_finished_at on jobs (finished_at) where finished_at is not null;
 create index jobs_env on jobs (env_digest) where finished_at is null and env_digest is not null;
 
@@ -88,7 +88,7 @@ create table claims (
 );
 create unique index claims_one_live_per_job on claims (job_id) where state = 'live';
 create unique index claims_one_live_per_slot on claims (slot) where state = 'live';
-create index claims_unfinished on claims (state) where state <> 'gone';
+create index claims_unproven on claims (job_id) where state = 'ended';
 create index claims_job on claims (job_id);
 
 -- What a supervisor wrote about a claim beyond the run's own fields: signal, usage, log sizes. An
@@ -112,8 +112,8 @@ create table edges (
   mark     text not null check (mark in ('pending', 'satisfied', 'failed')),
   primary key (job_id, ord)
 );
-create index edges_unmet on edges (job_id, mark, ord) where mark <> 'satisfied';
-create index edges_by_chain on edges (chain) where mark <> 'satisfied';
+create index edges_by_mark on edges (job_id, mark, ord);
+create index edges_by_chain on edges (chain, mark);
 
 -- What waiting jobs are filed under. Lock waiters carry their place in the dispatch order, so that
 -- the first of them is found without looking at the others; `reserves` marks those that make later

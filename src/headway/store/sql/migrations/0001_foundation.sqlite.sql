@@ -28,3 +28,15 @@ create trigger events_are_append_only before update on events
 begin
   select raise(abort, 'headway: events are append-only');
 end;
+
+create trigger events_stay_with_their_job before delete on events
+  when old.job_id is null or exists (select 1 from jobs where id = old.job_id)
+begin
+  select raise(abort, 'headway: events are append-only');
+end;
+
+create trigger runs_stay_with_their_job before delete on runs
+  when old.status is not null and exists (select 1 from jobs where id = old.job_id)
+begin
+  select raise(abort, 'headway: a finished run is final');
+end;

@@ -1,0 +1,244 @@
+"""`headway jobs ...` and `headway why`."""
+
+import json
+
+import pytest
+from commandline import CommandLine, wait_for
+
+DOCUMENT = [
+    "id",
+    "name",
+    "slug",
+    "type",
+    "state",
+    "status",
+    "reason",
+    "priority",
+    "position",
+    "params",
+    "after",
+    "needs",
+    "produces",
+    "locks",
+    "pinned_head",
+    "preconditions",
+    "approval",
+    "wait",
+    "waited_on",
+    "group_id",
+    "sequence_number",
+    "template_id",
+    "schedule_id",
+    "workflow",
+    "subject",
+    "target",
+    "resources",
+    "retry_of",
+    "attempt",
+    "max_attempts",
+    "created_at",
+    "not_before",
+    "started_at",
+    "finished_at",
+    "execution_root",
+    "run",
+]
+
+
+def test_list_fits_80_columns_and_says_that_no_worker_is_there(still: CommandLine) -> None:
+    still("submit", "--name", "漢字" * 40, "--lock", "x", "--", "true")
+    still("submit", "--name", "n" * 200, "--after", "1", "--", "true")
+    done = still("jobs", "list")
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["Job", "Name", "State", "Wait/Result", "Age"]
+    assert len(lines) == 3
+    assert all(_columns(line) <= 80 for line in lines)
+    assert "no worker is there" in done.stderr
+    narrow = still("jobs", "list", env={"COLUMNS": "60"}).stdout.splitlines()
+    assert all(_columns(line) <= 60 for line in narrow)
+
+
+def _columns(line: str) -> int:
+    return sum(2 if "\u4e00" <= char <= "\u9fff" else 1 for char in line)
+
+
+def test_list_filters(headway: CommandLine) -> None:
+    headway("exec", "--label", "team=a", "--", "true")
+    headway("exec", "--label", "team=b", "--", "false", code=1)
+
+    def ids(*argv: str) -> list[str]:
+        return [job["id"] for job in headway.json("jobs", "list", *argv)["jobs"]]
+
+    assert ids() == ids("--all") == ["job-1", "job-2"]
+    assert ids("--state", "failed") == ids("--status", "FAILED") == ["job-2"]
+    assert ids("--label", "team=a") == ["job-1"]
+    assert ids("--limit", "1") == ["job-2"]
+    assert ids("--state", "running") == []
+
+
+@pytest.mark.parametrize(
+    "argv", [["--state", "done"], ["--status", "queued"], ["--limit", "0"], ["--label", "x"]]
+)
+def test_list_refuses_what_it_does_not_know(still: CommandLine, argv: list[str]) -> None:
+    assert argv[0] in still("jobs", "list", *argv, code=5).stderr
+
+
+@pytest.mark.req("V81")
+def test_document_has_every_field(still: CommandLine) -> None:
+    still("submit", "--", "true")
+    listed = still.json("jobs", "list")["jobs"][0]
+    shown = still.json("jobs", "show", "job-1")["job"]
+    assert set(DOCUMENT) <= set(listed)
+    assert set(listed) == set(shown)
+    assert shown["run"] is None
+    assert still.json("jobs", "status", "1") == {
+        "version": 1,
+        "id": "job-1",
+        "state": "queued",
+        "status": "QUEUED",
+        "exit_code": None,
+    }
+
+
+def test_show_tells_the_chain_and_the_events(headway: CommandLine) -> None:
+    headway("exec", "--retries", "1", "--retry-base", "50ms", "--", "false", code=1)
+    shown = headway("jobs", "show", "1").stdout
+    assert "failed: exit code 1" in shown
+    assert all(word in shown for word in ("Chain", "job-2", "Events", "submitted", "retried"))
+    assert all(len(line) <= 80 or "/" in line for line in shown.splitlines())
+    assert headway.json("jobs", "show", "2")["chain"] == ["job-1", "job-2"]
+
+
+@pytest.mark.parametrize("verb", ["show", "status", "wait", "why", "tail", "retry", "cancel"])
+def test_unknown_jobs_are_not_found(still: CommandLine, verb: str) -> None:
+    assert "job-999" in still("jobs", verb, "999", code=3).stderr
+    assert "'../x'" in still("jobs", verb, "../x", code=3).stderr
+
+
+def test_wait_takes_the_first_code_that_is_not_0(headway: CommandLine) -> None:
+    for code in (0, 5, 6):
+        headway("submit", "--", "sh", "-c", f"exit {code}")
+    headway("jobs", "wait", "1", "3", "2", code=6)
+    document = headway.json("jobs", "wait", "job-1", "#2", code=5)
+    assert [job["state"] for job in document["jobs"]] == ["succeeded", "failed"]
+
+
+def test_wait_gives_up_after_its_timeout(still: CommandLine) -> None:
+    still("submit", "--", "true")
+    assert "still queued" in still("jobs", "wait", "1", "--timeout", "50ms", code=124).stderr
+    still("jobs", "wait", "1", "--timeout", "later", code=5)
+
+
+def test_wait_follows_the_chain_unless_told_otherwise(headway: CommandLine) -> None:
+    script = 'test "$HEADWAY_ATTEMPT" = 2'
+    headway("submit", "--retries", "1", "--retry-base", "50ms", "--", "sh", "-c", script)
+    headway("jobs", "wait", "1")
+    headway("jobs", "wait", "--this", "1", code=1)
+
+
+def test_why_names_every_objection_and_the_place(still: CommandLine) -> None:
+    still("submit", "--", "true")
+    still("submit", "--after", "1", "--delay", "1h", "--", "true")
+    still("scheduler", "pause", "--reason", "lunch")
+    done = still("why", "2")
+    for told in ("waiting for its time", "waiting on job job-1", "paused by ada: lunch", "->"):
+        assert told in done.stdout
+    assert "no worker is there" in done.stderr
+    assert "place 1 of " in still("jobs", "why", "1").stdout
+    document = still.json("why", "2")
+    assert [each["kind"] for each in document["objections"]] == ["time", "dependencies", "paused"]
+
+
+def test_why_of_a_running_and_an_ended_job(headway: CommandLine) -> None:
+    headway("submit", "--", "sleep", "60")
+    headway.until_running("1")
+    assert "job-1 is running" in headway.out("why", "1")
+    headway("jobs", "cancel", "1")
+    assert headway.out("why", "1") == "job-1 has ended: cancelled by ada"
+
+
+def test_tail_shows_the_last_lines_of_each_stream(headway: CommandLine) -> None:
+    headway("exec", "--", "sh", "-c", "seq 100; echo oops >&2")
+    done = headway("jobs", "tail", "-n", "2", "1")
+    assert (done.stdout, done.stderr) == ("99\n100\n", "oops\n")
+    assert headway("jobs", "tail", "-n", "2", "--stderr", "1").stdout == ""
+    assert headway("jobs", "tail", "-n", "2", "--stdout", "1").stderr == ""
+    assert len(headway("jobs", "tail", "1").stdout.splitlines()) == 20
+    assert len(headway("jobs", "tail", "-n", "1000", "1").stdout.splitlines()) == 100
+    assert headway("jobs", "tail", "-n", "0", "1").stdout == ""
+    headway("jobs", "tail", "-n", "-1", "1", code=5)
+
+
+def test_tail_follows_until_the_end(headway: CommandLine) -> None:
+    headway("submit", "--", "sh", "-c", "echo one; until test -e go; do :; done; echo two")
+    following = headway.start("jobs", "tail", "-f", "1")
+    assert following.stdout is not None
+    assert following.stdout.readline() == b"one\n"
+    (headway.folder / "go").touch()
+    out, _ = following.communicate(timeout=60)
+    assert (following.returncode, out) == (0, b"two\n")
+
+
+def test_tail_shows_the_last_of_the_chain(headway: CommandLine) -> None:
+    script = "echo try $HEADWAY_ATTEMPT; exit 1"
+    headway("submit", "--retries", "1", "--retry-base", "50ms", "--", "sh", "-c", script)
+    headway("jobs", "wait", "1", code=1)
+    assert headway.out("jobs", "tail", "1") == "try 2"
+    assert headway.out("jobs", "tail", "--this", "1") == "try 1"
+
+
+def test_retry_prints_the_new_job_and_what_was_started(headway: CommandLine) -> None:
+    headway("exec", "--", "false", code=1)
+    done = headway("jobs", "retry", "1")
+    assert done.stdout == "job-2\n"
+    assert "job-2 (attempt 2 of job-1's chain); started job-2" in done.stderr
+    headway("jobs", "wait", "1", code=1)
+    document = headway.json("jobs", "retry", "job-1")
+    assert (document["job"]["id"], document["job"]["retry_of"]) == ("job-3", "job-2")
+
+
+def test_retry_of_what_succeeded_or_is_active_conflicts(headway: CommandLine) -> None:
+    headway("exec", "--", "true")
+    headway("jobs", "retry", "1", code=4)
+    headway("submit", "--delay", "1h", "--", "true")
+    headway("jobs", "retry", "2", code=4)
+    assert headway.count() == 2
+
+
+@pytest.mark.req("V78")
+def test_cancel_waits_for_the_end(headway: CommandLine) -> None:
+    headway("submit", "--", "sleep", "60")
+    headway("submit", "--", "sleep", "60")
+    headway.until_running("1")
+    done = headway("jobs", "cancel", "1", "2")
+    assert "job-1 is cancelled" in done.stderr
+    assert [headway.state(job) for job in ("1", "2")] == ["cancelled", "cancelled"]
+    assert headway.json("jobs", "status", "1")["exit_code"] == 143
+    assert headway.json("jobs", "status", "2")["exit_code"] is None
+    headway("jobs", "wait", "1", code=143)
+    headway("jobs", "cancel", "1", code=4)
+
+
+def test_cancel_reaches_the_later_job_of_the_chain(headway: CommandLine) -> None:
+    headway("submit", "--retries", "1", "--retry-base", "1h", "--", "false")
+    headway("jobs", "wait", "--this", "1", code=1)
+    done = headway("jobs", "cancel", "1")
+    assert "job-1 has a later job in its chain, job-2" in done.stderr
+    assert headway.state("2") == "cancelled"
+
+
+def test_cancel_of_several_is_refused_as_one(headway: CommandLine) -> None:
+    headway("exec", "--", "true")
+    headway("submit", "--delay", "1h", "--", "true")
+    headway("jobs", "cancel", "2", "1", code=4)
+    assert headway.state("2") == "queued"
+
+
+def test_true_outcome_stands_against_a_late_cancel(headway: CommandLine) -> None:
+    """The job ignores TERM and ends by itself within its grace: still cancelled is the truth."""
+    script = "trap 'echo caught; exit 9' TERM; echo up; while :; do sleep 0.01; done"
+    headway("submit", "--", "sh", "-c", script)
+    wait_for(lambda: headway("jobs", "tail", "1", code=None).stdout == "up\n")
+    document = json.loads(headway.out("jobs", "cancel", "--json", "1", code=None))
+    assert document["jobs"][0]["state"] == "cancelled"
+    assert "caught" in headway.out("jobs", "tail", "1")

@@ -1,0 +1,174 @@
+"""What the program has, the documentation names: a new setting, gate or event needs its row."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headway import errors, waiting
+from headway.config import SETTINGS
+from headway.core.gates import GATES
+from headway.core.model import WaitKind
+from headway.core.settle import UNKNOWABLE
+from headway.core.states import API_STATUS, Status
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SOURCE = ROOT / "src" / "headway"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+
+
+def rows(page: str) -> dict[str, list[str]]:
+    """The rows of all tables of a page, by each code word in their first two cells."""
+    found: dict[str, list[str]] = {}
+    for line in (DOCS / page).read_text(encoding="utf-8").splitlines():
+        if not line.startswith("|"):
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        for word in re.findall(r"`([^`]+)`", " ".join(cells[:2])):
+            found.setdefault(word, cells)
+    return found
+
+
+def shown_default(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value) or "empty"
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def event_kinds() -> set[str]:
+    """Literal kinds of `Event(...)`; the others are status values."""
+    kinds = {status.value for status in Status}
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "Event"):
+                continue
+            kind = node.args[0]
+            if isinstance(kind, ast.Constant):
+                kinds.add(kind.value)
+            else:
+                by_status = ast.unparse(kind).endswith("status.value")
+                assert by_status or path.name == "reading.py", f"{path}: {ast.unparse(node)}"
+    return kinds
+
+
+def wait_kinds() -> set[str]:
+    """Every kind that some module of the program gives to a wait or a block."""
+    used = set()
+    for path, tree in trees():
+        if path.name in ("model.py", "plan.py"):
+            continue  # the declaration, and the table of how each is shown
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "WaitKind":
+                used.add(WaitKind[node.attr].value)
+    return used
+
+
+def exit_codes() -> set[int]:
+    codes = {0, 2, 130}  # done, and what click and an interrupt give
+    for each in vars(errors).values():
+        if isinstance(each, type) and issubclass(each, errors.HeadwayError):
+            codes.add(each.exit_code)
+    tree = ast.parse(Path(waiting.__file__).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "exit_code_of":
+            returned = [each.value for each in ast.walk(node) if isinstance(each, ast.Return)]
+            codes |= {each.value for each in returned if isinstance(each, ast.Constant)}
+    return codes
+
+
+@pytest.mark.parametrize("key", SETTINGS)
+def test_every_setting_is_documented_with_its_default(key: str) -> None:
+    cells = rows("settings.md").get(key)
+    assert cells is not None, f"docs/settings.md has no row for {key}"
+    assert cells[1].strip("`") == shown_default(SETTINGS[key].default)
+    assert cells[2], key
+
+
+def test_no_setting_is_documented_that_does_not_exist() -> None:
+    documented = {word for word in rows("settings.md") if re.fullmatch(r"[a-z]+\.[a-z_]+", word)}
+    assert documented == set(SETTINGS)
+
+
+@pytest.mark.parametrize("kind", sorted(wait_kinds()))
+def test_every_wait_kind_is_documented_with_what_clears_it(kind: str) -> None:
+    cells = rows("concepts.md").get(kind)
+    assert cells is not None and len(cells) == 4 and all(cells), kind
+
+
+def test_a_wait_kind_that_nothing_gives_is_called_reserved() -> None:
+    text = (DOCS / "concepts.md").read_text(encoding="utf-8")
+    reserved = re.search(r"The kinds ([^:]*?)\s+are\s+reserved", text)
+    assert reserved is not None
+    named = set(re.findall(r"`(\w+)`", reserved[1]))
+    assert named == {kind.value for kind in WaitKind} - wait_kinds()
+
+
+def test_the_gates_are_documented_in_their_order() -> None:
+    table = (DOCS / "concepts.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| (\d+) \| `(\w+)` \|", table, re.M)
+    assert documented == [(str(n), gate.name) for n, gate in enumerate(GATES, 1)]
+
+
+@pytest.mark.parametrize("status", Status)
+def test_every_status_is_documented_with_its_projection(status: Status) -> None:
+    cells = rows("concepts.md").get(status.value)
+    assert cells is not None, status
+    assert f"`{API_STATUS[status]}`" in cells[2], cells
+
+
+@pytest.mark.parametrize("kind", sorted(event_kinds()))
+def test_every_event_kind_is_documented(kind: str) -> None:
+    assert kind in rows("events.md"), f"docs/events.md has no row for {kind}"
+
+
+def test_no_event_kind_is_documented_that_nobody_writes() -> None:
+    text = (DOCS / "events.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.M)) == event_kinds()
+
+
+@pytest.mark.parametrize("code", sorted(exit_codes()))
+def test_every_exit_code_is_documented(code: int) -> None:
+    text = (DOCS / "guarantees.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| {code} \|", text, re.M), code
+
+
+@pytest.mark.parametrize("ending", sorted(UNKNOWABLE))
+def test_every_verdict_of_recovery_is_documented(ending: str) -> None:
+    assert f"`{ending}`" in (DOCS / "guarantees.md").read_text(encoding="utf-8")
+
+
+def test_every_variable_of_a_job_is_documented() -> None:
+    text = (DOCS / "settings.md").read_text(encoding="utf-8")
+    source = "".join(path.read_text(encoding="utf-8") for path, _ in trees())
+    internal = {"HEADWAY_COMING_FD", "HEADWAY_COMPLETE"}
+    for name in sorted(set(re.findall(r"HEADWAY_[A-Z][A-Z_]*[A-Z]", source)) - internal):
+        assert name in text, name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target:
+            continue
+        path = target.partition("#")[0]
+        assert not path or (page.parent / path).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_test_named_in_the_text_exists(page: Path) -> None:
+    for path in re.findall(r"`((?:tests|src)/[\w/.]+\.py)`", page.read_text(encoding="utf-8")):
+        assert (ROOT / path).exists(), path
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    for page in DOCS.rglob("*.md"):
+        name = str(page.relative_to(DOCS))
+        assert name == "index.md" or f"({name})" in index, name

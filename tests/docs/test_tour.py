@@ -1,0 +1,98 @@
+"""The tour in the README does what it says, command by command, with a real shell."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import Site, wait_for
+
+README = Path(__file__).parents[2] / "README.md"
+ACTOR = "ada"
+
+
+def commands(text: str) -> list[tuple[str, str]]:
+    """The commands of every console block with the output that is shown for each."""
+    found: list[tuple[str, str]] = []
+    for block in re.findall(r"^```console\n(.*?)^```$", text, re.M | re.S):
+        for entry in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, output = entry.partition("\n")
+            found.append((command, output))
+    return found
+
+
+def matches(shown: str, got: str) -> bool:
+    """`...` stands for anything, also for nothing; all else is literal."""
+    pattern = ".*".join(re.escape(part) for part in shown.rstrip("\n").split("..."))
+    return re.fullmatch(pattern, got.rstrip("\n"), re.S) is not None
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path, env={"HEADWAY_ACTOR": ACTOR})
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def shell_env(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """`headway` is on the PATH and is the program under test."""
+    folder = tmp_path_factory.mktemp("bin")
+    program = folder / "headway"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m headway "$@"\n')
+    program.chmod(0o755)
+    return {**site.env, "PATH": f"{folder}{os.pathsep}{site.env['PATH']}"}
+
+
+def looked_at(site: Site) -> bool:
+    """The worker has looked at everything that was submitted: what is shown will not change."""
+    with site.client.store.read() as tx:
+        return not tx.anything_woken()
+
+
+def test_the_tour_shows_what_happens(site: Site, shell_env: dict[str, str]) -> None:
+    tour = commands(README.read_text(encoding="utf-8"))
+    for command, shown in tour:
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=site.folder,
+            env=shell_env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+        )
+        assert matches(shown, done.stdout), f"$ {command}\n{done.stdout}\nbut it shows\n{shown}"
+        assert done.returncode == 0, command
+        wait_for(lambda: looked_at(site), what=f"the worker to look, after: {command}")
+
+
+def test_the_tour_covers_what_a_newcomer_needs() -> None:
+    tour = "\n".join(command for command, _ in commands(README.read_text(encoding="utf-8")))
+    for word in (
+        *("headway submit", "headway exec", "headway why", "jobs cancel", "jobs list"),
+        *("--after", "--retries", "--lock", "scheduler pause", "scheduler resume"),
+    ):
+        assert word in tour, word
+
+
+@pytest.mark.parametrize(
+    ("shown", "got", "same"),
+    [
+        ("job-1\n", "job-1\n", True),
+        ("job-1\n", "job-10\n", False),
+        ("in ...\n", "in 4ms  2s\n", True),
+        ("a...\nb\n", "a\nb\n", True),
+        ("", "surprise\n", False),
+        ("a.c\n", "abc\n", False),
+    ],
+)
+def test_three_dots_match_anything_and_all_else_is_literal(
+    shown: str, got: str, same: bool
+) -> None:
+    assert matches(shown, got) is same

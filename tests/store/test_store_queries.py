@@ -1,0 +1,275 @@
+"""The cost of a planning step grows with what changed, not with what lies in the store."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import apsw
+import pytest
+from stocked import SECOND, START, Opener, claim_for, filing, finish_of, job, unclaim_of
+
+from headway.core.model import Job, Lock, Stage
+from headway.store import open_store
+from headway.store.base import Lending, Store, WriteTx
+from headway.store.queries import Query, load
+from headway.store.rows import COLUMNS
+from headway.store.sqlite import DIALECT, SqliteDatabase
+from headway.testing import FakeClock
+
+HOT = [query for query in load(DIALECT, COLUMNS).values() if query.hot]
+
+# What may be read as a whole, because it stays small whatever is submitted.
+SMALL = {
+    "marks": "a fixed handful of rows",
+    "settings": "one row per setting that was ever set",
+    "pauses": "at most one row per scope",
+    "breakers": "one row per host in trouble",
+    "lendings": "one row per job that waits for another right now",
+}
+
+# Where what a query wants is given as a set, and what each parameter looks like.
+PLAUSIBLE: dict[str, Any] = {
+    "ids": "[1,2,3]",
+    "chains": "[1,2,3]",
+    "keys": '["a","b"]',
+    "tokens": '["token-1"]',
+    "topic": "lock:k-7",
+    "mode": "exclusive",
+    "mark": "satisfied",
+    "token": "token-1",
+    "key": "key-1",
+    "name": "log_bytes",
+    "host_id": "host",
+    "status": "failed",
+    "stage": "filed",
+    "state": "gone",
+    "waited_on": "[]",
+}
+
+FINISHED = """
+with recursive n(i) as (select 1 union all select i + 1 from n where i < :count)
+insert into jobs (id, name, type, status, priority, position, params, created_at, chain, labels,
+  after_ids, locks, retry, attempt, retries_used, spec_digest, on_finish, submitted_by,
+  launch_failures, waited_on, started_at, finished_at)
+select i, 'n', 'command', 'succeeded', 0, 100 * i, '{}', :start + i, i, '{}', '[]', '[]', '{}', 1,
+  0, '', '[]', 'ann', 0, '[]', :start + i, :start + i from n
+"""
+FINISHED_CLAIMS = """
+insert into claims (token, job_id, state, slot, worker_id, host_id, home, boot_id, folder,
+  claimed_at, probe) select 't' || id, id, 'gone', 1, 'w', 'host', '/', 'b', '/', 1, 0 from jobs
+"""
+FINISHED_RUNS = """
+insert into runs (job_id, started_at, worker_id, params_snapshot, status, artifacts, finished_at)
+select id, 1, 'w', '{}', 'COMPLETED', '[]', 2 from jobs
+"""
+
+
+def populate(store: Store, *, finished: int, filed: int) -> None:
+    """Ended jobs with claims and runs, filed jobs in equal parts of locks, edges and times."""
+    database = store.database  # type: ignore[attr-defined]
+    with store.write() as tx:
+        database.execute(FINISHED, {"count": finished, "start": START})
+        database.execute(FINISHED_CLAIMS, {})
+        database.execute(FINISHED_RUNS, {})
+        first = finished + 1
+        tx.set_mark("next_job_id", first + filed)
+        made = [job(first + each, **_kind(each, first)) for each in range(filed)]
+        tx.add_jobs(made)
+        tx.file(map(_filed, made))
+
+
+def _kind(number: int, first: int) -> dict[str, Any]:
+    if number % 3 == 1:
+        return {"after": (first,)}
+    if number % 3 == 2:
+        return {"locks": (Lock(f"k-{number % 50}"),)}
+    return {"not_before": START + 3600 * SECOND + number}
+
+
+def _filed(made: Job) -> Any:
+    if made.after:
+        return filing(made, f"chain:{made.after[0]}")
+    if made.locks:
+        return filing(made, f"lock:{made.locks[0].key}", reserves=True)
+    return filing(made, wake_at=made.not_before)
+
+
+def parameters(sql: str) -> dict[str, Any]:
+    return {name: PLAUSIBLE.get(name, 7) for name in re.findall(r"(?<!:):(\w+)", sql)}
+
+
+def scanned(database: SqliteDatabase, sql: str) -> list[str]:
+    """Tables that are read from end to end, by themselves or by an index of all their rows.
+
+    A partial index holds only rows of one state; to read it whole is to read what is asked for.
+    """
+    schema = dict(database.execute("select name, sql from sqlite_schema", {}))
+    found = []
+    for line in database.explain(sql, parameters(sql)):
+        match = re.match(r"SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?", line)
+        if match and match[1] in schema:
+            index = match[2] and schema[match[2]]
+            if not (index and " where " in index):
+                found.append(match[1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    folder = tmp_path_factory.mktemp("large")
+    store = open_store(f"sqlite://{folder}/headway.db", FakeClock(START), create=True)
+    populate(store, finished=2000, filed=1000)
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("query", HOT, ids=lambda query: query.name)
+def test_no_hot_query_reads_a_table_from_end_to_end(large: Store, query: Query) -> None:
+    """# fault C11"""
+    database = large.database  # type: ignore[attr-defined]
+    tables = set(scanned(database, query.sql)) - set(SMALL)
+    assert not tables, database.explain(query.sql, parameters(query.sql))
+
+
+def test_a_scan_would_be_noticed(large: Store) -> None:
+    database = large.database  # type: ignore[attr-defined]
+    assert scanned(database, "select id from jobs where name = 'n'") == ["jobs"]
+    assert scanned(database, "select id from jobs order by chain") == ["jobs"]
+    assert scanned(database, "select id from jobs where id = 7") == []
+
+
+def test_what_a_planning_step_runs_is_marked_hot() -> None:
+    """The reading and waking verbs of a step; what is left out here is not watched."""
+    names = {query.name for query in HOT}
+    assert {
+        "woken",
+        "ready",
+        "wake_due",
+        "wake_first",
+        "wake_next",
+        "wake_topic",
+        "wake_dependents",
+        "lock_holders",
+        "first_reservers",
+        "failed_edge",
+        "pending_edge",
+        "live_slots",
+        "claim_job",
+        "end_claim",
+        "finish_job",
+        "finish_run",
+        "release_locks",
+        "file_job",
+        "clear_waits",
+        "last_position",
+        "next_wake",
+    } <= names
+
+
+# -- counted work ---------------------------------------------------------------------------------
+
+
+def add_and_start(tx: WriteTx) -> Any:
+    made = job(tx.take_ids(1), position=tx.next_position(0), locks=(Lock("mine"),))
+    tx.add_jobs([made])
+    claim = claim_for(made.id, 3)
+    tx.claim([(made, claim)])
+    return claim
+
+
+def start_and_finish(tx: WriteTx) -> None:
+    claim = add_and_start(tx)
+    tx.finish([finish_of(claim)])
+    tx.chain_succeeded(claim.job_id)
+    tx.release_locks(claim.job_id)
+
+
+def start_and_undo(tx: WriteTx) -> None:
+    claim = add_and_start(tx)
+    tx.unclaim([unclaim_of(claim)])
+    tx.release_locks(claim.job_id)
+
+
+def file_at_the_door(tx: WriteTx) -> None:
+    made = job(tx.take_ids(1), position=tx.next_position(0))
+    tx.add_jobs([made])
+    tx.file([filing(made, stage=Stage.READY)])
+    tx.ready(10)
+
+
+ACTS: dict[str, Callable[[WriteTx], Any]] = {
+    "woken": lambda tx: tx.woken(200),
+    "ready": lambda tx: tx.ready(200),
+    "anything_woken": lambda tx: tx.anything_woken(),
+    "anything_active": lambda tx: tx.anything_active(),
+    "next_wake": lambda tx: tx.next_wake(),
+    "wake_due": lambda tx: tx.wake_due(START, 1000),
+    "wake_first": lambda tx: tx.wake_first(["lock:k-5"]),
+    "wake_topics": lambda tx: tx.wake_topics(["chain:7"]),
+    "wake_jobs": lambda tx: tx.wake_jobs([7]),
+    "wake_chains": lambda tx: tx.wake_chains([7]),
+    "touch_checked": lambda tx: tx.touch_checked([7]),
+    "lock_views": lambda tx: tx.lock_views(["k-5"]),
+    "slots": lambda tx: tx.slots(),
+    "live_claims": lambda tx: tx.live_claims(),
+    "unproven_claims": lambda tx: tx.unproven_claims(),
+    "next_position": lambda tx: tx.next_position(0),
+    "stale_waiters": lambda tx: tx.stale_waiters(START + SECOND, 10),
+    "awaited_chains": lambda tx: tx.awaited_chains(7),
+    "lend": lambda tx: tx.lend("lending", Lending(1, 2, START)),
+    "chain_reopened": lambda tx: tx.chain_reopened(7),
+    "start and finish": start_and_finish,
+    "start and undo": start_and_undo,
+    "file at the door": file_at_the_door,
+}
+
+
+def work(store: Store, act: Callable[[WriteTx], Any]) -> int:
+    """How many steps SQLite's machine makes for this."""
+    database = store.database  # type: ignore[attr-defined]
+    assert isinstance(database, SqliteDatabase)
+    connection = database._connection
+    steps = []
+
+    def count(event: dict[str, Any]) -> None:
+        steps.append(event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"])
+
+    with store.write() as tx:
+        connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, count)
+        act(tx)
+        connection.trace_v2(0)
+    assert steps
+    return sum(steps)
+
+
+@pytest.fixture(scope="module")
+def small_and_huge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Store]]:
+    stores = []
+    for name, finished, filed in (("small", 200, 150), ("huge", 20_000, 5000)):
+        path = tmp_path_factory.mktemp(name) / "headway.db"
+        stores.append(open_store(f"sqlite://{path}", FakeClock(START), create=True))
+        populate(stores[-1], finished=finished, filed=filed)
+    yield stores[0], stores[1]
+    for store in stores:
+        store.close()
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_a_hundred_times_the_rows_cost_no_more_work(
+    small_and_huge: tuple[Store, Store], name: str
+) -> None:
+    """# fault C11"""
+    small, huge = (work(store, ACTS[name]) for store in small_and_huge)
+    assert huge <= small * 1.5 + 100, (small, huge)
+
+
+def test_counted_work_grows_where_it_must(small_and_huge: tuple[Store, Store]) -> None:
+    small, huge = (work(store, lambda tx: tx.count_active()) for store in small_and_huge)
+    assert huge > 10 * small
+
+
+def test_a_set_of_values_is_one_parameter(opener: Opener) -> None:
+    """So that a query's text, and its plan, do not depend on how many are asked for."""
+    database = opener().database  # type: ignore[attr-defined]
+    assert json.loads(database.json([1, 2])) == [1, 2]

@@ -1,0 +1,215 @@
+"""Who may import whom (DESIGN.md, section 4), and where SQL, time and other effects may be.
+
+Read from the sources without importing them. To allow something new, change a table below, and say
+why in the commit.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "headway"
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# part of the tree -> what it may import of Headway. A name ending in a dot is a whole package.
+# The longest matching part decides; everything is listed, so that a new module must be placed.
+MAY_IMPORT = {
+    "errors": "",
+    "crashpoints": "",
+    "clock": "",
+    "core": "core. errors",
+    "units": "errors",
+    "home": "errors",
+    "config": "core. errors home units",
+    "environment": "errors home",
+    "host": "home supervise.",
+    "launching": "home supervise.",
+    "supervise": "supervise. crashpoints",
+    "store": "store. core. errors clock crashpoints",
+    "store.base": "core.",
+    "store.queries": "",
+    "executors": "core. config environment errors home launching",
+    "gather": "core. config store.base units",
+    "consequences": "core. store.base",
+    "documents": "core. home store.base supervise. units",
+    "submission": "core. errors units",
+    "engine": (
+        "core. engine. supervise. executors. store.base clock config consequences crashpoints "
+        "documents errors gather home host launching units"
+    ),
+    "client": (
+        "core. store store.base supervise. clock config consequences documents environment errors "
+        "gather home host launching submission"
+    ),
+    "waiting": "core. store.base client clock errors gather submission units",
+    "views": "core. store.base client config gather units",
+    "demo": "core. supervise. client clock errors submission units waiting",
+    "testing": "clock",
+    "cli": "",  # anything: nobody imports it
+    "__main__": "cli.",
+    "__init__": "",
+}
+ANYTHING = {"cli"}
+
+# The standard library's pure modules; `os` only for the words of an error number.
+PURE = {
+    "collections.abc",
+    "dataclasses",
+    "enum",
+    "errno",
+    "itertools",
+    "math",
+    "re",
+    "types",
+    "typing",
+}
+CORE_MAY_USE = {"os": {"strerror"}}
+
+THIRD_PARTY = {
+    "apsw": {"store.sqlite", "cli.doctor"},  # doctor names its version
+    "tomlkit": {"config"},
+    "click": {"cli"},
+    "rich": {"cli"},
+}
+
+# Time is read in clock.py, and where no clock can be handed in: the supervisor's own processes.
+READS_TIME = {"clock", "supervise"}
+FORMATS_DATES = {"units", "cli"}
+DRAWS_LOTS = {"engine.settling"}  # it hands the number to the core
+
+# Pragmas, begin and commit are the connection's own; everything else is a named query.
+SPEAKS_SQL = {"store.sqlite"}
+SQL = re.compile(
+    r"^\s*(select\s.+\sfrom\s|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|create\s+table\s)",
+    re.I | re.S,
+)
+
+
+def name_of(file: Path) -> str:
+    parts = list(file.relative_to(SOURCE).with_suffix("").parts)
+    if len(parts) > 1 and parts[-1] == "__init__":
+        parts.pop()
+    return ".".join(parts)
+
+
+def within(name: str, parts: set[str]) -> bool:
+    return any(name == part or name.startswith(f"{part}.") for part in parts)
+
+
+def rule_of(name: str) -> str | None:
+    """The part of the tree that decides for this module."""
+    parts = [part for part in MAY_IMPORT if within(name, {part})]
+    return max(parts, key=len) if parts else None
+
+
+def imports_of(tree: ast.AST) -> Iterator[str]:
+    """Full names, `a.b.c` for both `import a.b.c` and `from a.b import c`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def module_of(imported: str) -> str:
+    """`headway.core.model.Job` -> `core.model`: the module, without the name it gives."""
+    parts = imported.split(".")[1:]
+    while parts:
+        path = SOURCE.joinpath(*parts)
+        if path.with_suffix(".py").exists() or path.is_dir():
+            return ".".join(parts)
+        parts.pop()
+    return "__init__"
+
+
+def allowed(module: str, rule: str) -> bool:
+    return any(
+        within(module, {word[:-1]}) if word.endswith(".") else module == word
+        for word in MAY_IMPORT[rule].split()
+    )
+
+
+SOURCES = {name_of(file): ast.parse(file.read_text(), str(file)) for file in FILES}
+EVERY_MODULE = pytest.mark.parametrize("name", SOURCES)
+
+
+@EVERY_MODULE
+def test_a_module_imports_only_what_its_place_allows(name: str) -> None:
+    rule = rule_of(name)
+    assert rule is not None, f"{name} has no line in MAY_IMPORT"
+    own = {module_of(each) for each in imports_of(SOURCES[name]) if each.startswith("headway")}
+    if rule not in ANYTHING:
+        assert sorted(each for each in own if not allowed(each, rule)) == []
+
+
+@EVERY_MODULE
+def test_nobody_imports_the_edges(name: str) -> None:
+    own = {module_of(each) for each in imports_of(SOURCES[name]) if each.startswith("headway")}
+    edges = {each for each in own if within(each, {"cli", "testing"})}
+    assert not edges or (within(name, {"cli", "__main__"}) and not within("testing", edges))
+
+
+@EVERY_MODULE
+def test_a_library_of_others_is_used_in_one_place(name: str) -> None:
+    standard = set(sys.stdlib_module_names) | {"headway"}
+    foreign = {each.split(".")[0] for each in imports_of(SOURCES[name])} - standard
+    assert foreign <= set(THIRD_PARTY)
+    for library in foreign:
+        assert within(name, THIRD_PARTY[library]), f"{library} in {name}"
+
+
+@pytest.mark.parametrize("name", [name for name in SOURCES if within(name, {"core"})])
+def test_the_core_uses_only_the_pure_part_of_the_standard_library(name: str) -> None:
+    tree = SOURCES[name]
+    outside = {each for each in imports_of(tree) if not each.startswith("headway")}
+    impure = {each for each in outside if not within(each, PURE)}
+    assert impure <= set(CORE_MAY_USE)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = node.value.id
+            if module in impure:
+                assert node.attr in CORE_MAY_USE[module], f"{module}.{node.attr}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in {"open", "print", "input"}
+
+
+@EVERY_MODULE
+def test_time_and_chance_are_arguments(name: str) -> None:
+    imported = {each.split(".")[0] for each in imports_of(SOURCES[name])}
+    if not within(name, READS_TIME):
+        assert "time" not in imported
+    if not within(name, FORMATS_DATES):
+        assert "datetime" not in imported
+    if not within(name, DRAWS_LOTS):
+        assert not imported & {"random", "secrets", "uuid"}
+    for node in ast.walk(SOURCES[name]):
+        if isinstance(node, ast.Attribute):
+            assert node.attr not in {"utcnow", "today"}, f"line {node.lineno}"
+            is_now = node.attr == "now" and isinstance(node.value, ast.Name)
+            assert not (is_now and node.value.id == "datetime"), f"line {node.lineno}"
+
+
+@EVERY_MODULE
+def test_sql_is_written_only_in_the_named_queries(name: str) -> None:
+    if within(name, SPEAKS_SQL):
+        return
+    for node in ast.walk(SOURCES[name]):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            assert not SQL.match(node.value), f"line {node.lineno}: {node.value[:60]}"
+
+
+def test_sql_would_be_recognised() -> None:
+    assert SQL.match("select id from jobs") and SQL.match("  UPDATE jobs SET x = 1")
+    assert SQL.match("insert into jobs values (1)") and SQL.match("delete from jobs")
+    assert not SQL.match("update the settings") and not SQL.match("delete it first")
+
+
+def test_every_line_of_the_table_is_about_a_module_that_exists() -> None:
+    for part in MAY_IMPORT:
+        path = SOURCE.joinpath(*part.split("."))
+        assert path.with_suffix(".py").exists() or path.is_dir(), part
