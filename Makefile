@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 JOBS   ?= auto
 
-.PHONY: demo test check format clean
+.PHONY: demo test check format bench-startup clean
 
 demo: $(STAMP)
 	$(BIN)/python -m headway.demo
@@ -24,6 +24,9 @@ check: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+bench-startup: $(STAMP)
+	$(BIN)/python bench/startup.py
 
 clean:
 	rm -rf $(VENV) dist build

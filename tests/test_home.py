@@ -34,9 +34,7 @@ sys.exit(run([each for each in sys.argv[1:] if each != "--nobody"]))
 """
 
 
-def run(
-    folder: Path, *arguments: str, nobody: bool = False
-) -> "subprocess.CompletedProcess[str]":
+def run(folder: Path, *arguments: str, nobody: bool = False) -> "subprocess.CompletedProcess[str]":
     """The real program in that folder, as an ordinary user where asked."""
     program = ["-c", PROGRAM, "--nobody"] if nobody else ["-m", "headway"]
     return subprocess.run(

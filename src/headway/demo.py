@@ -35,8 +35,6 @@ NEVER = "never"  # sorts after every time, and times sort as their texts do
 CANCEL_AFTER = 700_000  # µs of running, so that there is something to see
 COLOURS = {"succeeded": 32, "failed": 31, "cancelled": 33, "running": 36}
 
-Documents = dict[str, dict[str, Any]]  # by the step's name
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -80,8 +78,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     except HeadwayError as error:
-        sys.stderr.write(f"demo: {error}\n")
-        return 1
+        sys.exit(f"demo: {error}")
     finally:
         if options.keep:
             say(f"Kept: {folder} (cd there, then: headway jobs list)")
@@ -98,8 +95,7 @@ def say(text: str) -> None:
 def client_of(folder: str) -> Iterator[Client]:
     """A client with a home of its own; on the way out nothing of it is left running."""
     environ = {name: text for name, text in os.environ.items() if not name.startswith("HEADWAY_")}
-    home = os.path.join(folder, ".headway")
-    client = connect(home=home, create=True, environ=environ, actor="demo")
+    client = connect(home=f"{folder}/.headway", create=True, environ=environ, actor="demo")
     try:
         client.set_setting("scheduler.max_active", SLOTS)
         yield client
@@ -140,7 +136,6 @@ def watch(client: Client, ids: dict[str, JobId]) -> None:
             raise HeadwayError(f"not over after {waited:.0f} s; the worker says: {last_words}")
         client.clock.sleep(LOOK_EVERY)
     show(client, shown)
-    say("")
 
 
 def cancelled(client: Client, job_id: JobId) -> bool:
@@ -163,10 +158,8 @@ def changes(client: Client, since: int, *, began: int) -> int:
         if event.job_id is None or state not in list(Status):
             continue
         detail = event.data.get("detail") or event.data.get("reason") or ""
-        if "retry_of" in event.data:
-            detail = f"attempt {event.data['attempt']}, retries {event.data['retry_of']}"
-        at, name = max(0, event.at - began) / SECOND, jobs[event.job_id].name
-        say(f"{at:6.2f} s  job-{event.job_id}  {name:<8} {state:<16} {detail}".rstrip())
+        at, job = max(0, event.at - began) / SECOND, jobs[event.job_id]
+        say(f"{at:6.2f} s  job-{job.id}  {job.name:<8} {state:<16} {detail}".rstrip())
     return events[-1].seq if events else since
 
 
@@ -181,8 +174,7 @@ def table(client: Client, drawn: int) -> int:
         age = f"{(until - parse_instant(started, 0)) / SECOND:.1f} s" if started else ""
         line = f"{document['id']:<6} {document['name']:<8} {state:<16} {age:>6}  {why}"
         lines.append(painted(line.rstrip()[:width], state))
-    up = f"\x1b[{drawn}A" if drawn else ""
-    say(up + "\n".join(f"\r\x1b[2K{line}" for line in lines))
+    say(f"\x1b[{drawn}A" * bool(drawn) + "\n".join(f"\r\x1b[2K{line}" for line in lines))
     return len(lines)
 
 
@@ -192,9 +184,9 @@ def painted(line: str, state: str) -> str:
     return line
 
 
-def report(ended: Documents, wrong: list[str]) -> int:
+def report(ended: dict[str, Any], wrong: list[str]) -> int:
     """The outcome as a table, and what differs from the plan; 0 if nothing does."""
-    say(f"{'job':<6} {'name':<8} {'state':<10} {'attempts':>8} {'exit':>5}  expected")
+    say(f"\n{'job':<6} {'name':<8} {'state':<10} {'attempts':>8} {'exit':>5}  expected")
     for step in PLAN:
         document = ended[step.name]
         code = (document["run"] or {}).get("exit_code", "-")
@@ -211,7 +203,7 @@ def report(ended: Documents, wrong: list[str]) -> int:
     return 0
 
 
-def differences(step: Step, ended: Documents) -> list[str]:
+def differences(step: Step, ended: dict[str, Any]) -> list[str]:
     """How the store's record of one chain differs from what was expected."""
     document = ended[step.name]
     state, code = (Status.CANCELLED, 143) if step.cancelled else (Status.SUCCEEDED, 0)
@@ -224,9 +216,8 @@ def differences(step: Step, ended: Documents) -> list[str]:
     starts = document["started_at"] or NEVER
     if step.beside and starts >= (ended[step.beside]["finished_at"] or NEVER):
         found.append(f"did not run beside {step.beside}")
-    for name in step.after:
-        if starts < (ended[name]["finished_at"] or NEVER):
-            found.append(f"started before {name} had ended")
+    early = [name for name in step.after if starts < (ended[name]["finished_at"] or NEVER)]
+    found += [f"started before {name} had ended" for name in early]
     return [f"{step.name}: {each}" for each in found]
 
 
@@ -243,18 +234,16 @@ def end_jobs(client: Client) -> None:
 def end_worker(client: Client) -> None:
     """Ask the background worker to leave, as `headway work` does, and wait for its end."""
     lock = WorkerLock(client.home.worker_lock)
-    give_up_at = client.clock.monotonic() + PATIENCE
-    while lock.is_held(COMING) and client.clock.monotonic() < give_up_at:
-        client.clock.sleep(LOOK_EVERY / 10)
+    lock.take_within(COMING, PATIENCE)  # once one that is coming up is there; no other follows
     pid = lock.read_pid()
-    if pid is None or not lock.is_held(STAYS):
-        return
-    with suppress(ProcessLookupError):
-        pidfd = os.pidfd_open(pid)
-        wake(client.home.worker_socket, b"handover")
-        if not select.select([pidfd], [], [], PATIENCE)[0]:
-            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-        os.close(pidfd)
+    if pid is not None and lock.is_held(STAYS):
+        with suppress(ProcessLookupError):
+            pidfd = os.pidfd_open(pid)
+            wake(client.home.worker_socket, b"handover")
+            if not select.select([pidfd], [], [], PATIENCE)[0]:
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            os.close(pidfd)
+    lock.close()
 
 
 if __name__ == "__main__":

@@ -126,5 +126,4 @@ def write_job_files(claim: Claim, document: Mapping[str, Any]) -> None:
         path = os.path.join(claim.folder, "job.json")
         flags = os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         with open(os.open(path, flags, 0o400), "w", encoding="utf-8") as file:
-            json.dump({"version": VERSION, "job": document}, file, indent=1)
-            file.write("\n")
+            file.write(json.dumps({"version": VERSION, "job": document}) + "\n")

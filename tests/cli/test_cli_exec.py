@@ -113,6 +113,12 @@ def test_a_job_that_waits_for_another_lends_it_its_slot(headway: CommandLine) ->
     assert headway.out("exec", "--shell", inner) == "inner"
 
 
+def test_waiting_for_ones_own_lock_is_refused(headway: CommandLine) -> None:
+    inner = " ".join(headway.argv("exec", "--lock", "repo", "--", "true"))
+    done = headway("exec", "--lock", "repo", "--shell", inner, code=4)
+    assert "job-2 needs lock repo, which job-1 holds" in done.stderr
+
+
 def test_a_reader_that_leaves_is_no_error_worth_a_word(headway: CommandLine) -> None:
     running = headway.start("exec", "--", "seq", "200000")
     assert running.stdout is not None

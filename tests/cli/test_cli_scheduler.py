@@ -5,28 +5,18 @@ import signal
 import pytest
 from commandline import CommandLine, wait_for
 
-STATUS = [
-    "mode",
-    "paused",
-    "paused_by",
-    "paused_at",
-    "max_active",
-    "active",
-    "free",
-    "queued_total",
-    "queued_ready",
-    "waiting",
-    "last_dispatch_at",
-    "last_dispatch_count",
-    "worker",
-    "reason",
-]
+from headway.supervise.workerlock import START, WorkerLock
+
+STATUS = """
+mode paused paused_by paused_at max_active active free queued_total queued_ready waiting
+last_dispatch_at last_dispatch_count worker reason
+"""
 
 
 @pytest.mark.req("D17")
 def test_status_shows_one_slot_by_default(still: CommandLine) -> None:
     told = still.json("scheduler", "status")
-    assert set(STATUS) <= set(told)
+    assert set(STATUS.split()) <= set(told)
     assert (told["mode"], told["max_active"], told["free"]) == ("deferred", 1, 1)
     assert (told["worker"], told["reason"]) == (False, "nothing is queued")
     lines = still.out("scheduler", "status").splitlines()
@@ -79,6 +69,17 @@ def test_run_with_a_worker_is_its_step(headway: CommandLine) -> None:
     headway.until_running("1")
     document = headway.json("scheduler", "run")
     assert (document["worker"], document["started"]) == (True, [])
+
+
+@pytest.mark.req("G6")
+def test_run_beside_another_step_does_nothing(still: CommandLine) -> None:
+    still("submit", "--", "true")
+    other = WorkerLock(str(still.home / "run" / "worker.lock"))
+    assert other.take(START)
+    assert "another step is running" in still("scheduler", "run").stderr
+    assert still.json("scheduler", "run")["busy"] is True
+    other.close()
+    assert still.state("1") == "queued"
 
 
 def test_reset_says_how_many(still: CommandLine) -> None:
