@@ -70,7 +70,10 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
     assert config.env == {}
 
 
-@pytest.mark.parametrize("key", sorted(SETTINGS))
+@pytest.mark.parametrize(
+    "key",
+    [pytest.param(key) if key == "store.url" else key for key in sorted(SETTINGS)],
+)
 def test_every_setting_takes_its_own_default(key: str) -> None:
     setting = SETTINGS[key]
     assert setting.read(setting.default) == setting.default
@@ -176,11 +179,11 @@ def test_all_problems_of_a_file_are_named_at_once(home: Home) -> None:
         ("[worker]\nnap = '5s'\n", "there is no setting 'worker.nap'; `headway config list`"),
         ("[store]\nurl = 'mysql://x'\n", "store.url: "),
         ("[store]\nurl = 'sqlite://relative.db'\n", "store.url: "),
-        ("[env]\nA = ['x']\n", "env.A"),
-        ("[env]\nA = {b = 1}\n", "env.A"),
-        ('[env]\nA = "\\u0000"\n', "env.A"),
-        (b"\xff\xfe", "config.toml"),
-        (b'[env]\nA = "\xff"\n', "config.toml"),
+        pytest.param("[env]\nA = ['x']\n", "env.A"),
+        pytest.param("[env]\nA = {b = 1}\n", "env.A"),
+        pytest.param('[env]\nA = "\\u0000"\n', "env.A"),
+        pytest.param(b"\xff\xfe", "config.toml"),
+        pytest.param(b'[env]\nA = "\xff"\n', "config.toml"),
     ],
 )
 def test_a_bad_file_is_refused_by_name(home: Home, text: str | bytes, named: str) -> None:
@@ -246,7 +249,9 @@ def test_a_written_file_is_ours_alone_and_nothing_else_stays(
     assert sorted(os.listdir(home.path)) == [".gitignore", "config.toml", "env", "jobs", "run"]
 
 
-@pytest.mark.parametrize("broken", ["[worker\n", "[worker]\nidle = 'soon'\n", b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "broken", ["[worker\n", "[worker]\nidle = 'soon'\n", pytest.param(b"\xff\xfe")]
+)
 def test_a_broken_file_is_left_untouched(home: Home, broken: str | bytes) -> None:
     path = write(home, broken)
     before = (path.read_bytes(), path.stat().st_ino)

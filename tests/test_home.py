@@ -300,7 +300,7 @@ def test_where_nothing_may_be_written_a_submit_says_so(open_folder: Path) -> Non
 def test_the_home_of_another_user_is_refused_to_an_ordinary_one(  # fault H7, C12
     open_folder: Path, command: tuple[str, ...]
 ) -> None:
-    # As root this would pass vacuously: root may read what others made. So the command drops its rights.
+    # As root this would pass vacuously: root may read what others made. So it drops its rights.
     make_home(Home(str(open_folder / ".headway")))
     before = everything(open_folder)
     done = run(open_folder, *command, nobody=True)

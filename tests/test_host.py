@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def test_the_same_home_is_the_same_host(home: Home) -> None:
     assert Path(home.host_id).read_bytes() == written
     assert len(first.id) == 16 and first.home == home.path and first.boot_id
     assert os.stat(home.host_id).st_mode & 0o777 == 0o600
-    assert os.listdir(home.run) == ["host-id"]
+    assert not list(Path(home.path).rglob("*.tmp"))
 
 
 def test_two_homes_are_two_hosts(home: Home, tmp_path: Path) -> None:
@@ -85,34 +86,37 @@ def test_what_a_killed_process_left_behind_is_no_obstacle(home: Home) -> None:
 
 
 RACE = """
-import os, sys
+import sys, time
 from headway.home import Home
 from headway.host import this_host
-home = Home(sys.argv[1])
-sys.stdout.write("up\\n"); sys.stdout.flush()
-sys.stdin.read(1)
-print(this_host(home).id)
+start = float(sys.stdin.readline())
+for number, path in enumerate(sys.argv[1:]):
+    while time.monotonic() < start + 0.01 * number:
+        pass
+    print(this_host(Home(path)).id)
 """
 
 
-@pytest.mark.parametrize("round_number", range(3))
-def test_those_who_come_first_at_once_agree(home: Home, round_number: int) -> None:
+# Not strict: a race is not lost every time.
+def test_those_who_come_first_at_once_agree(tmp_path: Path) -> None:
     """Else a worker holds claims under an id that nobody judges after it."""
+    homes = [Home(str(tmp_path / str(number))) for number in range(50)]
+    for home in homes:
+        make_home(home)
     racers = [
         subprocess.Popen(
-            [sys.executable, "-c", RACE, home.path],
+            [sys.executable, "-c", RACE, *(home.path for home in homes)],
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCES)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for _ in range(6)
+        for _ in range(2)
     ]
-    for racer in racers:
-        assert racer.stdout is not None and racer.stdout.readline() == "up\n"
+    start = time.monotonic() + 0.3
     for racer in racers:
         assert racer.stdin is not None
-        racer.stdin.write("!")
+        racer.stdin.write(f"{start}\n")
         racer.stdin.flush()
-    ids = {racer.communicate(timeout=30)[0].strip() for racer in racers}
-    assert ids == {this_host(home).id}
+    said = [racer.communicate(timeout=30)[0].split() for racer in racers]
+    assert said[0] == said[1] == [this_host(home).id for home in homes]

@@ -61,7 +61,7 @@ def held(home: Home) -> list[int]:
     ],
 )
 def test_a_worker_knows_of_its_starter_only_what_is_listed(name: str, kept: bool) -> None:
-    assert clean_environment({name: "x"}) == ({name: "x"} if kept else {})
+    assert clean_environment({name: "/x"}) == ({name: "/x"} if kept else {})
 
 
 def test_a_worker_is_this_very_program_on_that_home(home: Home) -> None:

@@ -82,8 +82,8 @@ def test_a_duration_is_read(text: str, micros: int) -> None:
         "nan",
         "5s\n5",
         "36601d",
-        "9" * 300 + "s",
-        "9" * 400 + "s",
+        pytest.param("9" * 300 + "s", id="300-digits"),
+        pytest.param("9" * 400 + "s", id="400-digits"),
     ],
 )
 def test_what_is_no_duration_is_refused_by_name(text: str) -> None:
@@ -183,10 +183,10 @@ def test_without_an_offset_an_instant_is_local(
         "2027-01-15T25:00",
         "1800000000",
         "+36601d",
-        "0001-01-01T00:00:00+10:00",
-        "9999-12-31T23:59:59-10:00",
-        "0001-01-01T00:00",
-        "+" + "9" * 400 + "s",
+        pytest.param("0001-01-01T00:00:00+10:00"),
+        pytest.param("9999-12-31T23:59:59-10:00"),
+        pytest.param("0001-01-01T00:00"),
+        pytest.param("+" + "9" * 400 + "s", id="400-digits"),
     ],
 )
 def test_what_is_no_instant_is_refused_by_name(text: str) -> None:
@@ -241,7 +241,20 @@ def test_a_size_is_read(text: str, count: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "k", "-1", "+1", "1e3", "1kk", "1 k i b", "ten", "1.", "inf", "64MiBs", "9" * 400 + "G"],
+    [
+        "",
+        "k",
+        "-1",
+        "+1",
+        "1e3",
+        "1kk",
+        "1 k i b",
+        "ten",
+        "1.",
+        "inf",
+        "64MiBs",
+        pytest.param("9" * 400 + "G", id="400-digits"),
+    ],
 )
 def test_what_is_no_size_is_refused_by_name(text: str) -> None:
     with pytest.raises(InvalidInputError) as refusal:

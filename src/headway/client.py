@@ -363,11 +363,13 @@ def connect(
             f"there is no .headway/ here or above ({found.path}); "
             "`headway init` makes one, and so does the first submit"
         )
-    if not exists or create:
-        make_home(found)
-    refuse_unsafe(found.path)
+    if exists:
+        refuse_unsafe(found.path)
     config = load_config(found)
     url = store_url or environ.get("HEADWAY_STORE") or config["store.url"]
+    found = Home(found.path, url)
+    if create or not os.path.isdir(found.run):
+        make_home(found)
     store = open_store(url or f"sqlite://{found.database}", clock, create=create or not url)
     return Client(
         found,

@@ -78,7 +78,7 @@ def _size(text: str) -> str:
 
 
 def _store_url(text: str) -> str:
-    if not text.startswith("sqlite:///"):
+    if text and not text.startswith("sqlite:///"):
         raise InvalidInputError(f"{text!r} is not a store; use sqlite:///absolute/path")
     return text
 
@@ -170,16 +170,19 @@ def load_config(home: Home) -> Config:
     try:
         with open(home.config, "rb") as file:
             document = tomllib.load(file)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{home.config}: {error}") from None
+    except OSError as error:
+        raise InvalidInputError(f"{home.config} cannot be read: {error.strerror}") from None
     values, env, problems = {}, {}, []
     for section, entries in document.items():
         if not isinstance(entries, dict):
             problems.append(f"{section} stands outside of a section")
             continue
         if section == "env":
-            env = {name: str(value) for name, value in entries.items()}
+            env = {name: _written(value) for name, value in entries.items()}
             problems += [f"env.{n} is no name" for n in env if not _ENV_NAME.fullmatch(n)]
+            problems += [f"env.{n} is no text" for n, v in entries.items() if not _is_text(v)]
             continue
         for name, value in entries.items():
             try:
@@ -190,6 +193,10 @@ def load_config(home: Home) -> Config:
     if problems:
         raise InvalidInputError(f"{home.config}: " + "; ".join(problems))
     return Config(values, env)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str | int | float) and "\0" not in str(value)
 
 
 def find_setting(key: str, *, in_store: bool | None = None) -> Setting:
@@ -217,7 +224,7 @@ def write_config(home: Home, key: str, value: Any) -> None:
     if section not in document:
         document[section] = tomlkit.table()
     document[section][name] = value
-    fresh = f"{home.config}.{os.getpid()}.tmp"
+    fresh = f"{home.config}.{os.urandom(4).hex()}.tmp"
     descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:
         file.write(tomlkit.dumps(document))

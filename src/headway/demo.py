@@ -199,7 +199,7 @@ def report(ended: dict[str, Any], wrong: list[str]) -> int:
         say("\nNot as expected:\n" + "\n".join(wrong))
         return 1
     say("\nEvery job ended as expected, and none has left a process behind.")
-    say("Next: `headway exec -- echo hello`, then the tour in README.md.")
+    say("Next: `pip install .`, `headway exec -- echo hello`, then the tour in README.md.")
     return 0
 
 

@@ -16,7 +16,16 @@ from headway.home import Home
 
 # What a job must not inherit from the job that submitted it: who it is.
 OWN_VARIABLES = frozenset(
-    {"HEADWAY_JOB_ID", "HEADWAY_RUN_ID", "HEADWAY_ATTEMPT", "HEADWAY_CLAIM", "HEADWAY_HOME"}
+    {
+        "HEADWAY_JOB_ID",
+        "HEADWAY_RUN_ID",
+        "HEADWAY_ATTEMPT",
+        "HEADWAY_CLAIM",
+        "HEADWAY_HOME",
+        "HEADWAY_FINISHED_JOB",
+        "HEADWAY_FINISHED_STATE",
+        "HEADWAY_FINISHED_EXIT_CODE",
+    }
 )
 MINIMAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -35,7 +44,7 @@ def keep_environment(
         return digest
     except FileNotFoundError:
         pass
-    fresh = f"{path}.{os.getpid()}.tmp"
+    fresh = f"{path}.{os.urandom(4).hex()}.tmp"
     try:
         _write_synced(fresh, content)
         os.rename(fresh, path)

@@ -43,13 +43,12 @@ def _trouble(tx: ReadTx, host_id: str, slots: Slots, log_budget: int) -> HostTro
             f"all logs together use {show_size(used)} of the {show_size(log_budget)} "
             "that logs.budget allows"
         )
-        return HostTrouble(WaitKind.STORAGE, cause, 0, tx.now(), probing=True)
+        remedy = "raise logs.budget: headway config set logs.budget SIZE"
+        return HostTrouble(WaitKind.STORAGE, cause, 0, tx.now(), probing=True, remedy=remedy)
     trouble = tx.host_trouble(host_id)
     if trouble is None or not slots.probing:
         return trouble
-    return HostTrouble(
-        trouble.kind, trouble.cause, trouble.failures, trouble.probe_at, probing=True
-    )
+    return trouble._replace(probing=True)
 
 
 def _lenders(tx: ReadTx, lendings: Sequence[Lending]) -> Mapping[JobId, tuple[JobId, ...]]:

@@ -8,6 +8,7 @@ one is made at the repository's root, else in the working directory. The folder 
 import os
 import stat
 import sys
+import zlib
 from collections.abc import Mapping
 
 from headway.errors import InvalidInputError, NotFoundError, StoreError, StoreReadOnlyError
@@ -26,16 +27,26 @@ _IGNORED = """\
 
 
 class Home:
-    """The paths inside one `.headway/` folder."""
+    """The paths inside one `.headway/` folder.
 
-    def __init__(self, path: str) -> None:
+    A store that is not the folder's own (`store_url`) has its own job folders and its own worker:
+    the ids of two stores must not meet.
+    """
+
+    def __init__(self, path: str, store_url: str | None = None) -> None:
         self.path = path
+        self.store_url = None if store_url == f"sqlite://{path}/headway.db" else store_url or None
 
     def __repr__(self) -> str:
-        return f"Home({self.path!r})"
+        return f"Home({self.path!r}, {self.store_url!r})"
 
     def _in(self, *parts: str) -> str:
         return os.path.join(self.path, *parts)
+
+    def _of_store(self, *parts: str) -> str:
+        if self.store_url is None:
+            return self._in(*parts)
+        return self._in("stores", f"{zlib.crc32(os.fsencode(self.store_url)):08x}", *parts)
 
     @property
     def database(self) -> str:
@@ -51,35 +62,35 @@ class Home:
 
     @property
     def run(self) -> str:
-        return self._in("run")
+        return self._of_store("run")
 
     @property
     def worker_lock(self) -> str:
-        return self._in("run", "worker.lock")
+        return os.path.join(self.run, "worker.lock")
 
     @property
     def worker_socket(self) -> str:
-        return self._in("run", "worker.sock")
+        return os.path.join(self.run, "worker.sock")
 
     @property
     def worker_stopped(self) -> str:
         """Exists while the last worker left on a signal, so that nobody starts one unasked."""
-        return self._in("run", "worker.stopped")
+        return os.path.join(self.run, "worker.stopped")
 
     @property
     def worker_log(self) -> str:
-        return self._in("run", "worker.log")
+        return os.path.join(self.run, "worker.log")
 
     @property
     def host_id(self) -> str:
-        return self._in("run", "host-id")
+        return self._in("host-id")
 
     @property
     def jobs(self) -> str:
-        return self._in("jobs")
+        return self._of_store("jobs")
 
     def job(self, job_id: int) -> str:
-        return self._in("jobs", str(job_id))
+        return os.path.join(self.jobs, str(job_id))
 
 
 def find_home(
@@ -112,7 +123,11 @@ def make_home(home: Home) -> None:
     if not sys.platform.startswith("linux"):
         raise InvalidInputError("Headway runs on Linux 5.4 or newer; this is " + sys.platform)
     try:
-        for folder in (home.path, home.run, home.environments, home.jobs):
+        _make_folder(home.path)
+        if home.store_url is not None:
+            _make_folder(os.path.join(home.path, "stores"))
+            _make_folder(os.path.dirname(home.run))
+        for folder in (home.run, home.environments, home.jobs):
             _make_folder(folder)
         ignore = os.path.join(home.path, ".gitignore")
         if not os.path.exists(ignore):

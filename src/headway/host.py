@@ -6,6 +6,7 @@ recreated container is another host: it gets a new id and leaves the old one's c
 
 import json
 import os
+from contextlib import suppress
 from typing import NamedTuple
 
 from headway.home import Home
@@ -24,21 +25,41 @@ def this_host(home: Home) -> Host:
 
 def _host_id(home: Home) -> str:
     status = os.stat(home.path)
-    made_for = [_machine_id(), status.st_dev, status.st_ino]
+    made_for: list[str | int] = [_machine_id(), status.st_dev, status.st_ino]
+    while True:
+        known = _read(home.host_id, made_for)
+        if known is not None:
+            return known
+        _make(home.host_id, made_for)
+
+
+def _read(path: str, made_for: list[str | int]) -> str | None:
     try:
-        with open(home.host_id, encoding="utf-8") as file:
+        with open(path, encoding="utf-8") as file:
             document = json.load(file)
         if document["made_for"] == made_for:
             return str(document["id"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
         pass
-    fresh = os.urandom(8).hex()
-    path = f"{home.host_id}.{os.getpid()}.tmp"
-    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        json.dump({"id": fresh, "made_for": made_for}, file)
-    os.rename(path, home.host_id)
-    return fresh
+    # Torn, or made for another folder: it goes, unless someone has just exchanged it.
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+    return None
+
+
+def _make(path: str, made_for: list[str | int]) -> None:
+    """Put a new id in place; if another process was faster, its id stands."""
+    fresh = f"{path}.{os.urandom(4).hex()}.tmp"
+    descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            json.dump({"id": os.urandom(8).hex(), "made_for": made_for}, file)
+        with suppress(FileExistsError):
+            os.link(fresh, path)
+    finally:
+        os.unlink(fresh)
 
 
 def _machine_id() -> str:

@@ -19,7 +19,9 @@ _KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "V
 
 def worker_argv(home: Home) -> list[str]:
     """The command line of a background worker: this very program, wherever it was found."""
-    return [sys.executable, "-P", "-m", "headway", "--home", home.path, "work", "--background"]
+    store = ["--store", home.store_url] if home.store_url else []
+    headway = [sys.executable, "-P", "-m", "headway"]
+    return [*headway, "--home", home.path, *store, "work", "--background"]
 
 
 def nudge(home: Home, environ: Mapping[str, str], *, start: bool) -> bool:
@@ -48,7 +50,8 @@ def _asked_supervisor(home: Home, environ: Mapping[str, str]) -> bool:
     job_id = environ.get("HEADWAY_JOB_ID", "").removeprefix("job-")
     if not job_id.isdigit():
         return False
-    evidence = Evidence(Home(environ["HEADWAY_HOME"]).job(int(job_id)), environ["HEADWAY_CLAIM"])
+    surrounding = Home(environ["HEADWAY_HOME"], environ.get("HEADWAY_STORE"))
+    evidence = Evidence(surrounding.job(int(job_id)), environ["HEADWAY_CLAIM"])
     request = {
         "lock": home.worker_lock,
         "argv": worker_argv(home),
@@ -64,7 +67,10 @@ def _asked_supervisor(home: Home, environ: Mapping[str, str]) -> bool:
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
     kept = {name: environ[name] for name in _KEPT if name in environ}
     kept |= {name: value for name, value in environ.items() if name.startswith("HEADWAY_TEST_")}
-    for name in ("HEADWAY_POINTS", "HEADWAY_BOOT_ID_FILE", "PYTHONPATH"):
+    for name in ("HEADWAY_POINTS", "HEADWAY_BOOT_ID_FILE"):
         if name in environ:
             kept[name] = environ[name]
+    if environ.get("PYTHONPATH"):  # the worker works from /, where a relative path means another
+        places = environ["PYTHONPATH"].split(os.pathsep)
+        kept["PYTHONPATH"] = os.pathsep.join(os.path.abspath(each) for each in places)
     return kept

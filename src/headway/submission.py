@@ -19,6 +19,8 @@ LABEL = re.compile(r"[A-Za-z0-9._/-]{1,64}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 JOB_ID = re.compile(r"(?:job-|#)?([1-9][0-9]{0,17})")
 RETRY_ON = ("signal", "timeout", "unknown")
+EXIT_CODE = re.compile(r"[1-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5]")
+LAST_INSTANT = 253_402_300_799_000_000  # the end of the year 9999
 LONGEST_NAME = 200
 LARGEST_SPEC = 1 << 20
 MOST_PRIORITY = 1_000_000
@@ -103,7 +105,8 @@ def specify(request: Request, *, environ: Mapping[str, str], working_directory: 
         key=request.key,
         on_finish=request.on_finish,
     )
-    if len(json.dumps(spec.params)) > LARGEST_SPEC:
+    asked = (spec.params, spec.labels, spec.on_finish)
+    if sum(len(json.dumps(each)) for each in asked) > LARGEST_SPEC:
         raise InvalidInputError("the command and its options are larger than 1 MiB; use a file")
     return spec
 
@@ -138,8 +141,9 @@ def digest(spec: JobSpec) -> str:
 
 def _check_words(request: Request) -> None:
     for word in (*request.argv, request.shell or "", *request.on_finish):
-        if "\0" in word:
-            raise InvalidInputError("the command contains a NUL byte")
+        _passable("the command", word)
+    _passable("--cwd", request.cwd or "")
+    _passable("--stdin", request.stdin or "")
     if request.argv and not request.argv[0]:
         raise InvalidInputError("the program's name is empty")
     if request.name is not None:
@@ -157,13 +161,24 @@ def _check_words(request: Request) -> None:
     for variable, value in request.env.items():
         if not VARIABLE.fullmatch(variable):
             raise InvalidInputError(f"{variable!r} is not the name of an environment variable")
-        if "\0" in value:
-            raise InvalidInputError(f"the value of {variable} contains a NUL byte")
+        _passable(f"the value of {variable}", value)
     for word in request.retry_on:
-        if word not in RETRY_ON and not (word.isdigit() and 1 <= int(word) <= 255):
+        if word not in RETRY_ON and not EXIT_CODE.fullmatch(word):
             raise InvalidInputError(
                 f"--retry-on {word!r} is not an exit code or one of {', '.join(RETRY_ON)}"
             )
+
+
+def _passable(what: str, text: str) -> None:
+    """Whether the kernel can be handed this text at all."""
+    try:
+        passed = os.fsencode(text)
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            f"{what} contains a character that cannot be passed to a program"
+        ) from None
+    if b"\0" in passed:
+        raise InvalidInputError(f"{what} contains a NUL byte")
 
 
 def _plain(what: str, text: str) -> None:
@@ -185,7 +200,9 @@ def _check_numbers(request: Request) -> None:
         if not least <= value <= most:
             raise InvalidInputError(f"{name} {value} is not between {least} and {most}")
     if request.timeout is not None and not 0 < request.timeout <= LONGEST:
-        raise InvalidInputError("timeout must be longer than 0 s")
+        raise InvalidInputError("timeout must be longer than 0 s and shorter than a hundred years")
+    if request.at is not None and not 0 <= request.at <= LAST_INSTANT:
+        raise InvalidInputError("at is not between the years 1970 and 9999")
     if request.delay and request.at is not None:
         raise InvalidInputError("give --delay or --at, not both")
     for code in request.skip_exit_codes:
@@ -196,7 +213,7 @@ def _check_numbers(request: Request) -> None:
 def _check_files(request: Request, environ: Mapping[str, str], cwd: str, stdin: str | None) -> None:
     if not os.path.isdir(cwd):
         raise InvalidInputError(f"there is no directory {cwd} (--no-check skips this)")
-    if stdin is not None and not os.access(stdin, os.R_OK):
+    if stdin is not None and (os.path.isdir(stdin) or not os.access(stdin, os.R_OK)):
         raise InvalidInputError(f"--stdin {stdin} cannot be read (--no-check skips this)")
     path = {**environ, **request.env}.get("PATH", os.defpath)
     for argv in (request.argv, request.on_finish):

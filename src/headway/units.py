@@ -1,7 +1,7 @@
 """Durations and instants as people write them, and back. Pure."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from headway.errors import InvalidInputError
 
@@ -15,6 +15,8 @@ MICROSECONDS = {
     "w": 604_800_000_000,
 }
 LONGEST = 100 * 366 * 86_400_000_000
+LARGEST = 1 << 60
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d|w)")
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.I)
@@ -28,10 +30,10 @@ def parse_duration(text: str, what: str = "duration") -> int:
         raise InvalidInputError(
             f"{what} {text!r} is not a duration; write it like 90s, 10m, 1h30m or 2d"
         )
-    total = sum(round(float(number) * MICROSECONDS[unit]) for number, unit in parts)
+    total = sum(float(number) * MICROSECONDS[unit] for number, unit in parts)
     if total > LONGEST:
         raise InvalidInputError(f"{what} {text!r} is longer than a hundred years")
-    return total
+    return round(total)
 
 
 def show_duration(micros: int) -> str:
@@ -41,8 +43,8 @@ def show_duration(micros: int) -> str:
     if micros < 1_000_000:
         return f"{micros // 1000}ms"
     if micros < 60_000_000:
-        seconds = micros / 1_000_000
-        return f"{seconds:.1f}s" if micros % 1_000_000 else f"{seconds:.0f}s"
+        seconds, tenths = micros // 1_000_000, micros // 100_000 % 10
+        return f"{seconds}.{tenths}s" if micros % 1_000_000 else f"{seconds}s"
     seconds = micros // 1_000_000
     shown: list[str] = []
     for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
@@ -60,13 +62,13 @@ def parse_instant(text: str, now: int) -> int:
     if stripped.startswith("+"):
         return now + parse_duration(stripped[1:], "time")
     try:
-        moment = datetime.fromisoformat(stripped)
-    except ValueError:
+        since_epoch = datetime.fromisoformat(stripped).astimezone(UTC) - EPOCH
+    except (ValueError, OverflowError):
         raise InvalidInputError(
             f"time {text!r} is not a time; write it like 2026-11-15T22:30, "
             "2026-11-15T22:30:00Z or +10m"
         ) from None
-    return round(moment.astimezone().timestamp() * 1_000_000)
+    return since_epoch // timedelta(microseconds=1)
 
 
 def show_instant(instant: int | None) -> str | None:
@@ -82,7 +84,10 @@ def parse_size(text: str, what: str = "size") -> int:
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise InvalidInputError(f"{what} {text!r} is not a size; write it like 64MiB or 10G")
-    return round(float(match[1]) * _SIZES[match[2].lower()])
+    size = float(match[1]) * _SIZES[match[2].lower()]
+    if size > LARGEST:
+        raise InvalidInputError(f"{what} {text!r} is larger than any disk")
+    return round(size)
 
 
 def show_size(count: int) -> str:

@@ -314,3 +314,17 @@ def test_a_full_disk_stops_neither_worker_nor_running_jobs(tmp_path: Path) -> No
     finally:
         site.close()
         os.system(f"umount -l {small}")
+
+
+def test_the_background_worker_serves_the_store_that_was_named(
+    make_site: Callable[..., Site],
+) -> None:
+    site = make_site(config=QUICK)
+    elsewhere = f"sqlite://{site.folder}/elsewhere.db"
+    named = {"HEADWAY_STORE": elsewhere}
+    inside = f'{sys.executable} -m headway jobs list --json | grep -c \'"id": *"job-1"\''
+    site.run("init", env=named)
+    assert site.run("exec", "--shell", inside, env=named).stdout == "1\n"
+    assert site.run("--store", elsewhere, "jobs", "status", "1").stdout == "succeeded\n"
+    assert site.run("jobs", "status", "1", check=False).returncode == 3
+    wait_for(lambda: not site.processes(), what="its worker to leave")

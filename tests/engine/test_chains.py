@@ -41,7 +41,7 @@ def test_the_nth_retry_waits_base_times_two_to_the_n_minus_one_also_across_resta
         finished = bench.job(int(failed["id"][4:])).finished_at
         assert finished is not None and job.not_before == finished + pause * SECOND
         bench.crash().recover()
-        assert bench.last(first).not_before == job.not_before
+        assert bench.job(job.id).not_before == job.not_before
 
 
 @pytest.mark.req("E19")

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from harness import Bench
 
+from harness import Bench
 from headway import views
 from headway.clock import SystemClock
 from headway.core.states import Status

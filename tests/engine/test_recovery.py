@@ -245,12 +245,19 @@ def test_foreign_claims_are_never_judged(bench: Bench) -> None:
     bench.crash().recover()
     assert bench.status(job) is Status.RUNNING
     database.execute("update claims set host_id = :h", {"h": bench.client.host.id})
-    database.execute("update claims set home = '/elsewhere'", {})
-    bench.crash().recover()
-    assert bench.status(job) is Status.RUNNING
-    database.execute("update claims set home = :h", {"h": bench.home.path})
     bench.crash().recover()
     assert bench.status(job) is Status.QUEUED
+
+
+def test_the_claims_of_a_home_that_was_moved_are_still_its_own(bench: Bench) -> None:
+    job = bench.submit("sh", "-c", "exit 3")
+    bench.step()
+    wait_for(lambda: evidence_of(bench, job).read_outcome())
+    database = bench.store.database  # type: ignore[attr-defined]
+    moved = "update claims set home = '/before', folder = '/before/jobs/1'"
+    database.execute(moved, {})
+    bench.crash().recover()
+    assert bench.client.document(job)["run"]["exit_code"] == 3
 
 
 def test_the_parents_death_stops_no_job_and_loses_no_claim(bench: Bench) -> None:

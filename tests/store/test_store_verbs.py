@@ -1,5 +1,6 @@
 """What every store does with each verb of the seam."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +33,8 @@ from headway.core.model import (
     WaitKind,
 )
 from headway.core.states import Status
-from headway.errors import InvalidOperationError, InvalidTransitionError
+from headway.errors import InvalidOperationError, InvalidTransitionError, StoreError
+from headway.store import open_store
 from headway.store.base import Event, Lending, Slots, Store, WorkerRecord
 from headway.testing import FakeClock
 
@@ -818,3 +820,23 @@ def test_tidying_changes_nothing_that_can_be_read(store: Store) -> None:
     store.tidy()
     with store.read() as tx:
         assert tx.jobs([job.id])[job.id] == job
+
+
+@verbs("backup")
+@pytest.mark.req("D8")
+def test_a_backup_is_a_whole_store_though_others_write(store: Store, tmp_path: Path) -> None:
+    """# fault C6"""
+    with store.write() as tx:
+        jobs = [add(tx) for _ in range(50)]
+    copy = tmp_path / "copy.db"
+    store.backup(str(copy))
+    with store.write() as tx:
+        add(tx)
+    with pytest.raises(StoreError, match="exists already"):
+        store.backup(str(copy))
+    restored = open_store(f"sqlite://{copy}", FakeClock(START))
+    with restored.read() as tx:
+        assert [job.id for job in tx.active_jobs()] == [job.id for job in jobs]
+    restored.close()
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert sorted(each.name for each in tmp_path.iterdir() if "new" in each.name) == []

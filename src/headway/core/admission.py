@@ -42,7 +42,7 @@ def closed(door: Door, now: int) -> Wait | None:
             trouble.cause,
             until=None if trouble.probing else trouble.probe_at,
             at_door=True,
-            remedy="free what is used up; it is tried again by itself",
+            remedy=trouble.remedy,
         )
     return None
 

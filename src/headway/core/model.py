@@ -212,6 +212,7 @@ class HostTrouble(NamedTuple):
     failures: int
     probe_at: int
     probing: bool = False
+    remedy: str = "free what is used up; it is tried again by itself"
 
 
 def chain_topic(chain: JobId) -> str:

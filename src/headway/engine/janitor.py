@@ -43,11 +43,21 @@ class Janitor:
             return []
         with self._store.read() as tx:
             needed = tx.env_digests_in_use(since)
-        dropped = [name for name in old if name not in needed]
-        for name in dropped:
-            with suppress(FileNotFoundError):
-                os.unlink(os.path.join(self._home.environments, name))
-        return dropped
+        return [name for name in old if name not in needed and self._drop(name, since)]
+
+    def _drop(self, name: str, since: int) -> bool:
+        """Take it away, then look: a submit that has just used it gets it back."""
+        path = os.path.join(self._home.environments, name)
+        aside = f"{path}.aside"
+        with suppress(FileNotFoundError):
+            os.rename(path, aside)
+            used = os.stat(aside).st_mtime >= since / SECOND
+            if used:
+                with suppress(FileExistsError):
+                    os.link(aside, path)
+            os.unlink(aside)
+            return not used
+        return False
 
     def _cut_worker_log(self) -> None:
         """A background worker's messages go to one bounded file."""

@@ -5,6 +5,7 @@ and keeps it until the verdict is committed, so the supervisor cannot finish in 
 twice gives the same.
 """
 
+import errno
 import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -44,12 +45,18 @@ class Rescuer:
         self._first_empty: dict[str, float] = {}
 
     def mine(self, claims: Iterable[Claim]) -> list[Claim]:
-        """Only the claims of this host and home can be judged by their evidence."""
-        return [
-            claim
-            for claim in claims
-            if claim.host_id == self._host.id and claim.home == self._host.home
-        ]
+        """Only the claims of this host's home can be judged by their evidence.
+
+        The host id belongs to one folder, so a home of another path is the same one, moved: its
+        evidence moved with it.
+        """
+        return [self._here(claim) for claim in claims if claim.host_id == self._host.id]
+
+    def _here(self, claim: Claim) -> Claim:
+        if claim.home == self._host.home:
+            return claim
+        inside = os.path.relpath(claim.folder, claim.home)
+        return claim._replace(folder=os.path.join(self._host.home, inside), home=self._host.home)
 
     def judge(self, claim: Claim, *, alive_worker: bool = False) -> Judged | None:
         """The verdict on one claim, or None while its supervisor lives.
@@ -71,10 +78,18 @@ class Rescuer:
             os.close(lock)
             raise
         if alive_worker and isinstance(judgement, NeverRan) and not evidence.is_cancelled():
-            judgement = HostFailed(
-                WaitKind.PRESSURE, "could not start a process: its supervisor ended too early"
-            )
+            judgement = self._not_started(evidence)
         return Judged(claim, judgement, lock)
+
+    def _not_started(self, evidence: Evidence) -> Judgement:
+        """Its supervisor ended too early: by its own fault, which is the job's, or the host's."""
+        crash = evidence.read_crash()
+        if crash is None:
+            cause = "could not start a process: its supervisor ended too early"
+            return HostFailed(WaitKind.PRESSURE, cause)
+        error = f"its supervisor failed: {crash}"
+        outcome = Outcome(Ending.SPAWN_ERROR, self._clock.now(), errno=errno.EINVAL, error=error)
+        return Verdict(outcome, tree_gone=True)
 
     def _verdict(self, claim: Claim, evidence: Evidence) -> Judgement:
         """The first row of the table that fits; called with the claim's lock held."""

@@ -298,6 +298,7 @@ class Worker:
             if tx.anything_active() or tx.unproven_claims():
                 return False
             tx.end_worker(self.id, "idle")
+            tx.add_events([Event("worker_left", None, {"ending": "idle"})], actor=self.id)
             self._lock.give_up(STAYS)
             reach("worker.gave_up")
         return True

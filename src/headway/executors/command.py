@@ -22,7 +22,7 @@ def specification(job: Job, claim: Claim, home: Home, config: Config) -> dict[st
         "home": home.path,
         "argv": _argv(job),
         "env_file": os.path.join(home.environments, job.env_digest) if job.env_digest else None,
-        "env": {**_own_environment(job, config), **params.get("env", {})},
+        "env": {**_own_environment(job, home, config), **params.get("env", {})},
         "cwd": params.get("cwd"),
         "stdin": params.get("stdin"),
         "timeout_seconds": params.get("timeout_seconds"),
@@ -52,8 +52,9 @@ def _argv(job: Job) -> list[str]:
     return argv
 
 
-def _own_environment(job: Job, config: Config) -> dict[str, str]:
+def _own_environment(job: Job, home: Home, config: Config) -> dict[str, str]:
     """A job without a submitter's environment gets `[env]` of the config and a minimal PATH."""
+    store = {"HEADWAY_STORE": home.store_url} if home.store_url else {}
     if job.env_digest is not None:
-        return {}
-    return {"PATH": MINIMAL_PATH, **config.env}
+        return store
+    return {"PATH": MINIMAL_PATH, **config.env, **store}

@@ -187,6 +187,9 @@ class Store(Protocol):
     def check(self) -> None:
         """Raise if the store is no longer the one that was opened, or cannot be used."""
 
+    def backup(self, path: str) -> None:
+        """Write a consistent copy of the whole store to a new file, also while others write."""
+
     def tidy(self) -> None:
         """Cut what the database keeps aside, if nobody is in the way."""
 

@@ -140,6 +140,30 @@ class SqliteDatabase:
             self._connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
         return True
 
+    def backup(self, path: str) -> None:
+        """Write a consistent copy, also while others write; it appears whole or not at all."""
+        fresh = f"{path}.{os.getpid()}.new"
+        try:
+            os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            copy = _connect(fresh, apsw.SQLITE_OPEN_READWRITE)
+            self._plainly(self._copy_to, copy)
+            copy.execute("pragma journal_mode = delete")
+            copy.close()
+            os.link(fresh, path)
+            _sync_folder(os.path.dirname(path))
+        except FileExistsError:
+            raise StoreError(f"{path} exists already; name another file") from None
+        except OSError as error:
+            raise _os_error(error, path) from error
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(fresh)
+
+    def _copy_to(self, copy: apsw.Connection) -> None:
+        with copy.backup("main", self._connection, "main") as backup:
+            while not backup.done:
+                backup.step(1000)
+
     def close(self) -> None:
         if os.getpid() == self._pid:
             self._connection.close()
@@ -283,7 +307,11 @@ def _create(path: str) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(fresh)
-    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    _sync_folder(os.path.dirname(path))
+
+
+def _sync_folder(path: str) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     os.fsync(folder)
     os.close(folder)
 

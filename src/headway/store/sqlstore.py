@@ -32,6 +32,7 @@ class Database(Protocol):
     def quick_check(self) -> list[str]: ...
     def wal_bytes(self) -> int: ...
     def checkpoint(self) -> bool: ...
+    def backup(self, path: str) -> None: ...
     def close(self) -> None: ...
 
 
@@ -64,6 +65,10 @@ class SqlStore:
 
     def check(self) -> None:
         self.database.check()
+
+    def backup(self, path: str) -> None:
+        with self._turn:
+            self.database.backup(path)
 
     def tidy(self) -> None:
         with self._turn:

@@ -73,11 +73,14 @@ class Command:
 
     def __init__(self, spec: dict[str, Any]) -> None:
         submitted = _read_env_file(spec["env_file"])
-        self.argv = [os.fsencode(arg) for arg in spec["argv"]]
-        self.env = _environment(spec, submitted)
+        try:
+            self.argv = [os.fsencode(arg) for arg in spec["argv"]]
+            self.env = _environment(spec, submitted)
+            self.cwd = os.fsencode(spec["cwd"] or submitted.get("cwd") or "/")
+            self.stdin = os.fsencode(spec["stdin"] or "/dev/null")
+        except UnicodeEncodeError:
+            raise SpawnError(errno.EINVAL, "a text that no program can be handed") from None
         self.candidates = _candidates(self.argv, self.env)
-        self.cwd: str = spec["cwd"] or submitted.get("cwd") or "/"
-        self.stdin: str = spec["stdin"] or "/dev/null"
         self.umask: int = submitted.get("umask", DEFAULT_UMASK)
 
 
@@ -130,13 +133,15 @@ def _take_surroundings(command: Command, pipes: Pipes) -> None:
     # From here on a signal that came too early, and was kept by the mask, ends the child.
     proc.reset_signals()
     try:
-        os.chdir(os.fsencode(command.cwd))
+        os.chdir(command.cwd)
     except OSError as error:
-        raise SpawnError(error.errno or errno.EIO, f"directory {command.cwd}") from error
+        raise SpawnError(
+            error.errno or errno.EIO, f"directory {os.fsdecode(command.cwd)}"
+        ) from error
     try:
-        source = os.open(os.fsencode(command.stdin), os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        source = os.open(command.stdin, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
-        raise SpawnError(error.errno or errno.EIO, f"stdin {command.stdin}") from error
+        raise SpawnError(error.errno or errno.EIO, f"stdin {os.fsdecode(command.stdin)}") from error
     for target, fd in enumerate((source, pipes.streams[0][1], pipes.streams[1][1])):
         os.dup2(fd, target)
     os.umask(command.umask)

@@ -172,6 +172,12 @@ class Evidence:
             folder.touch(f"cancel.{self.token}")
         reach("evidence.cancel_requested")
 
+    def read_crash(self) -> str | None:
+        """The last words of a supervisor that failed itself."""
+        content = self._read(f"crash.{self.token}")
+        lines = (content or b"").decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else None
+
     def ask_for_worker(self, request: dict[str, Any]) -> None:
         """From inside the job: have its supervisor start a worker that is no part of the job."""
         with Folder(self.folder) as folder:
