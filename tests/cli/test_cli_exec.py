@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from commandline import CommandLine, wait_for
 
+from headway.supervise.workerlock import WorkerLock
+
 
 @pytest.mark.req("V76")
 @pytest.mark.parametrize("code", [0, 1, 3, 255])
@@ -65,6 +67,20 @@ def test_says_once_why_it_waits(headway: CommandLine) -> None:
     headway("scheduler", "resume")
     out, err = waiting.communicate(timeout=60)
     assert (waiting.returncode, out, err) == (0, b"go\n", b"")
+
+
+def test_a_worker_that_died_is_replaced(headway: CommandLine) -> None:
+    headway("submit", "--", "sleep", "60")
+    headway.until_running("1")
+    waiting = headway.start("exec", "--", "echo", "go")
+    wait_for(lambda: headway("jobs", "status", "2", code=None).returncode == 0)
+    pid = WorkerLock(str(headway.home / "run" / "worker.lock")).read_pid()
+    assert pid in headway.processes()
+    os.kill(pid, signal.SIGKILL)
+    assert waiting.stderr is not None
+    assert b"job-2 waits" in waiting.stderr.readline()
+    headway("jobs", "cancel", "1")
+    assert waiting.communicate(timeout=60)[0] == b"go\n"
 
 
 @pytest.mark.parametrize(("choice", "state"), [("ask", "running"), ("cancel", "cancelled")])

@@ -118,7 +118,7 @@ def _say_why(client: Client, job: Job) -> None:
     if told["objections"]:
         first = told["objections"][0]
         say(f"{told['id']} waits: {first['detail']}" + _hint(first["remedy"]))
-    if not told["worker"]:
+    if not told["worker"] and not client.wake():  # one that died after our submit is replaced
         say("no worker is there; `headway work` is one")
 
 
