@@ -73,7 +73,6 @@ THIRD_PARTY = {
     "apsw": {"store.sqlite", "cli.doctor"},  # doctor names its version
     "tomlkit": {"config"},
     "click": {"cli"},
-    "rich": {"cli"},
 }
 
 # Time is read in clock.py, and where no clock can be handed in: the supervisor's own processes.

@@ -15,7 +15,7 @@ from headway.config import Config, load_config
 from headway.core.model import Job, JobId, JobSpec, Pause, Stage, Wait, shown
 from headway.core.states import ACTIVE, TERMINAL, WAITING, Move, Status, after
 from headway.environment import keep_environment, present_umask
-from headway.errors import ConflictError, NotFoundError
+from headway.errors import ConflictError, NotFoundError, StoreError
 from headway.home import Home, find_home, make_home, refuse_unsafe
 from headway.launching import nudge
 from headway.store import open_store
@@ -359,9 +359,9 @@ def connect(
     clock = clock or SystemClock()
     found, exists = find_home(home, environ, os.getcwd())
     if not exists and not create:
+        where = f"at {found.path}" if home or environ.get("HEADWAY_HOME") else "here or above"
         raise NotFoundError(
-            f"there is no .headway/ here or above ({found.path}); "
-            "`headway init` makes one, and so does the first submit"
+            f"there is no .headway/ {where}; `headway init` makes one, and so does the first submit"
         )
     if exists:
         refuse_unsafe(found.path)
@@ -370,6 +370,8 @@ def connect(
     found = Home(found.path, url)
     if create or not os.path.isdir(found.run):
         make_home(found)
+    if not url:
+        _refuse_lost_store(found)
     store = open_store(url or f"sqlite://{found.database}", clock, create=create or not url)
     return Client(
         found,
@@ -379,6 +381,15 @@ def connect(
         environ=environ,
         actor=actor or environ.get("HEADWAY_ACTOR") or login(environ),
     )
+
+
+def _refuse_lost_store(home: Home) -> None:
+    """A new store would give the numbers of old jobs to new ones, in the same folders."""
+    if not os.path.exists(home.database) and os.listdir(home.jobs):
+        raise StoreError(
+            f"{home.database} is gone, but {home.jobs} has the files of its jobs. "
+            "Restore a backup, or move that folder away to begin anew"
+        )
 
 
 def login(environ: Mapping[str, str]) -> str:

@@ -61,6 +61,11 @@ def parse_job_id(text: str) -> JobId:
     return int(match[1])
 
 
+def parse_job_or_run(text: str) -> JobId:
+    """A run has the number of its job."""
+    return parse_job_id(text.strip().removeprefix("run-"))
+
+
 def parse_lock(text: str) -> Lock:
     key, colon, mode = text.rpartition(":")
     if not colon or mode not in ("shared", "exclusive"):
@@ -76,7 +81,7 @@ def specify(request: Request, *, environ: Mapping[str, str], working_directory: 
     _check_words(request)
     _check_numbers(request)
     cwd = os.path.abspath(os.path.join(working_directory, request.cwd or "."))
-    stdin = os.path.join(cwd, request.stdin) if request.stdin else None
+    stdin = os.path.join(working_directory, request.stdin) if request.stdin else None
     if request.check:
         _check_files(request, environ, cwd, stdin)
     params = {

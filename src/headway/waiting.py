@@ -22,6 +22,7 @@ from headway.submission import parse_job_id
 
 LENT_FOR = 15 * SECOND
 RENEW_EVERY = 5.0
+LOOK_FOR_WORKER = 2.0
 FASTEST_POLL = 0.01
 SLOWEST_POLL = 0.1
 
@@ -57,10 +58,16 @@ class Waiter:
     def until_ended(self, *, timeout: float | None = None) -> Job:
         clock = self._client.clock
         deadline = None if timeout is None else clock.monotonic() + timeout
+        look_at = clock.monotonic() + LOOK_FOR_WORKER
         with lending(self._client, self.job) as renew:
             while not self.ended:
-                if deadline is not None and clock.monotonic() >= deadline:
+                now = clock.monotonic()
+                if deadline is not None and now >= deadline:
                     raise TimedOutError(f"{shown(self.job.id)} is still {self.job.status}")
+                if now >= look_at:  # one that died since is replaced
+                    look_at = now + LOOK_FOR_WORKER
+                    if not self._client.worker_is_there():
+                        self._client.wake()
                 renew()
                 self.pause()
         return self.job

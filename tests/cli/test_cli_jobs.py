@@ -209,3 +209,59 @@ def test_a_job_that_catches_the_signal_is_cancelled_all_the_same(headway: Comman
     document = json.loads(headway.out("jobs", "cancel", "--json", "1", code=None))
     assert document["jobs"][0]["state"] == "cancelled"
     assert "caught" in headway.out("jobs", "tail", "1")
+
+
+@pytest.mark.req("E20")
+def test_a_run_can_be_retried_by_its_id_however_often_it_was_tried(headway: CommandLine) -> None:
+    headway("exec", "--retries", "3", "--retry-base", "0s", "--", "false", code=1)
+    assert headway.out("jobs", "retry", "run-4") == "job-5"
+    headway("jobs", "wait", "1", code=1)
+    assert "attempt 8 of 8" in headway.out("jobs", "show", "1")
+
+
+def test_cancel_says_when_the_job_ended_by_itself_first(headway: CommandLine) -> None:
+    """The worker is stopped while the job ends, so the outcome is there and not yet taken in."""
+    import os
+    import signal
+
+    from headway.supervise.workerlock import WorkerLock
+
+    gate = headway.folder / "gate"
+    headway("submit", "--shell", f"while ! test -e {gate}; do sleep 0.02; done; exit 3")
+    headway.until_running("1")
+    pid = WorkerLock(str(headway.home / "run" / "worker.lock")).read_pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        gate.touch()
+        wait_for(lambda: list(headway.home.glob("jobs/1/outcome.*.json")))
+        cancelling = headway.start("jobs", "cancel", "1")
+        wait_for(lambda: list(headway.home.glob("jobs/1/cancel.*")))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    _, told = cancelling.communicate(timeout=30)
+    assert cancelling.returncode == 4
+    assert b"job-1 ended by itself first: failed" in told
+
+
+def test_a_relative_time_under_a_key_is_the_same_request(headway: CommandLine) -> None:
+    arguments = ("submit", "--at", "+1h", "--key", "k", "--", "true")
+    assert headway.out(*arguments) == headway.out(*arguments) == "job-1"
+
+
+def test_a_lost_store_is_neither_replaced_nor_read_as_empty(headway: CommandLine) -> None:
+    headway("exec", "--", "true")
+    wait_for(lambda: not headway.processes())
+    for file in headway.home.glob("headway.db*"):
+        file.unlink()
+    assert "is gone" in headway("jobs", "list", code=6).stderr
+    assert "is gone" in headway("submit", "--", "true", code=6).stderr
+    assert not (headway.home / "headway.db").exists()
+
+
+def test_a_backup_can_be_opened_as_a_store(headway: CommandLine) -> None:
+    headway("exec", "--", "true")
+    copy = headway.folder / "copy.db"
+    assert headway.out("backup", str(copy)) == str(copy)
+    headway("backup", str(copy), code=6)
+    assert headway.out("--store", f"sqlite://{copy}", "jobs", "status", "1") == "succeeded"

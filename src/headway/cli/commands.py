@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "work": ("work:work", "Be the worker, in the foreground."),
     "init": ("init:init", "Make the .headway/ folder and the store."),
     "doctor": ("doctor:doctor", "Check the host, the folder and the store."),
+    "backup": ("backup:backup", "Write a consistent copy of the store, also while it is used."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
 }
 
@@ -47,7 +48,8 @@ class LazyGroup(click.Group):
         self._prefix = f"{path} " if path else ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        names = (name.removeprefix(self._prefix) for name in COMMANDS if self._prefix in name)
+        inside = (name for name in COMMANDS if name.startswith(self._prefix))
+        names = (name.removeprefix(self._prefix) for name in inside)
         return [name for name in names if " " not in name]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -89,7 +89,7 @@ class ChainOutput:
         at = ids.index(shown(before)) + 1
         ended, following = documents[at - 1], documents[at]
         wait = (instant(following["not_before"]) or 0) - self._client.clock.now()
-        soon = f", in {show_duration(wait // 100_000 * 100_000)}" if wait > 0 else ""
+        soon = f", in {show_duration(wait // 100_000 * 100_000)}" if wait > 100_000 else ""
         say(
             f"{ended['id']} {how_it_ended(ended['state'], ended['reason'])}; "
             f"attempt {following['attempt']} is {following['id']}{soon}"

@@ -115,8 +115,7 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         priority=options["priority"],
         after=tuple(parse_job_id(each) for each in options["after"]),
         locks=tuple(parse_lock(each) for each in options["lock"]),
-        delay=options["delay"],
-        at=parse_instant(options["at"], now) if options["at"] is not None else None,
+        **_when(options["delay"], options["at"], now),
         timeout=options["timeout"],
         grace=options["grace"],
         retries=options["retries"],
@@ -130,6 +129,15 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         on_finish=_split(options["on_finish"]),
         check=not options["no_check"],
     )
+
+
+def _when(delay: int, at: str | None, now: int) -> dict[str, int]:
+    """`--at +10m` is a delay: submitted again under its key it is the same request."""
+    if at is None:
+        return {"delay": delay}
+    if at.strip().startswith("+") and not delay:
+        return {"delay": parse_duration(at.strip()[1:], "--at")}
+    return {"delay": delay, "at": parse_instant(at, now)}
 
 
 def parse_labels(entries: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from headway.cli.stepping import listed, started_by
 from headway.client import Client
 from headway.core.model import JobId, shown
 from headway.core.states import Status
-from headway.submission import parse_job_id
+from headway.submission import parse_job_id, parse_job_or_run
 from headway.views import last_event
 from headway.waiting import Waiter
 
@@ -17,17 +17,17 @@ CONFLICT = 4
 
 
 @click.command()
-@click.argument("job", metavar="JOB")
+@click.argument("job", metavar="JOB|RUN")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
 def retry(scope: Scope, job: str, as_json: bool) -> None:
     """Run a job again that ended without success.
 
-    Makes a new job in its chain; the old one stays as it is.
+    Makes a new job in its chain, however often it was tried; the old one stays as it is.
     """
     client = scope.connect()
     seen = last_event(client)
-    following = client.retry(parse_job_id(job))
+    following = client.retry(parse_job_or_run(job))
     started = started_by(client, seen)
     if as_json:
         emit({"job": client.document(following.id), "started": started})

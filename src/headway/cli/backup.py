@@ -1,0 +1,25 @@
+"""`headway backup`: a copy of the store that is whole, whoever writes meanwhile."""
+
+import os
+
+import click
+
+from headway.cli.render import say
+from headway.cli.scope import Scope
+from headway.units import show_size
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.pass_obj
+def backup(scope: Scope, file: str) -> None:
+    """Write a consistent copy of the store to a new FILE.
+
+    Plain copying of the database file misses what is still in its log. To go back to a backup: stop
+    the worker, move .headway/headway.db and its -wal and -shm away, and put the copy in its place.
+    """
+    client = scope.connect()
+    path = os.path.abspath(file)
+    client.store.backup(path)
+    print(path)
+    say(f"{show_size(os.path.getsize(path))} written")
