@@ -57,6 +57,7 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
         "worker.idle": "30s",
         "worker.grace": "10s",
         "worker.crash_loop": 3,
+        "store.unsafe_fs": False,
         "store.url": "",
         "logs.head": "32MiB",
         "logs.tail": "32MiB",
@@ -72,7 +73,7 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    [pytest.param(key) if key == "store.url" else key for key in sorted(SETTINGS)],
+    sorted(SETTINGS),
 )
 def test_every_setting_takes_its_own_default(key: str) -> None:
     setting = SETTINGS[key]

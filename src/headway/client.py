@@ -372,7 +372,12 @@ def connect(
         make_home(found)
     if not url:
         _refuse_lost_store(found)
-    store = open_store(url or f"sqlite://{found.database}", clock, create=create or not url)
+    store = open_store(
+        url or f"sqlite://{found.database}",
+        clock,
+        create=create or not url,
+        unsafe_fs=config["store.unsafe_fs"],
+    )
     return Client(
         found,
         config,

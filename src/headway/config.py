@@ -113,6 +113,12 @@ SETTINGS: Mapping[str, Setting] = {
             "deaths within a minute of a start that pause dispatch; 0 never does",
         ),
         Setting("store.url", "", _store_url, "where the store is, if not in this folder"),
+        Setting(
+            "store.unsafe_fs",
+            False,
+            _yes_or_no,
+            "use a store on a network file system all the same; locks may lie there",
+        ),
         Setting("logs.head", "32MiB", _size, "how much of the beginning of each log is kept"),
         Setting("logs.tail", "32MiB", _size, "how much of the end of each log is kept"),
         Setting(

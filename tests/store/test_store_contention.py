@@ -144,8 +144,8 @@ def test_a_store_that_was_exchanged_underneath_is_not_written_to(
 def test_a_network_file_system_is_refused(kind: str | None, allowed: bool) -> None:
     """# fault C7"""
     if allowed:
-        refuse_network_file_system("/srv", lambda _: kind)
+        refuse_network_file_system("/srv", kind)
         return
     with pytest.raises(StoreError, match=f"/srv is on {kind}, a network file system") as error:
-        refuse_network_file_system("/srv", lambda _: kind)
+        refuse_network_file_system("/srv", kind)
     assert error.value.exit_code == 6

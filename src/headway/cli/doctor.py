@@ -133,7 +133,7 @@ def _folder(home: Home) -> Iterator[Finding]:
     from headway.store.sqlite import file_system, refuse_network_file_system
 
     try:
-        refuse_network_file_system(home.path)
+        refuse_network_file_system(home.path, file_system(home.path))
         yield Finding("file system", GREEN, file_system(home.path) or "a local disk")
     except HeadwayError as error:
         yield Finding("file system", RED, str(error), "headway --home DIR on a local disk")

@@ -6,9 +6,10 @@ import click
 
 from headway.cli.render import say
 from headway.cli.scope import Scope
+from headway.config import load_config
 from headway.errors import InvalidInputError
 from headway.home import find_home
-from headway.store.sqlite import refuse_network_file_system
+from headway.store.sqlite import file_system, refuse_network_file_system
 
 OLDEST_KERNEL = (5, 4)
 
@@ -27,8 +28,8 @@ def init(scope: Scope) -> None:
         )
     home, existed = find_home(scope.home, os.environ, os.getcwd())
     above = home.path if existed else os.path.dirname(home.path)
-    if os.path.isdir(above):
-        refuse_network_file_system(above)
+    if os.path.isdir(above) and not load_config(home)["store.unsafe_fs"]:
+        refuse_network_file_system(above, file_system(above))
     client = scope.connect(create=True)
     client.close()
     print(client.home.path)

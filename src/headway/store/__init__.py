@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from headway.store.base import Store
 
 
-def open_store(url: str, clock: Clock, *, create: bool = False) -> Store:
-    """Open the store at `url` (`sqlite:///absolute/path`); `create` makes a missing file."""
+def open_store(url: str, clock: Clock, *, create: bool = False, unsafe_fs: bool = False) -> Store:
+    """Open the store at `url` (`sqlite:///absolute/path`); `create` makes a missing file.
+
+    A network file system is refused, unless `unsafe_fs` says to use it all the same.
+    """
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite" and rest.startswith("/"):
         from headway.store.sqlite import open_database
         from headway.store.sqlstore import SqlStore
 
-        return SqlStore(open_database(rest, create=create), clock)
+        return SqlStore(open_database(rest, create=create, unsafe_fs=unsafe_fs), clock)
     raise InvalidInputError(f"store.url is {url!r}; use sqlite:///absolute/path/to/headway.db")

@@ -221,7 +221,7 @@ def _damaged(path: str, how: str) -> StoreCorruptError:
     )
 
 
-def open_database(path: str, *, create: bool) -> SqliteDatabase:
+def open_database(path: str, *, create: bool, unsafe_fs: bool = False) -> SqliteDatabase:
     """Open the file, bring its schema up to date; with `create`, make a missing one."""
     if _library_version() < OLDEST_SAFE:
         raise StoreError(
@@ -229,7 +229,9 @@ def open_database(path: str, *, create: bool) -> SqliteDatabase:
             "install apsw 3.51.3 or newer"
         )
     try:
-        refuse_network_file_system(os.path.dirname(path))
+        kind = file_system(os.path.dirname(path))
+        if not unsafe_fs:
+            refuse_network_file_system(os.path.dirname(path), kind)
     except FileNotFoundError:
         raise StoreError(f"there is no {os.path.dirname(path)}; run `headway init`") from None
     except PermissionError as error:
@@ -371,18 +373,15 @@ def migrate(database: SqliteDatabase, connection: apsw.Connection) -> None:
             raise
 
 
-def refuse_network_file_system(
-    folder: str, file_system_of: Callable[[str], str | None] | None = None
-) -> None:
-    """Raise if `folder` lies where kernel locks cannot be trusted."""
-    kind = (file_system_of or file_system)(folder)
+def refuse_network_file_system(folder: str, kind: str | None) -> None:
+    """Raise if a folder on this kind of file system lies where kernel locks cannot be trusted."""
     if kind is None:
         return
     network_fuse = kind.startswith("fuse") and kind not in LOCAL_FUSE
     if kind in NETWORK_FILE_SYSTEMS or network_fuse:
         raise StoreError(
             f"{folder} is on {kind}, a network file system on which locks cannot be trusted. "
-            "Use --home on a local disk"
+            "Use --home on a local disk, or accept the risk with store.unsafe_fs"
         )
 
 
