@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +27,6 @@ params_snapshot stdout_path stderr_path
 ADDED = ["labels", "submitted_by", "cancel_requested_at"]
 RUN_ADDED = ["dropped_bytes", "usage", "late_outcome"]
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
-
-
-@pytest.fixture
-def make_bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
-    made: list[Bench] = []
-
-    def make(**options: Any) -> Bench:
-        made.append(Bench(tmp_path, **options))
-        return made[-1]
-
-    yield make
-    for bench in made:
-        bench.close()
-
-
-@pytest.fixture
-def bench(make_bench: Callable[..., Bench]) -> Bench:
-    return make_bench()
 
 
 def job(status: Status = Status.QUEUED, **changes: Any) -> Job:

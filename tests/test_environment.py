@@ -3,9 +3,7 @@
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,24 +15,6 @@ from headway.home import Home, make_home
 
 NAMES = st.text("ABC_", min_size=1, max_size=3)
 VALUES = st.binary(max_size=20).map(lambda value: os.fsdecode(value.replace(b"\0", b"")))
-
-
-@pytest.fixture
-def make_bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
-    made: list[Bench] = []
-
-    def make(**options: Any) -> Bench:
-        made.append(Bench(tmp_path, **options))
-        return made[-1]
-
-    yield make
-    for bench in made:
-        bench.close()
-
-
-@pytest.fixture
-def bench(make_bench: Callable[..., Bench]) -> Bench:
-    return make_bench()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,24 +42,6 @@ HOSTILE_NAMES = [
     "x" * LONGEST_NAME,
 ]
 UNPRINTABLE = ["", "a\nb", "a\rb", "a\tb", "a\0b", "\x1b[31m", "a\u202eb", "\u200b", "\udcff"]
-
-
-@pytest.fixture
-def make_bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
-    made: list[Bench] = []
-
-    def make(**options: Any) -> Bench:
-        made.append(Bench(tmp_path, **options))
-        return made[-1]
-
-    yield make
-    for bench in made:
-        bench.close()
-
-
-@pytest.fixture
-def bench(make_bench: Callable[..., Bench]) -> Bench:
-    return make_bench()
 
 
 def spec(*argv: str, here: Path | str = "/", **options: Any) -> JobSpec:
