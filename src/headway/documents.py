@@ -20,8 +20,8 @@ VERSION = 1
 
 
 def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, dict[str, Any]]:
-    """Documents of the given jobs with their runs; ids without a job are left out."""
-    jobs = tx.jobs(ids)
+    """Documents of the given jobs with their runs; without those that cannot be read."""
+    jobs = tx.readable_jobs(ids)
     executed = [job.id for job in jobs.values() if job.started_at is not None]
     runs = tx.runs(executed) if executed else {}
     evidence = tx.evidence(executed) if executed else {}

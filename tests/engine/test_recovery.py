@@ -203,10 +203,12 @@ def test_a_stopped_supervisor_is_ended_when_a_cancel_goes_unanswered(  # fault B
         bench.step()
     assert bench.status(job) is Status.RUNNING
     bench.client.cancel([job])
-    clock.advance(5)
+    clock.advance(1)
+    bench.step()
+    clock.advance(9)
     bench.step()
     assert bench.status(job) is Status.RUNNING
-    clock.advance(6)
+    clock.advance(2)
     bench.until_ended(job)
     assert bench.status(job) is Status.CANCELLED
     wait_for(lambda: not os.path.exists(f"/proc/{record.child_pid}"))
@@ -282,3 +284,37 @@ def test_the_folder_holds_nothing_but_the_evidence_of_its_tokens(bench: Bench) -
     names = {name.split(".")[0] for name in os.listdir(bench.home.job(job))}
     assert names == {"claim", "lock", "started", "outcome", "job"}
     assert Path(bench.home.job(job)).stat().st_mode & 0o777 == 0o700
+
+
+def test_a_machine_that_slept_is_not_a_supervisor_that_hangs(
+    make_bench: Callable[..., Bench],
+) -> None:
+    """The supervisor's deadline does not run while the machine sleeps; neither does ours."""
+    from headway.clock import SystemClock
+    from headway.testing import FakeClock
+
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock)
+    job = bench.submit("sleep", "600", timeout=60_000_000, grace=0)
+    bench.step()
+    started(bench, job)
+    clock._now += 7200 * 1_000_000  # the wall clock went on, the monotonic one did not
+    clock.advance(2)
+    bench.step()
+    assert bench.status(job) is Status.RUNNING
+    assert "failed" not in bench.kinds(job)
+
+
+def test_a_running_job_whose_row_cannot_be_read_is_settled_and_stops_nobody(bench: Bench) -> None:
+    gate = bench.folder / "gate"
+    job = bench.submit("sh", "-c", f"while ! test -e {gate}; do sleep 0.01; done; exit 3")
+    dependent = bench.submit("true", after=(job,))
+    healthy = bench.submit("true")
+    bench.step()
+    database = bench.store.database  # type: ignore[attr-defined]
+    database.execute("update jobs set retry = 'nonsense' where id = 1", {})
+    gate.touch()
+    bench.until_ended(dependent, healthy)
+    assert bench.status(healthy) is Status.SUCCEEDED
+    assert bench.status(dependent) is Status.BLOCKED_BY_DEPENDENCY
+    assert database.execute("select exit_code from runs where job_id = 1", {}) == [(3,)]

@@ -840,3 +840,21 @@ def test_a_backup_is_a_whole_store_though_others_write(store: Store, tmp_path: P
     restored.close()
     assert copy.stat().st_mode & 0o777 == 0o600
     assert sorted(each.name for each in tmp_path.iterdir() if "new" in each.name) == []
+
+
+@verbs("readable_jobs", "running_jobs")
+def test_a_row_that_cannot_be_read_is_left_out_or_stood_in_for(store: Store) -> None:
+    with store.write() as tx:
+        sound, broken = add(tx), add(tx, priority=3)
+        start(tx, broken)
+    store.database.execute(  # type: ignore[attr-defined]
+        "update jobs set labels = '{' where id = :id", {"id": broken.id}
+    )
+    with store.read() as tx:
+        ids_ = [sound.id, broken.id]
+        assert list(tx.readable_jobs(ids_)) == [sound.id]
+        jobs = tx.running_jobs(ids_)
+        assert jobs[sound.id] == sound
+        stand_in = jobs[broken.id]
+        assert (stand_in.chain, stand_in.priority) == (broken.chain, 3)
+        assert stand_in.retry.max_attempts == 0

@@ -97,11 +97,13 @@ class Engine:
                 self._look_at_probes(tx)
                 self._end_expired_lendings(tx)
                 limit = self._limit(tx, limit, now)
-                if self.dispatching and limit != 0:
+                planning = self.dispatching and limit != 0
+                if planning:
                     step = self._planner.step(tx, limit=limit)
                     started, more = step.started, step.more
-                more = self._sweep(tx, now) or more
-                delay = self._delay(tx, now)
+                    more = self._sweep(tx, now) or more
+                    self._space_passes(tx, now, started)
+                delay = self._delay(tx, now, planning=planning)
                 self._unproven = self._rescuer.mine(tx.unproven_claims())
         except BaseException:
             for claim in self._planner.prepared:
@@ -144,12 +146,17 @@ class Engine:
                 living.append(claim)
             else:
                 judged.append(verdict)
-        with self.store.write() as tx:
-            adopted = [claim for claim in living if not self.finisher.watches(claim)]
-            self._rescuer.readopted(tx, adopted)
-            documents = self._settle(tx, judged)
-            if everyone:
-                tx.wake_everything()
+        try:
+            with self.store.write() as tx:
+                adopted = [claim for claim in living if not self.finisher.watches(claim)]
+                self._rescuer.readopted(tx, adopted)
+                documents = self._settle(tx, judged)
+                if everyone:
+                    tx.wake_everything()
+        except BaseException:
+            for each in judged:  # a lock still held would make a dead supervisor look alive
+                each.release()
+            raise
         reach("engine.recovered")
         for claim in living:
             self.finisher.watch(claim)
@@ -159,25 +166,29 @@ class Engine:
         """With a spawn delay a worker makes one pass per delay; else all that there are."""
         if limit is not None:
             return limit
-        settings = tx.settings()
-        pause = parse_duration(store_setting(settings, "scheduler.spawn_delay")) / SECOND
-        if pause == 0:
-            return None
         if now < self._next_pass:
             return 0
-        self._next_pass = now + pause
-        return int(store_setting(settings, "scheduler.batch_size"))
+        if self._spawn_delay(tx) == 0:
+            return None
+        return int(store_setting(tx.settings(), "scheduler.batch_size"))
 
-    def _delay(self, tx: ReadTx, now: float) -> float:
+    def _space_passes(self, tx: ReadTx, now: float, started: tuple[Claim, ...]) -> None:
+        if started:
+            self._next_pass = now + self._spawn_delay(tx)
+
+    def _spawn_delay(self, tx: ReadTx) -> float:
+        return parse_duration(store_setting(tx.settings(), "scheduler.spawn_delay")) / SECOND
+
+    def _delay(self, tx: ReadTx, now: float, *, planning: bool) -> float:
         times = [self._next_rescue - now]
-        instants = [tx.next_wake()]
+        instants = [tx.next_wake() if planning else None]
         trouble = tx.host_trouble(self._host.id)
         if trouble is not None:
             instants.append(trouble.probe_at if trouble.probe_at > tx.now() else None)
             times.append(LOOK_AGAIN)
         if tx.lendings() or tx.unproven_claims() or self.finisher.unseen():
             times.append(LOOK_AGAIN)
-        if tx.anything_active():
+        if planning and tx.anything_active():
             times.append(max(0.0, self._next_sweep - now))
         if self._next_pass > now:
             times.append(self._next_pass - now)

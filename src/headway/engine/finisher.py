@@ -35,6 +35,7 @@ class Finisher:
         self._rescuer = rescuer
         self._watched: dict[str, Watched] = {}
         self._ended: set[str] = set()
+        self._of_launcher: list[int] = []
 
     def open(self) -> None:
         self._launcher.start()
@@ -135,7 +136,10 @@ class Finisher:
 
     def _replace_parent(self) -> list[Judged]:
         self._unwatch_launcher()
-        unanswered = self._launcher.restart()
+        try:
+            unanswered = self._launcher.restart()
+        except OSError:
+            return []  # no process can be started now: the next step tries again
         self._watch_launcher()
         judged = []
         for token in unanswered:
@@ -183,12 +187,14 @@ class Finisher:
             watched.pidfd = None
 
     def _watch_launcher(self) -> None:
-        for descriptor in (self._launcher.fileno(), self._launcher.pidfd):
+        self._of_launcher = [self._launcher.fileno(), self._launcher.pidfd]
+        for descriptor in self._of_launcher:
             self.selector.register(descriptor, selectors.EVENT_READ, _nothing)
 
     def _unwatch_launcher(self) -> None:
-        for descriptor in (self._launcher.fileno(), self._launcher.pidfd):
+        for descriptor in self._of_launcher:
             self.selector.unregister(descriptor)
+        self._of_launcher = []
 
 
 def _not_forked(claim: Claim, number: int) -> Judged:

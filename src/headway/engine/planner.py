@@ -95,7 +95,8 @@ class Planner:
         missed = []
         for job in waiting:
             decision = decide(job, facts)
-            if not isinstance(decision, Hold) or decision.at_door:
+            kinds = [wait.kind for wait in decision.waits] if isinstance(decision, Hold) else []
+            if job.wait is None or job.wait.kind not in kinds:
                 missed.append(job)
         tx.touch_checked([job.id for job in waiting])
         tx.wake_jobs([job.id for job in missed])

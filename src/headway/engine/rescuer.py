@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from headway.clock import SECOND, Clock
+from headway.clock import Clock
 from headway.core.model import Claim, Job, WaitKind
 from headway.core.settle import Ending, Outcome
 from headway.crashpoints import reach
@@ -21,7 +21,7 @@ from headway.supervise import rescue
 from headway.supervise.evidence import Evidence
 from headway.supervise.evidence import Outcome as Written
 
-UNANSWERED = 10 * SECOND
+UNANSWERED = 10.0
 SWEEP_GAP = 1.0
 
 
@@ -43,6 +43,7 @@ class Rescuer:
         self._worker_id = worker_id
         self._clock = clock
         self._first_empty: dict[str, float] = {}
+        self._since: dict[tuple[str, str], float] = {}
 
     def mine(self, claims: Iterable[Claim]) -> list[Claim]:
         """Only the claims of this host's home can be judged by their evidence.
@@ -122,10 +123,27 @@ class Rescuer:
         )
 
     def unanswered(self, tx: ReadTx, claims: Iterable[Claim]) -> list[Claim]:
-        """Claims whose supervisor should long have acted on a cancel or a deadline."""
+        """Claims whose supervisor should long have acted on a cancel or a deadline.
+
+        Counted on the monotonic clock from when this worker first saw the cancel or the claim, as
+        the supervisor's own deadline is: a machine that slept is not a supervisor that hangs.
+        """
+        now = self._clock.monotonic()
         claims = list(claims)
-        jobs = tx.jobs([claim.job_id for claim in claims])
-        return [claim for claim in claims if tx.now() > _last_answer(jobs[claim.job_id], claim)]
+        jobs = tx.running_jobs([claim.job_id for claim in claims])
+        living = {claim.token for claim in claims}
+        self._since = {key: since for key, since in self._since.items() if key[0] in living}
+        return [claim for claim in claims if self._is_late(claim, jobs[claim.job_id], now)]
+
+    def _is_late(self, claim: Claim, job: Job, now: float) -> bool:
+        limits = []
+        seen = self._since.setdefault((claim.token, "running"), now)
+        if job.params.get("timeout_seconds") is not None:
+            limits.append(seen + job.params["timeout_seconds"])
+        if job.cancelling:
+            limits.append(self._since.setdefault((claim.token, "cancelling"), now))
+        patience = job.params.get("grace_seconds", 10.0) + UNANSWERED
+        return bool(limits) and now > min(limits) + patience
 
     def end_supervisor(self, claim: Claim) -> None:
         """End a stopped or hung supervisor; the claim is then judged like any other."""
@@ -147,19 +165,6 @@ class Rescuer:
                     del self._first_empty[claim.token]
                     proven.append(claim)
         return proven
-
-
-def _last_answer(job: Job, claim: Claim) -> int:
-    """The instant by which a working supervisor would have ended this job."""
-    grace = int(job.params.get("grace_seconds", 10.0) * SECOND)
-    limits = []
-    if job.cancel_requested_at is not None:
-        limits.append(job.cancel_requested_at)
-    if job.params.get("timeout_seconds") is not None:
-        limits.append(claim.claimed_at + int(job.params["timeout_seconds"] * SECOND))
-    if not limits:
-        return 1 << 62
-    return min(limits) + grace + UNANSWERED
 
 
 def taken_in(written: Written) -> Verdict:

@@ -51,7 +51,7 @@ class Settler:
 
         A claim that is no longer live was settled by someone else: a terminal row never changes.
         """
-        jobs = tx.jobs([claim.job_id for claim, _ in judged])
+        jobs = tx.running_jobs([claim.job_id for claim, _ in judged])
         live = tx.claims([claim.token for claim, _ in judged])
         ended = []
         for claim, judgement in judged:

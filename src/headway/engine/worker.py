@@ -85,6 +85,7 @@ class Worker:
         )
         self._janitor = Janitor(store, home, clock)
         self._trouble = 0
+        self._recovered = False
 
     def run(self) -> None:
         """Live until idle, asked to hand over, or told to stop."""
@@ -96,7 +97,6 @@ class Worker:
                 self._lock.give_up(COMING)
                 reach("worker.up")
                 self._engine.finisher.open()
-                self._engine.recover()
                 ending = self._loop()
                 self._depart(ending)
         finally:
@@ -202,6 +202,9 @@ class Worker:
         self._wishes.woken = False
         askers, self._wishes.askers = self._wishes.askers, []
         try:
+            if not self._recovered:
+                self._engine.recover()
+                self._recovered = True
             delay = self._engine.step()
         except (StoreFullError, StoreReadOnlyError, StoreBusyError) as error:
             self._trouble += 1

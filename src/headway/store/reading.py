@@ -20,7 +20,7 @@ from headway.core.model import (
 from headway.core.states import Status
 from headway.errors import DataError
 from headway.store.base import Event, Lending, Slots, WorkerRecord
-from headway.store.rows import load, load_claim, load_job, load_run
+from headway.store.rows import load, load_claim, load_job, load_run, stand_in
 
 if TYPE_CHECKING:
     from headway.store.queries import Query
@@ -62,6 +62,23 @@ class SqlReadTx:
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]:
         rows = self._all("jobs_by_id", ids=self._database.json(ids))
         return {row[0]: load_job(row) for row in rows}
+
+    def readable_jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]:
+        """Like `jobs`, without those whose rows cannot be read."""
+        rows = self._all("jobs_by_id", ids=self._database.json(ids))
+        return {job.id: job for job in self._readable(rows)}
+
+    def running_jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]:
+        """Jobs to be settled. One whose row cannot be read gets a stand-in without parameters and
+        policy: its outcome is known all the same, and it must not keep the others from theirs."""
+        rows = self._all("jobs_by_id", ids=self._database.json(ids))
+        found = {}
+        for row in rows:
+            try:
+                found[row[0]] = load_job(row)
+            except DataError:
+                found[row[0]] = stand_in(row)
+        return found
 
     def job_by_key(self, key: str) -> Job | None:
         row = self._one("job_by_key", key=key)

@@ -54,6 +54,21 @@ def load_job(row: Row) -> Job:
         raise DataError(f"the row of job-{row[0]} cannot be read: {error}") from error
 
 
+def stand_in(row: Row) -> Job:
+    """What is certain about a running job whose row cannot be read."""
+    return Job(
+        id=row[0],
+        name=str(row[1]),
+        type=str(row[2]),
+        status=Status.RUNNING,
+        priority=row[4],
+        position=row[5],
+        params={},
+        created_at=row[7],
+        chain=row[8],
+    )
+
+
 def _job(row: Row) -> Job:
     return Job(
         id=row[0],
