@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness import Bench
+from postgres import fresh_schema, server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -20,11 +21,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def make_bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
+def store_url() -> str | None:
+    """The home's own store; folders of tests that prove both stores give other answers."""
+    return None
+
+
+@pytest.fixture
+def make_bench(tmp_path: Path, store_url: str | None) -> Iterator[Callable[..., Bench]]:
     made: list[Bench] = []
 
     def make(**options: Any) -> Bench:
-        made.append(Bench(tmp_path, **options))
+        made.append(Bench(tmp_path, **{"store_url": store_url, **options}))
         return made[-1]
 
     yield make
@@ -35,3 +42,16 @@ def make_bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
 @pytest.fixture
 def bench(make_bench: Callable[..., Bench]) -> Bench:
     return make_bench()
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with server(tmp_path_factory.mktemp("postgres")) as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """A schema of the test's own."""
+    with fresh_schema(postgres_server) as url:
+        yield url

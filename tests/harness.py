@@ -54,13 +54,15 @@ class Bench:
         clock: Clock | None = None,
         settings: dict[str, Any] | None = None,
         max_active: int | None = None,
+        store_url: str | None = None,
     ) -> None:
-        self.home = Home(str(folder / ".headway"))
+        self.home = Home(str(folder / ".headway"), store_url)
         make_home(self.home)
         values = {"worker.autostart": False, **(settings or {})}
         self.config = Config(values)
         self.clock = clock or SystemClock()
-        self.store = open_store(f"sqlite://{self.home.database}", self.clock, create=True)
+        url = store_url or f"sqlite://{self.home.database}"
+        self.store = open_store(url, self.clock, create=True)
         self.client = Client(
             self.home,
             self.config,
@@ -160,10 +162,15 @@ class Site:
     """A folder with the real program: commands, workers and jobs are processes."""
 
     def __init__(
-        self, folder: Path, *, config: str = "", env: dict[str, str] | None = None
+        self,
+        folder: Path,
+        *,
+        config: str = "",
+        env: dict[str, str] | None = None,
+        store_url: str | None = None,
     ) -> None:
         self.folder = folder
-        self.home = Home(str(folder / ".headway"))
+        self.home = Home(str(folder / ".headway"), store_url)
         make_home(self.home)
         Path(self.home.config).write_text(config)
         self.env = {
@@ -171,10 +178,12 @@ class Site:
             "HOME": str(folder),
             "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
             "PYTHONDONTWRITEBYTECODE": "1",
+            **({"HEADWAY_STORE": store_url} if store_url else {}),
             **(env or {}),
         }
         self._workers: list[subprocess.Popen[str]] = []
-        store = open_store(f"sqlite://{self.home.database}", SystemClock(), create=True)
+        url = store_url or f"sqlite://{self.home.database}"
+        store = open_store(url, SystemClock(), create=True)
         self.client = Client(
             self.home,
             Config({"worker.autostart": False}),

@@ -13,8 +13,8 @@ from headway.core.model import Job, Lock, LockMode, Wait, WaitKind
 from headway.core.states import API_STATUS, RUN_STATUS, Status
 from headway.documents import job_document, shown_params
 
-# DESIGN.md, section 6, word for word.
-DESIGN = """
+# The job document, as docs/ promise it.
+DOCUMENT = """
 id name slug type state status reason priority position params after needs produces locks
 pinned_head preconditions approval wait waited_on group_id sequence_number template_id
 schedule_id workflow subject target resources retry_of attempt max_attempts created_at
@@ -51,7 +51,7 @@ def test_the_keys_are_those_of_the_design(bench: Bench) -> None:
     done = bench.submit("true")
     bench.until_ended(done)
     for each in (waiting, done):
-        assert sorted(bench.client.document(each)) == sorted(DESIGN.split() + ADDED)
+        assert sorted(bench.client.document(each)) == sorted(DOCUMENT.split() + ADDED)
     assert bench.client.document(waiting)["run"] is None
     assert sorted(bench.client.document(done)["run"]) == sorted(RUN.split() + RUN_ADDED)
 

@@ -1,4 +1,4 @@
-"""Who may import whom (DESIGN.md, section 4), and where SQL, time and other effects may be.
+"""Who may import whom (ARCHITECTURE.md), and where SQL, time and other effects may be.
 
 Read from the sources without importing them. To allow something new, change a table below, and say
 why in the commit.
@@ -71,17 +71,19 @@ CORE_MAY_USE = {"os": {"strerror"}}
 
 THIRD_PARTY = {
     "apsw": {"store.sqlite", "cli.doctor"},  # doctor names its version
+    "psycopg": {"store.postgres"},
     "tomlkit": {"config"},
     "click": {"cli"},
 }
 
-# Time is read in clock.py, and where no clock can be handed in: the supervisor's own processes.
-READS_TIME = {"clock", "supervise"}
+# Time is read in clock.py, and where no clock can be handed in: the supervisor's own processes, and
+# the pause before a lost connection is made anew.
+READS_TIME = {"clock", "supervise", "store.postgres"}
 FORMATS_DATES = {"units", "cli"}
-DRAWS_LOTS = {"engine.settling"}  # it hands the number to the core
+DRAWS_LOTS = {"engine.settling", "store.postgres"}  # for the core; for that pause
 
 # Pragmas, begin and commit are the connection's own; everything else is a named query.
-SPEAKS_SQL = {"store.sqlite"}
+SPEAKS_SQL = {"store.sqlite", "store.postgres"}
 SQL = re.compile(
     r"^\s*(select\s.+\sfrom\s|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|create\s+table\s)",
     re.I | re.S,

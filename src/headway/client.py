@@ -237,7 +237,8 @@ class Client:
             }
         for claim in claims.values():
             if claim is not None:
-                self._tell_supervisor(Evidence(claim.folder, claim.token))
+                here = claim.folder if claim.home == self.home.path else self.home.job(claim.job_id)
+                self._tell_supervisor(Evidence(here, claim.token))
         self.wake()
         return results
 

@@ -78,8 +78,10 @@ def _size(text: str) -> str:
 
 
 def _store_url(text: str) -> str:
-    if text and not text.startswith("sqlite:///"):
-        raise InvalidInputError(f"{text!r} is not a store; use sqlite:///absolute/path")
+    if text and not text.startswith(("sqlite:///", "postgresql://", "postgres://")):
+        raise InvalidInputError(
+            f"{text!r} is not a store; use sqlite:///absolute/path or postgresql://host/database"
+        )
     return text
 
 

@@ -8,7 +8,7 @@ from headway.core.model import HostTrouble, Job, JobId, WaitKind
 from headway.store.base import Lending, ReadTx, Slots
 from headway.units import show_size
 
-DEEPEST_WAIT = 1000
+LARGEST_WAIT = 100_000
 
 
 def gather(tx: ReadTx, jobs: Sequence[Job], door: Door) -> Facts:
@@ -63,9 +63,11 @@ def _lenders(tx: ReadTx, lendings: Sequence[Lending]) -> Mapping[JobId, tuple[Jo
 
 def awaited_set(tx: ReadTx, chain: JobId) -> list[JobId]:
     """The chain and all chains that it transitively waits for."""
-    found = [chain]
-    for each in found:
-        if len(found) > DEEPEST_WAIT:
-            break
-        found += [other for other in tx.awaited_chains(each) if other not in found]
-    return found
+    found = {chain: None}  # in the order of finding
+    ahead = [chain]
+    while ahead and len(found) < LARGEST_WAIT:
+        for other in tx.awaited_chains(ahead.pop()):
+            if other not in found:
+                found[other] = None
+                ahead.append(other)
+    return list(found)

@@ -19,9 +19,7 @@ _KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "V
 
 def worker_argv(home: Home) -> list[str]:
     """The command line of a background worker: this very program, wherever it was found."""
-    store = ["--store", home.store_url] if home.store_url else []
-    headway = [sys.executable, "-P", "-m", "headway"]
-    return [*headway, "--home", home.path, *store, "work", "--background"]
+    return [sys.executable, "-P", "-m", "headway", "--home", home.path, "work", "--background"]
 
 
 def nudge(home: Home, environ: Mapping[str, str], *, start: bool) -> bool:
@@ -33,7 +31,7 @@ def nudge(home: Home, environ: Mapping[str, str], *, start: bool) -> bool:
     if not start:
         return worker_is_there(home.worker_lock)
     if not _asked_supervisor(home, environ):
-        autostart(home.worker_lock, worker_argv(home), clean_environment(environ))
+        autostart(home.worker_lock, worker_argv(home), worker_environment(home, environ))
     return True
 
 
@@ -55,13 +53,19 @@ def _asked_supervisor(home: Home, environ: Mapping[str, str]) -> bool:
     request = {
         "lock": home.worker_lock,
         "argv": worker_argv(home),
-        "environ": clean_environment(environ),
+        "environ": worker_environment(home, environ),
     }
     try:
         evidence.ask_for_worker(request)
     except OSError:
         return False
     return poke_supervisor(evidence)
+
+
+def worker_environment(home: Home, environ: Mapping[str, str]) -> dict[str, str]:
+    """A clean environment, with the store's URL: there nobody else can read its password."""
+    store = {"HEADWAY_STORE": home.store_url} if home.store_url else {}
+    return {**clean_environment(environ), **store}
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -3,12 +3,12 @@
 A process inside a running job that waits for another job of the same store lends its slot to that
 job's chain and to all that it waits for; otherwise a cap of one would wait for itself. The lending
 is a row that must be renewed, so it ends with its process. If the awaited jobs need a lock that the
-waiter holds, waiting would never end, so it fails with that reason. PROTOCOLS, section 13.
+waiter holds, waiting would never end, so it fails with that reason. docs/protocols.md, section 13.
 """
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from headway.client import Client
@@ -128,25 +128,32 @@ def surrounding_job(client: Client) -> JobId | None:
 
 
 def refuse_deadlock(tx: ReadTx, waiter: JobId, chain: JobId) -> None:
-    """Raise if a job of the awaited set needs a lock that the waiter, or one that waits for the
-    waiter, holds."""
+    """Raise if waiting would never end: the awaited set contains the waiter, or one that waits for
+    it, or needs a lock that one of them holds."""
+    waiting = tx.running_jobs(_those_who_wait(tx, waiter))
+    awaited = awaited_set(tx, chain)
+    for job in waiting.values():
+        if job.chain in awaited:
+            raise WaitDeadlockError(f"{shown(chain)} waits for {shown(job.id)}, which waits for it")
     held: dict[str, list[tuple[JobId, Lock]]] = {}
-    for holder_job in tx.jobs(_those_who_wait(tx, waiter)).values():
-        for lock in holder_job.locks:
-            held.setdefault(lock.key, []).append((holder_job.id, lock))
-    if not held:
-        return
-    for awaited in awaited_set(tx, chain):
-        job = tx.last_in_chain(awaited)
-        if job is None or job.status is Status.RUNNING or job.status in TERMINAL:
-            continue
+    for job in waiting.values():
         for lock in job.locks:
-            for holder, other in held.get(lock.key, ()):
-                if lock.conflicts_with(other.mode):
-                    raise WaitDeadlockError(
-                        f"{shown(job.id)} needs lock {lock.key}, which {shown(holder)} holds "
-                        f"while it waits for it; submit it without --lock {lock.key}"
-                    )
+            held.setdefault(lock.key, []).append((job.id, lock))
+    if held:
+        for each in awaited:
+            _refuse_needed_lock(tx.last_in_chain(each), held)
+
+
+def _refuse_needed_lock(job: Job | None, held: Mapping[str, list[tuple[JobId, Lock]]]) -> None:
+    if job is None or job.status is Status.RUNNING or job.status in TERMINAL:
+        return
+    for lock in job.locks:
+        for holder, other in held.get(lock.key, ()):
+            if lock.conflicts_with(other.mode):
+                raise WaitDeadlockError(
+                    f"{shown(job.id)} needs lock {lock.key}, which {shown(holder)} holds "
+                    f"while it waits for it; submit it without --lock {lock.key}"
+                )
 
 
 def _those_who_wait(tx: ReadTx, waiter: JobId) -> list[JobId]:

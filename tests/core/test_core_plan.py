@@ -146,6 +146,11 @@ def test_a_lent_slot_admits_only_the_awaited_chain() -> None:
     assert waits(planned) == {1: [WaitKind.CAPACITY], 8: [WaitKind.CAPACITY]}
 
 
+def test_a_lent_slot_admits_nobody_while_more_run_than_may() -> None:
+    door = Door(max_active=1, running=2, lenders={5: (9,)})
+    assert starts(plan([job(7, chain=5)], facts(door))) == []
+
+
 def test_a_free_slot_is_used_before_a_lent_one() -> None:
     door = Door(max_active=2, running=1, lenders={5: (9,)})
     planned = plan([job(1, chain=5), job(2, chain=5), job(3)], facts(door))

@@ -253,7 +253,7 @@ def test_a_retry_by_hand_starts_a_fresh_budget() -> None:
     assert answer.retry == Retry(END + 10 * SECOND, 1)
 
 
-# -- cancel (PROTOCOLS 4, ruling C36) -----------------------------------------------------------
+# -- cancel (docs/protocols.md, section 4) ------------------------------------------------------
 
 
 @pytest.mark.req("V78")
@@ -308,7 +308,7 @@ def test_a_claim_of_which_nothing_was_started_burns_nothing() -> None:
     )
 
 
-# -- launch failures (PROTOCOLS 14) -------------------------------------------------------------
+# -- launch failures (docs/protocols.md, section 14) --------------------------------------------
 
 
 @pytest.mark.req("G33", "G34", "G35")

@@ -1,3 +1,5 @@
+"""Everything here is proven on both stores."""
+
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,12 +9,20 @@ import pytest
 from harness import Site
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest) -> str | None:
+    if request.param == "sqlite":
+        return None
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
 @pytest.fixture
-def make_site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
+def make_site(tmp_path: Path, store_url: str | None) -> Iterator[Callable[..., Site]]:
     made: list[Site] = []
 
     def make(**options: Any) -> Site:
-        made.append(Site(tmp_path, **options))
+        made.append(Site(tmp_path, **{"store_url": store_url, **options}))
         return made[-1]
 
     yield make

@@ -144,7 +144,7 @@ def test_params_cannot_change_once_the_job_runs(bench: Bench) -> None:
     bench.step()
     database = bench.store.database  # type: ignore[attr-defined]
     with pytest.raises(ConflictError, match="Cannot modify params"):
-        database.execute("update jobs set params = '{}' where id = :id", {"id": job})
+        database.execute(f"update jobs set params = '{{}}' where id = {job}", {})
     assert bench.job(job).params["argv"] == ["sleep", "60"]
 
 

@@ -73,7 +73,7 @@ def test_a_record_without_a_command_fails_with_exit_1_and_stops_nobody(bench: Be
     bench.until_ended(broken, healthy)
     document = bench.client.document(broken)
     assert (document["state"], document["run"]["exit_code"]) == ("failed", 1)
-    assert "has no command" in document["reason"]
+    assert document["reason"] == "the record of job-1 cannot be used: it has no command"
     assert bench.status(healthy) is Status.SUCCEEDED
 
 
@@ -170,4 +170,33 @@ def test_a_supervisor_that_cannot_be_forked_is_the_hosts_fault(  # fault B11
     bench.crash().recover()
     clock.advance(2)
     bench.until_ended(job, other)
+    assert bench.status(job) is Status.SUCCEEDED
+
+
+def test_params_that_are_no_object_fail_their_job_alone(bench: Bench) -> None:
+    broken, healthy = bench.submit("true"), bench.submit("true")
+    bench.store.database.execute("update jobs set params = '[]' where id = 1", {})  # type: ignore[attr-defined]
+    bench.until(lambda: bench.status(healthy) is Status.SUCCEEDED)
+    rows = bench.store.database.execute("select status from jobs where id = 1", {})  # type: ignore[attr-defined]
+    assert rows == [("failed",)] and broken == 1
+
+
+def test_without_a_parent_nothing_is_claimed_and_the_host_is_blamed(bench: Bench) -> None:
+    launcher = bench.engine.finisher._launcher
+    start = launcher.start
+
+    def refused() -> None:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    launcher.start = refused  # type: ignore[method-assign]
+    launcher.stop(kill=True)
+    job = bench.submit("true")
+    for _ in range(3):
+        bench.step()
+    document = bench.client.document(job)
+    assert document["state"] == "queued" and document["wait"]["kind"] == "pressure"
+    assert bench.kinds(job) == ["submitted"]
+    launcher.start = start  # type: ignore[method-assign]
+    bench.client.reset()
+    bench.until_ended(job)
     assert bench.status(job) is Status.SUCCEEDED

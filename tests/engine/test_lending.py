@@ -152,3 +152,15 @@ def test_a_waiter_outside_of_any_job_lends_nothing(bench: Bench, request_: Reque
     with lending(bench.client, bench.job(job.job_id)), bench.store.read() as tx:
         assert tx.lendings() == []
     assert wait_for(lambda: True)
+
+
+def test_waiting_for_what_waits_for_oneself_is_refused(bench: Bench) -> None:
+    from headway.errors import WaitDeadlockError
+    from headway.waiting import refuse_deadlock
+
+    job = bench.submit("sleep", "60")
+    follower = bench.submit("true", after=(job,))
+    last = bench.submit("true", after=(follower,))
+    bench.step()
+    with bench.store.read() as tx, pytest.raises(WaitDeadlockError, match="job-1"):
+        refuse_deadlock(tx, job, last)

@@ -246,7 +246,7 @@ def test_foreign_claims_are_never_judged(bench: Bench) -> None:
     database.execute("update claims set host_id = 'elsewhere'", {})
     bench.crash().recover()
     assert bench.status(job) is Status.RUNNING
-    database.execute("update claims set host_id = :h", {"h": bench.client.host.id})
+    database.execute(f"update claims set host_id = '{bench.client.host.id}'", {})
     bench.crash().recover()
     assert bench.status(job) is Status.QUEUED
 
@@ -256,8 +256,8 @@ def test_the_claims_of_a_home_that_was_moved_are_still_its_own(bench: Bench) -> 
     bench.step()
     wait_for(lambda: evidence_of(bench, job).read_outcome())
     database = bench.store.database  # type: ignore[attr-defined]
-    moved = "update claims set home = '/before', folder = '/before/jobs/1'"
-    database.execute(moved, {})
+    folder = bench.home.job(job).replace(bench.home.path, "/before")
+    database.execute(f"update claims set home = '/before', folder = '{folder}'", {})
     bench.crash().recover()
     assert bench.client.document(job)["run"]["exit_code"] == 3
 
@@ -318,3 +318,64 @@ def test_a_running_job_whose_row_cannot_be_read_is_settled_and_stops_nobody(benc
     assert bench.status(healthy) is Status.SUCCEEDED
     assert bench.status(dependent) is Status.BLOCKED_BY_DEPENDENCY
     assert database.execute("select exit_code from runs where job_id = 1", {}) == [(3,)]
+
+
+def test_claims_of_another_host_and_another_boot_are_over(  # a restored home, a new container
+    bench: Bench, store_url: str | None
+) -> None:
+    job = bench.submit("true")
+    not_launched(bench)
+    bench.step()
+    database = bench.store.database  # type: ignore[attr-defined]
+    database.execute("update claims set host_id = 'elsewhere', boot_id = 'before'", {})
+    bench.crash().recover()
+    if store_url is not None:  # hosts share it: that one may live
+        assert bench.status(job) is Status.RUNNING
+        database.execute(f"update claims set host_id = '{bench.client.host.id}'", {})
+        bench.crash().recover()
+    assert bench.client.document(job)["run"]["error"] == "Scheduler crash recovery: host_rebooted"
+
+
+def test_too_many_open_files_is_no_verdict(bench: Bench) -> None:
+    import resource
+
+    job = bench.submit("sleep", "600")
+    bench.step()
+    evidence = started(bench, job)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
+    try:
+        assert bench.engine._rescuer.judge(claim_of_folder(evidence, job, bench)) is None
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert bench.status(job) is Status.RUNNING
+    record = evidence.read_started()
+    assert record is not None and os.path.exists(f"/proc/{record.child_pid}")
+
+
+def claim_of_folder(evidence: Evidence, job: int, bench: Bench) -> Claim:
+    """Without asking the store, which needs descriptors of its own."""
+    return next(claim for claim in bench.engine.finisher.claims if claim.job_id == job)
+
+
+def test_an_answer_without_its_descriptor_is_not_a_failed_fork(bench: Bench) -> None:
+    """A full descriptor table drops it on the way; the supervisor lives all the same."""
+    ledger = bench.folder / "ledger"
+    job = bench.submit("sh", "-c", f"echo ran >> {ledger}; sleep 0.3")
+    launcher = bench.engine.finisher._launcher
+    acks = launcher.acks
+
+    def without_descriptor() -> list[object]:
+        found = acks()
+        for ack in found:
+            if ack.pidfd is not None:
+                os.close(ack.pidfd)
+                ack.pidfd = None
+        return found  # type: ignore[return-value]
+
+    launcher.acks = without_descriptor  # type: ignore[method-assign,assignment]
+    bench.until_ended(job)
+    assert bench.status(job) is Status.SUCCEEDED
+    assert "unclaimed" not in bench.kinds(job) and ledger.read_text() == "ran\n"

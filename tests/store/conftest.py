@@ -14,15 +14,22 @@ def clock() -> FakeClock:
     return FakeClock(START)
 
 
-# Another store is one more word here and one more branch in `opener`.
-@pytest.fixture(params=["sqlite"])
-def opener(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Opener]:
+# Another store is one more word here and one more branch below.
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where the store of this test is; `stocked.only_a_file` leaves but the file."""
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return f"sqlite://{tmp_path}/headway.db"
+
+
+@pytest.fixture
+def opener(url: str, clock: FakeClock) -> Iterator[Opener]:
     """Opens the same store again and again, as other processes would."""
-    urls = {"sqlite": f"sqlite://{tmp_path}/headway.db"}
     opened: list[Store] = []
 
     def open_again() -> Store:
-        opened.append(open_store(urls[request.param], clock, create=True))
+        opened.append(open_store(url, clock, create=True))
         return opened[-1]
 
     yield open_again

@@ -15,8 +15,9 @@ from headway.errors import HeadwayError
 from headway.store import open_store
 from stocked import *
 
-def opened(path=None, create=True):
-    return open_store(f"sqlite://{path or sys.argv[1]}", SystemClock(), create=create)
+def opened(url=None, create=True):
+    url = url or sys.argv[1]
+    return open_store(url if "://" in url else f"sqlite://{url}", SystemClock(), create=create)
 """
 
 TELL = """
@@ -35,7 +36,7 @@ def another(
     *arguments: object,
     environ: Mapping[str, str] | None = None,
 ) -> "subprocess.Popen[str]":
-    """Start a Python process that has `opened(path)` and `tell(act)`."""
+    """Start a Python process that has `opened(path or URL)` and `tell(act)`."""
     here = Path(__file__).parent
     return subprocess.Popen(
         [sys.executable, "-c", PRELUDE + TELL + script, *map(str, arguments)],

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from headway import consequences
 from headway.core.facts import Door
 from headway.core.model import Claim, Job, JobId, Pause, Stage, Wait, WaitKind
@@ -24,6 +26,9 @@ HOST = Host("host", "boot", "/home")
 BUDGET = 1 << 40
 
 Opener = Callable[[], Store]
+
+# For a test of what only a store in a file has: its inode, its log, its pages.
+only_a_file = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 
 
 def job(job_id: JobId, **fields: Any) -> Job:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from others import another, words
-from stocked import Opener, add
+from stocked import Opener, add, only_a_file
 
 from headway.errors import StoreError, StoreReplacedError
 from headway.store.base import Store
@@ -32,11 +32,10 @@ for number in range(40):
 
 
 @pytest.mark.req("D27")
-def test_processes_that_write_at_once_lose_nothing(store: Store, tmp_path: Path) -> None:
+def test_processes_that_write_at_once_lose_nothing(store: Store, url: str) -> None:
     """# fault C1"""
-    path = tmp_path / "headway.db"
     hammers = [
-        another(HAMMER, path, name, 10 * place, 10 * place + 10)
+        another(HAMMER, url, name, 10 * place, 10 * place + 10)
         for place, name in enumerate(("one", "two", "three"), 1)
     ]
     said = []
@@ -58,10 +57,21 @@ def test_processes_that_write_at_once_lose_nothing(store: Store, tmp_path: Path)
     assert store.database.quick_check() == []  # type: ignore[attr-defined]
 
 
-def test_a_long_reader_blocks_no_writer_and_the_log_is_cut_afterwards(
-    store: Store, opener: Opener
-) -> None:
+def test_a_long_reader_blocks_no_writer_and_keeps_its_instant(store: Store, opener: Opener) -> None:
     """# fault C2"""
+    with opener().read() as reader:
+        assert reader.active_jobs() == []
+        for _ in range(3):
+            with store.write() as tx:
+                add(tx)
+        assert reader.active_jobs() == [] and reader.marks()["next_job_id"] == 1
+    with store.read() as tx:
+        assert len(tx.active_jobs()) == 3
+
+
+@only_a_file
+def test_the_log_that_a_long_reader_held_up_is_cut_afterwards(store: Store, opener: Opener) -> None:
+    """# fault C2. A server cuts its own log, and no reader keeps it from that."""
     database = store.database  # type: ignore[attr-defined]
     with opener().read() as reader:
         assert reader.active_jobs() == []
@@ -70,11 +80,19 @@ def test_a_long_reader_blocks_no_writer_and_the_log_is_cut_afterwards(
                 add(tx, params={"argv": ["x" * 20_000]})
         database.checkpoint()
         assert database.wal_bytes() > 500_000
-        assert reader.active_jobs() == []  # it still sees its own instant
     database.checkpoint()
     assert database.wal_bytes() == 0
+
+
+def test_a_transaction_within_a_transaction_is_refused(store: Store) -> None:
+    """The inner one would end the outer one, whose rest would then be written line by line."""
+    for inner in (store.read, store.write):
+        with pytest.raises(StoreError, match="within a transaction"), store.write() as tx:
+            add(tx)
+            with inner():
+                raise AssertionError("it began")
     with store.read() as tx:
-        assert len(tx.active_jobs()) == 30
+        assert tx.active_jobs() == []
 
 
 def test_a_connection_is_refused_in_a_forked_process(store: Store, opener: Opener) -> None:
@@ -108,11 +126,12 @@ def test_a_connection_is_refused_in_a_forked_process(store: Store, opener: Opene
         assert len(tx.active_jobs()) == 2
 
 
+@only_a_file
 @pytest.mark.parametrize("what", ["deleted", "replaced"])
 def test_a_store_that_was_exchanged_underneath_is_not_written_to(
     store: Store, tmp_path: Path, what: str
 ) -> None:
-    """# fault C5"""
+    """# fault C5. The tables of a server have no name that could come to mean another file."""
     path, aside = tmp_path / "headway.db", tmp_path / "aside.db"
     with store.write() as tx:
         add(tx)

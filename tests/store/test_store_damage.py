@@ -1,4 +1,8 @@
-"""Damaged files, full disks, missing rights: a plain refusal, never a crash or a lost row."""
+"""Damaged files, full disks, missing rights: a plain refusal, never a crash or a lost row.
+
+All of it is about the one file of SQLite: the pages, the space and the rights of a server's files
+are the server's own business, and its refusals are tested in test_store_postgres.py.
+"""
 
 import os
 import shutil

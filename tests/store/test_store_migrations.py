@@ -4,8 +4,10 @@ import os
 import re
 import signal
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import apsw
+import psycopg
 import pytest
 from others import another, words
 from stocked import START, add
@@ -158,3 +160,171 @@ def test_an_unknown_url_is_refused(url: str) -> None:
     with pytest.raises(InvalidInputError, match="use sqlite:///absolute") as error:
         open_store(url, FakeClock(START))
     assert error.value.exit_code == 5
+
+
+# -- on a server ----------------------------------------------------------------------------------
+
+
+class Shape(NamedTuple):
+    """What both databases can tell about a schema, in the same words."""
+
+    columns: dict[str, list[tuple[str, str, bool]]]  # table -> name, type, may be null
+    keys: dict[str, list[str]]
+    indexes: dict[str, str]  # name -> unique, columns in order and the condition
+    triggers: set[tuple[str, str]]
+    checks: dict[str, int]
+
+
+OWN = {"commits", "schema_version"}  # which a file has no use for
+TYPES = {
+    "INTEGER": "bigint",
+    "bigint": "bigint",
+    "BIGINT": "bigint",
+    "text": "text",
+    "TEXT": "text",
+}
+
+
+def shape_of_file(path: Path) -> Shape:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        rows = connection.execute("select type, name, tbl_name, sql from sqlite_schema").fetchall()
+        tables = {str(row[1]): str(row[3]) for row in rows if row[0] == "table"}
+        columns = {
+            name: connection.execute(f"pragma table_info({name})").fetchall() for name in tables
+        }
+    finally:
+        connection.close()
+    return Shape(
+        {
+            name: [(row[1], TYPES[row[2].upper()], not row[3] and not row[5]) for row in found]
+            for name, found in columns.items()
+        },
+        {
+            name: [row[1] for row in sorted(found, key=lambda row: row[5]) if row[5]]
+            for name, found in columns.items()
+        },
+        {str(row[1]): _index(str(row[3])) for row in rows if row[0] == "index" and row[3]},
+        {(str(row[1]), str(row[2])) for row in rows if row[0] == "trigger"},
+        {name: sql.count("check (") for name, sql in tables.items()},
+    )
+
+
+def shape_of_schema(connection: psycopg.Connection[Any]) -> Shape:
+    def ask(query: str) -> list[tuple[Any, ...]]:
+        return connection.execute(query).fetchall()  # type: ignore[arg-type]
+
+    columns: dict[str, list[tuple[str, str, bool]]] = {}
+    for table, name, kind, nullable in ask(
+        "select table_name, column_name, data_type, is_nullable from information_schema.columns "
+        "where table_schema = current_schema() order by table_name, ordinal_position"
+    ):
+        columns.setdefault(table, []).append((name, TYPES[kind], nullable == "YES"))
+    constraints = ask(
+        "select relname, contype::text, array(select attname::text from unnest(conkey) "
+        "with ordinality as key(number, place) join pg_attribute on attrelid = conrelid "
+        "and attnum = number order by place) from pg_constraint join pg_class on "
+        "pg_class.oid = conrelid where connamespace = current_schema()::regnamespace"
+    )
+    keys = {table: key for table, kind, key in constraints if kind == "p"}
+    indexes = ask(
+        "select indexname, indexdef from pg_indexes where schemaname = current_schema() "
+        "and indexname not like '%_pkey'"
+    )
+    triggers = ask(
+        "select tgname, relname from pg_trigger join pg_class on pg_class.oid = tgrelid "
+        "where relnamespace = current_schema()::regnamespace and not tgisinternal"
+    )
+    return Shape(
+        {table: found for table, found in columns.items() if table not in OWN},
+        {table: key for table, key in keys.items() if table not in OWN},
+        {name: _index(sql) for name, sql in indexes},
+        {(name, table) for name, table in triggers},
+        {
+            table: sum(kind == "c" for owner, kind, _ in constraints if owner == table)
+            for table in columns
+            if table not in OWN
+        },
+    )
+
+
+def _index(sql: str) -> str:
+    """`CREATE INDEX i ON s.t USING btree (a, "b" DESC) WHERE (c = 'd'::text)` in one spelling."""
+    sql = re.sub(r"\s+", " ", sql).lower()
+    sql = re.sub(r" using btree|::text|::bigint|\"", "", sql)
+    sql = re.sub(r" on (\w+\.)", " on ", sql)
+    head, _, condition = sql.partition(" where ")
+    return f"{head} where {re.sub('[()]', '', condition)}"
+
+
+def shape_at(url: str) -> Shape:
+    with psycopg.connect(url) as connection:
+        return shape_of_schema(connection)
+
+
+def test_a_server_gets_the_same_schema_as_a_file(tmp_path: Path, postgres_url: str) -> None:
+    path = tmp_path / "headway.db"
+    open_store(f"sqlite://{path}", FakeClock(START), create=True).close()
+    open_store(postgres_url, FakeClock(START), create=True).close()
+    wanted, found = shape_of_file(path), shape_at(postgres_url)
+    assert found.columns == wanted.columns
+    assert found.keys == wanted.keys
+    assert found.indexes == wanted.indexes and len(found.indexes) > 20
+    assert found.triggers == wanted.triggers
+    assert found.checks == wanted.checks and sum(found.checks.values()) >= 5
+
+
+def everything_on(connection: psycopg.Connection[Any]) -> list[str]:
+    """The names of all tables, indexes and functions in the schema."""
+    relations = connection.execute(
+        "select relname from pg_class where relnamespace = current_schema()::regnamespace "
+        "union all select proname from pg_proc where pronamespace = current_schema()::regnamespace"
+    ).fetchall()
+    return sorted(row[0] for row in relations)
+
+
+def test_a_killed_migration_leaves_nothing_on_a_server_and_the_next_one_works(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    """# fault A9"""
+    killed = another("opened()", postgres_url, environ={"HEADWAY_POINTS": "store.migrated=kill"})
+    assert words(killed) == [] and killed.returncode == -signal.SIGKILL
+    with psycopg.connect(postgres_url, autocommit=True) as operator:
+        assert everything_on(operator) == []
+    store = open_store(postgres_url, FakeClock(START), create=True)
+    try:
+        with store.write() as tx:
+            assert add(tx).id == 1
+    finally:
+        store.close()
+    path = tmp_path / "headway.db"
+    open_store(f"sqlite://{path}", FakeClock(START), create=True).close()
+    assert shape_at(postgres_url) == shape_of_file(path)
+
+
+def test_a_newer_schema_on_a_server_is_refused_and_not_touched(postgres_url: str) -> None:
+    open_store(postgres_url, FakeClock(START), create=True).close()
+    with psycopg.connect(postgres_url, autocommit=True) as operator:
+        operator.execute("update schema_version set version = version + 1")
+        operator.execute("drop table lendings")  # which a newer one may have done
+        before = everything_on(operator)
+        with pytest.raises(SchemaTooNewError, match="Upgrade Headway") as error:
+            open_store(postgres_url, FakeClock(START), create=True)
+        assert error.value.exit_code == 6
+        assert everything_on(operator) == before
+        version = operator.execute("select version from schema_version").fetchall()
+        assert version == [(schema_version() + 1,)]
+
+
+def test_ten_processes_that_create_one_store_on_a_server_make_one(postgres_url: str) -> None:
+    makers = [another(CREATE, postgres_url) for _ in range(10)]
+    for maker in makers:
+        assert maker.stdin is not None
+        maker.stdin.write("go\n")
+        maker.stdin.flush()
+    numbers = [int(line) for maker in makers for line in words(maker)]
+    assert sorted(numbers) == list(range(1, 11))
+    with psycopg.connect(postgres_url) as operator:
+        assert operator.execute("select version from schema_version").fetchall() == [
+            (schema_version(),)
+        ]

@@ -2,7 +2,8 @@
 
 A virtual file system under SQLite writes down every write, truncation and sync. A cut keeps of each
 file only what had been synced (the disk forgot the rest), or additionally any prefix of what had
-not (it wrote some of it). Everything acknowledged before the cut must be there.
+not (it wrote some of it). Everything acknowledged before the cut must be there. What a server syncs
+is its own; that Headway believes only its word is tested in test_store_postgres.py.
 """
 
 import base64

@@ -1,5 +1,6 @@
 """What every store does with each verb of the seam."""
 
+import select
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,19 @@ def test_a_store_notices_what_others_commit(store: Store, opener: Opener) -> Non
         add(tx)
     assert not store.changed()  # its own writing is no news
     store.check()
+
+
+@verbs("hints", "changed")
+def test_hints_become_readable_when_others_commit(store: Store, opener: Opener) -> None:
+    """A store may have none, as a file has; what it has falls silent when one has looked."""
+    other = opener()
+    store.changed()
+    hints = store.hints()
+    with other.write() as tx:
+        add(tx)
+    assert hints is None or select.select([hints], [], [], 30)[0]
+    assert store.changed()
+    assert hints is None or not select.select([hints], [], [], 0)[0]
 
 
 @verbs("close")
@@ -414,7 +428,7 @@ def test_a_row_that_cannot_be_read_stops_nobody_else_and_fails(store: Store) -> 
         dependent = add(tx, after=(broken.id,))
         tx.file([filing(dependent, f"chain:{broken.id}")])
     store.database.execute(  # type: ignore[attr-defined]
-        "update jobs set retry = '{' where id = :id", {"id": broken.id}
+        f"update jobs set retry = '{{' where id = {broken.id}", {}
     )
     with store.write() as tx:
         assert tx.unreadable() == {}
@@ -848,7 +862,7 @@ def test_a_row_that_cannot_be_read_is_left_out_or_stood_in_for(store: Store) -> 
         sound, broken = add(tx), add(tx, priority=3)
         start(tx, broken)
     store.database.execute(  # type: ignore[attr-defined]
-        "update jobs set labels = '{' where id = :id", {"id": broken.id}
+        f"update jobs set labels = '{{' where id = {broken.id}", {}
     )
     with store.read() as tx:
         ids_ = [sound.id, broken.id]

@@ -1,7 +1,9 @@
-"""No job waits that need not wait (PROTOCOLS 11), whatever happened before."""
+"""No job waits that need not wait (docs/protocols.md, section 11), whatever happened before."""
 
 import errno
 import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from hypothesis import HealthCheck, note, settings
@@ -23,6 +25,7 @@ from headway.engine.settling import HostFailed, Judgement, NeverRan, Verdict
 from headway.store import open_store
 from headway.store.base import Lending
 from headway.testing import FakeClock
+from postgres import fresh_schema
 
 KEYS = ("a", "b", "c")
 LOCKS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(LockMode), max_size=2)
@@ -35,12 +38,13 @@ class Waking(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._folder = tempfile.TemporaryDirectory()
+        self._story = ExitStack()
+        folder = Path(self._story.enter_context(tempfile.TemporaryDirectory()))
         self.clock = FakeClock(START)
-        folder = Path(self._folder.name)
-        store = open_store(f"sqlite://{folder}/headway.db", self.clock, create=True)
+        url, without_durability = self.new_store(folder)
+        store = open_store(url, self.clock, create=True)
         # What is checked here needs no durability, and the examples are many.
-        store.database.execute("pragma synchronous = off", {})  # type: ignore[attr-defined]
+        store.database.execute(without_durability, {})  # type: ignore[attr-defined]
         self.system = System(store, self.clock, folder)
         self.jobs: list[JobId] = []
         self.unproven: list[Claim] = []
@@ -49,7 +53,10 @@ class Waking(RuleBasedStateMachine):
     def teardown(self) -> None:
         self._let_everything_finish()
         self.system.store.close()
-        self._folder.cleanup()
+        self._story.close()
+
+    def new_store(self, folder: Path) -> tuple[str, str]:
+        return f"sqlite://{folder}/headway.db", "pragma synchronous = off"
 
     # -- acts ----------------------------------------------------------------------------------
 
@@ -258,19 +265,34 @@ def test_an_unreadable_job_gives_up_what_it_reserved(system: System) -> None:
     sharer = system.submit(locks=(Lock("k", SHARED),))
     assert system.until_quiet() == []
     with system.store.write() as tx:
-        sql = "update jobs set retry = '{' where id = :id"
-        system.store.database.execute(sql, {"id": reserver.id})  # type: ignore[attr-defined]
+        sql = f"update jobs set retry = '{{' where id = {reserver.id}"
+        system.store.database.execute(sql, {})  # type: ignore[attr-defined]
         tx.wake_jobs([reserver.id])
     assert [claim.job_id for claim in system.until_quiet()] == [sharer.id]
 
 
-def test_no_job_waits_that_need_not_wait() -> None:
+def tell(stories: Callable[[], Waking], *, count: int) -> None:
     run_state_machine_as_test(
-        Waking,
+        stories,
         settings=settings(
-            max_examples=60,
+            max_examples=count,
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_no_job_waits_that_need_not_wait() -> None:
+    tell(Waking, count=60)
+
+
+def test_no_job_waits_that_need_not_wait_on_a_server(postgres_server: str) -> None:
+    """Fewer stories: what decides is the same, and each query is a journey."""
+
+    class OnServer(Waking):
+        def new_store(self, folder: Path) -> tuple[str, str]:
+            url = self._story.enter_context(fresh_schema(postgres_server))
+            return url, "set synchronous_commit = off"
+
+    tell(OnServer, count=6)

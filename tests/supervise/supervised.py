@@ -143,6 +143,7 @@ class Home:
                 "socket": str(self.run / "worker.sock"),
                 "stopped": str(self.run / "worker.stopped"),
                 "argv": None,
+                "environ": dict(os.environ),
             },
         }
         spec.update(changes)

@@ -152,9 +152,9 @@ def test_what_a_dead_supervisor_left_is_found_and_ended(home: Home, cgroup: str)
     assert claim.pid is not None
     kill(claim.pid)
     claim.ended()
-    assert not rescue.tree_is_empty(claim.evidence.token)
+    assert not rescue.tree_is_empty(claim.evidence)
     assert rescue.end_claim(claim.evidence) == ("gone" if with_cgroup else "unproven")
-    assert rescue.tree_is_empty(claim.evidence.token)
+    assert rescue.tree_is_empty(claim.evidence)
     assert rescue.end_claim(claim.evidence) == "unproven"  # nothing is left to prove it by
 
 

@@ -167,6 +167,7 @@ def test_supervisor_that_ends_starts_a_worker_if_none_is_there(home: Home) -> No
         "socket": str(home.run / "worker.sock"),
         "stopped": str(home.run / "worker.stopped"),
         "argv": worker_argv(ledger),
+        "environ": {},
     }
     home.run_shell("exit 0", worker={**worker, "argv": None}).outcome()
     (home.run / "worker.stopped").touch()

@@ -1,6 +1,8 @@
 """`headway work`: a worker in the foreground; with --background, the one that commands start."""
 
+import os
 import sys
+from contextlib import suppress
 from datetime import datetime
 
 import click
@@ -21,12 +23,15 @@ def work(scope: Scope, background: bool) -> None:
     A background worker hands over; beside another foreground one it exits 4.
     """
     client = scope.connect(create=not background)
+    if client.home.store_url:  # so that those it starts find the same store
+        os.environ["HEADWAY_STORE"] = client.home.store_url
     clock = client.clock
 
     def say(message: str) -> None:
         now = datetime.fromtimestamp(clock.now() / SECOND).astimezone()
-        sys.stderr.write(f"{now:%Y-%m-%d %H:%M:%S} {plain(message)}\n")
-        sys.stderr.flush()
+        with suppress(OSError):  # a full disk under the log must not end the worker
+            sys.stderr.write(f"{now:%Y-%m-%d %H:%M:%S} {plain(message)}\n")
+            sys.stderr.flush()
 
     Worker(
         client.store,

@@ -15,7 +15,12 @@ def free_slots(door: Door) -> int | None:
 
 
 def lender_for(job: Job, door: Door) -> JobId | None:
-    """A running job that waits for this one and lends it the slot it holds."""
+    """A running job that waits for this one and lends it the slot it holds.
+
+    Not while more run than may: a lent slot adds nothing to what runs, so it mends nothing.
+    """
+    if 0 < door.max_active < door.running:
+        return None
     lenders = door.lenders.get(job.chain, ())
     return lenders[0] if lenders else None
 

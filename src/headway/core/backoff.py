@@ -4,7 +4,7 @@ from headway.core.model import RetryPolicy
 
 SECOND = 1_000_000
 
-# A job whose program cannot be executed is tried three times in all: PROTOCOLS, launch failures.
+# A job whose program cannot be executed is tried three times: docs/protocols.md, section 14.
 LAUNCH_DELAYS = (1 * SECOND, 5 * SECOND)
 LAUNCH_STRIKES = len(LAUNCH_DELAYS) + 1
 

@@ -127,7 +127,8 @@ def _verdict(job: Job, outcome: Outcome) -> tuple[Move, str | None]:
         case Ending.SIGNALLED:
             return Move.FAIL, f"killed by {outcome.signal}"
         case Ending.TIMED_OUT:
-            return Move.FAIL, f"timed out after {job.params.get('timeout_seconds'):g} s"
+            limit = job.params.get("timeout_seconds")
+            return Move.FAIL, "timed out" if limit is None else f"timed out after {limit:g} s"
         case Ending.LOG_FULL:
             return Move.FAIL, "killed: its log is full"
         case Ending.DATA_ERROR:

@@ -5,12 +5,13 @@ after the commit: a crash in between leaves a claim without a start record, whic
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from headway.clock import SECOND, Clock
 from headway.config import Config, store_setting
 from headway.consequences import release_locks
-from headway.core.model import Claim
+from headway.core.model import Claim, WaitKind
 from headway.crashpoints import reach
 from headway.documents import job_documents, write_job_files
 from headway.engine.finisher import Finisher
@@ -30,6 +31,8 @@ RESCUE_EVERY = 30.0
 SWEEP_EVERY = 10.0
 LOOK_AGAIN = 1.0
 LENDING_PERIOD = 5 * SECOND
+JUDGED_AT_ONCE = 200  # each holds a lock until its verdict is committed
+MOST_UNANSWERED = 500  # launches that the parent may owe an answer for
 
 Documents = dict[int, dict[str, Any]]
 
@@ -46,6 +49,7 @@ class Engine:
         worker_id: str,
         launcher: Launcher,
         report: Callable[[dict[str, Any]], None] = lambda document: None,
+        descriptors: int | None = None,
     ) -> None:
         self.store = store
         self.worker_id = worker_id
@@ -62,7 +66,10 @@ class Engine:
             host,
             worker_id,
             settler,
-            specify=lambda job, claim: specification(job, claim, home, config),
+            specify=lambda job, claim: {
+                **specification(job, claim, home, config),
+                "descriptors": descriptors,
+            },
             folder_of=home.job,
             log_budget=config.bytes("logs.budget"),
         )
@@ -79,9 +86,16 @@ class Engine:
     def recover(self) -> None:
         """Judge every claim of this host and home; before anything is dispatched."""
         with self.store.read() as tx:
-            claims = self._rescuer.mine(tx.live_claims())
+            live = tx.live_claims()
             self._unproven = self._rescuer.mine(tx.unproven_claims())
-        self._judge([claim for claim in claims if not self.finisher.watches(claim)], everyone=True)
+        unknown = [claim for claim in self._rescuer.mine(live) if not self.finisher.watches(claim)]
+        for first in range(0, len(unknown), JUDGED_AT_ONCE):
+            self._judge(unknown[first : first + JUDGED_AT_ONCE])
+        lost = [] if self.store.shared else self._rescuer.rebooted(live)
+        with self.store.write() as tx:
+            documents = self._settle(tx, lost)
+            tx.wake_everything()
+        self._after_settling(lost, documents)
 
     def step(self, *, limit: int | None = None) -> float:
         """Do what there is to do now; returns the seconds until time itself brings more."""
@@ -97,7 +111,7 @@ class Engine:
                 self._look_at_probes(tx)
                 self._end_expired_lendings(tx)
                 limit = self._limit(tx, limit, now)
-                planning = self.dispatching and limit != 0
+                planning = self.dispatching and limit != 0 and self._parent_is_there(tx)
                 if planning:
                     step = self._planner.step(tx, limit=limit)
                     started, more = step.started, step.more
@@ -106,9 +120,10 @@ class Engine:
                 delay = self._delay(tx, now, planning=planning)
                 self._unproven = self._rescuer.mine(tx.unproven_claims())
         except BaseException:
-            for claim in self._planner.prepared:
-                Evidence(claim.folder, claim.token).discard()
             self.finisher.put_back(judged)
+            for claim in self._planner.prepared:
+                with suppress(OSError):
+                    Evidence(claim.folder, claim.token).discard()
             raise
         reach("engine.claimed")
         self.finisher.launch(started)
@@ -132,12 +147,14 @@ class Engine:
             each.release()
             if not isinstance(each.judgement, Verdict):
                 forget_cgroup(each.claim.token)
+                with suppress(OSError):
+                    Evidence(each.claim.folder, each.claim.token).shed()
             document = documents.get(each.claim.job_id)
             if document is not None:
                 write_job_files(each.claim, document)
                 self._report(document)
 
-    def _judge(self, claims: Iterable[Claim], *, everyone: bool = False) -> None:
+    def _judge(self, claims: Iterable[Claim]) -> None:
         """Settle the claims whose supervisors are gone; watch the others."""
         judged, living = [], []
         for claim in claims:
@@ -151,8 +168,6 @@ class Engine:
                 adopted = [claim for claim in living if not self.finisher.watches(claim)]
                 self._rescuer.readopted(tx, adopted)
                 documents = self._settle(tx, judged)
-                if everyone:
-                    tx.wake_everything()
         except BaseException:
             for each in judged:  # a lock still held would make a dead supervisor look alive
                 each.release()
@@ -169,8 +184,15 @@ class Engine:
         if now < self._next_pass:
             return 0
         if self._spawn_delay(tx) == 0:
-            return None
+            return max(0, MOST_UNANSWERED - self.finisher.unanswered())
         return int(store_setting(tx.settings(), "scheduler.batch_size"))
+
+    def _parent_is_there(self, tx: WriteTx) -> bool:
+        """Without a parent nothing can be started, which is the host's trouble and no job's."""
+        trouble = self.finisher.parent_trouble
+        if trouble is not None and tx.host_trouble(self._host.id) is None:
+            self._settler.host_failed(tx, WaitKind.PRESSURE, trouble)
+        return trouble is None
 
     def _space_passes(self, tx: ReadTx, now: float, started: tuple[Claim, ...]) -> None:
         if started:
@@ -180,7 +202,7 @@ class Engine:
         return parse_duration(store_setting(tx.settings(), "scheduler.spawn_delay")) / SECOND
 
     def _delay(self, tx: ReadTx, now: float, *, planning: bool) -> float:
-        times = [self._next_rescue - now]
+        times = [max(self._next_rescue, self._next_look) - now]
         instants = [tx.next_wake() if planning else None]
         trouble = tx.host_trouble(self._host.id)
         if trouble is not None:
@@ -224,10 +246,10 @@ class Engine:
 
     def _rescue(self, now: float) -> None:
         """Look after trees that are not yet gone, and claims whose supervisor is silent."""
-        self._prove_trees_gone()
         if now < self._next_look:
             return
         self._next_look = now + LOOK_AGAIN
+        self._prove_trees_gone()
         claims = self.finisher.unseen()
         if now >= self._next_rescue:
             self._next_rescue = now + RESCUE_EVERY
@@ -244,7 +266,7 @@ class Engine:
         with self.store.read() as tx:
             silent = self._rescuer.unanswered(tx, self.finisher.claims)
         for claim in silent:
-            self._rescuer.end_supervisor(claim)
+            self.finisher.end_supervisor(claim)
         return silent
 
     def _prove_trees_gone(self) -> None:

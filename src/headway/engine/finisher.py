@@ -36,6 +36,7 @@ class Finisher:
         self._watched: dict[str, Watched] = {}
         self._ended: set[str] = set()
         self._of_launcher: list[int] = []
+        self.parent_trouble: str | None = None  # why there is no parent, while there is none
 
     def open(self) -> None:
         self._launcher.start()
@@ -83,9 +84,9 @@ class Finisher:
             self._launcher.launch(claim.folder, claim.token)
         reach("engine.launched")
 
-    def unanswered(self) -> bool:
-        """Whether the parent still owes an answer about a launch."""
-        return bool(self._launcher.unacknowledged)
+    def unanswered(self) -> int:
+        """How many launches the parent still owes an answer for."""
+        return len(self._launcher.unacknowledged)
 
     def hear(self, message: bytes) -> None:
         """A hint from a supervisor: `ended TOKEN`."""
@@ -123,13 +124,15 @@ class Finisher:
         judged = []
         for ack in self._launcher.acks():
             watched = self._watched.get(ack.token)
-            if ack.pidfd is not None:
-                if watched is None:
+            if watched is None:
+                if ack.pidfd is not None:
                     os.close(ack.pidfd)
-                else:
-                    self.watch(watched.claim, ack.pidfd)
-            elif watched is not None:
-                judged.append(_not_forked(watched.claim, ack.errno or 0))
+            elif ack.errno is None:
+                self.watch(watched.claim, ack.pidfd)
+            else:
+                verdict = _not_forked(watched.claim, ack.errno)
+                if verdict is not None:
+                    judged.append(verdict)
         if not self._launcher.alive() or self._launcher.overdue(PARENT_ANSWERS_WITHIN):
             judged += self._replace_parent()
         return judged
@@ -138,8 +141,10 @@ class Finisher:
         self._unwatch_launcher()
         try:
             unanswered = self._launcher.restart()
-        except OSError:
-            return []  # no process can be started now: the next step tries again
+        except OSError as error:  # the next step tries again
+            self.parent_trouble = f"could not start a process: {error.strerror or error}"
+            return []
+        self.parent_trouble = None
         self._watch_launcher()
         judged = []
         for token in unanswered:
@@ -173,6 +178,14 @@ class Finisher:
 
         return gone
 
+    def end_supervisor(self, claim: Claim) -> None:
+        """End a hung supervisor and its command; the claim is then judged like any other."""
+        if rescue.end_supervisor(Evidence(claim.folder, claim.token)):
+            return
+        watched = self._watched.get(claim.token)  # it may hang before its start record
+        if watched is not None and watched.pidfd is not None:
+            rescue.kill_supervisor(watched.pidfd)
+
     def forget(self, token: str) -> None:
         self._ended.discard(token)
         if token in self._watched:
@@ -197,11 +210,19 @@ class Finisher:
         self._of_launcher = []
 
 
-def _not_forked(claim: Claim, number: int) -> Judged:
-    """The parent could not even fork: nothing was started, and the host is to blame."""
+def _not_forked(claim: Claim, number: int) -> Judged | None:
+    """The parent could not even fork: nothing was started, and the host is to blame.
+
+    Undone only under the lock; if that cannot be had, the claim is judged like any other.
+    """
     evidence = Evidence(claim.folder, claim.token)
-    lock = evidence.try_lock()
-    evidence.make_void()
+    try:
+        lock = evidence.try_lock()
+        if lock is None:
+            return None
+        evidence.make_void()
+    except OSError:
+        return None
     cause = f"could not start a process: {os.strerror(number)}"
     return Judged(claim, HostFailed(WaitKind.PRESSURE, cause), lock)
 

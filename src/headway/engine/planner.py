@@ -191,8 +191,9 @@ class Planner:
         """Make the claim's files; an outcome says why it cannot be started."""
         try:
             Evidence(claim.folder, claim.token).prepare(self._specify(job, claim))
-        except DataError as error:
-            return Outcome(Ending.DATA_ERROR, claim.claimed_at, error=str(error))
+        except (DataError, AttributeError, KeyError, TypeError, ValueError) as error:
+            cause = f"the record of job-{job.id} cannot be used: {error}"
+            return Outcome(Ending.DATA_ERROR, claim.claimed_at, error=cause)
         except OSError as error:
             cause = f"cannot prepare {claim.folder}: {error.strerror or error}"
             return Outcome(

@@ -1,4 +1,4 @@
-"""Recovery: what became of the claims that no living worker watches. PROTOCOLS, section 6.
+"""Recovery: what became of the claims that nobody watches. docs/protocols.md, section 6.
 
 The lock of a claim says whether its supervisor lives. Whoever takes it reads all evidence under it
 and keeps it until the verdict is committed, so the supervisor cannot finish in between. Judging
@@ -18,7 +18,7 @@ from headway.engine.settling import HostFailed, Judgement, NeverRan, Verdict
 from headway.host import Host
 from headway.store.base import Event, ReadTx, WriteTx
 from headway.supervise import rescue
-from headway.supervise.evidence import Evidence
+from headway.supervise.evidence import Evidence, UnsafeFolder
 from headway.supervise.evidence import Outcome as Written
 
 UNANSWERED = 10.0
@@ -59,6 +59,15 @@ class Rescuer:
         inside = os.path.relpath(claim.folder, claim.home)
         return claim._replace(folder=os.path.join(self._host.home, inside), home=self._host.home)
 
+    def rebooted(self, claims: Iterable[Claim]) -> list[Judged]:
+        """Of claims of another host in a store that is this machine's alone: those of another
+        boot. Their home was copied or restored; whatever they ran is gone."""
+        return [
+            Judged(claim, self._crashed(Ending.HOST_REBOOTED, tree_gone=True))
+            for claim in claims
+            if claim.host_id != self._host.id and claim.boot_id != self._host.boot_id
+        ]
+
     def judge(self, claim: Claim, *, alive_worker: bool = False) -> Judged | None:
         """The verdict on one claim, or None while its supervisor lives.
 
@@ -68,8 +77,10 @@ class Rescuer:
         evidence = Evidence(claim.folder, claim.token)
         try:
             lock = evidence.try_lock()
-        except OSError as error:
-            return Judged(claim, self._lost(evidence, error.strerror or str(error)))
+        except (FileNotFoundError, UnsafeFolder) as error:
+            return Judged(claim, self._lost(claim, evidence, error.strerror or str(error)))
+        except OSError:
+            return None  # too many files, a full disk: nothing is known now, so nothing is said
         if lock is None:
             outcome = evidence.read_outcome()
             return None if outcome is None else Judged(claim, taken_in(outcome))
@@ -100,7 +111,7 @@ class Rescuer:
         if claim.boot_id != self._host.boot_id:
             return self._crashed(Ending.HOST_REBOOTED, tree_gone=True)
         if not evidence.exists():
-            return self._lost(evidence, "claim file is gone")
+            return self._lost(claim, evidence, "claim file is gone")
         if evidence.is_void() or evidence.read_started() is None:
             evidence.make_void()
             reach("rescuer.voided")
@@ -109,7 +120,9 @@ class Rescuer:
         reach("rescuer.ended_claim")
         return self._crashed(Ending.OUTCOME_UNKNOWN, tree_gone=proof == "gone")
 
-    def _lost(self, evidence: Evidence, cause: str) -> Verdict:
+    def _lost(self, claim: Claim, evidence: Evidence, cause: str) -> Verdict:
+        if claim.boot_id != self._host.boot_id:
+            return self._crashed(Ending.HOST_REBOOTED, tree_gone=True)
         proof = rescue.end_claim(evidence)
         return self._crashed(Ending.EVIDENCE_MISSING, cause, tree_gone=proof == "gone")
 
@@ -133,7 +146,8 @@ class Rescuer:
         jobs = tx.running_jobs([claim.job_id for claim in claims])
         living = {claim.token for claim in claims}
         self._since = {key: since for key, since in self._since.items() if key[0] in living}
-        return [claim for claim in claims if self._is_late(claim, jobs[claim.job_id], now)]
+        late = [claim for claim in claims if self._is_late(claim, jobs[claim.job_id], now)]
+        return [c for c in late if rescue.is_stuck(Evidence(c.folder, c.token))]
 
     def _is_late(self, claim: Claim, job: Job, now: float) -> bool:
         limits = []
@@ -145,18 +159,14 @@ class Rescuer:
         patience = job.params.get("grace_seconds", 10.0) + UNANSWERED
         return bool(limits) and now > min(limits) + patience
 
-    def end_supervisor(self, claim: Claim) -> None:
-        """End a stopped or hung supervisor; the claim is then judged like any other."""
-        rescue.end_supervisor(Evidence(claim.folder, claim.token))
-
     def prove_gone(self, claims: Iterable[Claim]) -> list[Claim]:
         """Settled claims whose trees two looks, a second apart, found empty."""
         proven = []
         for claim in claims:
             if claim.boot_id != self._host.boot_id:
                 proven.append(claim)
-            elif not rescue.tree_is_empty(claim.token):
-                rescue.end_claim(Evidence(claim.folder, claim.token))
+            elif not rescue.tree_is_empty(Evidence(claim.folder, claim.token)):
+                rescue.end_claim(Evidence(claim.folder, claim.token), patience=0.0)
                 self._first_empty.pop(claim.token, None)
             else:
                 now = self._clock.monotonic()

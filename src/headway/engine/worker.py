@@ -2,10 +2,11 @@
 
 Only the holder of the worker lock starts processes. A background worker leaves when it is idle: in
 a write transaction it sees that nothing is active and gives up its place before that transaction
-ends, so a submit either is seen by it or finds it gone. PROTOCOLS, section 9.
+ends, so a submit either is seen by it or finds it gone. docs/protocols.md, section 9.
 """
 
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -20,20 +21,27 @@ from headway.config import Config
 from headway.core.model import Pause, shown
 from headway.crashpoints import reach
 from headway.engine.engine import Engine
-from headway.engine.janitor import Janitor
+from headway.engine.janitor import EVERY, Janitor
 from headway.errors import StoreBusyError, StoreFullError, StoreReadOnlyError, WorkerPresentError
 from headway.home import Home
 from headway.host import Host
-from headway.store.base import Event, Store, WorkerRecord
+from headway.store.base import Event, HasFileno, Store, WorkerRecord
 from headway.supervise.launcher import Launcher
 from headway.supervise.workerlock import COMING, COMING_FD, START, STAYS, WorkerLock, wake
 
 POLL = 1.0  # the longest time between a commit of someone else and our look at it
 SETTLED_AFTER = 60.0
 COMES_UP_WITHIN = 10.0
+HANDS_OVER_WITHIN = 60.0  # it has been asked and will leave: giving up early would leave none
 WORST_BACKOFF = 60.0
 
 Say = Callable[[str], None]
+
+
+def _allow_many_descriptors() -> None:
+    """A worker watches each running job through one; its jobs get the limit back that it had."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class Mode(StrEnum):
@@ -82,13 +90,18 @@ class Worker:
             worker_id=self.id,
             launcher=Launcher(),
             report=self._report,
+            descriptors=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         )
         self._janitor = Janitor(store, home, clock)
         self._trouble = 0
         self._recovered = False
+        self._left = False
+        self._hints: HasFileno | None = None
+        self._hints_fd: int | None = None
 
     def run(self) -> None:
         """Live until idle, asked to hand over, or told to stop."""
+        _allow_many_descriptors()
         self._take_place()
         try:
             listener = self._listen()
@@ -114,7 +127,7 @@ class Worker:
         if not self._lock.take(STAYS):
             if self._mode is Mode.BACKGROUND or not self._ask_to_hand_over():
                 raise self._occupied()
-            if not self._lock.take_within(STAYS, COMES_UP_WITHIN):
+            if not self._lock.take_within(STAYS, HANDS_OVER_WITHIN):
                 raise self._occupied()
         grace = self._config.micros("worker.grace") / SECOND + COMES_UP_WITHIN
         if not self._lock.take_within(START, grace):
@@ -167,15 +180,15 @@ class Worker:
         settle_at: float | None = clock.monotonic() + SETTLED_AFTER
         busy_at = clock.monotonic()
         drain_until: float | None = None
-        due = clock.monotonic()
+        due = clean_at = clock.monotonic()
         while True:
             now = clock.monotonic()
             if self._wishes.woken or now >= due or self._changed():
                 due = now + self._step()
-            due = min(due, now + self._janitor.step())
-            if settle_at is not None and now >= settle_at:
+            if settle_at is not None and now >= settle_at and self._managed(self._settled):
                 settle_at = None
-                self._settled()
+            if now >= clean_at and self._managed(self._janitor.step):
+                clean_at = now + EVERY
             if engine.finisher.claims:
                 busy_at = now
             if self._wishes.leave is not None:
@@ -186,9 +199,10 @@ class Worker:
                 if not engine.finisher.claims or now >= drain_until or self._wishes.signals > 1:
                     return "signal"
             elif self._idle(now, busy_at):
-                if self._left_idle():
+                if self._managed(self._leave_idle) and self._left:
                     return "idle"
                 busy_at = now
+            self._watch_hints()
             self._wait(min(due - clock.monotonic(), POLL))
 
     def _changed(self) -> bool:
@@ -206,7 +220,7 @@ class Worker:
                 self._engine.recover()
                 self._recovered = True
             delay = self._engine.step()
-        except (StoreFullError, StoreReadOnlyError, StoreBusyError) as error:
+        except (StoreFullError, StoreReadOnlyError, StoreBusyError, OSError) as error:
             self._trouble += 1
             delay = min(WORST_BACKOFF, float(1 << min(self._trouble - 1, 6)))
             if self._trouble == 1:
@@ -220,6 +234,15 @@ class Worker:
             with suppress(OSError):
                 self._listener.sendto(b"stepped", asker)
         return delay
+
+    def _managed(self, work: Callable[[], object]) -> bool:
+        """Whether this could be done now; what the store or the disk refuses is done later."""
+        try:
+            work()
+        except (StoreFullError, StoreReadOnlyError, StoreBusyError, OSError) as error:
+            self._say(f"put off: {error}")
+            return False
+        return True
 
     def _settled(self) -> None:
         with self._store.write() as tx:
@@ -242,6 +265,19 @@ class Worker:
         self._engine.finisher.selector.register(self._listener, selectors.EVENT_READ, self._hear)
         self._catch_signals()
         return self._listener
+
+    def _watch_hints(self) -> None:
+        """The store's own hints come over a line that may be lost and made anew."""
+        hints = self._store.hints()
+        if hints is self._hints:
+            return
+        selector = self._engine.finisher.selector
+        if self._hints_fd is not None:
+            selector.unregister(self._hints_fd)
+        self._hints, self._hints_fd = hints, None
+        if hints is not None:
+            self._hints_fd = hints.fileno()
+            selector.register(self._hints_fd, selectors.EVENT_READ, self._changed)
 
     def _hear(self) -> None:
         while True:
@@ -282,8 +318,13 @@ class Worker:
     # -- leaving -------------------------------------------------------------------------------
 
     def _start_draining(self, now: float) -> float:
-        """Stop dispatching; a newcomer may come up while this one waits for its jobs."""
+        """Stop dispatching and give up the place, so that a command which comes now starts a
+        worker of its own; that one waits until this one has left."""
         self._engine.dispatching = False
+        with open(self._home.worker_stopped, "w", encoding="ascii") as file:
+            file.write("the last worker left on a signal\n")
+        self._lock.give_up(STAYS)
+        reach("worker.draining")
         running = sorted(claim.job_id for claim in self._engine.finisher.claims)
         if running:
             names = ", ".join(shown(job_id) for job_id in running)
@@ -293,29 +334,31 @@ class Worker:
     def _idle(self, now: float, busy_at: float) -> bool:
         if self._mode is Mode.FOREGROUND or self._engine.finisher.claims:
             return False
+        if self._store.shared:  # another host's submit could not start a worker here
+            return False
         return now - busy_at >= self._config.micros("worker.idle") / SECOND
 
-    def _left_idle(self) -> bool:
+    def _leave_idle(self) -> None:
         """Leave only if nothing needs a worker; the place is given up inside the transaction."""
         with self._store.write() as tx:
             if tx.anything_active() or tx.unproven_claims():
-                return False
+                return
             tx.end_worker(self.id, "idle")
             tx.add_events([Event("worker_left", None, {"ending": "idle"})], actor=self.id)
             self._lock.give_up(STAYS)
+            self._left = True
             reach("worker.gave_up")
-        return True
 
     def _depart(self, ending: str) -> None:
         if ending == "idle":
             return
         self._lock.give_up(STAYS)
-        if ending == "signal":
-            with open(self._home.worker_stopped, "w", encoding="ascii") as file:
-                file.write("the last worker left on a signal\n")
-        with self._store.write() as tx:
-            tx.end_worker(self.id, ending)
-            tx.add_events([Event("worker_left", None, {"ending": ending})], actor=self.id)
+        self._managed(lambda: self._record_end(ending))
         left = [shown(claim.job_id) for claim in self._engine.finisher.claims]
         if left:
             self._say(f"left {', '.join(left)} running; the next worker takes them up again")
+
+    def _record_end(self, ending: str) -> None:
+        with self._store.write() as tx:
+            tx.end_worker(self.id, ending)
+            tx.add_events([Event("worker_left", None, {"ending": ending})], actor=self.id)

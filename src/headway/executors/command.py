@@ -8,7 +8,7 @@ from headway.core.model import Claim, Job
 from headway.environment import MINIMAL_PATH
 from headway.errors import DataError
 from headway.home import Home
-from headway.launching import worker_argv
+from headway.launching import worker_argv, worker_environment
 
 
 def specification(job: Job, claim: Claim, home: Home, config: Config) -> dict[str, Any]:
@@ -39,6 +39,7 @@ def specification(job: Job, claim: Claim, home: Home, config: Config) -> dict[st
             "socket": home.worker_socket,
             "stopped": home.worker_stopped,
             "argv": worker_argv(home) if config["worker.autostart"] else None,
+            "environ": worker_environment(home, os.environ),
         },
     }
 
@@ -48,7 +49,7 @@ def _argv(job: Job) -> list[str]:
         return ["/bin/sh", "-c", job.params["shell"]]
     argv = job.params.get("argv")
     if not isinstance(argv, list) or not argv or not all(isinstance(arg, str) for arg in argv):
-        raise DataError(f"the record of job-{job.id} has no command")
+        raise DataError("it has no command")
     return argv
 
 

@@ -26,4 +26,11 @@ def open_store(url: str, clock: Clock, *, create: bool = False, unsafe_fs: bool 
         from headway.store.sqlstore import SqlStore
 
         return SqlStore(open_database(rest, create=create, unsafe_fs=unsafe_fs), clock)
-    raise InvalidInputError(f"store.url is {url!r}; use sqlite:///absolute/path/to/headway.db")
+    if scheme in ("postgresql", "postgres"):
+        from headway.store.postgres import open_database as open_postgres
+        from headway.store.sqlstore import SqlStore
+
+        return SqlStore(open_postgres(url), clock)
+    raise InvalidInputError(
+        f"store.url is {url!r}; use sqlite:///absolute/path or postgresql://host/database"
+    )

@@ -183,7 +183,16 @@ class WriteTx(ReadTx, Protocol):
     def add_to_mark(self, name: str, amount: int) -> None: ...
 
 
+class HasFileno(Protocol):
+    def fileno(self) -> int: ...
+
+
 class Store(Protocol):
+    shared: bool  # by several hosts
+
+    def hints(self) -> HasFileno | None:
+        """Becomes readable when someone else has committed; another object after a lost line."""
+
     def read(self) -> AbstractContextManager[ReadTx]: ...
     def write(self) -> AbstractContextManager[WriteTx]: ...
     def check(self) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
 _NAME = re.compile(r"^-- name: (\w+)( \(hot\))?$", re.M)
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 _FILES = ("jobs.sql", "planning.sql", "claims.sql", "scheduler.sql")
 
 
@@ -28,6 +29,7 @@ class Dialect(NamedTuple):
     serial: str
     ids: str  # a set of numbers given as one parameter
     texts: str  # the same for words
+    parameter: str = r":\1"
 
 
 def load(dialect: Dialect, columns: Mapping[str, str]) -> dict[str, Query]:
@@ -49,7 +51,8 @@ def spell(text: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
     sql = re.sub(r"\$TEXTS\(:(\w+)\)", dialect.texts, sql)
     for name, listing in columns.items():
         sql = sql.replace(f"${name}", listing)
-    return sql.replace("$ID", dialect.identifier).replace("$SERIAL", dialect.serial)
+    sql = sql.replace("$ID", dialect.identifier).replace("$SERIAL", dialect.serial)
+    return _PARAMETER.sub(dialect.parameter, sql)
 
 
 class Migration(NamedTuple):

@@ -69,6 +69,13 @@ def stand_in(row: Row) -> Job:
     )
 
 
+def _mapping(text: str) -> Mapping[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value
+
+
 def _job(row: Row) -> Job:
     return Job(
         id=row[0],
@@ -77,11 +84,11 @@ def _job(row: Row) -> Job:
         status=Status(row[3]),
         priority=row[4],
         position=row[5],
-        params=json.loads(row[6]),
+        params=_mapping(row[6]),
         created_at=row[7],
         chain=row[8],
         slug=row[9],
-        labels=json.loads(row[10]) if row[10] != "{}" else {},
+        labels=_mapping(row[10]) if row[10] != "{}" else {},
         after=tuple(json.loads(row[11])) if row[11] != "[]" else (),
         locks=tuple(Lock(key, LockMode(mode)) for key, mode in json.loads(row[12]))
         if row[12] != "[]"

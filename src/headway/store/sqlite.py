@@ -8,8 +8,8 @@ deleted or exchanged underneath is never written to.
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import apsw
@@ -52,7 +52,7 @@ class SqliteDatabase:
     """One connection, for one process and one thread at a time."""
 
     dialect = DIALECT
-    constraint_error: type[Exception] = apsw.ConstraintError
+    shared = False
 
     def __init__(self, path: str, connection: apsw.Connection) -> None:
         self.path = path
@@ -109,6 +109,9 @@ class SqliteDatabase:
                 "nothing more is written to the old file. Put it back, or start again"
             )
 
+    def hints(self) -> None:
+        return None  # commands wake the worker through its socket
+
     def changed(self) -> bool:
         """Whether another connection committed since this was last asked."""
         version = self.execute("pragma data_version", {})[0][0]
@@ -142,22 +145,25 @@ class SqliteDatabase:
 
     def backup(self, path: str) -> None:
         """Write a consistent copy, also while others write; it appears whole or not at all."""
-        fresh = f"{path}.{os.getpid()}.new"
-        try:
+        with as_new_file(path) as fresh:
             os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
             copy = _connect(fresh, apsw.SQLITE_OPEN_READWRITE)
             self._plainly(self._copy_to, copy)
             copy.execute("pragma journal_mode = delete")
             copy.close()
-            os.link(fresh, path)
-            _sync_folder(os.path.dirname(path))
-        except FileExistsError:
-            raise StoreError(f"{path} exists already; name another file") from None
-        except OSError as error:
-            raise _os_error(error, path) from error
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(fresh)
+
+    def table(self, name: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """All columns and rows of one of our tables."""
+        columns = [str(row[1]) for row in self.execute(f"pragma table_info({name})", {})]
+        listing = ", ".join(columns)
+        return columns, self.execute(f"select {listing} from {name}", {})  # noqa: S608
+
+    def fill(self, name: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+        """Replace what a table of a new store holds."""
+        self.execute(f"delete from {name}", {})  # noqa: S608
+        marks = ", ".join("?" for _ in columns)
+        insert = f"insert into {name} ({', '.join(columns)}) values ({marks})"  # noqa: S608
+        self._plainly(self._connection.executemany, insert, rows)
 
     def _copy_to(self, copy: apsw.Connection) -> None:
         with copy.backup("main", self._connection, "main") as backup:
@@ -310,6 +316,28 @@ def _create(path: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(fresh)
     _sync_folder(os.path.dirname(path))
+
+
+@contextmanager
+def as_new_file(path: str) -> Iterator[str]:
+    """A path to make a file at; when the block ends well it is put in place, whole and durable."""
+    fresh = f"{path}.{os.getpid()}.new"
+    try:
+        if os.path.lexists(path):
+            raise FileExistsError
+        yield fresh
+        with open(fresh, "rb") as file:
+            os.fsync(file.fileno())
+        os.link(fresh, path)
+        _sync_folder(os.path.dirname(path))
+    except FileExistsError:
+        raise StoreError(f"{path} exists already; name another file") from None
+    except OSError as error:
+        raise _os_error(error, path) from error
+    finally:
+        for leftover in (fresh, f"{fresh}-wal", f"{fresh}-shm"):
+            with suppress(FileNotFoundError):
+                os.unlink(leftover)
 
 
 def _sync_folder(path: str) -> None:

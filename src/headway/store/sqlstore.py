@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from headway.clock import Clock
+from headway.clock import Clock, SystemClock
 from headway.store import queries
-from headway.store.base import ReadTx, WriteTx
+from headway.store.base import HasFileno, ReadTx, WriteTx
 from headway.store.reading import SqlReadTx
 from headway.store.rows import COLUMNS
 from headway.store.writing import SqlWriteTx
@@ -18,8 +18,8 @@ class Database(Protocol):
 
     dialect: queries.Dialect
 
-    def begin_read(self) -> None: ...
-    def begin_write(self) -> None: ...
+    def begin_read(self) -> int | None: ...
+    def begin_write(self) -> int | None: ...
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
     def execute(self, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]: ...
@@ -27,6 +27,10 @@ class Database(Protocol):
     def changes(self) -> int: ...
     def json(self, values: Sequence[Any]) -> Any: ...
     def explain(self, sql: str, parameters: Mapping[str, Any]) -> list[str]: ...
+
+    shared: bool
+
+    def hints(self) -> HasFileno | None: ...
     def check(self) -> None: ...
     def changed(self) -> bool: ...
     def quick_check(self) -> list[str]: ...
@@ -42,26 +46,33 @@ class SqlStore:
         self.queries = queries.load(database.dialect, COLUMNS)
         self._clock = clock
         self._turn = threading.RLock()
+        self.shared = database.shared
 
     @contextmanager
     def read(self) -> Iterator[ReadTx]:
         with self._turn:
-            self.database.begin_read()
+            now = self.database.begin_read()
             try:
-                yield SqlReadTx(self.database, self.queries, self._clock.now())
+                yield SqlReadTx(self.database, self.queries, self._instant(now))
             finally:
                 self.database.rollback()
 
     @contextmanager
     def write(self) -> Iterator[WriteTx]:
         with self._turn:
-            self.database.begin_write()
+            now = self.database.begin_write()
             try:
-                yield SqlWriteTx(self.database, self.queries, self._clock.now())
+                yield SqlWriteTx(self.database, self.queries, self._instant(now))
                 self.database.commit()
             except BaseException:
                 self.database.rollback()
                 raise
+
+    def _instant(self, of_database: int | None) -> int:
+        """A database that several hosts share tells the time for all of them."""
+        if of_database is None or not isinstance(self._clock, SystemClock):
+            return self._clock.now()
+        return of_database
 
     def check(self) -> None:
         self.database.check()
@@ -73,6 +84,9 @@ class SqlStore:
     def tidy(self) -> None:
         with self._turn:
             self.database.checkpoint()
+
+    def hints(self) -> HasFileno | None:
+        return self.database.hints()
 
     def changed(self) -> bool:
         with self._turn:

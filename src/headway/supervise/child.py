@@ -1,4 +1,4 @@
-"""The forked child between fork and exec (PROTOCOLS 2.4 and 2.6).
+"""The forked child between fork and exec (docs/protocols.md, section 2).
 
 It never returns and never runs a line of the command before the go byte: end of file on the go
 pipe, or another parent than the supervisor, is exit. What keeps it from exec'ing is told through

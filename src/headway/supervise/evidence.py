@@ -1,4 +1,4 @@
-"""The files that say what became of one claim (PROTOCOLS 1, 2.1 and 5).
+"""The files that say what became of one claim (docs/protocols.md, sections 1, 2 and 5).
 
 Every name carries the claim's token, and a file of another token is never evidence. Whether a
 supervisor lives is told by the lock alone; the files are judged by whoever holds it.
@@ -83,6 +83,12 @@ class Evidence:
         """Remove the files of a claim that did not commit."""
         self._remove_files()
         _remove_if_empty(self.folder)
+
+    def shed(self) -> None:
+        """After an undoing: keep what forbids a late start, drop what only a start needs."""
+        with Folder(self.folder) as folder:
+            folder.remove(f"claim.{self.token}")
+            folder.remove(f"outcome.{self.token}.tmp")
 
     def exists(self) -> bool:
         return self._has(f"claim.{self.token}")

@@ -64,7 +64,7 @@ class Launcher:
         self._extra_env = dict(extra_env)
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-        self._queue: deque[bytes] = deque()
+        self._queue: deque[tuple[str, bytes]] = deque()
         self._sent_at: dict[str, float] = {}
         self._late: list[Ack] = []
         self.pidfd = -1
@@ -91,20 +91,22 @@ class Launcher:
         """Ask for a supervisor; it reads the rest from the claim's evidence."""
         if len(self._queue) >= MOST_QUEUED:
             raise LauncherFullError(f"{len(self._queue)} requests wait for the parent")
-        self._queue.append(json.dumps([folder, token]).encode())
-        self._sent_at[token] = time.monotonic()
+        self._queue.append((token, json.dumps([folder, token]).encode()))
+        self._sent_at[token] = float("inf")  # the parent cannot answer what it has not got
         self.flush()
 
     def flush(self) -> None:
         """Send what the socket takes now."""
         while self._queue and self._socket is not None:
+            token, request = self._queue[0]
             try:
-                self._socket.send(self._queue[0])
+                self._socket.send(request)
             except BlockingIOError:
                 return
             except OSError:  # the parent is dead, which its pidfd tells
                 return
             self._queue.popleft()
+            self._sent_at[token] = time.monotonic()
             reach("launcher.sent")
 
     def wants_write(self) -> bool:

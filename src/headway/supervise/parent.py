@@ -1,4 +1,4 @@
-"""The preloaded parent: forks one supervisor per request and reaps it (PROTOCOLS 8).
+"""The preloaded parent: forks a supervisor per request and reaps it (docs/protocols.md, section 8).
 
 Exec'd by the worker with a socket as its standard input and nothing else. Single-threaded, no
 database, no lock. A request is acknowledged after the fork, with a pidfd, or with the errno. At end

