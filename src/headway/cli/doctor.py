@@ -76,7 +76,8 @@ def examine(scope: Scope) -> Iterator[Finding]:
         return
     yield Finding("config", GREEN, "config.toml is sound")
     url = scope.store or os.environ.get("HEADWAY_STORE") or config["store.url"]
-    about_store = list(_store(home, url))
+    on_server = url.startswith(("postgresql://", "postgres://"))
+    about_store = list(_server(url) if on_server else _store(home, url))
     yield from about_store
     if all(each.level != RED for each in about_store):
         yield from _scheduler(scope, home)
@@ -143,6 +144,18 @@ def _folder(home: Home) -> Iterator[Finding]:
         yield Finding("space", YELLOW, f"{show_size(free)} free", "free some space")
     else:
         yield Finding("space", GREEN, f"{show_size(free)} free")
+
+
+def _server(url: str) -> Iterator[Finding]:
+    from headway.store import open_store
+    from headway.store.queries import schema_version
+
+    try:
+        open_store(url, SystemClock()).close()
+    except HeadwayError as error:
+        yield Finding("store", RED, str(error), "start the server, or correct the URL")
+        return
+    yield Finding("store", GREEN, f"the server answers, schema {schema_version()}")
 
 
 def _store(home: Home, url: str) -> Iterator[Finding]:

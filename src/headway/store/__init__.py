@@ -27,7 +27,12 @@ def open_store(url: str, clock: Clock, *, create: bool = False, unsafe_fs: bool 
 
         return SqlStore(open_database(rest, create=create, unsafe_fs=unsafe_fs), clock)
     if scheme in ("postgresql", "postgres"):
-        from headway.store.postgres import open_database as open_postgres
+        try:
+            from headway.store.postgres import open_database as open_postgres
+        except ImportError as error:
+            raise InvalidInputError(
+                f"a PostgreSQL store needs psycopg: pip install 'headway[postgres]' ({error})"
+            ) from None
         from headway.store.sqlstore import SqlStore
 
         return SqlStore(open_postgres(url), clock)
