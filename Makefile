@@ -6,8 +6,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 JOBS   ?= auto
+BENCH_VENV  := bench/.venv
+BENCH_STAMP := $(BENCH_VENV)/.installed
 
-.PHONY: demo test check format bench-startup clean
+.PHONY: demo test check format bench bench-startup clean
 
 demo: $(STAMP)
 	$(BIN)/python -m headway.demo
@@ -25,14 +27,29 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# BENCH=quick makes it ten times smaller; ARGS="flat chain" runs only those. docs/benchmarks.md
+bench: $(BENCH_STAMP)
+	@command -v tsp >/dev/null || [ "$$(id -u)" != 0 ] || apt-get install -y -qq task-spooler >/dev/null \
+	  || echo 'task-spooler could not be installed; the table says so'
+	BENCH=$(BENCH) $(BENCH_VENV)/bin/python bench/run.py $(ARGS)
+
 bench-startup: $(STAMP)
 	$(BIN)/python bench/startup.py
 
 clean:
-	rm -rf $(VENV) dist build
+	rm -rf $(VENV) $(BENCH_VENV) dist build
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Headway needs Python 3.11 or newer; run make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+# A peer that cannot be had is left out, one by one, and the table says so.
+$(BENCH_STAMP): pyproject.toml bench/requirements.txt
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[postgres]'
+	@grep -v '^#' bench/requirements.txt | while read -r peer; do \
+	  $(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "$$peer" \
+	    || echo "$$peer could not be installed; the table says so"; done
 	@touch $@

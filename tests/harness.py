@@ -27,6 +27,7 @@ from headway.store.base import Event
 from headway.submission import Request
 from headway.supervise.launcher import Launcher
 from headway.supervise.workerlock import STAYS, WorkerLock
+from headway.testing import FakeClock
 
 DEADLINE = 30.0
 _TICK = threading.Event()  # never set: waiting on it is a pause between two looks
@@ -121,9 +122,13 @@ class Bench:
         return self.engine.step(**options)
 
     def turn(self, seconds: float = 0.05) -> None:
-        """Wait for something to happen, at most that long, then step."""
+        """Wait for something to happen, at most that long, then step. A fake clock, too, goes on
+        while a test waits for real processes."""
+        begin = time.monotonic()
         for key, _ in self.engine.finisher.selector.select(seconds):
             key.data()
+        if isinstance(self.clock, FakeClock):
+            self.clock.advance(time.monotonic() - begin)
         self.engine.step()
 
     def until(self, condition: Callable[[], Any], what: str = "") -> Any:

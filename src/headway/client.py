@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.clock import Clock, SystemClock
 from headway.config import Config, load_config
-from headway.core.model import Job, JobId, JobSpec, Pause, Stage, Wait, shown
+from headway.core.model import POSITION_GAP, Job, JobId, JobSpec, Pause, Stage, Wait, shown
 from headway.core.states import ACTIVE, TERMINAL, WAITING, Move, Status, after
 from headway.environment import keep_environment, present_umask
 from headway.errors import ConflictError, NotFoundError, StoreError
@@ -87,32 +87,57 @@ class Client:
     def submit_many(self, requests: Sequence[Request]) -> list[Submitted]:
         """All of them or none, in one transaction."""
         here = os.getcwd()
-        specs = [specify(each, environ=self.environ, working_directory=here) for each in requests]
+        found: dict[str, bool] = {}
+        specs = [
+            specify(each, environ=self.environ, working_directory=here, found=found)
+            for each in requests
+        ]
         env_digest = keep_environment(
             self.home, self.environ, umask=present_umask(), working_directory=here
         )
         with self.store.write() as tx:
-            submitted = [self._add(tx, spec, env_digest) for spec in specs]
+            submitted = self._add(tx, specs, env_digest)
         self.wake()
         return submitted
 
-    def _add(self, tx: WriteTx, spec: JobSpec, env_digest: str) -> Submitted:
-        spec_digest = digest(spec)
-        if spec.key is not None:
-            known = tx.job_by_key(spec.key)
-            if known is not None:
-                return _seen_before(known, spec.key, spec_digest)
-        self._require(tx, spec.after)
+    def _add(self, tx: WriteTx, specs: Sequence[JobSpec], env_digest: str) -> list[Submitted]:
+        """Store those that are new; a key that was seen before names the job that has it."""
+        self._require(tx, sorted({each for spec in specs for each in spec.after}))
+        known = _known_keys(tx, specs)
+        keyed = {spec.key for spec in specs} - {None, *known}
+        next_id = tx.take_ids(len(keyed) + sum(spec.key is None for spec in specs))
+        positions: dict[int, int] = {}
+        jobs, submitted = [], []
+        for spec in specs:
+            spec_digest = digest(spec) if spec.key is not None else ""
+            if spec.key is not None and spec.key in known:
+                submitted.append(_seen_before(known[spec.key], spec.key, spec_digest))
+                continue
+            if spec.priority not in positions:
+                positions[spec.priority] = tx.next_position(spec.priority)
+            job = self._job(tx, spec, next_id, positions[spec.priority])
+            job = job._replace(env_digest=env_digest, spec_digest=spec_digest)
+            next_id += 1
+            positions[spec.priority] += POSITION_GAP
+            jobs.append(job)
+            submitted.append(Submitted(job.id, created=True))
+            if spec.key is not None:
+                known[spec.key] = job
+        tx.add_jobs(jobs)
+        tx.add_events(
+            (Event("submitted", job.id, {"name": job.name}) for job in jobs), actor=self.actor
+        )
+        return submitted
+
+    def _job(self, tx: ReadTx, spec: JobSpec, job_id: JobId, position: int) -> Job:
         now = tx.now()
-        job_id = tx.take_ids(1)
-        not_before = spec.at if spec.at is not None else now + spec.delay if spec.delay else None
-        job = Job(
+        return Job(
             id=job_id,
             name=spec.name,
             type=spec.type,
             status=Status.QUEUED,
             priority=spec.priority,
-            position=tx.next_position(spec.priority),
+            position=position,
             params=spec.params,
             created_at=now,
             chain=job_id,
@@ -121,16 +146,11 @@ class Client:
             after=spec.after,
             locks=spec.locks,
             retry=spec.retry,
-            not_before=not_before,
-            env_digest=env_digest,
+            not_before=spec.at if spec.at is not None else now + spec.delay if spec.delay else None,
             key=spec.key,
-            spec_digest=spec_digest,
             on_finish=spec.on_finish,
             submitted_by=self.actor,
         )
-        tx.add_jobs([job])
-        tx.add_events([Event("submitted", job_id, {"name": job.name})], actor=self.actor)
-        return Submitted(job_id, created=True)
 
     def _require(self, tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
         jobs = tx.jobs(ids)
@@ -326,6 +346,12 @@ class Client:
     def settings(self) -> dict[str, Any]:
         with self.store.read() as tx:
             return tx.settings()
+
+
+def _known_keys(tx: ReadTx, specs: Sequence[JobSpec]) -> dict[str, Job]:
+    keys = {spec.key for spec in specs if spec.key is not None}
+    found = ((key, tx.job_by_key(key)) for key in keys)
+    return {key: job for key, job in found if job is not None}
 
 
 def _seen_before(known: Job, key: str, spec_digest: str) -> Submitted:

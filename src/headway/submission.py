@@ -74,8 +74,17 @@ def parse_lock(text: str) -> Lock:
     return Lock(key, LockMode(mode))
 
 
-def specify(request: Request, *, environ: Mapping[str, str], working_directory: str) -> JobSpec:
-    """The checked specification. Raises InvalidInputError on the first thing that is wrong."""
+def specify(
+    request: Request,
+    *,
+    environ: Mapping[str, str],
+    working_directory: str,
+    found: dict[str, bool] | None = None,
+) -> JobSpec:
+    """The checked specification. Raises InvalidInputError on the first thing that is wrong.
+
+    `found` remembers which programs are there, for callers with many requests.
+    """
     if bool(request.argv) == (request.shell is not None):
         raise InvalidInputError("give a command after --, or --shell STRING, and not both")
     _check_words(request)
@@ -83,7 +92,7 @@ def specify(request: Request, *, environ: Mapping[str, str], working_directory: 
     cwd = os.path.abspath(os.path.join(working_directory, request.cwd or "."))
     stdin = os.path.join(working_directory, request.stdin) if request.stdin else None
     if request.check:
-        _check_files(request, environ, cwd, stdin)
+        _check_files(request, environ, cwd, stdin, {} if found is None else found)
     params = {
         "argv": list(request.argv) or None,
         "shell": request.shell,
@@ -215,14 +224,25 @@ def _check_numbers(request: Request) -> None:
             raise InvalidInputError(f"--skip-exit-code {code} is not between 1 and 255")
 
 
-def _check_files(request: Request, environ: Mapping[str, str], cwd: str, stdin: str | None) -> None:
+def _check_files(
+    request: Request,
+    environ: Mapping[str, str],
+    cwd: str,
+    stdin: str | None,
+    found: dict[str, bool],
+) -> None:
     if not os.path.isdir(cwd):
         raise InvalidInputError(f"there is no directory {cwd} (--no-check skips this)")
     if stdin is not None and (os.path.isdir(stdin) or not os.access(stdin, os.R_OK)):
         raise InvalidInputError(f"--stdin {stdin} cannot be read (--no-check skips this)")
     path = {**environ, **request.env}.get("PATH", os.defpath)
     for argv in (request.argv, request.on_finish):
-        if argv and not _program(argv, cwd, path):
+        if not argv:
+            continue
+        sought = "\0".join((argv[0], cwd, path))
+        if sought not in found:
+            found[sought] = _program(argv, cwd, path)
+        if not found[sought]:
             raise InvalidInputError(
                 f"program {argv[0]!r} was not found, or may not be executed (--no-check skips this)"
             )

@@ -168,6 +168,7 @@ def test_the_same_key_gives_the_same_job_and_another_specification_is_refused(
     with pytest.raises(ConflictError, match=f"job-{first}"):
         bench.submit("echo", "b", key="nightly")
     assert len(bench.client.listing(everything=True)) == 1
+    assert bench.submit("true") == first + 1, "no number is used up"
 
 
 def test_the_submitters_environment_umask_and_directory_are_used(
@@ -191,3 +192,25 @@ def test_the_submitters_environment_umask_and_directory_are_used(
         assert file.stat().st_mode & 0o777 == 0o600
     bench.store.backup(str(bench.folder / "copy.db"))
     assert b"blue" not in (bench.folder / "copy.db").read_bytes()
+
+
+def test_many_are_submitted_as_one_and_a_key_among_them_counts_once(bench: Bench) -> None:
+    from headway.submission import Request
+
+    requests = [
+        Request(argv=("true",), key="a"),
+        Request(argv=("true",), priority=5),
+        Request(argv=("true",), key="a"),
+        Request(argv=("true",)),
+    ]
+    submitted = bench.client.submit_many(requests)
+    assert [(each.job_id, each.created) for each in submitted] == [
+        (1, True),
+        (2, True),
+        (1, False),
+        (3, True),
+    ]
+    assert [bench.job(job).position for job in (1, 2, 3)] == [100, 100, 200]
+    with pytest.raises(NotFoundError):
+        bench.client.submit_many([Request(argv=("true",)), Request(argv=("true",), after=(99,))])
+    assert len(bench.client.listing(everything=True)) == 3, "all of them or none"

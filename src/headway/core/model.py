@@ -15,6 +15,8 @@ Json = Any
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
 JobId = int
 
+POSITION_GAP = 100  # between two jobs of one priority, so that one can be put between them
+
 # (-priority, position, created_at, id): the smaller goes first.
 OrderKey = tuple[int, int, int, int]
 

@@ -27,6 +27,7 @@ from headway.supervise.evidence import Evidence
 ROUND_JOBS = 200
 STEP_JOBS = 1000
 SWEEP_JOBS = 100
+LEAST_LOOKED_AT = 20  # at the head of the queue, where many may lack something else than a slot
 
 Specify = Callable[[Job, Claim], dict[str, Any]]
 
@@ -116,7 +117,7 @@ class Planner:
         room = min(each for each in (free, remaining, ROUND_JOBS) if each is not None)
         if closed(door, tx.now()) is not None or room <= 0:
             return woken
-        ready = tx.ready(room)
+        ready = tx.ready(max(room, LEAST_LOOKED_AT))
         if len(woken) == ROUND_JOBS:
             ready = [job for job in ready if job.order < woken[-1].order]
         return sorted([*woken, *ready], key=lambda job: job.order)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headway.core.model import (
+    POSITION_GAP,
     Claim,
     HostTrouble,
     Job,
@@ -21,8 +22,6 @@ from headway.errors import InvalidOperationError
 from headway.store.base import Event, Filing, Finish, Lending, Unclaim, WorkerRecord
 from headway.store.reading import SqlReadTx
 from headway.store.rows import dump, dump_claim, dump_job
-
-POSITION_GAP = 100
 
 
 class SqlWriteTx(SqlReadTx):

@@ -1,0 +1,129 @@
+"""`make bench`: everything three times over, interleaved; medians, a table, a file and a chart.
+
+BENCH=quick makes all sizes ten times smaller. Arguments name benchmarks (`run.py flat chain`) to
+run only those. Exits 0 also when goals are missed: a benchmark tells, it does not judge a build.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from chart import draw
+from commands import chain, flat
+from goals import GOALS, Answer, answer
+from latency import bare_command, end_to_dependent, submit_to_start
+from measure import HERE, Figures, Lab, medians, versions
+from planning import planning
+from resting import idle, memory
+from server import server
+from startup import startup
+from submits import on_postgres, on_sqlite
+
+ROUNDS = 3
+BENCHMARKS: tuple[Callable[[Lab], Figures], ...] = (
+    on_sqlite,
+    on_postgres,
+    flat,
+    chain,
+    submit_to_start,
+    end_to_dependent,
+    bare_command,
+    startup,
+    memory,
+    planning,
+    idle,
+)
+
+
+def main() -> int:
+    quick = os.environ.get("BENCH") == "quick"
+    chosen = [each for each in BENCHMARKS if not sys.argv[1:] or each.__name__ in sys.argv[1:]]
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="headway-bench-", ignore_cleanup_errors=True) as folder:
+        lab = Lab(Path(folder), quick=quick)
+        with server(lab, lab.fresh("postgres")) as postgres:
+            used = {**versions(), "postgresql": postgres}
+            for name, version in used.items():
+                print(f"  {name:14s} {version}")
+            rounds = [_round(lab, chosen, number) for number in range(1, ROUNDS + 1)]
+    figures = medians(rounds)
+    answers = [each for each in (answer(goal, figures) for goal in GOALS) if _asked(each, chosen)]
+    size = "quick" if quick else "full"
+    print("\n" + table(answers))
+    for peer, why in lab.missing.items():
+        print(f"not measured: {peer}: {why}")
+    print(f"{size}, {time.monotonic() - begin:.0f} s; a gap under 25 % says nothing")
+    _keep(answers, figures, rounds, used, size=size, missing=lab.missing)
+    return 0
+
+
+def _round(lab: Lab, chosen: Sequence[Callable[[Lab], Figures]], number: int) -> Figures:
+    print(f"round {number} of {ROUNDS}: load average {os.getloadavg()[0]:.1f}", flush=True)
+    figures: Figures = {"machine.load": os.getloadavg()[0]}
+    for benchmark in chosen:
+        begin = time.monotonic()
+        figures |= benchmark(lab)
+        taken = time.monotonic() - begin
+        print(f"round {number} of {ROUNDS}: {benchmark.__name__:18s} {taken:6.1f} s", flush=True)
+    return figures
+
+
+def _asked(answer: Answer, chosen: Sequence[Callable[[Lab], Figures]]) -> bool:
+    """With only some benchmarks chosen, leave out what was not to be measured."""
+    return answer.value is not None or len(chosen) == len(BENCHMARKS)
+
+
+def table(answers: Sequence[Answer]) -> str:
+    """The same Markdown as in docs/benchmarks.md."""
+    lines = ["| | Headway | beside | measured | goal | |", "|---|---|---|---|---|---|"]
+    for each in answers:
+        goal = each.goal
+        value = "-" if each.value is None else f"{each.value:.2f} {goal.unit}"
+        bound = f"{goal.sense} {goal.bound:g} {goal.unit}"
+        verdict = each.verdict if each.met else f"**{each.verdict}**"
+        cells = (goal.title, each.ours, each.theirs, value, bound, verdict)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _keep(
+    answers: Sequence[Answer],
+    figures: Figures,
+    rounds: Sequence[Figures],
+    used: dict[str, str],
+    *,
+    size: str,
+    missing: dict[str, str],
+) -> None:
+    out = HERE / "out"
+    out.mkdir(exist_ok=True)
+    document = {
+        "size": size,
+        "versions": used,
+        "missing": missing,
+        "goals": [
+            {
+                "title": each.goal.title,
+                "measured": each.value,
+                "unit": each.goal.unit,
+                "goal": f"{each.goal.sense} {each.goal.bound:g}",
+                "verdict": each.verdict,
+            }
+            for each in answers
+        ],
+        "medians": figures,
+        "rounds": rounds,
+    }
+    (out / "results.json").write_text(json.dumps(document, indent=2) + "\n")
+    sizes = "quick (a tenth of the sizes)" if size == "quick" else size
+    subtitle = f"{sizes} run, medians of {ROUNDS}, {used['cores']} cores; bars to the right are met"
+    (out / "chart.svg").write_text(draw(answers, subtitle))
+    print(f"wrote {out / 'results.json'} and {out / 'chart.svg'}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
