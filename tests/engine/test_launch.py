@@ -150,7 +150,7 @@ def test_a_full_disk_holds_jobs_with_a_reason_and_they_run_when_there_is_room(  
             assert tx.host_trouble(bench.client.host.id) is None
         bench.close()
     finally:
-        os.system(f"umount {small}")
+        os.system(f"umount -l {small}")
 
 
 def test_a_supervisor_that_cannot_be_forked_is_the_hosts_fault(  # fault B11

@@ -264,7 +264,7 @@ def test_outcome_is_written_though_the_job_filled_the_disk(home: Home) -> None: 
         assert outcome.logs["stdout"] == {"bytes": 100_005, "dropped": 100_005}
     finally:
         home.close()
-        subprocess.run(["umount", disk], check=True)
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 @pytest.mark.root
@@ -283,7 +283,7 @@ def test_full_disk_before_the_start_is_a_spawn_error(home: Home) -> None:  # fau
         assert ledger(home) == ""
     finally:
         home.close()
-        subprocess.run(["umount", disk], check=True)
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 def test_outcome_that_cannot_be_written_is_tried_again_under_the_lock(home: Home) -> None:
