@@ -25,7 +25,7 @@ run_id status exit_code signal error started_at finished_at duration_ms worker_i
 params_snapshot stdout_path stderr_path
 """
 ADDED = ["labels", "submitted_by", "cancel_requested_at"]
-RUN_ADDED = ["dropped_bytes", "usage", "late_outcome"]
+RUN_ADDED = ["dropped_bytes", "usage", "late_outcome", "host"]
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 

@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "store.base": "core.",
     "store.queries": "",
     "executors": "core. config environment errors home launching",
-    "gather": "core. config store.base units",
+    "gather": "core. config executors store.base units",
     "consequences": "core. store.base",
     "documents": "core. home store.base supervise. units",
     "submission": "core. errors units",

@@ -7,26 +7,25 @@ only some verbs need is imported by them: `submit` is what people wait for most 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.clock import Clock, SystemClock
 from headway.config import Config, load_config
-from headway.core.model import POSITION_GAP, Job, JobId, JobSpec, Pause, Stage, Wait, shown
+from headway.core.model import POSITION_GAP, Claim, Job, JobId, JobSpec, Pause, Stage, Wait, shown
 from headway.core.states import ACTIVE, TERMINAL, WAITING, Move, Status, after
 from headway.environment import keep_environment, present_umask
 from headway.errors import ConflictError, NotFoundError, StoreError
 from headway.home import Home, find_home, make_home, refuse_unsafe
 from headway.launching import nudge
 from headway.store import open_store
-from headway.store.base import Event, ReadTx, Store, WriteTx
+from headway.store.base import Event, HostRecord, ReadTx, Store, WriteTx
 from headway.submission import Request, digest, specify
 from headway.supervise.workerlock import worker_is_there
 
 if TYPE_CHECKING:
     from headway.core.facts import Door
     from headway.host import Host
-    from headway.supervise.evidence import Evidence
 
 DAY = 86_400_000_000
 MOST_LISTED = 10_000
@@ -43,6 +42,13 @@ class Cancelled(NamedTuple):
     job_id: JobId
     was_running: bool
     asked_for: JobId
+
+
+class Elsewhere(NamedTuple):
+    """The host that ran a job, and where its output is there."""
+
+    host: str
+    folder: str
 
 
 class Client:
@@ -116,18 +122,27 @@ class Client:
             if spec.priority not in positions:
                 positions[spec.priority] = tx.next_position(spec.priority)
             job = self._job(tx, spec, next_id, positions[spec.priority])
-            job = job._replace(env_digest=env_digest, spec_digest=spec_digest)
+            job = job._replace(
+                env_digest=env_digest, spec_digest=spec_digest, host_id=self._bound_to(spec)
+            )
             next_id += 1
             positions[spec.priority] += POSITION_GAP
             jobs.append(job)
             submitted.append(Submitted(job.id, created=True))
             if spec.key is not None:
                 known[spec.key] = job
+        if any(job.host_id for job in jobs):
+            tx.know_host(HostRecord(self.host.id, self.host.name, self.host.home))
         tx.add_jobs(jobs)
         tx.add_events(
             (Event("submitted", job.id, {"name": job.name}) for job in jobs), actor=self.actor
         )
         return submitted
+
+    def _bound_to(self, spec: JobSpec) -> str:
+        """In a store of several hosts a command is started where it was submitted: its program,
+        its working directory and its environment are there."""
+        return self.host.id if self.store.shared and not spec.params.get("any_host") else ""
 
     def _job(self, tx: ReadTx, spec: JobSpec, job_id: JobId, position: int) -> Job:
         now = tx.now()
@@ -224,16 +239,39 @@ class Client:
         runs = tx.runs(ids)
         evidence = tx.evidence(ids)
         door = self.door(tx)
-        return [
-            job_document(
+        elsewhere = self._ran_elsewhere(tx, runs)
+        documents = []
+        for each in ids:
+            there = elsewhere.get(each)
+            document = job_document(
                 jobs[each],
                 runs.get(each),
                 evidence.get(each, {}),
                 wait=present_wait(jobs[each], door, tx.now()),
-                folder=self.home.job(each),
+                folder=there.folder if there else self.home.job(each),
+                host=there.host if there else None,
             )
-            for each in ids
-        ]
+            documents.append(document)
+        return documents
+
+    def _ran_elsewhere(self, tx: ReadTx, ids: Iterable[JobId]) -> dict[JobId, Elsewhere]:
+        """Of these jobs, those whose output is on another host."""
+        if not self.store.shared:
+            return {}
+        claims = tx.last_claims(list(ids)).values()
+        names = tx.hosts()
+        return {
+            claim.job_id: Elsewhere(
+                names[claim.host_id].name if claim.host_id in names else claim.host_id,
+                claim.folder,
+            )
+            for claim in claims
+            if claim.host_id != self.host.id
+        }
+
+    def ran_elsewhere(self, job_id: JobId) -> Elsewhere | None:
+        with self.store.read() as tx:
+            return self._ran_elsewhere(tx, [job_id]).get(job_id)
 
     def door(self, tx: ReadTx) -> Door:
         """What the door says now; the same count as the planner's."""
@@ -245,8 +283,6 @@ class Client:
 
     def cancel(self, job_ids: Sequence[JobId]) -> list[Cancelled]:
         """Cancel each job, or the active job of its chain; refused if any has already ended."""
-        from headway.supervise.evidence import Evidence
-
         with self.store.write() as tx:
             jobs = self._require(tx, job_ids)
             results = [self._cancel(tx, jobs[job_id]) for job_id in dict.fromkeys(job_ids)]
@@ -256,9 +292,8 @@ class Client:
                 if result.was_running
             }
         for claim in claims.values():
-            if claim is not None:
-                here = claim.folder if claim.home == self.home.path else self.home.job(claim.job_id)
-                self._tell_supervisor(Evidence(here, claim.token))
+            if claim is not None and claim.host_id == self.host.id:
+                self._tell_supervisor(claim)  # of another host: its worker does
         self.wake()
         return results
 
@@ -277,14 +312,12 @@ class Client:
             tx.add_events([Event("cancel_requested", job.id)], actor=self.actor)
         return Cancelled(job.id, True, asked.id)
 
-    def _tell_supervisor(self, evidence: Evidence) -> None:
-        from headway.supervise.rescue import poke_supervisor
+    def _tell_supervisor(self, claim: Claim) -> None:
+        from headway.supervise.evidence import Evidence
+        from headway.supervise.rescue import tell_to_cancel
 
-        try:
-            evidence.request_cancel()
-        except FileNotFoundError:
-            return  # the folder is gone: recovery judges the claim
-        poke_supervisor(evidence)
+        here = claim.folder if claim.home == self.home.path else self.home.job(claim.job_id)
+        tell_to_cancel(Evidence(here, claim.token))
 
     def retry(self, job_id: JobId) -> Job:
         """The next job of a chain that ended without success; starts a fresh automatic budget."""

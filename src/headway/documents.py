@@ -40,8 +40,10 @@ def job_document(
     *,
     wait: Wait | None = None,
     folder: str | None = None,
+    host: str | None = None,
 ) -> dict[str, Any]:
-    """`wait` overrides the stored one, for jobs whose wait is known only at the door."""
+    """`wait` overrides the stored one, for jobs whose wait is known only at the door; `host` says
+    who ran it, if that was another one than this."""
     wait = wait or job.wait
     return {
         "id": shown(job.id),
@@ -82,12 +84,16 @@ def job_document(
         "cancel_requested_at": show_instant(job.cancel_requested_at),
         "execution_root": None,
         "submitted_by": job.submitted_by or None,
-        "run": run_document(job, run, evidence or {}, folder) if run else None,
+        "run": run_document(job, run, evidence or {}, folder, host) if run else None,
     }
 
 
 def run_document(
-    job: Job, run: Run, evidence: Mapping[str, Any], folder: str | None = None
+    job: Job,
+    run: Run,
+    evidence: Mapping[str, Any],
+    folder: str | None = None,
+    host: str | None = None,
 ) -> dict[str, Any]:
     outcome = evidence.get("outcome") or {}
     logs = outcome.get("logs") or {}
@@ -102,6 +108,7 @@ def run_document(
         "finished_at": show_instant(run.finished_at),
         "duration_ms": duration // 1000 if duration is not None else None,
         "worker_id": run.worker_id,
+        "host": host,
         "artifacts": list(run.artifacts),
         "params_snapshot": shown_params(run.params_snapshot),
         "stdout_path": os.path.join(folder, "stdout.log") if folder else None,

@@ -5,20 +5,30 @@ from collections.abc import Mapping, Sequence
 from headway.config import store_setting
 from headway.core.facts import Door, Facts
 from headway.core.model import HostTrouble, Job, JobId, WaitKind
+from headway.executors import TYPES
 from headway.store.base import Lending, ReadTx, Slots
 from headway.units import show_size
 
 LARGEST_WAIT = 100_000
 
 
-def gather(tx: ReadTx, jobs: Sequence[Job], door: Door) -> Facts:
+def gather(tx: ReadTx, jobs: Sequence[Job], door: Door, host_id: str) -> Facts:
     keys = {lock.key for job in jobs for lock in job.locks}
     return Facts(
         now=tx.now(),
         door=door,
         predecessors=tx.predecessors(jobs),
         locks=tx.lock_views(sorted(keys)),
+        types=TYPES,
+        host_id=host_id,
+        hosts=_elsewhere(tx, jobs, host_id),
     )
+
+
+def _elsewhere(tx: ReadTx, jobs: Sequence[Job], host_id: str) -> Mapping[str, str]:
+    if all(job.host_id in ("", host_id) for job in jobs):
+        return {}
+    return {each.id: f"{each.name} ({each.home})" for each in tx.hosts().values()}
 
 
 def door(tx: ReadTx, host_id: str, *, log_budget: int) -> Door:

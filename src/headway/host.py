@@ -17,10 +17,11 @@ class Host(NamedTuple):
     id: str
     boot_id: str
     home: str
+    name: str = ""  # what people call the machine
 
 
 def this_host(home: Home) -> Host:
-    return Host(_host_id(home), boot_id(), home.path)
+    return Host(_host_id(home), boot_id(), home.path, os.uname().nodename)
 
 
 def _host_id(home: Home) -> str:

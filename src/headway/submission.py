@@ -51,6 +51,7 @@ class Request(NamedTuple):
     stdin: str | None = None
     key: str | None = None
     on_finish: tuple[str, ...] = ()
+    any_host: bool = False
     check: bool = True
 
 
@@ -102,6 +103,7 @@ def specify(
         "timeout_seconds": request.timeout / 1e6 if request.timeout is not None else None,
         "grace_seconds": request.grace / 1e6,
         "skip_exit_codes": list(request.skip_exit_codes) or None,
+        "any_host": request.any_host or None,
     }
     spec = JobSpec(
         params={name: value for name, value in params.items() if value is not None},

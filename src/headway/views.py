@@ -5,13 +5,14 @@ Both answer with the code that decides, so what they say is what will happen.
 
 import os
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 from headway.client import Client
 from headway.config import store_setting
 from headway.core.admission import closed, free_slots
 from headway.core.facts import Door
-from headway.core.model import Block, JobId, Stage, shown
+from headway.core.model import Block, Claim, JobId, Stage, shown
 from headway.core.plan import explain
 from headway.core.states import TERMINAL, Status
 from headway.gather import gather
@@ -26,7 +27,7 @@ def why(client: Client, job_id: JobId) -> dict[str, Any]:
     job = client.job(job_id)
     with client.store.read() as tx:
         door = client.door(tx)
-        facts = gather(tx, [job], door)
+        facts = gather(tx, [job], door, client.host.id)
         objections = explain(job, facts) if job.stage is not None else ()
         ahead, queued = tx.place_in_queue(job) if job.stage is not None else (0, 0)
     at_door = job.stage in (Stage.READY, Stage.WOKEN)
@@ -59,9 +60,10 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         marks = tx.marks()
         settings = tx.settings()
         now = tx.now()
-        ready = len(tx.ready(100_000)) + len(tx.woken(100_000))
+        ready = tx.count_at_door()
         live = tx.live_claims()
         breaker = tx.host_trouble(client.host.id)
+        elsewhere = _elsewhere(tx, live, client.host.id)
     waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
     worker = client.worker_is_there()
     return {
@@ -91,8 +93,35 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         if breaker
         else None,
         "worker": worker,
+        "elsewhere": elsewhere,
         "reason": _why_nothing_starts(door, now, ready=ready, waiting=waiting, worker=worker),
     }
+
+
+def _elsewhere(tx: ReadTx, live: Sequence[Claim], host_id: str) -> list[dict[str, Any]]:
+    """The claims of other hosts, which only they can judge; an expired lease says that nobody there
+    looks after them, not that they have ended."""
+    theirs: dict[str, list[Claim]] = {}
+    for claim in live:
+        if claim.host_id != host_id:
+            theirs.setdefault(claim.host_id, []).append(claim)
+    names = tx.hosts() if theirs else {}
+    found = []
+    for other, claims in sorted(theirs.items()):
+        known = names.get(other)
+        leases = [claim.lease_until for claim in claims if claim.lease_until is not None]
+        expired = [until for until in leases if until < tx.now()]
+        found.append(
+            {
+                "host_id": other,
+                "host": known.name if known else None,
+                "home": claims[0].home,
+                "running": [shown(claim.job_id) for claim in claims],
+                "expired": len(expired),
+                "expired_at": show_instant(min(expired)) if expired else None,
+            }
+        )
+    return found
 
 
 def _why_nothing_starts(
@@ -149,15 +178,12 @@ def dry_run(client: Client, limit: int) -> list[dict[str, Any]]:
 
     with client.store.read() as tx:
         door = client.door(tx)
-        candidates = _candidates(tx)
-        facts = gather(tx, candidates, door)
+        queue = client.host.id if client.store.shared else ""
+        candidates = [*tx.woken(1000, queue), *tx.ready(1000, queue)]
+        facts = gather(tx, candidates, door, client.host.id)
         planned = plan(candidates, facts, limit=limit)
     return [
         {"id": shown(each.job.id), "name": each.job.name}
         for each in planned
         if isinstance(each.decision, Start)
     ]
-
-
-def _candidates(tx: ReadTx) -> list[Any]:
-    return [*tx.woken(1000), *tx.ready(1000)]

@@ -134,3 +134,15 @@ def test_locks_are_free_again_after_a_cancel(bench: Bench) -> None:
     bench.client.cancel([holder])
     bench.until_ended(waiter)
     assert bench.status(waiter) is Status.SUCCEEDED
+
+
+def test_a_cancel_reaches_the_command_though_whoever_asked_has_died(bench: Bench) -> None:
+    began = bench.folder / "began"
+    job = bench.submit("sh", "-c", f"touch {began}; sleep 60")
+    bench.until(began.exists)
+    with bench.store.write() as tx:  # and is killed before it tells the supervisor
+        assert tx.request_cancel(job, "tester")
+    bench.until_ended(job)
+    run = bench.client.document(job)["run"]
+    assert (bench.status(job), run["exit_code"]) == (Status.CANCELLED, 143)
+    assert run["duration_ms"] < 9_000, "by its supervisor, and not by force"

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from harness import Bench, wait_for
+from headway.core.model import Job
 from headway.core.states import TERMINAL, Status
 from headway.errors import InvalidInputError
 from headway.submission import Request
 from headway.supervise.logs import read_log
+from headway.views import why
 
 
 def run_python(bench: Bench, script: str, **options: Any) -> dict[str, Any]:
@@ -348,3 +350,18 @@ def test_a_cancel_ends_leftovers_that_are_waited_for(
     bench.client.cancel([job])
     bench.until_ended(job)
     assert not is_alive(pid)
+
+
+def test_a_type_that_is_unknown_here_waits_and_stops_nobody(bench: Bench) -> None:  # fault D11
+    with bench.store.write() as tx:  # as a newer program would
+        job_id = tx.take_ids(1)
+        job = Job(job_id, "x", "dream", Status.QUEUED, 9, 100, {}, tx.now(), job_id)
+        tx.add_jobs([job])
+    other = bench.submit("true")
+    bench.until_ended(other)
+    assert bench.status(other) is Status.SUCCEEDED
+    waiting = bench.job(job_id)
+    assert waiting.status is Status.QUEUED and waiting.wait is not None
+    assert waiting.wait.detail == "jobs of type dream are unknown here"
+    assert why(bench.client, job_id)["objections"][0]["kind"] == "task"
+    bench.client.cancel([job_id])

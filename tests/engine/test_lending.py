@@ -55,7 +55,7 @@ def test_an_agent_that_runs_exec_inside_a_job_does_not_wait_for_itself(bench: Be
     assert said(bench, outer) == "succeeded"
     inner = bench.job(3)
     with bench.store.read() as tx:
-        claim = tx.last_claim_of(inner.id)
+        claim = tx.last_claims([inner.id]).get(inner.id)
         assert tx.lendings() == []
     assert claim is not None and claim.borrowed_from == outer
     bench.until_ended(bystander)

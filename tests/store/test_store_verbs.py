@@ -36,7 +36,7 @@ from headway.core.model import (
 from headway.core.states import Status
 from headway.errors import InvalidOperationError, InvalidTransitionError, StoreError
 from headway.store import open_store
-from headway.store.base import Event, Lending, Slots, Store, WorkerRecord
+from headway.store.base import Event, HostRecord, Lending, Slots, Store, WorkerRecord
 from headway.testing import FakeClock
 
 SHARED, EXCLUSIVE = LockMode.SHARED, LockMode.EXCLUSIVE
@@ -381,6 +381,36 @@ def test_jobs_chains_and_everything_can_be_woken(store: Store) -> None:
         assert stages(tx, timed) == [Stage.FILED]  # its time has not come
 
 
+@verbs("woken", "ready", "stale_waiters", "count_at_door")
+def test_each_host_has_its_own_queue_beside_the_common_one(store: Store) -> None:
+    with store.write() as tx:
+        theirs = add(tx, host_id="other", priority=9)
+        own = add(tx, host_id="mine", priority=1)
+        common = [add(tx, priority=2), add(tx)]
+        in_order = ids([common[0], own, common[1]])
+        assert ids(tx.woken(10, "mine")) == in_order and ids(tx.woken(2, "mine")) == in_order[:2]
+        assert ids(tx.woken(10)) == ids(common) and tx.count_at_door() == 4
+        every = [theirs, own, *common]
+        at_door = {"status": Status.QUEUED, "stage": Stage.READY, "wait": AT_DOOR}
+        tx.file([filing(each, **at_door) for each in every])
+        assert ids(tx.ready(10, "mine")) == in_order and tx.count_at_door() == 4
+        tx.file([filing(each, "x") for each in every])
+        assert sorted(ids(tx.stale_waiters(START + 1, 10, "mine"))) == sorted(in_order)
+        assert ids(tx.stale_waiters(START + 1, 10)) == ids(common) and tx.count_at_door() == 0
+
+
+@verbs("know_host", "hosts")
+def test_a_host_is_known_by_its_present_names(store: Store) -> None:
+    with store.write() as tx:
+        tx.know_host(HostRecord("a1", "laptop", "/home/ann/.headway"))
+        tx.know_host(HostRecord("b2", "server", "/srv/.headway"))
+        tx.know_host(HostRecord("a1", "laptop", "/home/ann/moved/.headway"))
+        assert tx.hosts() == {
+            "a1": HostRecord("a1", "laptop", "/home/ann/moved/.headway"),
+            "b2": HostRecord("b2", "server", "/srv/.headway"),
+        }
+
+
 @verbs("stale_waiters", "touch_checked")
 def test_the_longest_unchecked_waiters_come_first(store: Store, clock: FakeClock) -> None:
     jobs = []
@@ -546,7 +576,7 @@ def test_a_lock_view_has_all_holders_and_the_first_reserver_of_each_mode(store: 
 # -- claims and their fences --------------------------------------------------------------------
 
 
-@verbs("claim", "live_claims", "claims", "claim_of", "last_claim_of", "slots")
+@verbs("claim", "live_claims", "claims", "claim_of", "last_claims", "slots")
 def test_a_claim_is_a_running_job_with_an_open_run(store: Store) -> None:
     with store.write() as tx:
         waiting, other = add(tx), add(tx)
@@ -560,11 +590,29 @@ def test_a_claim_is_a_running_job_with_an_open_run(store: Store) -> None:
         }
         assert sorted(tx.live_claims(), key=lambda each: each.slot) == [mine, theirs]
         assert tx.claims([mine.token, "unknown"]) == {mine.token: mine}
-        assert tx.claim_of(waiting.id) == tx.last_claim_of(waiting.id) == mine
-        assert tx.claim_of(99) is None and tx.last_claim_of(99) is None
+        assert tx.claim_of(waiting.id) == tx.last_claims([waiting.id]).get(waiting.id) == mine
+        assert tx.claim_of(99) is None and tx.last_claims([99]).get(99) is None
         assert tx.slots() == Slots(
             used=frozenset({1, 3}), running={waiting.id: None, other.id: waiting.id}, probing=True
         )
+
+
+@verbs("renew_leases", "cancelling_jobs", "request_cancel")
+def test_a_host_renews_its_own_leases_and_sees_what_is_cancelled(store: Store) -> None:
+    with store.write() as tx:
+        jobs = [add(tx), add(tx), add(tx)]
+        mine, theirs, ended = (
+            start(tx, each, slot, host_id=host)
+            for slot, (each, host) in enumerate(zip(jobs, ("a", "b", "a"), strict=True), 1)
+        )
+        for claim in (theirs, ended):
+            assert tx.request_cancel(claim.job_id, "ann")
+        assert tx.cancelling_jobs() == {theirs.job_id, ended.job_id}
+        assert tx.finish([finish_of(ended)]) == [True]
+        assert tx.cancelling_jobs() == {theirs.job_id}
+        tx.renew_leases("a", START + 7)
+        leases = {claim.token: claim.lease_until for claim in tx.live_claims()}
+        assert leases == {mine.token: START + 7, theirs.token: None}
 
 
 @verbs("claim")
@@ -581,7 +629,7 @@ def test_what_is_not_waiting_cannot_be_claimed(store: Store) -> None:
         assert [each.token for each in tx.live_claims()] == [f"token-{waiting.id}"]
 
 
-@verbs("finish", "evidence", "slots", "last_claim_of")
+@verbs("finish", "evidence", "slots", "last_claims")
 def test_a_finish_closes_job_run_and_claim_together(store: Store) -> None:
     with store.write() as tx:
         claim = start(tx, add(tx))
@@ -608,7 +656,10 @@ def test_a_finish_closes_job_run_and_claim_together(store: Store) -> None:
         )
         assert tx.evidence([claim.job_id]) == {claim.job_id: {"outcome": document}}
         assert tx.live_claims() == [] and tx.slots().used == frozenset()
-        assert tx.claim_of(claim.job_id) is None and tx.last_claim_of(claim.job_id) == claim
+        assert (
+            tx.claim_of(claim.job_id) is None
+            and tx.last_claims([claim.job_id]).get(claim.job_id) == claim
+        )
         assert tx.lendings() == []
 
 
@@ -628,7 +679,7 @@ def snapshot(tx: Any, job_id: int) -> tuple[Any, ...]:
         tx.jobs([job_id]),
         tx.runs([job_id]),
         tx.claim_of(job_id),
-        tx.last_claim_of(job_id),
+        tx.last_claims([job_id]).get(job_id),
         tx.evidence([job_id]),
         tx.lock_views(["k"]),
         tx.lendings(),
@@ -686,7 +737,10 @@ def test_an_undone_claim_leaves_no_run_and_wakes_the_job(store: Store) -> None:
         assert (again.status, again.stage, again.started_at) == (Status.QUEUED, Stage.WOKEN, None)
         assert (again.not_before, again.launch_failures) == (START + 5, 2)
         assert (again.launch_wait, again.last_failure) == (WaitKind.LAUNCH, "no such program")
-        assert tx.runs([claim.job_id]) == {} and tx.last_claim_of(claim.job_id) is None
+        assert (
+            tx.runs([claim.job_id]) == {}
+            and tx.last_claims([claim.job_id]).get(claim.job_id) is None
+        )
 
 
 @verbs("unproven_claims", "prove_gone")

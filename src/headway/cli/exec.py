@@ -60,7 +60,15 @@ def follow_to_the_end(client: Client, job_id: JobId, *, on_interrupt: str) -> in
             waiter.pause()
             chain.pump(waiter.job)
         chain.end(waiter.job)
+    say_if_elsewhere(client, waiter.job)
     return report(client, waiter.job)
+
+
+def say_if_elsewhere(client: Client, job: Job) -> None:
+    """Output stays on the host that ran the job; an empty one here would mislead."""
+    there = client.ran_elsewhere(job.id) if job.started_at is not None else None
+    if there is not None:
+        say(f"{shown(job.id)} runs on {there.host}; its output is there, in {there.folder}")
 
 
 class ChainOutput:

@@ -88,6 +88,7 @@ _OPTIONS = (
     click.option("--shell", metavar="STRING", help="A line for /bin/sh instead of CMD."),
     click.option("--key", metavar="KEY", help="Submit only once under this key."),
     click.option("--on-finish", metavar="CMD", help="A command to queue when it has ended."),
+    click.option("--any-host", is_flag=True, help="Any host of the store may run it."),
     click.option("--no-check", is_flag=True, help="Do not look for the program and directory."),
 )
 
@@ -127,6 +128,7 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         stdin=options["stdin"],
         key=options["key"],
         on_finish=_split(options["on_finish"]),
+        any_host=options["any_host"],
         check=not options["no_check"],
     )
 

@@ -1,5 +1,7 @@
 """`headway scheduler ...`: look at the scheduler and steer it."""
 
+from typing import Any
+
 import click
 
 from headway.cli.options import WHOLE_NUMBER
@@ -42,11 +44,21 @@ def status(scope: Scope, as_json: bool) -> None:
             ("last start", last and f"{last}, {counted(told['last_dispatch_count'], 'job')}"),
             ("breaker", breaker and f"{breaker['kind']}: {breaker['cause']}"),
             ("worker", "there" if told["worker"] else "none"),
+            *(("elsewhere", _elsewhere(each, now)) for each in told["elsewhere"]),
             ("nothing starts", told["reason"]),
         ],
         indent="",
     ):
         print(line)
+
+
+def _elsewhere(other: dict[str, Any], now: int) -> str:
+    who = f"{other['host'] or other['host_id']} ({other['home']})"
+    told = f"{counted(len(other['running']), 'job')} on {who}"
+    if not other["expired"]:
+        return told
+    since = moment(other["expired_at"], now)
+    return f"{told}; nobody there looks after {other['expired']} since {since}"
 
 
 @click.command()

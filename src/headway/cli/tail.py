@@ -2,7 +2,7 @@
 
 import click
 
-from headway.cli.exec import ChainOutput
+from headway.cli.exec import ChainOutput, say_if_elsewhere
 from headway.cli.following import STREAMS, Output
 from headway.cli.options import WHOLE_NUMBER
 from headway.cli.render import say
@@ -39,6 +39,7 @@ def tail(
     streams = (stream,) if stream else STREAMS
     output = Output(client.home, waiter.job.id, streams)
     output.skip_to_last(lines)
+    say_if_elsewhere(client, waiter.job)
     if not follow:
         _say_if_not_started(waiter.job)
         output.end()

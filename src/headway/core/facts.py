@@ -1,6 +1,6 @@
 """Everything a gate may look at, gathered before the question is asked."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from headway.core.model import NOTHING, HostTrouble, JobId, LockMode, OrderKey, Pause
@@ -52,7 +52,13 @@ class Door(NamedTuple):
 
 
 class Facts(NamedTuple):
+    """`types` of jobs can be run here, `host_id` is who asks, `hosts` names the others that a job
+    may belong to."""
+
     now: int
     door: Door = Door()
     predecessors: Mapping[JobId, tuple[Predecessor, ...]] = NOTHING
     locks: Mapping[str, LockView] = NOTHING
+    types: Collection[str] = ("command",)
+    host_id: str = ""
+    hosts: Mapping[str, str] = NOTHING

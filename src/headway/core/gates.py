@@ -131,8 +131,36 @@ def _obstacle(job: Job, lock: Lock, view: LockView) -> str | None:
 
 
 def slot_free(job: Job, facts: Facts) -> Objection | None:
-    """The door is open and there is a slot: pause, the host's health, capacity."""
-    return admission.objection(job, facts.door, facts.now)
+    """The door is open and there is a slot: its host, pause, the host's health, capacity."""
+    return (
+        _elsewhere(job, facts)
+        or _unknown_type(job, facts)
+        or admission.objection(job, facts.door, facts.now)
+    )
+
+
+def _unknown_type(job: Job, facts: Facts) -> Objection | None:
+    """A newer program submitted it; its own worker will know what to do."""
+    if job.type in facts.types:
+        return None
+    return Wait(
+        WaitKind.TASK,
+        f"jobs of type {job.type} are unknown here",
+        remedy="upgrade Headway where its worker runs",
+    )
+
+
+def _elsewhere(job: Job, facts: Facts) -> Objection | None:
+    """A job that belongs to a host is started there. Planners see only jobs of their own; this is
+    the answer for those who ask from elsewhere."""
+    if job.host_id in ("", facts.host_id):
+        return None
+    name = facts.hosts.get(job.host_id, job.host_id)
+    return Wait(
+        WaitKind.TARGET,
+        f"only {name} may start it",
+        remedy=f"a worker on {name}; or submit it again with --any-host",
+    )
 
 
 GATES: tuple[Gate, ...] = (

@@ -150,6 +150,7 @@ class Job(NamedTuple):
     stage: Stage | None = Stage.WOKEN
     wait: Wait | None = None
     waited_on: tuple[str, ...] = ()
+    host_id: str = ""  # the only host that may start it; empty: any
     reason: str | None = None
     started_at: int | None = None
     finished_at: int | None = None
@@ -198,6 +199,7 @@ class Claim(NamedTuple):
     claimed_at: int
     borrowed_from: JobId | None = None
     probe: bool = False  # made while the host's breaker was open
+    lease_until: int | None = None  # in a store of several hosts: its host was heard of until then
 
 
 class Pause(NamedTuple):

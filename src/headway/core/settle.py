@@ -257,6 +257,7 @@ def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
         env_digest=job.env_digest,
         on_finish=job.on_finish,
         submitted_by=job.submitted_by,
+        host_id=job.host_id,
     )
 
 
@@ -271,6 +272,8 @@ def follow_up(job: Job, ended: Ended, *, new_id: int, now: int) -> Job | None:
         "HEADWAY_FINISHED_EXIT_CODE": "" if ended.exit_code is None else str(ended.exit_code),
     }
     params = {"argv": list(job.on_finish), "env": env, "cwd": job.params.get("cwd")}
+    if job.params.get("any_host"):
+        params["any_host"] = True
     return Job(
         id=new_id,
         name=f"on-finish {shown(job.id)}",
@@ -284,4 +287,5 @@ def follow_up(job: Job, ended: Ended, *, new_id: int, now: int) -> Job | None:
         labels={"on-finish": shown(job.id)},
         env_digest=job.env_digest,
         submitted_by=job.submitted_by,
+        host_id=job.host_id,
     )

@@ -11,7 +11,7 @@ from typing import Any
 from headway.clock import SECOND, Clock
 from headway.config import Config, store_setting
 from headway.consequences import release_locks
-from headway.core.model import Claim, WaitKind
+from headway.core.model import Claim, JobId, WaitKind
 from headway.crashpoints import reach
 from headway.documents import job_documents, write_job_files
 from headway.engine.finisher import Finisher
@@ -21,16 +21,18 @@ from headway.engine.settling import Settler, Verdict
 from headway.executors.command import specification
 from headway.home import Home
 from headway.host import Host
-from headway.store.base import Event, ReadTx, Store, WriteTx
+from headway.store.base import Event, HostRecord, ReadTx, Store, WriteTx
 from headway.supervise.evidence import Evidence
 from headway.supervise.launcher import Launcher
-from headway.supervise.rescue import forget_cgroup
+from headway.supervise.rescue import forget_cgroup, tell_to_cancel
 from headway.units import parse_duration
 
 RESCUE_EVERY = 30.0
 SWEEP_EVERY = 10.0
 LOOK_AGAIN = 1.0
 LENDING_PERIOD = 5 * SECOND
+LEASE = 20 * SECOND
+RENEW_EVERY = 5.0
 JUDGED_AT_ONCE = 200  # each holds a lock until its verdict is committed
 MOST_UNANSWERED = 500  # launches that the parent may owe an answer for
 
@@ -72,12 +74,15 @@ class Engine:
             },
             folder_of=home.job,
             log_budget=config.bytes("logs.budget"),
+            lease=LEASE if store.shared else None,
         )
         now = clock.monotonic()
         self._next_rescue = now + RESCUE_EVERY
         self._next_sweep = now + SWEEP_EVERY
         self._next_look = now
         self._next_pass = now
+        self._next_renewal = now
+        self._told: set[str] = set()  # claims whose supervisors were passed a cancel
         self._unproven: list[Claim] = []
         self._last_step = clock.now()
         self._expected_delay = RESCUE_EVERY
@@ -94,6 +99,7 @@ class Engine:
         lost = [] if self.store.shared else self._rescuer.rebooted(live)
         with self.store.write() as tx:
             documents = self._settle(tx, lost)
+            tx.know_host(HostRecord(self._host.id, self._host.name, self._host.home))
             tx.wake_everything()
         self._after_settling(lost, documents)
 
@@ -110,6 +116,8 @@ class Engine:
                 documents = self._settle(tx, judged)
                 self._look_at_probes(tx)
                 self._end_expired_lendings(tx)
+                self._renew_leases(tx, now)
+                cancelling = tx.cancelling_jobs() if self.finisher.claims else set()
                 limit = self._limit(tx, limit, now)
                 planning = self.dispatching and limit != 0 and self._parent_is_there(tx)
                 if planning:
@@ -117,8 +125,8 @@ class Engine:
                     started, more = step.started, step.more
                     more = self._sweep(tx, now) or more
                     self._space_passes(tx, now, started)
-                delay = self._delay(tx, now, planning=planning)
                 self._unproven = self._rescuer.mine(tx.unproven_claims())
+                delay = self._delay(tx, now, planning=planning)
         except BaseException:
             self.finisher.put_back(judged)
             for claim in self._planner.prepared:
@@ -128,6 +136,7 @@ class Engine:
         reach("engine.claimed")
         self.finisher.launch(started)
         self._after_settling(judged, documents)
+        self._pass_on_cancels(cancelling)
         self._rescue(now)
         self._expected_delay = 0.0 if more else delay
         return self._expected_delay
@@ -208,8 +217,10 @@ class Engine:
         if trouble is not None:
             instants.append(trouble.probe_at if trouble.probe_at > tx.now() else None)
             times.append(LOOK_AGAIN)
-        if tx.lendings() or tx.unproven_claims() or self.finisher.unseen():
+        if tx.lendings() or self._unproven or self.finisher.unseen():
             times.append(LOOK_AGAIN)
+        if self._next_renewal > now:
+            times.append(self._next_renewal - now)
         if planning and tx.anything_active():
             times.append(max(0.0, self._next_sweep - now))
         if self._next_pass > now:
@@ -234,6 +245,24 @@ class Engine:
     def _end_expired_lendings(self, tx: WriteTx) -> None:
         if tx.now() >= self._grant_until and tx.lendings():
             tx.end_expired_lendings(tx.now())
+
+    def _renew_leases(self, tx: WriteTx, now: float) -> None:
+        """Other hosts see by it that this one's claims are looked after."""
+        if not self.store.shared or not self.finisher.claims or now < self._next_renewal:
+            return
+        self._next_renewal = now + RENEW_EVERY
+        tx.renew_leases(self._host.id, tx.now() + LEASE)
+
+    def _pass_on_cancels(self, cancelling: set[JobId]) -> None:
+        """Tell the supervisors of cancelled jobs: who cancelled may be on another host, or may
+        have died before telling them."""
+        if not cancelling:
+            self._told.clear()
+            return
+        for claim in self.finisher.claims:
+            if claim.job_id in cancelling and claim.token not in self._told:
+                tell_to_cancel(Evidence(claim.folder, claim.token))
+                self._told.add(claim.token)
 
     def _look_at_probes(self, tx: WriteTx) -> None:
         """A probe that got as far as its start record proves that the host can start again."""

@@ -49,13 +49,17 @@ class Planner:
         specify: Specify,
         folder_of: Callable[[JobId], str],
         log_budget: int,
+        lease: int | None = None,
     ) -> None:
+        """`lease` is for a store of several hosts: how long a claim stands without renewal."""
         self._host = host
         self._worker_id = worker_id
         self._settler = settler
         self._specify = specify
         self._folder_of = folder_of
         self._log_budget = log_budget
+        self._lease = lease
+        self._queue = host.id if lease is not None else ""
         self.prepared: list[Claim] = []  # claims whose files exist; without a commit they go
 
     def step(self, tx: WriteTx, *, limit: int | None = None) -> Step:
@@ -75,7 +79,7 @@ class Planner:
             if not candidates:
                 break
             looked_at += len(candidates)
-            facts = gather(tx, candidates, door)
+            facts = gather(tx, candidates, door, self._host.id)
             planned = plan(candidates, facts, limit=remaining)
             if not planned:
                 break
@@ -88,11 +92,11 @@ class Planner:
 
     def sweep(self, tx: WriteTx, before: int) -> list[Job]:
         """Look again at the longest waiting jobs; those that may start were missed by a wake-up."""
-        waiting = tx.stale_waiters(before, SWEEP_JOBS)
+        waiting = tx.stale_waiters(before, SWEEP_JOBS, self._queue)
         if tx.unreadable():
             self._fail_unreadable(tx)
         door = self._door(tx)
-        facts = gather(tx, waiting, door)
+        facts = gather(tx, waiting, door, self._host.id)
         missed = []
         for job in waiting:
             decision = decide(job, facts)
@@ -112,12 +116,12 @@ class Planner:
 
         Whether the door is shut is known before any job is looked for.
         """
-        woken = tx.woken(ROUND_JOBS)
+        woken = tx.woken(ROUND_JOBS, self._queue)
         free = free_slots(door)
         room = min(each for each in (free, remaining, ROUND_JOBS) if each is not None)
         if closed(door, tx.now()) is not None or room <= 0:
             return woken
-        ready = tx.ready(max(room, LEAST_LOOKED_AT))
+        ready = tx.ready(max(room, LEAST_LOOKED_AT), self._queue)
         if len(woken) == ROUND_JOBS:
             ready = [job for job in ready if job.order < woken[-1].order]
         return sorted([*woken, *ready], key=lambda job: job.order)
@@ -186,6 +190,7 @@ class Planner:
             claimed_at=tx.now(),
             borrowed_from=borrows,
             probe=probe,
+            lease_until=tx.now() + self._lease if self._lease is not None else None,
         )
 
     def _prepare(self, job: Job, claim: Claim) -> Outcome | None:

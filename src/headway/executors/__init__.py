@@ -1,1 +1,3 @@
-"""How each type of job is started: its parameters become a supervisor's specification."""
+"""What turns a job's parameters into something that runs: one module for each type of job."""
+
+TYPES = frozenset({"command"})

@@ -14,6 +14,7 @@ from headway.launching import worker_argv, worker_environment
 def specification(job: Job, claim: Claim, home: Home, config: Config) -> dict[str, Any]:
     """The content of `claim.T`; raises DataError when the record has no command."""
     params = job.params
+    env_file = _submitters_environment(job, home)
     return {
         "version": 1,
         "token": claim.token,
@@ -21,9 +22,9 @@ def specification(job: Job, claim: Claim, home: Home, config: Config) -> dict[st
         "attempt": job.attempt,
         "home": home.path,
         "argv": _argv(job),
-        "env_file": os.path.join(home.environments, job.env_digest) if job.env_digest else None,
-        "env": {**_own_environment(job, home, config), **params.get("env", {})},
-        "cwd": params.get("cwd"),
+        "env_file": env_file,
+        "env": {**_own_environment(home, config, alone=env_file is None), **params.get("env", {})},
+        "cwd": params.get("cwd") or (os.path.dirname(home.path) if env_file is None else None),
         "stdin": params.get("stdin"),
         "timeout_seconds": params.get("timeout_seconds"),
         "grace_seconds": params.get("grace_seconds", 10.0),
@@ -53,9 +54,17 @@ def _argv(job: Job) -> list[str]:
     return argv
 
 
-def _own_environment(job: Job, home: Home, config: Config) -> dict[str, str]:
+def _submitters_environment(job: Job, home: Home) -> str | None:
+    """Where it is kept. It never leaves its host, so elsewhere there is none."""
+    if job.env_digest is None:
+        return None
+    path = os.path.join(home.environments, job.env_digest)
+    return None if job.params.get("any_host") and not os.path.exists(path) else path
+
+
+def _own_environment(home: Home, config: Config, *, alone: bool) -> dict[str, str]:
     """A job without a submitter's environment gets `[env]` of the config and a minimal PATH."""
     store = {"HEADWAY_STORE": home.store_url} if home.store_url else {}
-    if job.env_digest is not None:
+    if not alone:
         return store
     return {"PATH": MINIMAL_PATH, **config.env, **store}

@@ -19,7 +19,7 @@ from headway.core.model import (
 )
 from headway.core.states import Status
 from headway.errors import DataError
-from headway.store.base import Event, Lending, Slots, WorkerRecord
+from headway.store.base import Event, HostRecord, Lending, Slots, WorkerRecord
 from headway.store.rows import load, load_claim, load_job, load_run, stand_in
 
 if TYPE_CHECKING:
@@ -129,11 +129,23 @@ class SqlReadTx:
         """Those of active jobs, and of jobs that ended since then."""
         return {row[0] for row in self._all("env_digests_in_use", since=since)}
 
-    def woken(self, limit: int) -> list[Job]:
-        return self._readable(self._all("woken", limit=limit))
+    def woken(self, limit: int, host_id: str = "") -> list[Job]:
+        """Jobs to look at that any host may start, and those of the given one."""
+        return self._queued("woken", limit, host_id)
 
-    def ready(self, limit: int) -> list[Job]:
-        return self._readable(self._all("ready", limit=limit))
+    def ready(self, limit: int, host_id: str = "") -> list[Job]:
+        """The head of the queue at the door, of the same jobs."""
+        return self._queued("ready", limit, host_id)
+
+    def _queued(self, query: str, limit: int, host_id: str) -> list[Job]:
+        rows = self._all(query, limit=limit, host_id="")
+        if not host_id:
+            return self._readable(rows)
+        rows += self._all(query, limit=limit, host_id=host_id)
+        return sorted(self._readable(rows), key=lambda job: job.order)[:limit]
+
+    def count_at_door(self) -> int:
+        return int(self._all("count_at_door")[0][0])
 
     def place_in_queue(self, job: Job) -> tuple[int, int]:
         """How many jobs stand before this one at the door, and how many stand there in all."""
@@ -150,8 +162,11 @@ class SqlReadTx:
         row = self._one("next_wake")
         return row[0] if row else None
 
-    def stale_waiters(self, before: int, limit: int) -> list[Job]:
-        return self._readable(self._all("stale_waiters", before=before, limit=limit))
+    def stale_waiters(self, before: int, limit: int, host_id: str = "") -> list[Job]:
+        rows = self._all("stale_waiters", before=before, limit=limit, host_id="")
+        if host_id:
+            rows += self._all("stale_waiters", before=before, limit=limit, host_id=host_id)
+        return self._readable(rows)
 
     def predecessors(self, jobs: Iterable[Job]) -> dict[JobId, tuple[Predecessor, ...]]:
         """What is unmet: at most the first failed and the first pending edge of each job.
@@ -205,13 +220,17 @@ class SqlReadTx:
         rows = self._all("claims_by_token", tokens=self._database.json(tokens))
         return {row[1]: load_claim(row) for row in rows}
 
+    def cancelling_jobs(self) -> set[JobId]:
+        return {row[0] for row in self._all("cancelling_jobs")}
+
     def claim_of(self, job_id: JobId) -> Claim | None:
         row = self._one("claim_of_job", job_id=job_id)
         return load_claim(row) if row else None
 
-    def last_claim_of(self, job_id: JobId) -> Claim | None:
-        row = self._one("last_claim_of_job", job_id=job_id)
-        return load_claim(row) if row else None
+    def last_claims(self, ids: Sequence[JobId]) -> dict[JobId, Claim]:
+        """The newest claim of each job that ever had one, whatever became of it."""
+        rows = self._all("claims_of_jobs", ids=self._database.json(ids))
+        return {row[0]: load_claim(row) for row in rows}
 
     def slots(self) -> Slots:
         rows = self._all("live_slots")
@@ -241,6 +260,9 @@ class SqlReadTx:
     def recent_workers(self, host_id: str, limit: int) -> list[WorkerRecord]:
         rows = self._all("recent_workers", host_id=host_id, limit=limit)
         return [WorkerRecord(*row) for row in rows]
+
+    def hosts(self) -> dict[str, HostRecord]:
+        return {row[0]: HostRecord(*row) for row in self._all("hosts")}
 
     def marks(self) -> dict[str, int]:
         return {name: value for name, value in self._all("marks")}  # noqa: C416

@@ -25,11 +25,11 @@ _JOB_COLUMNS = (
     "after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, "
     "idempotency_key, spec_digest, on_finish, submitted_by, launch_failures, last_failure, "
     "launch_wait, stage, wait_kind, wait_detail, waited_on, reason, started_at, finished_at, "
-    "cancel_requested_at, cancel_requested_by"
+    "cancel_requested_at, cancel_requested_by, host_id"
 )
 _CLAIM_COLUMNS = (
     "job_id, token, slot, worker_id, host_id, home, boot_id, folder, claimed_at, borrowed_from, "
-    "probe"
+    "probe, lease_until"
 )
 
 COLUMNS: Mapping[str, str] = {"JOB": _JOB_COLUMNS, "CLAIM": _CLAIM_COLUMNS}
@@ -114,6 +114,7 @@ def _job(row: Row) -> Job:
         finished_at=row[32],
         cancel_requested_at=row[33],
         cancel_requested_by=row[34],
+        host_id=row[35],
     )
 
 
@@ -168,6 +169,7 @@ def dump_job(job: Job) -> dict[str, Any]:
         "on_finish": dump(job.on_finish) if job.on_finish else "[]",
         "submitted_by": job.submitted_by,
         "stage": job.stage.value if job.stage else None,
+        "host_id": job.host_id,
     }
 
 
@@ -184,6 +186,7 @@ def load_claim(row: Row) -> Claim:
         claimed_at=row[8],
         borrowed_from=row[9],
         probe=bool(row[10]),
+        lease_until=row[11],
     )
 
 
@@ -200,6 +203,7 @@ def dump_claim(claim: Claim) -> dict[str, Any]:
         "claimed_at": claim.claimed_at,
         "borrowed_from": claim.borrowed_from,
         "probe": int(claim.probe),
+        "lease_until": claim.lease_until,
     }
 
 

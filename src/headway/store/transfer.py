@@ -6,7 +6,7 @@ from headway.store.sqlite import SqliteDatabase, as_new_file, open_database
 
 TABLES = (
     *("jobs", "runs", "claims", "evidence", "edges", "waits", "held_locks", "lendings"),
-    *("events", "settings", "pauses", "breakers", "workers", "marks"),
+    *("events", "settings", "pauses", "breakers", "workers", "hosts", "marks"),
 )
 
 

@@ -19,7 +19,7 @@ from headway.core.model import (
 )
 from headway.core.states import RUN_STATUS, Move, Status, after
 from headway.errors import InvalidOperationError
-from headway.store.base import Event, Filing, Finish, Lending, Unclaim, WorkerRecord
+from headway.store.base import Event, Filing, Finish, HostRecord, Lending, Unclaim, WorkerRecord
 from headway.store.reading import SqlReadTx
 from headway.store.rows import dump, dump_claim, dump_job
 
@@ -165,6 +165,9 @@ class SqlWriteTx(SqlReadTx):
             ),
         )
 
+    def renew_leases(self, host_id: str, until: int) -> None:
+        self._run("renew_leases", host_id=host_id, until=until)
+
     def finish(self, finishes: Sequence[Finish]) -> list[bool]:
         """Write final words; False for each whose claim is no longer live."""
         return [self._finish(finish) for finish in finishes]
@@ -305,6 +308,9 @@ class SqlWriteTx(SqlReadTx):
             mode=worker.mode,
             started_at=worker.started_at,
         )
+
+    def know_host(self, host: HostRecord) -> None:
+        self._run("know_host", id=host.id, name=host.name, home=host.home, at=self._now)
 
     def worker_settled(self, worker_id: str) -> None:
         self._run("worker_settled", id=worker_id, at=self._now)

@@ -81,6 +81,15 @@ def is_stuck(evidence: Evidence) -> bool:
     return proc.is_stopped(started.supervisor_pid, started.supervisor_start)
 
 
+def tell_to_cancel(evidence: Evidence) -> None:
+    """Have the supervisor end its command; telling it twice changes nothing."""
+    try:
+        evidence.request_cancel()
+    except FileNotFoundError:
+        return  # the folder is gone: recovery judges the claim
+    poke_supervisor(evidence)
+
+
 def poke_supervisor(evidence: Evidence) -> bool:
     """Have the supervisor look for cancel.T now."""
     fd = watch_supervisor(evidence)

@@ -5,9 +5,9 @@ where id = :id and stage is not null
 
 -- name: add_claims
 insert into claims (token, job_id, state, slot, worker_id, host_id, home, boot_id, folder, claimed_at,
-  borrowed_from, probe)
+  borrowed_from, probe, lease_until)
 values (:token, :job_id, 'live', :slot, :worker_id, :host_id, :home, :boot_id, :folder, :claimed_at,
-  :borrowed_from, :probe)
+  :borrowed_from, :probe, :lease_until)
 
 -- name: add_runs
 insert into runs (job_id, started_at, worker_id, params_snapshot, artifacts)
@@ -28,12 +28,21 @@ select $CLAIM from claims where token in $TEXTS(:tokens) and state = 'live'
 -- name: claim_of_job (hot)
 select $CLAIM from claims where job_id = :job_id and state = 'live'
 
--- name: last_claim_of_job
-select $CLAIM from claims where job_id = :job_id order by claimed_at desc limit 1
+-- name: claims_of_jobs (hot)
+-- Also those that have ended; the newest of a job comes last.
+select $CLAIM from claims where job_id in $IDS(:ids) order by job_id, claimed_at
 
 -- name: unproven_claims (hot)
 -- Settled, but their process trees were not yet seen to be gone.
 select $CLAIM from claims where state = 'ended'
+
+-- name: renew_leases (hot)
+-- The host's worker is there.
+update claims set lease_until = :until where host_id = :host_id and state = 'live'
+
+-- name: cancelling_jobs (hot)
+-- Running jobs whose supervisors are to be told.
+select id from jobs where cancel_requested_at is not null and finished_at is null
 
 -- name: end_claim (hot)
 -- The fence: nothing is written about a claim that this does not find live.

@@ -7,17 +7,20 @@ where id in (select id from jobs where wake_at <= :now order by wake_at limit :l
 select min(wake_at) from jobs where wake_at is not null
 
 -- name: woken (hot)
--- Jobs to look at, in dispatch order.
-select $JOB from jobs where stage = 'woken'
+-- Jobs to look at, in dispatch order. One host's queue at a time: the index gives it in order.
+select $JOB from jobs where stage = 'woken' and host_id = :host_id
 order by priority desc, position, created_at, id limit :limit
 
 -- name: ready (hot)
 -- The head of the queue at the door.
-select $JOB from jobs where stage = 'ready'
+select $JOB from jobs where stage = 'ready' and host_id = :host_id
 order by priority desc, position, created_at, id limit :limit
 
 -- name: any_woken (hot)
 select 1 from jobs where stage = 'woken' limit 1
+
+-- name: count_at_door
+select count(*) from jobs where stage in ('woken', 'ready')
 
 -- name: ahead_in_queue
 -- How many jobs stand before this one at the door, and how many in all.
@@ -67,7 +70,8 @@ where stage = 'filed' and wake_at is null
 
 -- name: stale_waiters (hot)
 -- The longest unchecked waiters, for the sweep that finds missed wake-ups.
-select $JOB from jobs where checked_at < :before order by checked_at limit :limit
+select $JOB from jobs where host_id = :host_id and checked_at < :before
+order by checked_at limit :limit
 
 -- name: touch_checked (hot)
 update jobs set checked_at = :at where id in $IDS(:ids) and checked_at is not null

@@ -62,6 +62,15 @@ update workers set ended_at = :at, ending = :ending where id = :id
 select id, pid, mode, started_at, settled_at, ended_at, ending from workers
 where host_id = :host_id order by started_at desc limit :limit
 
+-- name: know_host
+-- Written only when something is new: every submit says it.
+insert into hosts (id, name, home, seen_at) values (:id, :name, :home, :at)
+on conflict (id) do update set name = excluded.name, home = excluded.home, seen_at = excluded.seen_at
+where hosts.name <> excluded.name or hosts.home <> excluded.home
+
+-- name: hosts
+select id, name, home from hosts
+
 -- name: set_mark (hot)
 update marks set value = :value where name = :name
 
