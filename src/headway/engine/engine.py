@@ -18,7 +18,7 @@ from headway.engine.finisher import Finisher
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.settling import Settler, Verdict
-from headway.executors.command import specification
+from headway.executors.command import how_to_reach_a_worker, specification
 from headway.home import Home
 from headway.host import Host
 from headway.store.base import Event, HostRecord, ReadTx, Store, WriteTx
@@ -64,12 +64,13 @@ class Engine:
         self._settler = settler
         self._rescuer = Rescuer(host, worker_id, clock)
         self.finisher = Finisher(launcher, self._rescuer)
+        worker = how_to_reach_a_worker(home, config)
         self._planner = Planner(
             host,
             worker_id,
             settler,
             specify=lambda job, claim: {
-                **specification(job, claim, home, config),
+                **specification(job, claim, home, config, worker),
                 "descriptors": descriptors,
             },
             folder_of=home.job,

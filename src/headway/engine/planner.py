@@ -27,7 +27,7 @@ from headway.supervise.evidence import Evidence
 ROUND_JOBS = 200
 STEP_JOBS = 1000
 SWEEP_JOBS = 100
-LEAST_LOOKED_AT = 20  # at the head of the queue, where many may lack something else than a slot
+LEAST_LOOKED_AT = 4  # at the head of the queue, where some may lack something else than a slot
 
 Specify = Callable[[Job, Claim], dict[str, Any]]
 

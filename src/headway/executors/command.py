@@ -1,6 +1,7 @@
 """Command jobs: a job's frozen parameters become the specification that a supervisor reads."""
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from headway.config import Config
@@ -11,7 +12,9 @@ from headway.home import Home
 from headway.launching import worker_argv, worker_environment
 
 
-def specification(job: Job, claim: Claim, home: Home, config: Config) -> dict[str, Any]:
+def specification(
+    job: Job, claim: Claim, home: Home, config: Config, worker: Mapping[str, Any]
+) -> dict[str, Any]:
     """The content of `claim.T`; raises DataError when the record has no command."""
     params = job.params
     env_file = _submitters_environment(job, home)
@@ -35,13 +38,18 @@ def specification(job: Job, claim: Claim, home: Home, config: Config) -> dict[st
             "full": params.get("log_full") or config["logs.full"],
         },
         "cgroup": config["processes.cgroup"],
-        "worker": {
-            "lock": home.worker_lock,
-            "socket": home.worker_socket,
-            "stopped": home.worker_stopped,
-            "argv": worker_argv(home) if config["worker.autostart"] else None,
-            "environ": worker_environment(home, os.environ),
-        },
+        "worker": worker,
+    }
+
+
+def how_to_reach_a_worker(home: Home, config: Config) -> dict[str, Any]:
+    """What a supervisor needs to tell the worker of its end, or to start one."""
+    return {
+        "lock": home.worker_lock,
+        "socket": home.worker_socket,
+        "stopped": home.worker_stopped,
+        "argv": worker_argv(home) if config["worker.autostart"] else None,
+        "environ": worker_environment(home, os.environ),
     }
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import resource
 import signal
 
 from headway.supervise import proc
@@ -110,8 +109,6 @@ def _stand_alone(supervisor: int, *, lock: int, pipes: Pipes) -> None:
     os.close(lock)
     os.close(pipes.go_write)
     os.setsid()
-    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
     _prefer_for_oom_kill()
 
 

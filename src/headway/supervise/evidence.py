@@ -30,6 +30,19 @@ class Evidence:
     def __init__(self, folder: str, token: str) -> None:
         self.folder = folder
         self.token = token
+        self._kept: Folder | None = None
+
+    @classmethod
+    def kept_open(cls, folder: str, token: str) -> Evidence:
+        """For a process that lives with this one claim: the folder is opened once, and stays the
+        same one when the home is moved."""
+        kept = Folder(folder, kept=True)
+        evidence = cls(f"/proc/self/fd/{kept.fd}/.", token)
+        evidence._kept = kept
+        return evidence
+
+    def _open(self) -> Folder:
+        return self._kept or Folder(self.folder)
 
     @property
     def claim(self) -> str:
@@ -63,7 +76,7 @@ class Evidence:
         """Make the claim's files before it commits; on failure nothing of this token stays."""
         made = make_folder(self.folder)
         try:
-            with Folder(self.folder) as folder:
+            with self._open() as folder:
                 folder.create(f"claim.{self.token}", json.dumps(spec).encode())
                 tmp = folder.open(f"outcome.{self.token}.tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
                 try:
@@ -86,7 +99,7 @@ class Evidence:
 
     def shed(self) -> None:
         """After an undoing: keep what forbids a late start, drop what only a start needs."""
-        with Folder(self.folder) as folder:
+        with self._open() as folder:
             folder.remove(f"claim.{self.token}")
             folder.remove(f"outcome.{self.token}.tmp")
 
@@ -94,14 +107,14 @@ class Evidence:
         return self._has(f"claim.{self.token}")
 
     def read_spec(self) -> dict[str, Any]:
-        with Folder(self.folder) as folder:
+        with self._open() as folder:
             spec: dict[str, Any] = json.loads(folder.read(f"claim.{self.token}"))
         return spec
 
     def may_start(self) -> bool:
         """Under the lock: nobody undid, cancelled, started or ended this claim."""
         token = self.token
-        with Folder(self.folder) as folder:
+        with self._open() as folder:
             names = (
                 f"void.{token}",
                 f"cancel.{token}",
@@ -116,7 +129,7 @@ class Evidence:
 
     def write_started(self, started: Started) -> None:
         """Record the start. Not synced: kill -9 keeps the page cache, boot ids tell a reboot."""
-        with Folder(self.folder) as folder:
+        with self._open() as folder:
             tmp = folder.open(f"started.{self.token}.tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             try:
                 write_all(tmp, started.to_json())
@@ -132,7 +145,7 @@ class Evidence:
     def write_outcome(self, outcome: Outcome) -> None:
         """Make the outcome durable: into the reserved blocks, fsync, rename, fsync the folder."""
         content = outcome.to_json()
-        with Folder(self.folder) as folder:
+        with self._open() as folder:
             # Without O_TRUNC, which would give the reserved blocks back to a full disk.
             tmp = folder.open(f"outcome.{self.token}.tmp", os.O_WRONLY | os.O_CREAT)
             try:
@@ -149,7 +162,7 @@ class Evidence:
 
     def link_outcome(self) -> None:
         """Make `outcome.json` stand for this claim's outcome, unless one is already there."""
-        with Folder(self.folder) as folder:
+        with self._open() as folder:
             try:
                 os.link(
                     f"outcome.{self.token}.json",
@@ -166,7 +179,7 @@ class Evidence:
 
     def make_void(self) -> None:
         """Say that this claim never ran and never will; only under its lock."""
-        with Folder(self.folder) as folder:
+        with self._open() as folder:
             folder.touch(f"void.{self.token}")
         reach("evidence.voided")
 
@@ -174,7 +187,7 @@ class Evidence:
         return self._has(f"cancel.{self.token}")
 
     def request_cancel(self) -> None:
-        with Folder(self.folder) as folder:
+        with self._open() as folder:
             folder.touch(f"cancel.{self.token}")
         reach("evidence.cancel_requested")
 
@@ -186,7 +199,7 @@ class Evidence:
 
     def ask_for_worker(self, request: dict[str, Any]) -> None:
         """From inside the job: have its supervisor start a worker that is no part of the job."""
-        with Folder(self.folder) as folder:
+        with self._open() as folder:
             name = f"wanted.{self.token}"
             folder.create(f"{name}.{os.getpid()}.tmp", json.dumps(request).encode())
             folder.rename(f"{name}.{os.getpid()}.tmp", name)
@@ -196,7 +209,7 @@ class Evidence:
         content = self._read(f"wanted.{self.token}")
         if content is None:
             return None
-        with Folder(self.folder) as folder:
+        with self._open() as folder:
             folder.remove(f"wanted.{self.token}")
         try:
             request = json.loads(content)
@@ -206,7 +219,7 @@ class Evidence:
 
     def try_lock(self) -> int | None:
         """The lock as a descriptor, or None if busy; it is free when the descriptor is closed."""
-        with Folder(self.folder) as folder:
+        with self._open() as folder:
             fd = folder.open(f"lock.{self.token}", os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -220,14 +233,14 @@ class Evidence:
 
     def _has(self, name: str) -> bool:
         try:
-            with Folder(self.folder) as folder:
+            with self._open() as folder:
                 return folder.has(name)
         except FileNotFoundError:
             return False
 
     def _read(self, name: str) -> bytes | None:
         try:
-            with Folder(self.folder) as folder:
+            with self._open() as folder:
                 return folder.read(name)
         except FileNotFoundError:
             return None
@@ -235,7 +248,7 @@ class Evidence:
     def _remove_files(self) -> None:
         token = self.token
         try:
-            with Folder(self.folder) as folder:
+            with self._open() as folder:
                 for name in ("claim", "lock", "void", "started", "cancel", "wanted", "crash"):
                     folder.remove(f"{name}.{token}")
                 for name in (f"started.{token}.tmp", f"outcome.{token}.tmp"):

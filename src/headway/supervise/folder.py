@@ -16,19 +16,24 @@ class UnsafeFolder(OSError):  # noqa: N818
 
 
 class Folder:
-    """An open, checked folder. Names, not paths; close it, or use it in a `with`."""
+    """An open, checked folder. Names, not paths; close it, or use it in a `with`.
 
-    __slots__ = ("fd", "path")
+    One that is `kept` stays open after a `with`, for the next.
+    """
 
-    def __init__(self, path: str) -> None:
+    __slots__ = ("_kept", "fd", "path")
+
+    def __init__(self, path: str, *, kept: bool = False) -> None:
         self.path = path
         self.fd = _open_checked(path)
+        self._kept = kept
 
     def __enter__(self) -> Folder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if not self._kept:
+            self.close()
 
     def close(self) -> None:
         os.close(self.fd)

@@ -8,16 +8,16 @@ of file it has started all that it had read, and exits; the supervisors go on.
 from __future__ import annotations
 
 import array
-import ctypes  # noqa: F401  loaded once, for all supervisors
 import gc
 import json
 import os
+import resource
 import select
 import signal
 import socket
 
 from headway.crashpoints import reach
-from headway.supervise import supervisor
+from headway.supervise import kernel, supervisor  # noqa: F401  loaded once, for all of them
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ REQUEST_BYTES = 65536
 def main() -> NoReturn:
     requests = _take_socket()
     supervisor.prepare_signals()
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # for all that come from here
     host = supervisor.Host()
     wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)

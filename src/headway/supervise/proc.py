@@ -152,12 +152,9 @@ def set_pdeathsig(sig: int) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    import ctypes  # by the parent, before it forks; a command that asks nothing here goes without
+    from headway.supervise import kernel  # a command that asks nothing of it goes without
 
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+    kernel.prctl(option, value)
 
 
 def heed_ignored_signals() -> None:

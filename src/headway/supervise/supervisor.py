@@ -55,7 +55,7 @@ def supervise(folder: str, token: str, *, host: Host) -> None:
     """Run the claim, if it may still run. For a fresh process that exits when this returns."""
     wake_fd = _stand_alone()
     try:
-        evidence = Evidence(_wherever_it_is(folder), token)
+        evidence = Evidence.kept_open(folder, token)
         lock = evidence.try_lock()
     except OSError:  # the claim was discarded, folder and all; or the host has no room to open it
         return
@@ -76,12 +76,6 @@ def _limit_descriptors(usual: int | None) -> None:
     if usual is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(usual, hard), hard))
-
-
-def _wherever_it_is(folder: str) -> str:
-    """The folder by a descriptor: it stays the same one when the home is moved."""
-    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    return f"/proc/self/fd/{descriptor}/."
 
 
 class _Run:
@@ -166,13 +160,11 @@ class _Run:
     def _fork(self, command: child.Command) -> tuple[int, child.Pipes]:
         pipes = child.Pipes()
         own = os.getpid()
-        main = os.fork()
+        main = self._tree.fork()
         if main == 0:
             child.become_command(command, pipes, supervisor=own, lock=self._lock)
         pipes.close_child_ends()
         reach("supervisor.forked")
-        # Here and not by the child itself: only so is it known before the start is recorded.
-        self._tree.admit(main)
         return main, pipes
 
     def _record_start(self, main: int) -> None:

@@ -21,11 +21,22 @@ class Tree:
     def __init__(self, path: str | None) -> None:
         self.cgroup = path if path is not None and cgroup.make(path) else None
 
-    def admit(self, pid: int) -> None:
-        """Move the child into the cgroup, or do without one."""
-        if self.cgroup is not None and not cgroup.admit(self.cgroup, pid):
+    def fork(self) -> int:
+        """Fork a child that is in the cgroup before it does anything, or do without one."""
+        if self.cgroup is None:
+            return os.fork()
+        from headway.supervise.kernel import fork_into
+
+        try:
+            return fork_into(self.cgroup)
+        except (
+            OSError
+        ):  # an older kernel: moved by us, so that we know before the start is recorded
+            pid = os.fork()
+        if pid != 0 and not cgroup.admit(self.cgroup, pid):
             cgroup.remove(self.cgroup)
             self.cgroup = None
+        return pid
 
     def terminate(self) -> None:
         """Ask every process to end; SIGCONT, so that stopped ones hear it."""
