@@ -123,7 +123,7 @@ class Client:
                 positions[spec.priority] = tx.next_position(spec.priority)
             job = self._job(tx, spec, next_id, positions[spec.priority])
             job = job._replace(
-                env_digest=env_digest, spec_digest=spec_digest, host_id=self._bound_to(spec)
+                env_digest=env_digest, spec_digest=spec_digest, queue=self._queue(spec)
             )
             next_id += 1
             positions[spec.priority] += POSITION_GAP
@@ -131,7 +131,7 @@ class Client:
             submitted.append(Submitted(job.id, created=True))
             if spec.key is not None:
                 known[spec.key] = job
-        if any(job.host_id for job in jobs):
+        if any(job.queue for job in jobs):
             tx.know_host(HostRecord(self.host.id, self.host.name, self.host.home))
         tx.add_jobs(jobs)
         tx.add_events(
@@ -139,7 +139,7 @@ class Client:
         )
         return submitted
 
-    def _bound_to(self, spec: JobSpec) -> str:
+    def _queue(self, spec: JobSpec) -> str:
         """In a store of several hosts a command is started where it was submitted: its program,
         its working directory and its environment are there."""
         return self.host.id if self.store.shared and not spec.params.get("any_host") else ""
@@ -173,6 +173,13 @@ class Client:
             if job_id not in jobs:
                 raise NotFoundError(f"there is no {shown(job_id)}; `headway jobs list --all`")
         return jobs
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues that a worker of this home serves: the common one, and its host's own."""
+        from headway.host import queues_of
+
+        return queues_of(self.store.shared, self.host)
 
     def wake(self) -> bool:
         """Make sure a worker looks at what was committed; False if none is there."""

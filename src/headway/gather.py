@@ -12,7 +12,7 @@ from headway.units import show_size
 LARGEST_WAIT = 100_000
 
 
-def gather(tx: ReadTx, jobs: Sequence[Job], door: Door, host_id: str) -> Facts:
+def gather(tx: ReadTx, jobs: Sequence[Job], door: Door, queues: Sequence[str]) -> Facts:
     keys = {lock.key for job in jobs for lock in job.locks}
     return Facts(
         now=tx.now(),
@@ -20,13 +20,13 @@ def gather(tx: ReadTx, jobs: Sequence[Job], door: Door, host_id: str) -> Facts:
         predecessors=tx.predecessors(jobs),
         locks=tx.lock_views(sorted(keys)),
         types=TYPES,
-        host_id=host_id,
-        hosts=_elsewhere(tx, jobs, host_id),
+        queues=queues,
+        hosts=_elsewhere(tx, jobs, queues),
     )
 
 
-def _elsewhere(tx: ReadTx, jobs: Sequence[Job], host_id: str) -> Mapping[str, str]:
-    if all(job.host_id in ("", host_id) for job in jobs):
+def _elsewhere(tx: ReadTx, jobs: Sequence[Job], queues: Sequence[str]) -> Mapping[str, str]:
+    if all(job.queue in queues for job in jobs):
         return {}
     return {each.id: f"{each.name} ({each.home})" for each in tx.hosts().values()}
 

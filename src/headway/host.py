@@ -20,6 +20,11 @@ class Host(NamedTuple):
     name: str = ""  # what people call the machine
 
 
+def queues_of(shared: bool, host: Host) -> tuple[str, ...]:
+    """The queues that a host serves: the common one and, in a store of several, its own."""
+    return ("", host.id) if shared else ("",)
+
+
 def this_host(home: Home) -> Host:
     return Host(_host_id(home), boot_id(), home.path, os.uname().nodename)
 

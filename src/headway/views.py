@@ -27,7 +27,7 @@ def why(client: Client, job_id: JobId) -> dict[str, Any]:
     job = client.job(job_id)
     with client.store.read() as tx:
         door = client.door(tx)
-        facts = gather(tx, [job], door, client.host.id)
+        facts = gather(tx, [job], door, client.queues)
         objections = explain(job, facts) if job.stage is not None else ()
         ahead, queued = tx.place_in_queue(job) if job.stage is not None else (0, 0)
     at_door = job.stage in (Stage.READY, Stage.WOKEN)
@@ -178,9 +178,8 @@ def dry_run(client: Client, limit: int) -> list[dict[str, Any]]:
 
     with client.store.read() as tx:
         door = client.door(tx)
-        queue = client.host.id if client.store.shared else ""
-        candidates = [*tx.woken(1000, queue), *tx.ready(1000, queue)]
-        facts = gather(tx, candidates, door, client.host.id)
+        candidates = [*tx.woken(1000, client.queues), *tx.ready(1000, client.queues)]
+        facts = gather(tx, candidates, door, client.queues)
         planned = plan(candidates, facts, limit=limit)
     return [
         {"id": shown(each.job.id), "name": each.job.name}

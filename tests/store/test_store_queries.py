@@ -43,6 +43,7 @@ PLAUSIBLE: dict[str, Any] = {
     "key": "key-1",
     "name": "log_bytes",
     "host_id": "host",
+    "queue": "",
     "status": "failed",
     "stage": "filed",
     "state": "gone",

@@ -384,18 +384,21 @@ def test_jobs_chains_and_everything_can_be_woken(store: Store) -> None:
 @verbs("woken", "ready", "stale_waiters", "count_at_door")
 def test_each_host_has_its_own_queue_beside_the_common_one(store: Store) -> None:
     with store.write() as tx:
-        theirs = add(tx, host_id="other", priority=9)
-        own = add(tx, host_id="mine", priority=1)
+        theirs = add(tx, queue="other", priority=9)
+        own = add(tx, queue="mine", priority=1)
         common = [add(tx, priority=2), add(tx)]
         in_order = ids([common[0], own, common[1]])
-        assert ids(tx.woken(10, "mine")) == in_order and ids(tx.woken(2, "mine")) == in_order[:2]
+        assert (
+            ids(tx.woken(10, ("", "mine"))) == in_order
+            and ids(tx.woken(2, ("", "mine"))) == in_order[:2]
+        )
         assert ids(tx.woken(10)) == ids(common) and tx.count_at_door() == 4
         every = [theirs, own, *common]
         at_door = {"status": Status.QUEUED, "stage": Stage.READY, "wait": AT_DOOR}
         tx.file([filing(each, **at_door) for each in every])
-        assert ids(tx.ready(10, "mine")) == in_order and tx.count_at_door() == 4
+        assert ids(tx.ready(10, ("", "mine"))) == in_order and tx.count_at_door() == 4
         tx.file([filing(each, "x") for each in every])
-        assert sorted(ids(tx.stale_waiters(START + 1, 10, "mine"))) == sorted(in_order)
+        assert sorted(ids(tx.stale_waiters(START + 1, 10, ("", "mine")))) == sorted(in_order)
         assert ids(tx.stale_waiters(START + 1, 10)) == ids(common) and tx.count_at_door() == 0
 
 

@@ -52,13 +52,13 @@ class Door(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """`types` of jobs can be run here, `host_id` is who asks, `hosts` names the others that a job
-    may belong to."""
+    """`types` of jobs can be run and `queues` are served where this is asked; `hosts` names others
+    that a job may belong to."""
 
     now: int
     door: Door = Door()
     predecessors: Mapping[JobId, tuple[Predecessor, ...]] = NOTHING
     locks: Mapping[str, LockView] = NOTHING
     types: Collection[str] = ("command",)
-    host_id: str = ""
+    queues: Collection[str] = ("",)
     hosts: Mapping[str, str] = NOTHING

@@ -153,9 +153,9 @@ def _unknown_type(job: Job, facts: Facts) -> Objection | None:
 def _elsewhere(job: Job, facts: Facts) -> Objection | None:
     """A job that belongs to a host is started there. Planners see only jobs of their own; this is
     the answer for those who ask from elsewhere."""
-    if job.host_id in ("", facts.host_id):
+    if job.queue in facts.queues:
         return None
-    name = facts.hosts.get(job.host_id, job.host_id)
+    name = facts.hosts.get(job.queue, job.queue)
     return Wait(
         WaitKind.TARGET,
         f"only {name} may start it",

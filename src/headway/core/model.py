@@ -150,7 +150,7 @@ class Job(NamedTuple):
     stage: Stage | None = Stage.WOKEN
     wait: Wait | None = None
     waited_on: tuple[str, ...] = ()
-    host_id: str = ""  # the only host that may start it; empty: any
+    queue: str = ""  # who may start it: a host by its id; empty: any
     reason: str | None = None
     started_at: int | None = None
     finished_at: int | None = None

@@ -257,7 +257,7 @@ def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
         env_digest=job.env_digest,
         on_finish=job.on_finish,
         submitted_by=job.submitted_by,
-        host_id=job.host_id,
+        queue=job.queue,
     )
 
 
@@ -287,5 +287,5 @@ def follow_up(job: Job, ended: Ended, *, new_id: int, now: int) -> Job | None:
         labels={"on-finish": shown(job.id)},
         env_digest=job.env_digest,
         submitted_by=job.submitted_by,
-        host_id=job.host_id,
+        queue=job.queue,
     )

@@ -20,7 +20,7 @@ from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.settling import Settler, Verdict
 from headway.executors.command import how_to_reach_a_worker, specification
 from headway.home import Home
-from headway.host import Host
+from headway.host import Host, queues_of
 from headway.store.base import Event, HostRecord, ReadTx, Store, WriteTx
 from headway.supervise.evidence import Evidence
 from headway.supervise.launcher import Launcher
@@ -75,6 +75,7 @@ class Engine:
             },
             folder_of=home.job,
             log_budget=config.bytes("logs.budget"),
+            queues=queues_of(store.shared, host),
             lease=LEASE if store.shared else None,
         )
         now = clock.monotonic()

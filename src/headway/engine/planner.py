@@ -49,9 +49,11 @@ class Planner:
         specify: Specify,
         folder_of: Callable[[JobId], str],
         log_budget: int,
+        queues: Sequence[str] = ("",),
         lease: int | None = None,
     ) -> None:
-        """`lease` is for a store of several hosts: how long a claim stands without renewal."""
+        """`queues` are those that this host serves; `lease` is for a store of several hosts: how
+        long a claim stands without renewal."""
         self._host = host
         self._worker_id = worker_id
         self._settler = settler
@@ -59,7 +61,7 @@ class Planner:
         self._folder_of = folder_of
         self._log_budget = log_budget
         self._lease = lease
-        self._queue = host.id if lease is not None else ""
+        self._queues = queues
         self.prepared: list[Claim] = []  # claims whose files exist; without a commit they go
 
     def step(self, tx: WriteTx, *, limit: int | None = None) -> Step:
@@ -79,7 +81,7 @@ class Planner:
             if not candidates:
                 break
             looked_at += len(candidates)
-            facts = gather(tx, candidates, door, self._host.id)
+            facts = gather(tx, candidates, door, self._queues)
             planned = plan(candidates, facts, limit=remaining)
             if not planned:
                 break
@@ -92,11 +94,11 @@ class Planner:
 
     def sweep(self, tx: WriteTx, before: int) -> list[Job]:
         """Look again at the longest waiting jobs; those that may start were missed by a wake-up."""
-        waiting = tx.stale_waiters(before, SWEEP_JOBS, self._queue)
+        waiting = tx.stale_waiters(before, SWEEP_JOBS, self._queues)
         if tx.unreadable():
             self._fail_unreadable(tx)
         door = self._door(tx)
-        facts = gather(tx, waiting, door, self._host.id)
+        facts = gather(tx, waiting, door, self._queues)
         missed = []
         for job in waiting:
             decision = decide(job, facts)
@@ -116,12 +118,12 @@ class Planner:
 
         Whether the door is shut is known before any job is looked for.
         """
-        woken = tx.woken(ROUND_JOBS, self._queue)
+        woken = tx.woken(ROUND_JOBS, self._queues)
         free = free_slots(door)
         room = min(each for each in (free, remaining, ROUND_JOBS) if each is not None)
         if closed(door, tx.now()) is not None or room <= 0:
             return woken
-        ready = tx.ready(max(room, LEAST_LOOKED_AT), self._queue)
+        ready = tx.ready(max(room, LEAST_LOOKED_AT), self._queues)
         if len(woken) == ROUND_JOBS:
             ready = [job for job in ready if job.order < woken[-1].order]
         return sorted([*woken, *ready], key=lambda job: job.order)

@@ -129,20 +129,19 @@ class SqlReadTx:
         """Those of active jobs, and of jobs that ended since then."""
         return {row[0] for row in self._all("env_digests_in_use", since=since)}
 
-    def woken(self, limit: int, host_id: str = "") -> list[Job]:
-        """Jobs to look at that any host may start, and those of the given one."""
-        return self._queued("woken", limit, host_id)
+    def woken(self, limit: int, queues: Sequence[str] = ("",)) -> list[Job]:
+        """Jobs of these queues to look at, in dispatch order."""
+        return self._queued("woken", limit, queues)
 
-    def ready(self, limit: int, host_id: str = "") -> list[Job]:
-        """The head of the queue at the door, of the same jobs."""
-        return self._queued("ready", limit, host_id)
+    def ready(self, limit: int, queues: Sequence[str] = ("",)) -> list[Job]:
+        """The head of these queues at the door, in dispatch order."""
+        return self._queued("ready", limit, queues)
 
-    def _queued(self, query: str, limit: int, host_id: str) -> list[Job]:
-        rows = self._all(query, limit=limit, host_id="")
-        if not host_id:
-            return self._readable(rows)
-        rows += self._all(query, limit=limit, host_id=host_id)
-        return sorted(self._readable(rows), key=lambda job: job.order)[:limit]
+    def _queued(self, query: str, limit: int, queues: Sequence[str]) -> list[Job]:
+        found = [self._readable(self._all(query, limit=limit, queue=each)) for each in queues]
+        if len(found) == 1:
+            return found[0]
+        return sorted((job for jobs in found for job in jobs), key=lambda job: job.order)[:limit]
 
     def count_at_door(self) -> int:
         return int(self._all("count_at_door")[0][0])
@@ -162,11 +161,11 @@ class SqlReadTx:
         row = self._one("next_wake")
         return row[0] if row else None
 
-    def stale_waiters(self, before: int, limit: int, host_id: str = "") -> list[Job]:
-        rows = self._all("stale_waiters", before=before, limit=limit, host_id="")
-        if host_id:
-            rows += self._all("stale_waiters", before=before, limit=limit, host_id=host_id)
-        return self._readable(rows)
+    def stale_waiters(self, before: int, limit: int, queues: Sequence[str] = ("",)) -> list[Job]:
+        found = (
+            self._all("stale_waiters", before=before, limit=limit, queue=each) for each in queues
+        )
+        return [job for rows in found for job in self._readable(rows)]
 
     def predecessors(self, jobs: Iterable[Job]) -> dict[JobId, tuple[Predecessor, ...]]:
         """What is unmet: at most the first failed and the first pending edge of each job.

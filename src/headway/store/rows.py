@@ -25,7 +25,7 @@ _JOB_COLUMNS = (
     "after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, "
     "idempotency_key, spec_digest, on_finish, submitted_by, launch_failures, last_failure, "
     "launch_wait, stage, wait_kind, wait_detail, waited_on, reason, started_at, finished_at, "
-    "cancel_requested_at, cancel_requested_by, host_id"
+    "cancel_requested_at, cancel_requested_by, queue"
 )
 _CLAIM_COLUMNS = (
     "job_id, token, slot, worker_id, host_id, home, boot_id, folder, claimed_at, borrowed_from, "
@@ -114,7 +114,7 @@ def _job(row: Row) -> Job:
         finished_at=row[32],
         cancel_requested_at=row[33],
         cancel_requested_by=row[34],
-        host_id=row[35],
+        queue=row[35],
     )
 
 
@@ -169,7 +169,7 @@ def dump_job(job: Job) -> dict[str, Any]:
         "on_finish": dump(job.on_finish) if job.on_finish else "[]",
         "submitted_by": job.submitted_by,
         "stage": job.stage.value if job.stage else None,
-        "host_id": job.host_id,
+        "queue": job.queue,
     }
 
 

@@ -5,10 +5,10 @@ update marks set value = value + :count where name = 'next_job_id' returning val
 -- name: add_jobs
 insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
   after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, idempotency_key,
-  spec_digest, on_finish, submitted_by, launch_failures, stage, waited_on, host_id)
+  spec_digest, on_finish, submitted_by, launch_failures, stage, waited_on, queue)
 values (:id, :name, :type, :status, :priority, :position, :params, :created_at, :chain, :slug, :labels,
   :after_ids, :locks, :retry, :retry_of, :attempt, :retries_used, :not_before, :env_digest,
-  :idempotency_key, :spec_digest, :on_finish, :submitted_by, 0, :stage, '[]', :host_id)
+  :idempotency_key, :spec_digest, :on_finish, :submitted_by, 0, :stage, '[]', :queue)
 
 -- name: add_edges
 -- The mark is what the predecessor's chain shows now; later its end changes it.

@@ -8,12 +8,12 @@ select min(wake_at) from jobs where wake_at is not null
 
 -- name: woken (hot)
 -- Jobs to look at, in dispatch order. One host's queue at a time: the index gives it in order.
-select $JOB from jobs where stage = 'woken' and host_id = :host_id
+select $JOB from jobs where stage = 'woken' and queue = :queue
 order by priority desc, position, created_at, id limit :limit
 
 -- name: ready (hot)
 -- The head of the queue at the door.
-select $JOB from jobs where stage = 'ready' and host_id = :host_id
+select $JOB from jobs where stage = 'ready' and queue = :queue
 order by priority desc, position, created_at, id limit :limit
 
 -- name: any_woken (hot)
@@ -70,7 +70,7 @@ where stage = 'filed' and wake_at is null
 
 -- name: stale_waiters (hot)
 -- The longest unchecked waiters, for the sweep that finds missed wake-ups.
-select $JOB from jobs where host_id = :host_id and checked_at < :before
+select $JOB from jobs where queue = :queue and checked_at < :before
 order by checked_at limit :limit
 
 -- name: touch_checked (hot)
