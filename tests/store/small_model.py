@@ -1,0 +1,284 @@
+"""What the store should hold, worked out a second time in the words of docs/concepts.md.
+
+It shares no line with `headway.core`: plain dicts and sets, every question answered by looking at
+everything. It is slow and simple, so that where the two disagree the reader can tell who is right.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+SECOND = 1_000_000
+ENDED = ("succeeded", "failed", "skipped", "cancelled", "blocked_by_dependency")
+STRIKES = (1 * SECOND, 5 * SECOND)  # the third failure to launch is the last
+
+
+@dataclass
+class Job:
+    id: int
+    chain: int
+    created: int
+    place: int
+    priority: int = 0
+    after: tuple[int, ...] = ()
+    locks: dict[str, str] = field(default_factory=dict)
+    not_before: int | None = None
+    retries: int = 0
+    retry_base: int = 0
+    retry_on: tuple[str, ...] = ()
+    retry_of: int | None = None
+    attempt: int = 1
+    retries_used: int = 0
+    state: str = "waiting"
+    run: tuple[str | None, int | None] | None = None  # the status and exit code of its run
+    cancelling: bool = False
+    strikes: int = 0
+    lender: int | None = None
+    probe: bool = False
+    starts: int = 0
+    undone: int = 0
+
+    @property
+    def order(self) -> tuple[int, int, int, int]:
+        return (-self.priority, self.place, self.created, self.id)
+
+
+class Model:
+    def __init__(self, now: int) -> None:
+        self.now = now
+        self.jobs: dict[int, Job] = {}
+        self.max_active = 1
+        self.paused = False
+        self.unproven: set[int] = set()  # ended, but their process trees may live
+        self.loans: dict[str, tuple[int, int, int]] = {}  # token: lender, chain, until
+        self.trouble: tuple[int, int] | None = None  # failures in a row, when to try again
+        self.promised: set[int] = set()  # by the last plan: who has locks kept for it
+
+    # -- looking -------------------------------------------------------------------------------
+
+    def having(self, state: str) -> list[Job]:
+        found = [job for job in self.jobs.values() if job.state == state]
+        return sorted(found, key=lambda job: job.order)
+
+    def last(self, chain: int) -> Job:
+        return max(
+            (job for job in self.jobs.values() if job.chain == chain), key=lambda job: job.id
+        )
+
+    def predecessors(self, job: Job) -> list[str]:
+        """The state of the last job of each chain that this one comes after."""
+        return [self.last(self.jobs[each].chain).state for each in job.after]
+
+    def held(self) -> set[tuple[str, int, str]]:
+        """Locks are held while the job runs and until its process tree is proven gone."""
+        holders = [each.id for each in self.having("running")] + list(self.unproven)
+        return {
+            (key, each, mode) for each in holders for key, mode in self.jobs[each].locks.items()
+        }
+
+    def is_due(self, job: Job) -> bool:
+        return job.not_before is None or job.not_before <= self.now
+
+    def is_shut(self) -> bool:
+        """Paused, or the host cannot start processes and it is not yet time to try one more."""
+        if self.paused or self.trouble is None:
+            return self.paused
+        return self.now < self.trouble[1] or any(job.probe for job in self.having("running"))
+
+    def occupied(self) -> int:
+        """Running jobs, without those in a slot whose holder still lends it."""
+        lending = {lender for lender, _, _ in self.loans.values()}
+        return sum(job.lender not in lending for job in self.having("running"))
+
+    def lenders(self, job: Job) -> set[int]:
+        """Who waits for this job's chain and lends it a slot that carries nobody yet."""
+        taken = {each.lender for each in self.having("running")}
+        return {
+            lender
+            for lender, chain, _ in self.loans.values()
+            if lender not in taken and job.chain in self._awaited(chain)
+        }
+
+    def _awaited(self, chain: int) -> set[int]:
+        found, ahead = {chain}, [chain]
+        while ahead:
+            for each in self.last(ahead.pop()).after:
+                other = self.jobs[each].chain
+                if self.last(other).state in ("waiting", "running") and other not in found:
+                    found.add(other)
+                    ahead.append(other)
+        return found
+
+    def slots_for(self, job: Job) -> set[int | None]:
+        """Whose slot it may have now: None is a slot of its own; empty, there is none."""
+        if self.is_shut():
+            return set()
+        if self.max_active <= 0 or self.occupied() < self.max_active:
+            return {None}
+        return set(self.lenders(job)) if self.occupied() == self.max_active else set()
+
+    def lacks(self, job: Job, promised: list[Job]) -> bool:
+        """A lock is held by someone in the way, or promised to one before it in the order."""
+        wanted_by = [(key, mode) for key, _, mode in self.held()]
+        wanted_by += [lock for each in promised for lock in each.locks.items()]
+        return any(
+            key == other and "exclusive" in (mode, others)
+            for key, mode in job.locks.items()
+            for other, others in wanted_by
+        )
+
+    def picture(self) -> dict[str, Any]:
+        """All of it, as `stories.picture` shows the store."""
+        running = self.having("running")
+        return {
+            "jobs": {
+                job.id: (
+                    job.state,
+                    (job.chain, job.retry_of, job.attempt, job.retries_used),
+                    job.order,
+                    job.not_before,
+                    job.cancelling,
+                    job.strikes,
+                )
+                for job in self.jobs.values()
+            },
+            "runs": {job.id: job.run for job in self.jobs.values() if job.run is not None},
+            "locks": self.held(),
+            "claims": {job.id: (job.lender, job.probe) for job in running},
+            "slots": {job.id: job.lender for job in running},
+            "unproven": self.unproven,
+            "loans": sorted(self.loans.values()),
+            "paused": self.paused,
+            "max_active": self.max_active,
+            "trouble": self.trouble,
+        }
+
+    # -- acting --------------------------------------------------------------------------------
+
+    def submit(self, **fields: object) -> Job:
+        """Behind all active jobs of its priority."""
+        number = len(self.jobs) + 1
+        active = [*self.having("waiting"), *self.having("running")]
+        places = [job.place for job in active if job.priority == fields.get("priority", 0)]
+        job = Job(number, number, self.now, max(places, default=0) + 100, **fields)  # type: ignore[arg-type]
+        self.jobs[number] = job
+        return job
+
+    def retry(self, job: Job, *, used: int = 0, not_before: int | None = None) -> Job:
+        """A new job in the place of the old one, with the same work to do."""
+        number = len(self.jobs) + 1
+        self.jobs[number] = Job(
+            number,
+            job.chain,
+            self.now,
+            job.place,
+            priority=job.priority,
+            after=job.after,
+            locks=job.locks,
+            not_before=not_before,
+            retries=job.retries,
+            retry_base=job.retry_base,
+            retry_on=job.retry_on,
+            retry_of=job.id,
+            attempt=job.attempt + 1,
+            retries_used=used,
+        )
+        return self.jobs[number]
+
+    def plan(self, borrowed: dict[int, int | None]) -> list[int]:
+        """Who starts now, in order. Where there is a choice of slots, `borrowed` says whose."""
+        self.loans = {token: loan for token, loan in self.loans.items() if loan[2] >= self.now}
+        self._block()
+        started, promised = [], []
+        for job in self.having("waiting"):
+            if not self.is_due(job) or set(self.predecessors(job)) - {"succeeded"}:
+                continue
+            slots = self.slots_for(job)
+            if self.lacks(job, promised):
+                promised += [job] if slots else []
+            elif slots:
+                self._start(job, borrowed.get(job.id) if slots != {None} else None)
+                assert job.lender in slots, f"job-{job.id} is in the slot of {job.lender}"
+                started.append(job.id)
+        self.promised = {job.id for job in promised}
+        return started
+
+    def _block(self) -> None:
+        """A job that is due and comes after one that ended without success never starts."""
+        while True:
+            never = [
+                job
+                for job in self.having("waiting")
+                if self.is_due(job) and set(self.predecessors(job)) & set(ENDED[1:])
+            ]
+            if not never:
+                return
+            for job in never:
+                job.state = "blocked_by_dependency"
+
+    def _start(self, job: Job, lender: int | None) -> None:
+        job.state, job.run, job.lender = "running", (None, None), lender
+        job.probe = self.trouble is not None
+        job.starts += 1
+
+    def end(
+        self, job: Job, ending: str, code: int | None = None, *, tree_gone: bool = True
+    ) -> None:
+        """`exited` with a code, `signal`, `cancelled`, or `unknown`: nobody saw how it ended."""
+        if ending == "exited" and code == 0:
+            state, ran = "succeeded", ("COMPLETED", code)
+        elif ending == "cancelled" or (ending == "unknown" and job.cancelling):
+            state, ran = "cancelled", ("FAILED", 143)
+        else:
+            state, ran = "failed", ("FAILED", code)
+        self._over(job, state, ran)
+        if not tree_gone:
+            self.unproven.add(job.id)
+        word = str(code) if ending == "exited" else ending
+        again = not job.retry_on or word in job.retry_on
+        if state == "failed" and again and not job.cancelling and job.retries_used < job.retries:
+            wait = min(3600 * SECOND, job.retry_base * 2**job.retries_used)
+            self.retry(job, used=job.retries_used + 1, not_before=self.now + wait)
+
+    def _over(self, job: Job, state: str, run: tuple[str | None, int | None] | None) -> None:
+        job.state, job.run = state, run
+        self.loans = {token: loan for token, loan in self.loans.items() if loan[0] != job.id}
+        if job.probe and run is not None:
+            self.trouble = None
+
+    def undo(self, job: Job) -> None:
+        """Nothing was started: back to the queue, or the end if someone cancelled it."""
+        if job.cancelling:
+            self._over(job, "cancelled", None)
+            return
+        job.state, job.run, job.lender, job.probe = "waiting", None, None, False
+        job.undone += 1
+
+    def cannot_launch(self, job: Job) -> None:
+        """Its program cannot be executed: the third time in a row it fails."""
+        if job.cancelling:
+            self.undo(job)
+        elif job.strikes == len(STRIKES):
+            self._over(job, "failed", ("FAILED", 127))
+        else:
+            job.not_before = self.now + STRIKES[job.strikes]
+            job.strikes += 1
+            self.undo(job)
+
+    def host_fails(self, job: Job) -> None:
+        """Counts against no job; all wait, and one at a time is tried after 1, 2, 4 ... 60 s."""
+        if not job.cancelling:
+            failures = (self.trouble[0] if self.trouble else 0) + 1
+            self.trouble = (failures, self.now + min(60, 2 ** (failures - 1)) * SECOND)
+        self.undo(job)
+
+    def cancel(self, job: Job) -> None:
+        if job.state == "waiting":
+            job.state = "cancelled"
+        else:
+            job.cancelling = True
+
+    def reset(self) -> None:
+        self.trouble = None
+        for job in self.having("waiting"):
+            if job.strikes:
+                job.strikes, job.not_before = 0, None

@@ -1,0 +1,274 @@
+"""The frame of the stories about a store: one store, its model, and what holds after every act.
+
+The verbs, the planner, the settler and the rescuer are the real ones, and so are the files of a
+claim; a process is a claim that the story ends.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hypothesis import note
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+)
+from small_model import ENDED, SECOND, Job, Model
+from stocked import BUDGET, START
+
+from headway.client import Client
+from headway.config import Config
+from headway.core.model import Claim
+from headway.core.model import Job as Row
+from headway.core.states import TERMINAL, WAITING
+from headway.engine.planner import Planner
+from headway.engine.rescuer import Rescuer
+from headway.engine.settling import Settler
+from headway.home import Home, make_home
+from headway.host import Host
+from headway.store.base import Event, ReadTx, Store
+from headway.submission import Request
+from headway.testing import FakeClock
+
+KEYS = ("a", "b")
+
+
+class Act(NamedTuple):
+    tell: Callable[..., None]
+    often: int
+    when: Callable[[Any], Any]
+    arguments: dict[str, st.SearchStrategy[Any]]
+
+
+ACTS: list[Act] = []
+
+
+def always(story: object) -> bool:
+    return True
+
+
+def act(
+    often: int = 1, *, when: Callable[[Any], Any] = always, **arguments: st.SearchStrategy[Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """One of the things that may happen. Not a rule each: hypothesis leaves some rules out of each
+    example, and a story in which nobody submits, or nothing ends, tells little."""
+
+    def add(tell: Callable[..., None]) -> Callable[..., None]:
+        ACTS.append(Act(tell, often, when, arguments))
+        return tell
+
+    return add
+
+
+class MovedClock(FakeClock):
+    def move(self, seconds: int) -> None:
+        self._now += seconds * SECOND
+
+
+class Caller(Client):
+    def wake(self) -> bool:
+        return False
+
+
+class Told(RuleBasedStateMachine):
+    """A store and its model; `stories.Stories` adds what may happen to them."""
+
+    def __init__(self, open_fresh: Callable[[Path, FakeClock], Store]) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="headway-story-"))
+        self.clock = MovedClock(START)
+        self.home = Home(str(self.folder / ".headway"))
+        make_home(self.home)
+        self.model = Model(START)
+        self.boot = 1
+        self.keys: dict[str, tuple[int, Request]] = {}
+        self.started: set[str] = set()  # tokens with a start record
+        self.live: list[Claim] = []
+        self.over: list[Claim] = []  # claims that are no longer live
+        self.final: dict[int, Row] = {}
+        self.past: list[Event] = []
+        self.loans = 0
+        self.plans = 0
+        self.resting = 0  # for how many acts the worker does not look
+        self._open_store = lambda: open_fresh(self.folder, self.clock)
+        self._open()
+
+    def _open(self) -> None:
+        """As a process that comes up: it knows nothing but the store and the files."""
+        self.store = self._open_store()
+        self.client = Caller(
+            self.home,
+            Config({"worker.autostart": False}),
+            self.store,
+            self.clock,
+            environ={"PATH": "/bin"},
+            actor="ann",
+        )
+        host = Host("host", f"boot-{self.boot}", "/home")
+        self.settler = Settler(host, "worker", chance=lambda: 0.0)
+        self.rescuer = Rescuer(host, "worker", self.clock)
+        self.planner = Planner(
+            host,
+            "worker",
+            self.settler,
+            specify=lambda job, claim: {},
+            folder_of=self.home.job,
+            log_budget=BUDGET,
+        )
+
+    def teardown(self) -> None:
+        with self.store.read() as tx:
+            events = tx.events_since(0, 100_000)
+        assert events[: len(self.past)] == self.past, "the past was changed"
+        self.store.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @rule(data=st.data())
+    def something_happens(self, data: st.DataObject) -> None:
+        possible = [each for each in ACTS if each.when(self) for _ in range(each.often)]
+        chosen = data.draw(st.sampled_from(possible))
+        chosen.tell(self, **data.draw(st.fixed_dictionaries(chosen.arguments)))
+
+    # -- picking -------------------------------------------------------------------------------
+
+    def waiting(self) -> list[Job]:
+        return self.model.having("waiting")
+
+    def launching(self) -> list[Claim]:
+        """Live claims of which nothing is known to have started."""
+        return [claim for claim in self.live if claim.token not in self.started]
+
+    def _job(self, which: int) -> Job:
+        return self.model.jobs[which % len(self.model.jobs) + 1]
+
+    # -- planning ------------------------------------------------------------------------------
+
+    def _plan(self) -> list[Claim]:
+        """Every third time one by one, which shows in what order they start."""
+        self.plans += 1
+        one_by_one = self.plans % 3 == 0
+        claims = self._step(limit=1) if one_by_one else self._step()
+        started = [claim.job_id for claim in claims]
+        note(f"started {started}")
+        expected = self.model.plan({claim.job_id: claim.borrowed_from for claim in claims})
+        if one_by_one:
+            assert started == expected
+        assert sorted(started) == sorted(expected)
+        return claims
+
+    def _step(self, limit: int | None = None) -> list[Claim]:
+        claims: list[Claim] = []
+        while True:
+            with self.store.write() as tx:
+                if self.model.loans:
+                    tx.end_expired_lendings(tx.now())
+                step = self.planner.step(tx, limit=limit)
+            claims += step.started
+            if limit is None or not step.started:
+                return claims
+
+    # -- what always holds ---------------------------------------------------------------------
+
+    @invariant()
+    def model_and_store_agree(self) -> None:
+        claims: list[Claim] | None = None
+        self.resting = max(0, self.resting - 1)
+        if not self.resting and self.model.jobs:
+            claims = self._plan()
+        with self.store.read() as tx:
+            rows = {row.id: row for row in (*tx.active_jobs(), *tx.finished_jobs(0, 10_000))}
+            self.live = sorted(tx.live_claims(), key=lambda claim: claim.job_id)
+            shown = picture(rows, self.live, tx)
+            self.past += tx.events_since(self.past[-1].seq if self.past else 0, 100_000)
+        assert shown == self.model.picture()
+        self._check_ends(rows)
+        self._check_events(rows)
+        if claims is not None:
+            self._check_promises(rows, claims, shown)
+            self._check_shown_waits(rows)
+
+    def _check_promises(
+        self, rows: dict[int, Row], claims: list[Claim], shown: dict[str, Any]
+    ) -> None:
+        """Once more without the model: dependencies, the cap, locks."""
+        for claim in claims:
+            for each in rows[claim.job_id].after:
+                last = max(row.id for row in rows.values() if row.chain == rows[each].chain)
+                assert rows[last].status == "succeeded"
+        lenders = {lender for lender, _, _ in shown["loans"]}
+        own = [lender for lender in shown["slots"].values() if lender not in lenders]
+        if any(claim.borrowed_from is None for claim in claims) and shown["max_active"] > 0:
+            assert len(own) <= shown["max_active"]
+        for key in KEYS:
+            modes = [mode for held, _, mode in shown["locks"] if held == key]
+            assert len(modes) <= 1 or "exclusive" not in modes
+
+    def _check_shown_waits(self, rows: dict[int, Row]) -> None:
+        """What is shown is what holds it back, for all that must have been looked at."""
+        for job in self.model.having("waiting"):
+            status = rows[job.id].status
+            unmet = set(self.model.predecessors(job)) - {"succeeded"}
+            if status == "waiting_on_deps":
+                assert unmet
+            elif self.model.is_due(job):
+                assert not unmet
+            if job.id in self.model.promised:
+                assert status == "waiting_on_locks"
+
+    def _check_ends(self, rows: dict[int, Row]) -> None:
+        """A job that ended never changes."""
+        for job_id, row in self.final.items():
+            assert rows[job_id] == row
+        self.final |= {row.id: row for row in rows.values() if row.status in TERMINAL}
+
+    def _check_events(self, rows: dict[int, Row]) -> None:
+        """Every change of a status has its event: told again, they lead to the present one."""
+        told = {job_id: [e.kind for e in self.past if e.job_id == job_id] for job_id in rows}
+        for job_id, kinds in told.items():
+            job = self.model.jobs[job_id]
+            assert kinds[0] == "submitted" and kinds.count("submitted") == 1
+            assert kinds.count("running") == job.starts
+            assert kinds.count("unclaimed") == job.undone
+            assert [kind for kind in kinds if kind in ENDED] == [job.state] * (job.state in ENDED)
+            words = {"submitted": "queued", "unclaimed": "queued"}
+            states = [words.get(kind, kind) for kind in kinds]
+            said = [s for s in states if s in (*ENDED, *WAITING, "running")]
+            assert said[-1] == rows[job_id].status
+
+
+def picture(rows: dict[int, Row], claims: list[Claim], tx: ReadTx) -> dict[str, Any]:
+    """What the store says, through the seam."""
+    views = tx.lock_views(KEYS)
+    slots = tx.slots()
+    assert sorted(slots.used) == sorted(claim.slot for claim in claims), "a slot is used twice"
+    trouble = tx.host_trouble("host")
+    return {
+        "jobs": {
+            row.id: (
+                "waiting" if row.status in WAITING else row.status.value,
+                (row.chain, row.retry_of, row.attempt, row.retries_used),
+                row.order,
+                row.not_before,
+                row.cancelling,
+                row.launch_failures,
+            )
+            for row in rows.values()
+        },
+        "runs": {run.job_id: (run.status, run.exit_code) for run in tx.runs(list(rows)).values()},
+        "locks": {
+            (key, holder.job_id, holder.mode.value)
+            for key, view in views.items()
+            for holder in view.holders
+        },
+        "claims": {claim.job_id: (claim.borrowed_from, claim.probe) for claim in claims},
+        "slots": dict(slots.running),
+        "unproven": {claim.job_id for claim in tx.unproven_claims()},
+        "loans": sorted(tuple(each) for each in tx.lendings()),
+        "paused": tx.pause_in_force() is not None,
+        "max_active": tx.settings()["scheduler.max_active"],
+        "trouble": (trouble.failures, trouble.probe_at) if trouble else None,
+    }

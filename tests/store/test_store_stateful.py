@@ -1,0 +1,116 @@
+"""A store always agrees with a small model of it, whatever happened: 150 stories of 30 acts.
+
+`HEADWAY_EXAMPLES=5000 make test ARGS=tests/store/test_store_stateful.py` tells as many others.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from psycopg import sql
+from stocked import START
+from stories import Stories
+
+from headway.store import open_store
+from headway.store.base import Store
+from headway.store.sqlstore import SqlStore
+from headway.store.writing import SqlWriteTx
+from headway.testing import FakeClock
+
+EXAMPLES = os.environ.get("HEADWAY_EXAMPLES")
+STEPS = 30
+
+# -- the tests ------------------------------------------------------------------------------------
+
+
+def tell(stories: Callable[[], Stories], *, phases: Sequence[Phase] = tuple(Phase)) -> None:
+    """The same stories each time, unless HEADWAY_EXAMPLES asks for a number of others."""
+    run_state_machine_as_test(
+        stories,
+        settings=settings(
+            max_examples=int(EXAMPLES or 150),
+            phases=phases,
+            stateful_step_count=STEPS,
+            derandomize=EXAMPLES is None,
+            database=None,
+            deadline=None,
+            print_blob=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def open_file(folder: Path, clock: FakeClock) -> Store:
+    store = open_store(f"sqlite://{folder}/headway.db", clock, create=True)
+    # What is checked here needs no durability, and the examples are many.
+    store.database.execute("pragma synchronous = off", {})  # type: ignore[attr-defined]
+    return store
+
+
+def test_a_store_in_a_file_does_what_the_model_says() -> None:
+    tell(lambda: Stories(open_file))
+
+
+def test_a_store_on_a_server_does_what_the_model_says(postgres_url: str) -> None:
+    def open_there(folder: Path, clock: FakeClock) -> Store:
+        store = open_store(postgres_url, clock)
+        store.database.execute("set synchronous_commit = off", {})  # type: ignore[attr-defined]
+        return store
+
+    def another() -> Stories:
+        empty(postgres_url)
+        return Stories(open_there)
+
+    open_store(postgres_url, FakeClock(START)).close()
+    tell(another)
+
+
+def empty(url: str) -> None:
+    """Bring a schema back to its beginning; quicker than making another."""
+    with psycopg.connect(url) as connection:
+        tables = connection.execute(
+            "select tablename from pg_tables "
+            "where schemaname = current_schema() and tablename not in ('marks', 'schema_version')"
+        ).fetchall()
+        for (name,) in tables:
+            for statement in (
+                "alter table {} disable trigger user",
+                "delete from {}",
+                "alter table {} enable trigger user",
+            ):
+                connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
+        connection.execute(
+            "update marks set value = case name when 'next_job_id' then 1 else 0 end"
+        )
+
+
+class Unfenced(SqlWriteTx):
+    """A store that takes any word about a job, whoever says it."""
+
+    def _finish(self, finish: Any) -> bool:
+        claim = self.claim_of(finish.job_id)
+        return super()._finish(finish._replace(token=claim.token) if claim else finish)
+
+
+class UnfencedStore(SqlStore):
+    @contextmanager
+    def write(self) -> Iterator[Any]:
+        with super().write() as tx:
+            tx.__class__ = Unfenced
+            yield tx
+
+
+def test_a_store_that_heeds_a_dead_claim_is_found_out() -> None:
+    def open_broken(folder: Path, clock: FakeClock) -> Store:
+        store = open_file(folder, clock)
+        store.__class__ = UnfencedStore
+        return store
+
+    with pytest.raises(AssertionError):
+        tell(lambda: Stories(open_broken), phases=(Phase.generate,))
