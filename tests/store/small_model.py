@@ -32,6 +32,7 @@ class Job:
     run: tuple[str | None, int | None] | None = None  # the status and exit code of its run
     cancelling: bool = False
     strikes: int = 0
+    lacked: bool = False  # it was seen to lack a lock
     lender: int | None = None
     probe: bool = False
     starts: int = 0
@@ -52,6 +53,7 @@ class Model:
         self.loans: dict[str, tuple[int, int, int]] = {}  # token: lender, chain, until
         self.trouble: tuple[int, int] | None = None  # failures in a row, when to try again
         self.promised: set[int] = set()  # by the last plan: who has locks kept for it
+        self.once_promised: set[int] = set()  # by any plan
 
     # -- looking -------------------------------------------------------------------------------
 
@@ -184,23 +186,41 @@ class Model:
         )
         return self.jobs[number]
 
-    def plan(self, borrowed: dict[int, int | None]) -> list[int]:
-        """Who starts now, in order. Where there is a choice of slots, `borrowed` says whose."""
+    def plan(self, seen: dict[int, int | None]) -> list[int]:
+        """Who starts now, in order. `seen` is who did, and in whose slot: it decides where there is
+        a choice of slots, and where `_kept_back` leaves it open."""
         self.loans = {token: loan for token, loan in self.loans.items() if loan[2] >= self.now}
         self._block()
-        started, promised = [], []
+        started, promised, kept_back = [], [], []
         for job in self.having("waiting"):
             if not self.is_due(job) or set(self.predecessors(job)) - {"succeeded"}:
                 continue
             slots = self.slots_for(job)
             if self.lacks(job, promised):
+                job.lacked = True
                 promised += [job] if slots else []
+            elif slots and job.id not in seen and self._kept_back(job):
+                kept_back.append(job)
             elif slots:
-                self._start(job, borrowed.get(job.id) if slots != {None} else None)
+                self._start(job, seen.get(job.id) if slots != {None} else None)
                 assert job.lender in slots, f"job-{job.id} is in the slot of {job.lender}"
                 started.append(job.id)
+        for job in kept_back:
+            assert self._keeps(job) or not self.slots_for(job), f"job-{job.id} could have started"
         self.promised = {job.id for job in promised}
+        self.once_promised |= self.promised
         return started
+
+    def _kept_back(self, job: Job) -> bool:
+        """Two liberties of a planner that looks only at what changed. A promise stands until the
+        one who has it is looked at again, though it could not start any more. And a job that may
+        join the first sharer of a lock is looked at after that one has started: meanwhile others
+        may have taken the last slots."""
+        return self._keeps(job) or (job.lacked and "shared" in job.locks.values())
+
+    def _keeps(self, job: Job) -> bool:
+        before = [each for each in self.having("waiting") if each.order < job.order]
+        return self.lacks(job, [each for each in before if each.id in self.once_promised])
 
     def _block(self) -> None:
         """A job that is due and comes after one that ended without success never starts."""

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import note
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    initialize,
-)
+from hypothesis.stateful import initialize
 from small_model import ENDED, SECOND
 from stocked import finish_of, unclaim_of
 from storytelling import KEYS, Told, act
@@ -41,7 +39,7 @@ ASKED = st.fixed_dictionaries(
     }
 )
 CODES = {"exit 0": 0, "exit 1": 1, "exit 7": 7, "signal": 137, "cancelled": 143}
-FATES = ("lives", *CODES, "says nothing", "claim file gone")
+FATES = ("lives", *CODES, *3 * ["says nothing"], "claim file gone")
 CRASHES = ("submit", "plan", "end", "undo", "cancel", "retry", "pause")
 
 
@@ -58,7 +56,7 @@ class Stories(Told):
     def set_out(self, max_active: int) -> None:
         self.steer(max_active)
 
-    @act(2, batch=st.lists(ASKED, min_size=1, max_size=3))
+    @act(batch=st.lists(ASKED, min_size=1, max_size=3))
     def submit(self, batch: list[dict[str, Any]]) -> None:
         """All in one transaction; they may come after any that were there before."""
         asked = [self._request(**each) for each in batch]
@@ -177,7 +175,7 @@ class Stories(Told):
         self.started.add(claim.token)
 
     @act(
-        5,
+        6,
         when=lambda self: self.model.having("running"),
         which=A_NUMBER,
         how=st.sampled_from(("exit 0", *CODES)),
@@ -188,7 +186,7 @@ class Stories(Told):
 
     @act(3, when=lambda self: self.model.having("running"), which=A_NUMBER)
     def succeed(self, which: int) -> None:
-        """A rule of its own: what comes after a job needs it."""
+        """An act of its own: what comes after a job needs it."""
         self.end(which, "exit 0", True)
 
     def _end(self, claim: Claim, how: str, tree_gone: bool) -> None:
@@ -240,15 +238,18 @@ class Stories(Told):
 
     @act(
         3,
-        when=lambda self: self.waiting() and len(self.launching()) < len(self.live),
+        when=lambda self: self.waiting() and self.live,
         which=A_NUMBER,
         awaited=A_NUMBER,
         seconds=st.sampled_from((3, 1000)),
     )
     def lend(self, which: int, awaited: int, seconds: int) -> None:
-        live = [claim.job_id for claim in self.live if claim.token in self.started]
-        waiting = self.waiting()
-        lender, chain = live[which % len(live)], waiting[awaited % len(waiting)].chain
+        """A command inside a running job waits for another, most often for one at the door."""
+        claim = self.live[which % len(self.live)]
+        self._record_start(claim)
+        at_door = [job for job in self.waiting() if not job.after and self.model.is_due(job)]
+        waiting = at_door or self.waiting()
+        lender, chain = claim.job_id, waiting[awaited % len(waiting)].chain
         until = self.clock.now() + seconds * SECOND
         self.loans += 1
         note(f"job-{lender} waits for job-{chain}")
@@ -307,7 +308,11 @@ class Stories(Told):
             case _:
                 pass
 
-    @act(fates=st.lists(st.sampled_from(FATES), min_size=1, max_size=4), reboot=st.booleans())
+    @act(
+        2,
+        fates=st.lists(st.sampled_from(FATES), min_size=1, max_size=4),
+        reboot=st.sampled_from((False, False, True)),
+    )
     def worker_comes_up(self, fates: list[str], reboot: bool) -> None:
         """Each live claim is judged by what its supervisor left behind."""
         if reboot:

@@ -26,8 +26,6 @@ from headway.testing import FakeClock
 EXAMPLES = os.environ.get("HEADWAY_EXAMPLES")
 STEPS = 30
 
-# -- the tests ------------------------------------------------------------------------------------
-
 
 def tell(stories: Callable[[], Stories], *, phases: Sequence[Phase] = tuple(Phase)) -> None:
     """The same stories each time, unless HEADWAY_EXAMPLES asks for a number of others."""
@@ -112,5 +110,6 @@ def test_a_store_that_heeds_a_dead_claim_is_found_out() -> None:
         store.__class__ = UnfencedStore
         return store
 
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError) as found:
         tell(lambda: Stories(open_broken), phases=(Phase.generate,))
+    assert "stale_token_speaks" in [entry.name for entry in found.traceback]
