@@ -68,9 +68,10 @@ class Stories(Told):
 
     @act(4, locks=LOCKS, which=A_NUMBER)
     def submit_next(self, locks: dict[str, str], which: int) -> None:
-        """One that has little to wait for, and may be waited for."""
+        """One that has little to wait for, and may be waited for; or two of a kind."""
         plain = {"delay": 0, "priority": which % 2, "retries": which % 3 // 2, "retry_on": ()}
-        self.submit([{"locks": locks, "after": [which] * (which % 3 == 1), **plain}])
+        asked = {"locks": locks, "after": [which] * (which % 3 == 1), **plain}
+        self.submit([asked] * (1 + which % 5 % 2))
 
     def _request(
         self, locks: dict[str, str], after: list[int], **asked: Any
@@ -242,9 +243,12 @@ class Stories(Told):
         which=A_NUMBER,
         awaited=A_NUMBER,
         seconds=st.sampled_from((3, 1000)),
+        tight=st.booleans(),
     )
-    def lend(self, which: int, awaited: int, seconds: int) -> None:
+    def lend(self, which: int, awaited: int, seconds: int, tight: bool) -> None:
         """A command inside a running job waits for another, most often for one at the door."""
+        if tight:
+            self.steer(max(1, self.model.occupied()))
         claim = self.live[which % len(self.live)]
         self._record_start(claim)
         at_door = [job for job in self.waiting() if not job.after and self.model.is_due(job)]
