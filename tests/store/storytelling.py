@@ -118,6 +118,7 @@ class Told(RuleBasedStateMachine):
             specify=lambda job, claim: {},
             folder_of=self.home.job,
             log_budget=BUDGET,
+            queues=self.client.queues,
         )
 
     def teardown(self) -> None:
