@@ -45,6 +45,14 @@ MAY_IMPORT = {
         "core. store store.base supervise. clock config consequences documents environment errors "
         "gather home host launching submission"
     ),
+    "restoring": (
+        "core. store store.base store.exchange store.inspecting store.postgres store.sqlite "
+        "store.transfer supervise. clock crashpoints errors home host units"
+    ),
+    "checkup": (
+        "checkup. core. store store.base store.inspecting store.postgres store.queries "
+        "store.sqlite supervise. clock config errors home host units"
+    ),
     "waiting": "core. store.base client clock errors gather submission units",
     "views": "core. store.base client config gather units",
     "demo": "core. supervise. client clock errors submission units waiting",
@@ -70,7 +78,7 @@ PURE = {
 CORE_MAY_USE = {"os": {"strerror"}}
 
 THIRD_PARTY = {
-    "apsw": {"store.sqlite", "cli.doctor"},  # doctor names its version
+    "apsw": {"store.sqlite"},
     "psycopg": {"store.postgres"},
     "tomlkit": {"config"},
     "click": {"cli"},
@@ -82,8 +90,9 @@ READS_TIME = {"clock", "supervise", "store.postgres"}
 FORMATS_DATES = {"units", "cli"}
 DRAWS_LOTS = {"engine.settling", "store.postgres"}  # for the core; for that pause
 
-# Pragmas, begin and commit are the connection's own; everything else is a named query.
-SPEAKS_SQL = {"store.sqlite", "store.postgres"}
+# Pragmas, begin and commit are the connection's own, and catalogs and whole tables are a server's;
+# everything else is a named query.
+SPEAKS_SQL = {"store.sqlite", "store.postgres", "store.serverside"}
 SQL = re.compile(
     r"^\s*(select\s.+\sfrom\s|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|create\s+table\s)",
     re.I | re.S,

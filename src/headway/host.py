@@ -12,6 +12,8 @@ from typing import NamedTuple
 from headway.home import Home
 from headway.supervise.proc import boot_id
 
+OLDEST_KERNEL = (5, 4)
+
 
 class Host(NamedTuple):
     id: str
@@ -27,6 +29,21 @@ def queues_of(shared: bool, host: Host) -> tuple[str, ...]:
 
 def this_host(home: Home) -> Host:
     return Host(_host_id(home), boot_id(), home.path, os.uname().nodename)
+
+
+def known_host_id(home: Home) -> str | None:
+    """The id as it is kept, without making one."""
+    try:
+        with open(home.host_id, encoding="utf-8") as file:
+            return str(json.load(file)["id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def kernel_version(release: str) -> tuple[int, int]:
+    numbers = [int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit()]
+    major, minor, *_ = [*numbers, 0, 0]
+    return major, minor
 
 
 def _host_id(home: Home) -> str:

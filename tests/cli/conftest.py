@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from commandline import CommandLine
 
+from harness import Site
+
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Iterator[CommandLine]:
@@ -30,3 +32,20 @@ def still(bare: CommandLine) -> CommandLine:
     bare.configure("[worker]\nautostart = false\n")
     bare("init")
     return bare
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest) -> str | None:
+    """For what is proven on both stores; None is the home's own."""
+    if request.param == "sqlite":
+        return None
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@pytest.fixture
+def site(tmp_path: Path, store_url: str | None) -> Iterator[Site]:
+    """A home in which no worker is started, on either store."""
+    made = Site(tmp_path, config="[worker]\nautostart = false\n", store_url=store_url)
+    yield made
+    made.close()

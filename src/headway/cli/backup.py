@@ -15,8 +15,8 @@ from headway.units import show_size
 def backup(scope: Scope, file: str) -> None:
     """Write a consistent copy of the store to a new FILE.
 
-    Plain copying of the database file misses what is still in its log. To go back to a backup: stop
-    the worker, move .headway/headway.db and its -wal and -shm away, and put the copy in its place.
+    It is one SQLite file, whichever store it comes from. Plain copying of a database file misses
+    what is still in its log. `headway restore FILE` goes back to it.
     """
     client = scope.connect()
     path = os.path.abspath(file)

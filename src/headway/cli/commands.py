@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("init:init", "Make the .headway/ folder and the store."),
     "doctor": ("doctor:doctor", "Check the host, the folder and the store."),
     "backup": ("backup:backup", "Write a consistent copy of the store, also while it is used."),
+    "restore": ("restore:restore", "Put a backup in the place of the store."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
 }
 

@@ -9,9 +9,8 @@ from headway.cli.scope import Scope
 from headway.config import load_config
 from headway.errors import InvalidInputError
 from headway.home import find_home
+from headway.host import OLDEST_KERNEL, kernel_version
 from headway.store.sqlite import file_system, refuse_network_file_system
-
-OLDEST_KERNEL = (5, 4)
 
 
 @click.command()
@@ -34,9 +33,3 @@ def init(scope: Scope) -> None:
     client.close()
     print(client.home.path)
     say("it was already there" if existed else "made; next: headway submit -- echo hello")
-
-
-def kernel_version(release: str) -> tuple[int, int]:
-    numbers = [int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit()]
-    major, minor, *_ = [*numbers, 0, 0]
-    return major, minor

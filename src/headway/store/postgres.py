@@ -364,9 +364,16 @@ class PostgresDatabase:
         return words
 
     def _where(self) -> str:
-        """The URL without its password."""
-        shown = _IN_FRONT.sub(r"\1\2:***@", self.url)
-        return _IN_QUERY.sub(r"\1***", shown)
+        return shown_url(self.url)
+
+
+def shown_url(url: str) -> str:
+    """The URL without its password."""
+    return _IN_QUERY.sub(r"\1***", _IN_FRONT.sub(r"\1\2:***@", url))
+
+
+def driver_version() -> str:
+    return psycopg.__version__
 
 
 def _passwords(url: str) -> list[str]:

@@ -12,7 +12,12 @@ from typing import NamedTuple
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
 _NAME = re.compile(r"^-- name: (\w+)( \(hot\))?$", re.M)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-_FILES = ("jobs.sql", "planning.sql", "claims.sql", "scheduler.sql")
+_FILES = ("jobs.sql", "planning.sql", "claims.sql", "scheduler.sql", "checks.sql")
+_OBJECT = re.compile(
+    r"^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"
+    r"(?: rename to (\w+))?",
+    re.M,
+)
 
 
 class Query(NamedTuple):
@@ -74,6 +79,19 @@ def migrations(dialect: Dialect) -> list[Migration]:
         if os.path.exists(os.path.join(_FOLDER, own)):
             script += "\n" + _read(own)
         found.append(Migration(int(stem[:4]), stem, spell(script, dialect, {})))
+    return found
+
+
+def objects(dialect: Dialect) -> set[str]:
+    """The names of the tables, indexes and triggers that the migrations make."""
+    found: set[str] = set()
+    for step in migrations(dialect):
+        for verb, name, renamed in _OBJECT.findall(step.script):
+            if verb.startswith("create"):
+                found.add(name)
+            elif verb.startswith("drop") or renamed:
+                found.discard(name)
+                found |= {renamed} - {""}
     return found
 
 

@@ -54,20 +54,32 @@ class SqliteDatabase:
     dialect = DIALECT
     shared = False
 
-    def __init__(self, path: str, connection: apsw.Connection) -> None:
+    def __init__(
+        self,
+        path: str,
+        connection: apsw.Connection,
+        identity: tuple[int, int] | None = None,
+    ) -> None:
+        """`identity` was taken before the file was opened, if it may be exchanged at any time."""
         self.path = path
         self._connection = connection
         self._pid = os.getpid()
-        self._identity = _identity(path)
+        self._identity = identity or _identity(path)
         self._seen_version: int | None = None
 
     def begin_read(self) -> None:
-        self._check_process()
+        self.check()
         self._plainly(self._connection.execute, "begin")
 
     def begin_write(self) -> None:
+        """The file is looked at again after the wait: a restore may have had its turn before."""
         self.check()
         self._plainly(self._connection.execute, "begin immediate")
+        try:
+            self.check()
+        except StoreReplacedError:
+            self.rollback()
+            raise
 
     def commit(self) -> None:
         self._plainly(self._connection.execute, "commit")
@@ -121,8 +133,22 @@ class SqliteDatabase:
 
     def quick_check(self) -> list[str]:
         """What SQLite finds wrong with the file; empty when it is sound."""
-        rows = self.execute("pragma quick_check(20)", {})
-        return [str(row[0]) for row in rows if row[0] != "ok"]
+        return self._problems("pragma quick_check(20)")
+
+    def integrity_check(self) -> list[str]:
+        """The same with every index compared to its table."""
+        return self._problems("pragma integrity_check(20)")
+
+    def _problems(self, pragma: str) -> list[str]:
+        said = [str(row[0]) for row in self.execute(pragma, {}) if row[0] != "ok"]
+        return [line for each in said for line in each.splitlines() if not line.startswith("***")]
+
+    def schema(self) -> int:
+        return int(self.execute("pragma user_version", {})[0][0])
+
+    def objects(self) -> set[str]:
+        """The names of all tables, indexes and triggers."""
+        return {str(row[0]) for row in self.execute("select name from sqlite_schema", {})}
 
     def wal_bytes(self) -> int:
         try:
@@ -164,6 +190,10 @@ class SqliteDatabase:
         marks = ", ".join("?" for _ in columns)
         insert = f"insert into {name} ({', '.join(columns)}) values ({marks})"  # noqa: S608
         self._plainly(self._connection.executemany, insert, rows)
+
+    def copy_into(self, other: "SqliteDatabase") -> None:
+        """Put a consistent copy of this in the place of all that the other file holds."""
+        self._plainly(self._copy_to, other._connection)
 
     def _copy_to(self, copy: apsw.Connection) -> None:
         with copy.backup("main", self._connection, "main") as backup:
@@ -229,10 +259,9 @@ def _damaged(path: str, how: str) -> StoreCorruptError:
 
 def open_database(path: str, *, create: bool, unsafe_fs: bool = False) -> SqliteDatabase:
     """Open the file, bring its schema up to date; with `create`, make a missing one."""
-    if _library_version() < OLDEST_SAFE:
+    if library_version() < OLDEST_SAFE:
         raise StoreError(
-            f"SQLite {apsw.sqlite_lib_version()} can corrupt a WAL database; "
-            "install apsw 3.51.3 or newer"
+            f"SQLite {shown_version()} can corrupt a WAL database; install apsw 3.51.3 or newer"
         )
     try:
         kind = file_system(os.path.dirname(path))
@@ -253,9 +282,10 @@ def open_database(path: str, *, create: bool, unsafe_fs: bool = False) -> Sqlite
             "Restore a backup, or move it away and run `headway init`"
         )
     if not os.access(path, os.W_OK) or not os.access(os.path.dirname(path), os.W_OK):
-        return SqliteDatabase(path, _connect_read_only(path))
+        return SqliteDatabase(path, _connect_read_only(path, schema=schema_version()))
+    identity = _identity(path)
     connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
-    database = SqliteDatabase(path, connection)
+    database = SqliteDatabase(path, connection, identity)
     try:
         connection.execute("pragma journal_mode = wal")
         version = _version(connection)
@@ -278,7 +308,19 @@ def _connect(path: str, flags: int) -> apsw.Connection:
     return connection
 
 
-def _connect_read_only(path: str) -> apsw.Connection:
+def look(path: str) -> SqliteDatabase:
+    """Open a file to read it, whatever it is: nothing is made, changed or migrated."""
+    identity = _identity(path)
+    return SqliteDatabase(path, _connect_read_only(path), identity)
+
+
+def open_as_it_is(path: str) -> SqliteDatabase:
+    """Open a file for writing without bringing its schema up to date."""
+    identity = _identity(path)
+    return SqliteDatabase(path, _connect(path, apsw.SQLITE_OPEN_READWRITE), identity)
+
+
+def _connect_read_only(path: str, *, schema: int | None = None) -> apsw.Connection:
     """For reading where nothing can be written.
 
     A reader of a WAL database must write, too, unless the log's index is there already; if there
@@ -290,7 +332,7 @@ def _connect_read_only(path: str) -> apsw.Connection:
     try:
         connection = apsw.Connection(f"file:{quoted}?{'&'.join(modes)}", flags=flags)
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
-        if _version(connection) != schema_version():
+        if schema is not None and _version(connection) != schema:
             raise StoreReadOnlyError(f"{path} needs another schema and cannot be written")
     except apsw.Error as error:
         raise translate(error, path) from error
@@ -300,7 +342,7 @@ def _connect_read_only(path: str) -> apsw.Connection:
 def _create(path: str) -> None:
     """Make the whole file under another name and link it into place, so that no one ever meets
     a half-made store; if another process was faster, its file stands."""
-    _remove_half_made(path)
+    remove_half_made(path)
     fresh = f"{path}.{os.getpid()}.new"
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -311,11 +353,11 @@ def _create(path: str) -> None:
         with suppress(FileExistsError):
             os.link(fresh, path)
     except OSError as error:
-        raise _os_error(error, path) from error
+        raise as_store_error(error, path) from error
     finally:
         with suppress(FileNotFoundError):
             os.unlink(fresh)
-    _sync_folder(os.path.dirname(path))
+    sync_folder(os.path.dirname(path))
 
 
 @contextmanager
@@ -329,18 +371,18 @@ def as_new_file(path: str) -> Iterator[str]:
         with open(fresh, "rb") as file:
             os.fsync(file.fileno())
         os.link(fresh, path)
-        _sync_folder(os.path.dirname(path))
+        sync_folder(os.path.dirname(path))
     except FileExistsError:
         raise StoreError(f"{path} exists already; name another file") from None
     except OSError as error:
-        raise _os_error(error, path) from error
+        raise as_store_error(error, path) from error
     finally:
         for leftover in (fresh, f"{fresh}-wal", f"{fresh}-shm"):
             with suppress(FileNotFoundError):
                 os.unlink(leftover)
 
 
-def _sync_folder(path: str) -> None:
+def sync_folder(path: str) -> None:
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     os.fsync(folder)
     os.close(folder)
@@ -357,7 +399,7 @@ def _refuse_orphaned_log(path: str) -> None:
     )
 
 
-def _remove_half_made(path: str) -> None:
+def remove_half_made(path: str) -> None:
     """Remove what creations left behind that were killed."""
     folder, name = os.path.split(path)
     for entry in os.listdir(folder):
@@ -369,7 +411,7 @@ def _remove_half_made(path: str) -> None:
                 os.unlink(os.path.join(folder, entry))
 
 
-def _os_error(error: OSError, path: str) -> StoreError:
+def as_store_error(error: OSError, path: str) -> StoreError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFullError(f"no space for {path}; free some and try again")
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
@@ -440,5 +482,9 @@ def _version(connection: apsw.Connection) -> int:
     return int(value)
 
 
-def _library_version() -> tuple[int, ...]:
+def library_version() -> tuple[int, ...]:
     return tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+
+
+def shown_version() -> str:
+    return apsw.sqlite_lib_version()

@@ -1,13 +1,24 @@
 """Copy a whole store, row by row, between databases: a backup is always one SQLite file."""
 
-from typing import Protocol
+from __future__ import annotations
 
-from headway.store.sqlite import SqliteDatabase, as_new_file, open_database
+import os
+from typing import TYPE_CHECKING, Any, Protocol
+
+from headway.errors import InvalidInputError, NotFoundError, SchemaTooNewError, StoreError
+from headway.store.queries import schema_version
+from headway.store.sqlite import SqliteDatabase, as_new_file, look, open_as_it_is, open_database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headway.store.postgres import PostgresDatabase
 
 TABLES = (
     *("jobs", "runs", "claims", "evidence", "edges", "waits", "held_locks", "lendings"),
     *("events", "settings", "pauses", "breakers", "workers", "hosts", "marks"),
 )
+_MAGIC = b"SQLite format 3\0"
 
 
 class Source(Protocol):
@@ -39,3 +50,107 @@ def _copy(source: Source, target: SqliteDatabase) -> None:
     except BaseException:
         target.rollback()
         raise
+
+
+# -- restoring ------------------------------------------------------------------------------------
+
+
+def copy_of_backup(file: str, scratch: str) -> None:
+    """Copy a backup to a new file and bring that one's schema up to date.
+
+    What cannot be restored is refused here, before anything of the present store is touched. The
+    file itself is only read, and a log beside it is taken into account.
+    """
+    refuse_other_files(file)
+    try:
+        _copy_pages(file, scratch)
+        copy = open_database(scratch, create=False)
+    except SchemaTooNewError:
+        raise SchemaTooNewError(
+            f"{file} was written by a newer Headway, with another schema than "
+            f"{schema_version()}; upgrade Headway"
+        ) from None
+    except StoreError as error:
+        raise type(error)(str(error).replace(scratch, file)) from None
+    copy.close()
+
+
+def refuse_other_files(file: str) -> None:
+    if not os.path.exists(file):
+        raise NotFoundError(f"there is no {file}")
+    if not os.path.isfile(file):
+        raise InvalidInputError(f"{file} is not a file; name one that `headway backup` wrote")
+    try:
+        with open(file, "rb") as opened:
+            magic = opened.read(len(_MAGIC))
+    except OSError as error:
+        raise StoreError(f"cannot read {file}: {error.strerror}") from error
+    if magic != _MAGIC:
+        raise InvalidInputError(f"{file} is no SQLite file, so it is no backup of a store")
+
+
+def _copy_pages(file: str, scratch: str) -> None:
+    os.close(os.open(scratch, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    source = look(file)
+    try:
+        _refuse_other_stores(file, source)
+        copy = open_as_it_is(scratch)
+        try:
+            source.copy_into(copy)
+            problems = copy.integrity_check()
+        finally:
+            copy.close()
+    finally:
+        source.close()
+    if problems:
+        raise StoreError(f"{file} is damaged: {'; '.join(problems[:3])}. Use another backup")
+
+
+def _refuse_other_stores(file: str, source: SqliteDatabase) -> None:
+    tables = source.objects()
+    if source.schema() == 0 or not {"jobs", "runs", "claims", "events", "marks"} <= tables:
+        raise InvalidInputError(f"{file} is a database, but not of a Headway store")
+
+
+def pour(
+    source: SqliteDatabase, target: PostgresDatabase, judge: Callable[[], str | None]
+) -> str | None:
+    """Put all that the file holds in the place of all that the server holds, in one transaction.
+
+    `judge` looks at what is there, now that nobody else can write. It refuses by an error, or names
+    a file for a copy of it, which this returns.
+    """
+    from headway.crashpoints import reach
+    from headway.store import serverside
+
+    serverside.begin_restore(target)
+    try:
+        kept = judge()
+        if kept is not None:
+            copy_to_file(_AsItIs(target), kept)
+        reach("restore.kept")
+        for name in TABLES:
+            columns, rows = source.table(name)
+            serverside.replace(target, name, columns, rows)
+        reach("restore.poured")
+        target.commit()
+    except BaseException:
+        target.rollback()
+        raise
+    return kept
+
+
+class _AsItIs:
+    """A source within a transaction of its own, in which nobody else can write."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    def begin_read(self) -> None:
+        return None
+
+    def rollback(self) -> None:
+        return None
+
+    def table(self, name: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        return self._database.table(name)

@@ -1,0 +1,113 @@
+"""What `headway doctor` looks at: the host, the home, the store and what lies around it.
+
+Each check is a function that yields findings, and stands in a list of its module; the next list is
+begun only if what it needs is there. Nothing is made, changed or migrated, no worker is started,
+and whatever is broken is a finding, not an error.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from headway.checkup.contents import CONTENT_CHECKS, SCHEMA_CHECKS, STORE_CHECKS
+from headway.checkup.finding import (
+    GREEN,
+    RED,
+    RESTORE,
+    YELLOW,
+    Finding,
+    Opened,
+    Place,
+    job_ids,
+)
+from headway.checkup.surroundings import HOME_CHECKS, HOST_CHECKS, home_finding
+from headway.clock import SystemClock
+from headway.config import load_config
+from headway.errors import HeadwayError, StoreCorruptError, StoreError
+from headway.home import Home, find_home
+from headway.store import queries
+from headway.store.inspecting import inspect
+
+__all__ = ["GREEN", "RED", "YELLOW", "Finding", "examine"]
+
+Where = TypeVar("Where", Place, Opened)
+
+
+def examine(
+    home: str | None, store_url: str | None, environ: Mapping[str, str], working_directory: str
+) -> Iterator[Finding]:
+    """All findings, those that others rest on first."""
+    for look in HOST_CHECKS:
+        yield from look()
+    found, exists = find_home(home, environ, working_directory)
+    if not exists:
+        yield Finding("home", YELLOW, f"there is no {found.path}", "headway init")
+        return
+    yield from home_finding(found)
+    try:
+        config = load_config(found)
+    except HeadwayError as error:
+        yield Finding("config", RED, str(error), "correct the file")
+        return
+    yield Finding("config", GREEN, "config.toml is sound")
+    url = store_url or environ.get("HEADWAY_STORE") or config["store.url"]
+    whole = Home(found.path, url)
+    place = Place(whole, config, url or f"sqlite://{whole.database}", SystemClock())
+    for check in HOME_CHECKS:
+        yield from _guarded(check, place)
+    yield from _examine_store(place)
+
+
+def _examine_store(place: Place) -> Iterator[Finding]:
+    try:
+        _refuse_missing(place)
+        store = inspect(place.url, place.clock)
+    except HeadwayError as error:
+        yield Finding("store", RED, str(error), _about_opening(place))
+        return
+    except ImportError as error:
+        yield Finding("store", RED, str(error), "pip install 'headway[postgres]'")
+        return
+    opened = Opened(place.home, place.url, place.path, place.clock, store)
+    try:
+        for check in STORE_CHECKS:
+            found = list(_guarded(check, opened))
+            yield from found
+            if any(each.level == RED for each in found):
+                return
+        for check in SCHEMA_CHECKS:
+            yield from _guarded(check, opened)
+        if store.schema() == queries.schema_version():
+            for check in CONTENT_CHECKS:
+                yield from _guarded(check, opened)
+    finally:
+        store.close()
+
+
+def _guarded(check: Callable[[Where], Iterable[Finding]], place: Where) -> Iterator[Finding]:
+    """What a check cannot read is what it has found."""
+    try:
+        yield from check(place)
+    except (HeadwayError, OSError, ValueError) as error:
+        name = check.__name__.strip("_").replace("_", " ")
+        yield Finding(
+            name, RED, str(error), RESTORE if isinstance(place, Opened) else "see the message"
+        )
+
+
+def _refuse_missing(place: Place) -> None:
+    """As the store itself refuses them, without making one."""
+    if place.path is None:
+        return
+    if not os.path.exists(place.path):
+        raise StoreError(f"there is no store at {place.path}")
+    if os.path.getsize(place.path) == 0:
+        raise StoreCorruptError(f"{place.path} is empty, which no Headway store ever is")
+
+
+def _about_opening(place: Place) -> str:
+    if place.path is None:
+        return "start the server, or correct the URL"
+    if os.path.exists(place.path) or any(job_ids(place.home)):
+        return RESTORE
+    return "headway init"

@@ -1,0 +1,249 @@
+"""What is in a store: the database itself, whether its rows fit together, and the job folders."""
+
+import os
+from collections.abc import Iterator
+
+from headway.checkup.finding import (
+    GREEN,
+    RED,
+    RESTORE,
+    YELLOW,
+    Finding,
+    Opened,
+    StoreCheck,
+    changed_at,
+    entries,
+    folder_size,
+    job_ids,
+    size_of,
+)
+from headway.clock import SECOND
+from headway.core.model import shown
+from headway.core.states import Status
+from headway.errors import HeadwayError
+from headway.host import known_host_id
+from headway.store import queries
+from headway.store.inspecting import INVARIANTS, inspect
+from headway.units import show_duration, show_instant, show_size
+
+LARGE_WAL = 64 << 20
+STALE_AFTER = 7 * 86_400 * SECOND
+CLOCK_OFF, CLOCK_WRONG = 2 * SECOND, 60 * SECOND
+OLDEST_SERVER = 140_000
+
+
+def _server(place: Opened) -> Iterator[Finding]:
+    if place.path is not None:
+        return
+    from headway.store.postgres import driver_version, shown_url
+
+    number = place.store.server_version()
+    told = f"PostgreSQL {number // 10_000}.{number % 10_000}, psycopg {driver_version()}"
+    if number < OLDEST_SERVER:
+        yield Finding("server", RED, told, "use PostgreSQL 14 or newer")
+    else:
+        yield Finding("server", GREEN, f"{told}, {shown_url(place.url)}")
+
+
+def _store(place: Opened) -> Iterator[Finding]:
+    """First of all whether it can be read, then whether its pages and indexes are sound."""
+    problems = _damage(place)
+    if problems:
+        yield Finding("store", RED, "; ".join(problems[:3]), RESTORE)
+    elif place.path is None:
+        yield Finding("store", GREEN, "the server answers")
+    else:
+        yield Finding("store", GREEN, f"{place.path} is sound, SQLite says")
+
+
+def _damage(place: Opened) -> list[str]:
+    """What SQLite finds; looked at once more if the file came into use during the first look."""
+    log = f"{place.path}-wal"
+    in_use = os.path.exists(log)
+    try:
+        problems = place.store.damage()
+    except HeadwayError as error:
+        problems = [str(error)]
+    if not problems or in_use or not os.path.exists(log):
+        return problems
+    again = inspect(place.url, place.clock)
+    try:
+        return again.damage()
+    finally:
+        again.close()
+
+
+def _schema(place: Opened) -> Iterator[Finding]:
+    number, own = place.store.schema(), queries.schema_version()
+    if number > own:
+        told = f"{number}, which is newer than this Headway knows ({own})"
+        yield Finding("schema", RED, told, "upgrade Headway")
+    elif number == 0 and place.path is not None:
+        yield Finding("schema", RED, "this is no store of Headway", RESTORE)
+    elif number < own:
+        told = f"{number}, older than this Headway's {own}"
+        yield Finding("schema", YELLOW, told, "nothing to do: the next command migrates it")
+    elif missing := place.store.missing_objects():
+        told = f"{number}, but without {', '.join(missing[:5])}"
+        yield Finding("schema", RED, told, "headway backup FILE, then headway restore FILE --force")
+    else:
+        yield Finding("schema", GREEN, str(number))
+
+
+def _wal(place: Opened) -> Iterator[Finding]:
+    if place.path is None:
+        return
+    size = size_of(f"{place.path}-wal")
+    if size > LARGE_WAL:
+        told = f"the log has {show_size(size)}"
+        yield Finding("wal", YELLOW, told, "end commands that have been reading for long")
+    else:
+        yield Finding("wal", GREEN, show_size(size))
+
+
+def _integrity(place: Opened) -> Iterator[Finding]:
+    """What the database cannot know: that the rows fit together."""
+    broken = place.store.broken()
+    for name, ids in broken.items():
+        jobs = ", ".join(shown(each) for each in ids)
+        yield Finding("integrity", RED, f"{jobs}: {INVARIANTS[name]}", f"{RESTORE}; report it")
+    with place.store.store.read() as tx:
+        tx.active_jobs()
+        unreadable = tx.unreadable()
+    for job_id, cause in sorted(unreadable.items())[:5]:
+        told = f"{shown(job_id)} cannot be read: {cause}"
+        yield Finding("integrity", RED, told, f"{RESTORE}; else it fails when its turn comes")
+    if not broken and not unreadable:
+        yield Finding("integrity", GREEN, "all rows fit together")
+
+
+def _clock(place: Opened) -> Iterator[Finding]:
+    before = place.clock.now()
+    now = place.store.now()
+    off = 0 if place.path else now - (before + place.clock.now()) // 2
+    if abs(off) > CLOCK_OFF:
+        direction = "behind" if off > 0 else "ahead of"
+        told = f"{show_duration(abs(off))} {direction} the server's"
+        yield Finding("clock", _how_wrong(off), told, "set the clock: timedatectl, chronyc")
+    newest = place.store.newest_event()
+    early = newest - now if newest is not None else 0
+    if early > CLOCK_OFF:
+        told = f"{show_duration(early)} behind the newest event of the store"
+        yield Finding("clock", _how_wrong(early), told, "set the clock, or wait until it passed")
+    if abs(off) <= CLOCK_OFF and early <= CLOCK_OFF:
+        yield Finding("clock", GREEN, "agrees with the store")
+
+
+def _how_wrong(micros: int) -> str:
+    return RED if abs(micros) > CLOCK_WRONG else YELLOW
+
+
+def _folders(place: Opened) -> Iterator[Finding]:
+    """Folders without a job, and jobs without a folder."""
+    ids = sorted(job_ids(place.home))
+    known: set[int] = set()
+    for first in range(0, len(ids), 1000):
+        known |= place.store.known(ids[first : first + 1000])
+    orphans = [each for each in ids if each not in known]
+    if orphans:
+        folders = [place.home.job(each) for each in orphans]
+        oldest = show_instant(min(changed_at(each) for each in folders))
+        size = show_size(sum(folder_size(each) for each in folders))
+        told = (
+            f"{len(orphans)} in {place.home.jobs} of jobs that the store does not know, {size}, "
+            f"the oldest of {oldest}: {', '.join(map(str, orphans[:5]))}"
+        )
+        yield Finding(
+            "folders", YELLOW, told, "look into them, then remove them; no job gets their numbers"
+        )
+    missing = _missing_folders(place, set(ids))
+    if missing:
+        told = f"{', '.join(map(shown, missing[:5]))}: running, but the folder is gone"
+        yield Finding("folders", RED, told, "headway jobs cancel; the outcome cannot be known")
+    if not orphans and not missing:
+        yield Finding("folders", GREEN, f"{len(ids)}, each of a job")
+
+
+def _missing_folders(place: Opened, present: set[int]) -> list[int]:
+    own = known_host_id(place.home)
+    with place.store.store.read() as tx:
+        live = tx.live_claims()
+    return sorted(
+        claim.job_id
+        for claim in live
+        if claim.host_id == own and claim.job_id not in present and not os.path.isdir(claim.folder)
+    )
+
+
+def _environments(place: Opened) -> Iterator[Finding]:
+    horizon = place.clock.now() - STALE_AFTER
+    with place.store.store.read() as tx:
+        needed = tx.env_digests_in_use(tx.now() - STALE_AFTER)
+        waiting = {job.env_digest for job in tx.active_jobs() if job.env_digest}
+    folder = place.home.environments
+    present = {each for each in entries(folder) if not each.endswith((".tmp", ".aside"))}
+    gone = waiting - present
+    if gone and place.path is not None:
+        told = f"{len(gone)} that active jobs need are gone from {folder}"
+        yield Finding("environments", RED, told, "put them back, or cancel and submit again")
+    stale = [each for each in present - needed if changed_at(os.path.join(folder, each)) < horizon]
+    if stale:
+        told = f"{len(stale)} of {len(present)} are stale"
+        yield Finding("environments", YELLOW, told, "nothing to do: the next worker removes them")
+    elif not gone or place.path is None:
+        yield Finding("environments", GREEN, f"{len(present)}, none is stale")
+
+
+def _worker(place: Opened) -> Iterator[Finding]:
+    from headway.supervise.workerlock import worker_is_there
+
+    with place.store.store.read() as tx:
+        active = tx.count_active()
+    running = active.pop(Status.RUNNING, 0)
+    if worker_is_there(place.home.worker_lock):
+        yield Finding("worker", GREEN, "there")
+    elif running or active:
+        told = f"none, but {running} running and {sum(active.values())} waiting jobs"
+        yield Finding("worker", YELLOW, told, "headway work")
+    else:
+        yield Finding("worker", GREEN, "none, and none is needed")
+
+
+def _pause(place: Opened) -> Iterator[Finding]:
+    with place.store.store.read() as tx:
+        pause = tx.pause_in_force()
+    if pause is None:
+        yield Finding("pause", GREEN, "not paused")
+        return
+    reason = f": {pause.reason}" if pause.reason else ""
+    yield Finding("pause", YELLOW, f"paused by {pause.actor}{reason}", "headway scheduler resume")
+
+
+def _launching(place: Opened) -> Iterator[Finding]:
+    breakers = place.store.breakers()
+    own = known_host_id(place.home)
+    for each in breakers:
+        where = "" if each.host_id == own else f" on host {each.host_id}"
+        yield Finding(
+            "launching",
+            YELLOW,
+            f"{each.kind}: {each.cause} ({each.failures} failures){where}",
+            "free what is used up, then headway scheduler reset",
+        )
+    if not breakers:
+        yield Finding("launching", GREEN, "no failures")
+
+
+# The order is that of the report. A red one of the first list ends it; the last list is for stores
+# with the schema of this program.
+STORE_CHECKS: tuple[StoreCheck, ...] = (_server, _store)
+SCHEMA_CHECKS: tuple[StoreCheck, ...] = (_schema, _wal)
+CONTENT_CHECKS: tuple[StoreCheck, ...] = (
+    _integrity,
+    _clock,
+    _folders,
+    _environments,
+    _worker,
+    _pause,
+    _launching,
+)

@@ -1,0 +1,429 @@
+"""Put a backup in the place of the present store, and set right what the backup cannot know.
+
+A restored store is older than the job folders beside it. What happened since then has left
+evidence, so before the backup becomes the store it is told of it: a job that was started since is
+made running again under the claim that its folder shows, and the next worker judges that claim as
+any other (docs/protocols.md, section 6). Ids that were given out since are not given out again.
+docs/backup.md says what this means for each state of a job.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from headway.core.model import Claim, Job, JobId, Pause, shown
+from headway.crashpoints import reach
+from headway.errors import ConflictError, HeadwayError, InvalidInputError, WorkerPresentError
+from headway.home import Home, make_home
+from headway.store.base import Event, Unclaim, WriteTx
+from headway.store.inspecting import Inspection, Numbers
+from headway.supervise.evidence import Evidence
+from headway.supervise.rescue import watch_supervisor
+from headway.supervise.workerlock import COMING, START, STAYS, WorkerLock
+
+if TYPE_CHECKING:
+    from headway.clock import Clock
+    from headway.host import Host
+    from headway.store.sqlite import SqliteDatabase
+
+WORKER = "restore"
+_COMPARED = 1000  # folders of the newest jobs, to see whether they are of the same store
+
+
+class Restored(NamedTuple):
+    jobs: int
+    active: int
+    taken_up: tuple[JobId, ...]  # started since the backup
+    lost: int  # submitted since the backup, as far as can be known
+    unknown: tuple[JobId, ...]  # of these, the ones whose folders are there
+    unwatched: tuple[JobId, ...]  # of these, the ones that still run
+    next_id: JobId
+    replaced: Numbers | None
+    kept: str | None  # where the replaced store is
+
+
+class Present(NamedTuple):
+    """What outlives the store that is to be replaced."""
+
+    next_id: JobId
+    pause: Pause | None
+
+
+class Restorer:
+    def __init__(
+        self, home: Home, url: str, clock: Clock, *, actor: str, force: bool, unsafe_fs: bool
+    ) -> None:
+        self._home = home
+        self._url = url
+        self._clock = clock
+        self._actor = actor
+        self._force = force
+        self._unsafe_fs = unsafe_fs
+        self._path = url.removeprefix("sqlite://") if url.startswith("sqlite://") else None
+        self._replaced: Numbers | None = None
+        self._kept: str | None = None
+
+    def restore(self, file: str) -> Restored:
+        """Check everything, then exchange. Until the very exchange nothing is changed."""
+        from headway.store.transfer import copy_of_backup, refuse_other_files
+
+        refuse_other_files(file)
+        own = self._path
+        if own is not None and os.path.exists(own) and os.path.samefile(file, own):
+            raise InvalidInputError(f"{file} is the store itself")
+        make_home(self._home)
+        with _no_worker(self._home), self._scratch() as fresh:
+            copy_of_backup(file, fresh)
+            reach("restore.copied")
+            restored = self._prepare(fresh, os.path.basename(file))
+            reach("restore.prepared")
+            if self._path is not None:
+                from headway.store.exchange import exchange
+
+                exchange(fresh, self._path, self._judge_file)
+            else:
+                self._pour(fresh)
+            reach("restore.done")
+        return restored._replace(replaced=self._replaced, kept=self._kept)
+
+    @contextmanager
+    def _scratch(self) -> Iterator[str]:
+        """A new file beside the store; what killed restores left there goes first."""
+        from headway.store.sqlite import (
+            file_system,
+            refuse_network_file_system,
+            remove_half_made,
+        )
+
+        beside = self._path or self._home.database
+        folder = os.path.dirname(beside)
+        if not os.path.isdir(folder):
+            raise InvalidInputError(f"there is no {folder}")
+        if self._path is not None and not self._unsafe_fs:
+            refuse_network_file_system(folder, file_system(folder))
+        remove_half_made(beside)
+        fresh = f"{beside}.{os.getpid()}.new"
+        try:
+            yield fresh
+        finally:
+            for leftover in (fresh, f"{fresh}-wal", f"{fresh}-shm", f"{fresh}-journal"):
+                with suppress(FileNotFoundError):
+                    os.unlink(leftover)
+
+    # -- what the backup cannot know -----------------------------------------------------------
+
+    def _prepare(self, fresh: str, name: str) -> Restored:
+        """Tell the copy what happened since it was made."""
+        from headway.host import this_host
+        from headway.store import open_store
+
+        present = self._present()
+        folders = job_folders(self._home)
+        store = open_store(f"sqlite://{fresh}", self._clock, unsafe_fs=True)
+        try:
+            with store.write() as tx:
+                known = _known(tx, folders)
+                _refuse_other_folders(tx, folders, known)
+                unknown = tuple(sorted(set(folders) - known))
+                unwatched = tuple(each for each in unknown if _lives(folders[each]))
+                if unwatched and not self._force:
+                    raise ConflictError(
+                        f"{_listed(unwatched)} still run, and the backup does not know them; "
+                        "cancel them first, or leave them unwatched with --force"
+                    )
+                host = this_host(self._home)
+                taken_up = _take_up(tx, folders, host, self._actor)
+                if self._path is not None:
+                    _give_up_strangers(tx, host)
+                next_then = tx.marks()["next_job_id"]
+                next_id = max(next_then, present.next_id, *(each + 1 for each in folders), 1)
+                tx.set_mark("next_job_id", next_id)
+                tx.set_mark("crashes_forgiven_at", tx.now())
+                if present.pause is not None:
+                    tx.pause(present.pause)
+                told = {"file": name, "taken_up": len(taken_up), "unknown": len(unknown)}
+                tx.add_events([Event("restored", None, told)], actor=self._actor)
+                jobs = Inspection(store.database, self._clock).numbers_now()  # type: ignore[attr-defined]
+            store.tidy()
+        finally:
+            store.close()
+        return Restored(
+            jobs=jobs.jobs,
+            active=jobs.active,
+            taken_up=taken_up,
+            lost=max(len(unknown), present.next_id - next_then),
+            unknown=unknown,
+            unwatched=unwatched,
+            next_id=next_id,
+            replaced=None,
+            kept=None,
+        )
+
+    def _present(self) -> Present:
+        """Ids that were seen and a pause that was wanted hold on, if the old store can be read."""
+        from headway.store.inspecting import inspect
+
+        nothing = Present(1, None)
+        if self._path is not None and not os.path.exists(self._path):
+            return nothing
+        try:
+            inspection = inspect(self._url, self._clock)
+        except HeadwayError:
+            if self._path is None:
+                raise
+            return nothing
+        try:
+            if inspection.schema() == 0:
+                return nothing
+            with inspection.store.read() as tx:
+                return Present(tx.marks()["next_job_id"], tx.pause_in_force())
+        except (HeadwayError, KeyError):
+            return nothing
+        finally:
+            inspection.close()
+
+    # -- the exchange --------------------------------------------------------------------------
+
+    def _judge_file(self, old: SqliteDatabase | None) -> str | None:
+        """With the old file's write lock held: may it be replaced, and where is it kept?"""
+        numbers = None
+        if old is not None:
+            with suppress(HeadwayError):
+                numbers = Inspection(old, self._clock).numbers_now()
+        return self._judge(numbers)
+
+    def _judge(self, numbers: Numbers | None) -> str | None:
+        if numbers == Numbers(0, 0):
+            return None
+        if not self._force:
+            raise ConflictError(
+                "the present store cannot be read; --force moves it aside and restores all the same"
+                if numbers is None
+                else f"the present store holds {_counted(numbers.jobs)}, {numbers.active} of them "
+                "active, which would be lost; --force keeps a copy and restores"
+            )
+        self._replaced = numbers
+        self._kept = self._place()
+        return self._kept
+
+    def _place(self) -> str:
+        from headway.units import show_instant
+
+        instant = (show_instant(self._clock.now()) or "").replace(":", "").replace("-", "")
+        return f"{self._path or self._home.database}.before-restore-{instant}"
+
+    def _pour(self, fresh: str) -> None:
+        from headway.store.postgres import open_database
+        from headway.store.sqlite import look
+        from headway.store.transfer import pour
+
+        source = look(fresh)
+        target = open_database(self._url)
+        try:
+            pour(
+                source,
+                target,
+                lambda: self._judge(Inspection(target, self._clock).numbers_now()),
+            )
+        finally:
+            target.close()
+            source.close()
+
+
+@contextmanager
+def _no_worker(home: Home) -> Iterator[None]:
+    """Hold every byte of the worker lock: nobody starts a process, and nobody comes up."""
+    lock = WorkerLock(home.worker_lock)
+    try:
+        for byte in (COMING, STAYS, START):
+            if not lock.take(byte):
+                pid = lock.read_pid()
+                raise WorkerPresentError(
+                    f"a worker is there (pid {pid}); stop it with: kill {pid}"
+                    if pid
+                    else "a worker is there; stop it first"
+                )
+        lock.write_pid()
+        yield
+    finally:
+        lock.close()
+
+
+# -- job folders ----------------------------------------------------------------------------------
+
+
+def job_folders(home: Home) -> dict[JobId, str]:
+    try:
+        names = os.listdir(home.jobs)
+    except FileNotFoundError:
+        return {}
+    return {int(each): os.path.join(home.jobs, each) for each in names if each.isdigit()}
+
+
+def _known(tx: WriteTx, folders: Mapping[JobId, str]) -> set[JobId]:
+    known: set[JobId] = set()
+    ids = sorted(folders)
+    for first in range(0, len(ids), 500):
+        some = ids[first : first + 500]
+        known |= set(tx.running_jobs(some))  # also those whose rows cannot be read
+    return known
+
+
+def _refuse_other_folders(tx: WriteTx, folders: Mapping[JobId, str], known: set[JobId]) -> None:
+    """A backup of another store would give the folders of other jobs to its own."""
+    newest = sorted(known)[-_COMPARED:]
+    jobs = tx.readable_jobs(newest)
+    for job in jobs.values():
+        for token in _tokens(folders[job.id]):
+            if not _is_of(Evidence(folders[job.id], token), job):
+                raise ConflictError(
+                    f"{folders[job.id]} has the files of another {shown(job.id)}: the backup is of "
+                    "another store. Use another --home, or move the folder with all jobs away"
+                )
+
+
+def _is_of(evidence: Evidence, job: Job) -> bool:
+    """Whether the claim's file speaks of this very job; one that cannot be read might."""
+    try:
+        spec = evidence.read_spec()
+        shell = job.params.get("shell")
+        argv = ["/bin/sh", "-c", shell] if isinstance(shell, str) else job.params.get("argv")
+        environment = os.path.basename(spec["env_file"] or "") or None
+        return bool(
+            (spec["argv"], spec["attempt"], environment) == (argv, job.attempt, job.env_digest)
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return True
+
+
+def _take_up(
+    tx: WriteTx, folders: Mapping[JobId, str], host: Host, actor: str
+) -> tuple[JobId, ...]:
+    """Make those jobs running whose folders show a claim that the backup does not know.
+
+    A claim is taken back only where nothing was started, and then its file is removed or it is
+    void. So one whose file is there and that is not void is the job's last one, and what became
+    of it is for recovery to say.
+    """
+    live = {claim.job_id: claim for claim in tx.live_claims()}
+    slot = max((claim.slot for claim in live.values()), default=0)
+    taken = []
+    for job in tx.active_jobs():
+        folder = folders.get(job.id)
+        known = live.get(job.id)
+        found = _last_claim(folder, known) if folder else None
+        if folder is None or found is None:
+            continue
+        if known is not None:
+            undone = Unclaim(known.token, job.id, "taken back since the backup", None, 0, None)
+            tx.unclaim([undone])
+            tx.release_locks(job.id)
+            job = tx.jobs([job.id])[job.id]
+        slot += 1
+        claim = _claim(job, found, slot, host)
+        tx.claim([(job, claim)])
+        tx.add_events([Event("running", job.id, {"slot": slot})], actor=actor)
+        taken.append(job.id)
+    return tuple(taken)
+
+
+def _give_up_strangers(tx: WriteTx, host: Host) -> None:
+    """Claims of another home, in a store that is of this home alone: nobody here can judge them,
+    and their home's own store does. They are marked as of another boot, which is over."""
+    for claim in tx.live_claims():
+        foreign = claim.host_id != host.id and claim.boot_id == host.boot_id
+        if foreign and tx.readable_jobs([claim.job_id]):
+            tx.claim([(_unclaimed(tx, claim), claim._replace(boot_id=""))])
+
+
+def _unclaimed(tx: WriteTx, claim: Claim) -> Job:
+    """The job without this claim, in the midst of getting another."""
+    tx.unclaim([Unclaim(claim.token, claim.job_id, "restored", None, 0, None)])
+    tx.release_locks(claim.job_id)
+    return tx.jobs([claim.job_id])[claim.job_id]
+
+
+def _last_claim(folder: str, known: Claim | None) -> Evidence | None:
+    """The claim in this folder that counts, unless it is the one that the backup knows."""
+    if known is not None and _counts(Evidence(folder, known.token)):
+        return None
+    others = [Evidence(folder, token) for token in _tokens(folder)]
+    if known is not None:
+        others = [each for each in others if each.token != known.token]
+    counting = [each for each in others if _counts(each)]
+    if not counting:
+        return None
+    # Of several, those without a start were killed before they were committed.
+    return max(counting, key=lambda each: (each.read_started() is not None, _made_at(each)))
+
+
+def _counts(evidence: Evidence) -> bool:
+    return evidence.exists() and not evidence.is_void()
+
+
+def _claim(job: Job, evidence: Evidence, slot: int, host: Host) -> Claim:
+    started = evidence.read_started()
+    made_at = _made_at(evidence)
+    if started is not None:
+        boot = started.boot_id or host.boot_id
+    else:  # the start record is not synced: after a reboot its absence says nothing
+        boot = host.boot_id if made_at >= _booted_at() else ""
+    return Claim(
+        job_id=job.id,
+        token=evidence.token,
+        slot=slot,
+        worker_id=WORKER,
+        host_id=host.id,
+        home=host.home,
+        boot_id=boot,
+        folder=evidence.folder,
+        claimed_at=(started.started_at if started is not None else 0) or made_at,
+    )
+
+
+def _tokens(folder: str) -> list[str]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return sorted(each.removeprefix("claim.") for each in names if each.startswith("claim."))
+
+
+def _made_at(evidence: Evidence) -> int:
+    try:
+        return os.stat(evidence.claim, follow_symlinks=False).st_mtime_ns // 1000
+    except OSError:
+        return 0
+
+
+def _booted_at() -> int:
+    """Microseconds UTC."""
+    with open("/proc/stat", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("btime "):
+                return int(line.split()[1]) * 1_000_000
+    return 0
+
+
+def _lives(folder: str) -> bool:
+    """Whether a supervisor of this folder still runs."""
+    for token in _tokens(folder):
+        fd = None
+        with suppress(OSError):
+            fd = watch_supervisor(Evidence(folder, token))
+        if fd is not None:
+            os.close(fd)
+            return True
+    return False
+
+
+def _counted(jobs: int) -> str:
+    return "1 job" if jobs == 1 else f"{jobs} jobs"
+
+
+def _listed(ids: tuple[JobId, ...]) -> str:
+    names = [shown(each) for each in ids[:5]]
+    return ", ".join(names) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

@@ -1,0 +1,149 @@
+"""Look at a store without changing it, also at one that is damaged, old or new. For the doctor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+from headway.store import queries
+from headway.store.sqlstore import SqlStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from headway.clock import Clock
+    from headway.store.postgres import PostgresDatabase
+    from headway.store.sqlite import SqliteDatabase
+    from headway.store.sqlstore import Database
+
+MOST_NAMED = 5
+Seen = TypeVar("Seen")
+
+# What can never be if all goes well: the query that finds it, and what it means.
+INVARIANTS = {
+    "running_without_claim": "running, but nobody holds a claim",
+    "running_without_run": "running without the record of a run",
+    "claim_without_running_job": "claimed, but not running",
+    "lock_without_holder": "holding a lock without a claim",
+    "edge_to_missing_job": "waiting for a job that is not there",
+    "waiting_without_stage": "waiting where no planning step looks",
+    "status_against_finish": "ended by status or by time, but not by both",
+    "run_against_job": "with a run that contradicts the job",
+    "id_beyond_counter": "with an id that would be given out again",
+}
+
+
+class Breaker(NamedTuple):
+    host_id: str
+    kind: str
+    cause: str
+    failures: int
+
+
+class Numbers(NamedTuple):
+    jobs: int
+    active: int
+
+
+class Inspection:
+    """One store, opened to look at it; close it."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self.database = database
+        self.store = SqlStore(database, clock)
+
+    def close(self) -> None:
+        self.database.close()
+
+    def schema(self) -> int:
+        """Its number; 0 where there is none."""
+        file = self._file
+        if file is not None:
+            return self._within(file.schema)
+        from headway.store import serverside
+
+        return self._within(lambda: serverside.schema(self._server))
+
+    def server_version(self) -> int:
+        from headway.store import serverside
+
+        return self._within(lambda: serverside.server_version(self._server))
+
+    def damage(self) -> list[str]:
+        """What the database itself finds wrong; a server looks after its own files."""
+        file = self._file
+        return [] if file is None else self._within(file.integrity_check)
+
+    def missing_objects(self) -> list[str]:
+        """Tables, indexes and triggers that the schema has and this store has not."""
+        return sorted(queries.objects(self.database.dialect) - self._within(self._objects))
+
+    def _objects(self) -> set[str]:
+        file = self._file
+        if file is not None:
+            return file.objects()
+        from headway.store import serverside
+
+        return serverside.objects(self._server)
+
+    @property
+    def _file(self) -> SqliteDatabase | None:
+        from headway.store.sqlite import SqliteDatabase
+
+        return self.database if isinstance(self.database, SqliteDatabase) else None
+
+    @property
+    def _server(self) -> PostgresDatabase:
+        return cast("PostgresDatabase", self.database)
+
+    def broken(self) -> dict[str, list[int]]:
+        """The invariants that do not hold, each with some of the jobs that it does not hold for."""
+        found = {name: self._ids(name, limit=MOST_NAMED) for name in INVARIANTS}
+        return {name: ids for name, ids in found.items() if ids}
+
+    def newest_event(self) -> int | None:
+        value = self._rows("newest_event")[0][0]
+        return None if value is None else int(value)
+
+    def now(self) -> int:
+        with self.store.read() as tx:
+            return tx.now()
+
+    def known(self, ids: Sequence[int]) -> set[int]:
+        return set(self._ids("known_ids", ids=self.database.json(ids)))
+
+    def ended_here(self, host_id: str) -> set[int]:
+        """Jobs that were run by this host and are over."""
+        return set(self._ids("ids_with_run", host_id=host_id))
+
+    def breakers(self) -> list[Breaker]:
+        return [Breaker(*row) for row in self._rows("breakers")]
+
+    def numbers_now(self) -> Numbers:
+        """Within a transaction of the caller's."""
+        row = self.database.execute(self.store.queries["count_jobs"].sql, {})[0]
+        return Numbers(int(row[0]), int(row[1]))
+
+    def _ids(self, query: str, **parameters: Any) -> list[int]:
+        return [int(row[0]) for row in self._rows(query, **parameters)]
+
+    def _rows(self, query: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        sql = self.store.queries[query].sql
+        return self._within(lambda: self.database.execute(sql, parameters))
+
+    def _within(self, look: Callable[[], Seen]) -> Seen:
+        self.database.begin_read()
+        try:
+            return look()
+        finally:
+            self.database.rollback()
+
+
+def inspect(url: str, clock: Clock) -> Inspection:
+    """Open the store at this URL; what is missing is not made, what is old is not migrated."""
+    if url.startswith("sqlite://"):
+        from headway.store.sqlite import look
+
+        return Inspection(look(url.removeprefix("sqlite://")), clock)
+    from headway.store.postgres import PostgresDatabase
+
+    return Inspection(PostgresDatabase(url), clock)
