@@ -40,6 +40,7 @@ class Restored(NamedTuple):
     lost: int  # submitted since the backup, as far as can be known
     unknown: tuple[JobId, ...]  # of these, the ones whose folders are there
     unwatched: tuple[JobId, ...]  # of these, the ones that still run
+    bare: tuple[JobId, ...]  # waiting, but the environment that they need is not in this home
     next_id: JobId
     replaced: Numbers | None
     kept: str | None  # where the replaced store is
@@ -146,6 +147,7 @@ class Restorer:
                     tx.pause(present.pause)
                 told = {"file": name, "taken_up": len(taken_up), "unknown": len(unknown)}
                 tx.add_events([Event("restored", None, told)], actor=self._actor)
+                bare = _without_environment(tx, self._home)
                 jobs = Inspection(store.database, self._clock).numbers_now()  # type: ignore[attr-defined]
             store.tidy()
         finally:
@@ -157,6 +159,7 @@ class Restorer:
             lost=max(len(unknown), present.next_id - next_then),
             unknown=unknown,
             unwatched=unwatched,
+            bare=bare,
             next_id=next_id,
             replaced=None,
             kept=None,
@@ -381,6 +384,17 @@ def _claim(job: Job, evidence: Evidence, slot: int, host: Host) -> Claim:
         boot_id=boot,
         folder=evidence.folder,
         claimed_at=(started.started_at if started is not None else 0) or made_at,
+    )
+
+
+def _without_environment(tx: WriteTx, home: Home) -> tuple[JobId, ...]:
+    digests = {job.id: job.env_digest for job in tx.active_jobs() if job.stage is not None}
+    return tuple(
+        sorted(
+            job_id
+            for job_id, digest in digests.items()
+            if digest and not os.path.exists(os.path.join(home.environments, digest))
+        )
     )
 
 

@@ -51,6 +51,7 @@ def restore(scope: Scope, file: str, force: bool, as_json: bool) -> None:
                 "lost": restored.lost,
                 "unknown": [shown(each) for each in restored.unknown],
                 "unwatched": [shown(each) for each in restored.unwatched],
+                "without_environment": [shown(each) for each in restored.bare],
                 "next_id": shown(restored.next_id),
                 "replaced": restored.replaced._asdict() if restored.replaced else None,
                 "kept": restored.kept,
@@ -69,6 +70,9 @@ def restore(scope: Scope, file: str, force: bool, as_json: bool) -> None:
     if restored.unwatched:
         names = ", ".join(shown(each) for each in restored.unwatched)
         say(f"of these still running, and nobody watches them any more: {names}")
+    if restored.bare:
+        names = ", ".join(shown(each) for each in restored.bare)
+        say(f"environments of waiting jobs belong into env/ and are not there: {names}")
     if restored.kept:
         say(f"what was there before is kept in {restored.kept}")
     say("no worker was started; next: headway jobs list, then headway work")

@@ -20,13 +20,14 @@ import fcntl
 import os
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 from headway.crashpoints import reach
 from headway.errors import StoreBusyError, StoreError
 from headway.store.sqlite import (
     SqliteDatabase,
     as_store_error,
+    look,
     open_as_it_is,
     sync_folder,
 )
@@ -45,28 +46,31 @@ def exchange(fresh: str, path: str, judge: Callable[[SqliteDatabase | None], str
         with open(fresh, "rb") as file:
             os.fsync(file.fileno())
         _forget_second_names(path)
-        if not os.path.exists(path):
-            _put(fresh, path, judge(None) if os.path.exists(f"{path}-wal") else None)
-            return
-        old = _quiet(path)
+        old = _quiet(path) if os.path.exists(path) else None
         try:
-            kept = judge(old)
-            with _nobody_comes(path), _nobody_comes(fresh):
+            nothing = not os.path.exists(path) and not os.path.exists(f"{path}-wal")
+            kept = None if nothing else judge(old)
+            with ExitStack() as locks:
+                for each in filter(os.path.exists, (path, fresh)):
+                    locks.enter_context(_nobody_comes(each))
                 _put(fresh, path, kept)
         finally:
             if old is not None:
                 old.rollback()
                 old.close()
+    except FileExistsError:
+        raise StoreBusyError(f"{path} was made by someone else meanwhile; try again") from None
     except OSError as error:
         raise as_store_error(error, path) from error
 
 
 def _put(fresh: str, path: str, kept: str | None) -> None:
-    log = f"{path}-wal"
     folder = os.path.dirname(path)
+    log = f"{path}-wal"
+    there = os.path.exists(path)
     torn = os.path.exists(log) and os.path.getsize(log) > 0
     if kept is not None:
-        if os.path.exists(path):
+        if there:
             os.link(path, kept)
         if torn:
             os.link(log, f"{kept}-wal")
@@ -76,7 +80,10 @@ def _put(fresh: str, path: str, kept: str | None) -> None:
         os.unlink(log)
         sync_folder(folder)
         reach("restore.cut")
-    os.rename(fresh, path)
+    if there:
+        os.rename(fresh, path)
+    else:
+        os.link(fresh, path)
     reach("restore.exchanged")
     for leftover in (log, f"{path}-shm"):
         with suppress(FileNotFoundError):
@@ -86,10 +93,9 @@ def _put(fresh: str, path: str, kept: str | None) -> None:
 
 def _quiet(path: str) -> SqliteDatabase | None:
     """The store in a write transaction and with an empty log; None if it cannot be opened."""
-    try:
-        database = open_as_it_is(path)
-    except StoreError:
+    if not _can_be_read(path):
         return None
+    database = open_as_it_is(path)
     try:
         for _ in range(_CUTS):
             busy = database.execute("pragma wal_checkpoint(truncate)", {})[0][0]
@@ -105,6 +111,23 @@ def _quiet(path: str) -> SqliteDatabase | None:
         return None
     database.close()
     raise StoreBusyError(f"{path} is in use by others; end them and try again")
+
+
+def _can_be_read(path: str) -> bool:
+    """Looked at first without writing: SQLite removes the log of a file that it cannot read."""
+    try:
+        database = look(path)
+    except StoreError:
+        return False
+    try:
+        database.objects()
+    except StoreBusyError:
+        raise
+    except StoreError:
+        return False
+    finally:
+        database.close()
+    return True
 
 
 def _forget_second_names(path: str) -> None:

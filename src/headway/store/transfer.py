@@ -5,7 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Protocol
 
-from headway.errors import InvalidInputError, NotFoundError, SchemaTooNewError, StoreError
+from headway.errors import (
+    InvalidInputError,
+    NotFoundError,
+    SchemaTooNewError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+)
 from headway.store.queries import schema_version
 from headway.store.sqlite import SqliteDatabase, as_new_file, look, open_as_it_is, open_database
 
@@ -70,6 +77,8 @@ def copy_of_backup(file: str, scratch: str) -> None:
             f"{file} was written by a newer Headway, with another schema than "
             f"{schema_version()}; upgrade Headway"
         ) from None
+    except (StoreFullError, StoreReadOnlyError):
+        raise
     except StoreError as error:
         raise type(error)(str(error).replace(scratch, file)) from None
     copy.close()

@@ -1,0 +1,493 @@
+"""`headway doctor`: real damage is found and named, the next step too, and nothing is changed."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandline import CommandLine
+
+from harness import Site, wait_for
+from headway.checkup import contents, surroundings
+from headway.checkup.finding import Finding, Opened, Place
+from headway.clock import SECOND, SystemClock
+from headway.config import Config
+from headway.store import open_store
+from headway.store.inspecting import inspect
+from headway.store.queries import schema_version
+
+CHECKS = {
+    *("system", "sqlite", "cgroup", "home", "config", "file system", "space", "leftovers"),
+    *("store", "schema", "integrity", "clock", "folders", "environments", "worker", "pause"),
+    "launching",
+}
+
+
+def examined(site: Site) -> list[dict[str, Any]]:
+    done = site.run("doctor", "--json", check=False)
+    document = json.loads(done.stdout)
+    findings: list[dict[str, Any]] = document["findings"]
+    red = any(each["level"] == "red" for each in findings)
+    assert document["ok"] is not red and done.returncode == int(red)
+    assert all(set(each) == {"check", "level", "detail", "next"} for each in findings)
+    assert all(each["next"] for each in findings if each["level"] != "green")
+    return findings
+
+
+def one(site: Site, check: str, level: str) -> dict[str, Any]:
+    """The finding of this check at this level, which must be there."""
+    findings = examined(site)
+    fitting = [each for each in findings if (each["check"], each["level"]) == (check, level)]
+    assert fitting, findings
+    return fitting[0]
+
+
+def red(site: Site) -> list[str]:
+    return [each["check"] for each in examined(site) if each["level"] == "red"]
+
+
+def execute(site: Site, sql: str) -> None:
+    site.client.store.database.execute(sql, {})  # type: ignore[attr-defined]
+
+
+def everything(folder: str) -> dict[str, Any]:
+    """All files with what they hold and when they were changed."""
+    return {
+        os.path.join(base, name): (
+            os.stat(os.path.join(base, name)).st_mtime_ns,
+            Path(base, name).read_bytes() if name in names else None,
+        )
+        for base, folders, names in os.walk(folder)
+        for name in [*folders, *names]
+    }
+
+
+@pytest.fixture
+def file_site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path, config="[worker]\nautostart = false\n")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def server_site(tmp_path: Path, postgres_url: str) -> Iterator[Site]:
+    made = Site(tmp_path, config="[worker]\nautostart = false\n", store_url=postgres_url)
+    yield made
+    made.close()
+
+
+# -- a sound store --------------------------------------------------------------------------------
+
+
+@pytest.mark.req("D8")
+def test_all_is_looked_at_and_nothing_is_changed(site: Site) -> None:
+    Path(site.home.config).write_text("")  # with the default, which is to start workers
+    site.submit("true")
+    site.client.close()
+    before = everything(site.home.path)
+    findings = examined(site)
+    assert {each["check"] for each in findings} >= CHECKS
+    assert [each["check"] for each in findings if each["level"] == "red"] == []
+    assert one(site, "worker", "yellow")["next"] == "headway work"
+    assert everything(site.home.path) == before
+    assert site.processes() == {}
+    if site.home.store_url:
+        told = next(each["detail"] for each in findings if each["check"] == "server")
+        assert "PostgreSQL" in told and "psycopg" in told
+    else:
+        assert "wal" in {each["check"] for each in findings}
+
+
+def test_a_worker_and_its_running_job_are_found_well(site: Site) -> None:
+    job = site.submit(shell="while [ ! -e go ]; do sleep 0.02; done", cwd=str(site.folder))
+    site.worker()
+    wait_for(lambda: site.status(job) == "running")
+    assert one(site, "worker", "green")["detail"] == "there"
+    assert red(site) == []
+    (site.folder / "go").touch()
+    site.until_ended(job)
+
+
+def test_without_a_home_none_is_made(bare: CommandLine) -> None:
+    findings = bare.json("doctor")["findings"]
+    assert (findings[-1]["level"], findings[-1]["next"]) == ("yellow", "headway init")
+    assert list(bare.folder.iterdir()) == []
+
+
+def test_a_home_without_a_store_gets_none(bare: CommandLine) -> None:
+    bare.configure()
+    findings = bare.json("doctor", code=1)["findings"]
+    assert (findings[-1]["check"], findings[-1]["next"]) == ("store", "headway init")
+    assert [each.name for each in bare.home.iterdir()] == ["config.toml"]
+    (bare.home / "jobs" / "3").mkdir(parents=True)
+    assert "restore" in bare.json("doctor", code=1)["findings"][-1]["next"]
+
+
+# -- the database ---------------------------------------------------------------------------------
+
+
+def test_flipped_bytes_in_a_page_are_found(file_site: Site) -> None:
+    """# fault C4"""
+    for _ in range(30):
+        file_site.submit("true")
+    file_site.client.close()
+    database = Path(file_site.home.database)
+    content = bytearray(database.read_bytes())
+    for at in range(4096, len(content), 4096):
+        content[at : at + 8] = bytes(byte ^ 0xFF for byte in content[at : at + 8])
+    database.write_bytes(content)
+    assert "headway restore" in one(file_site, "store", "red")["next"]
+    assert database.read_bytes() == content
+
+
+def test_an_index_that_does_not_fit_its_table_is_found(file_site: Site) -> None:
+    """What a quick check does not see."""
+    file_site.submit("true", key="a-key-to-be-changed")
+    file_site.client.close()
+    database = Path(file_site.home.database)
+    before, key, after = database.read_bytes().rpartition(b"a-key-to-be-changed")
+    database.write_bytes(before + key.replace(b"to", b"no") + after)
+    found = one(file_site, "store", "red")
+    assert "jobs_idempotency_key" in found["detail"] and "restore" in found["next"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(b"", "is empty"), (b"not a database" * 900, "damaged")]
+)
+def test_what_is_no_database_is_said_to_be_none(
+    file_site: Site, content: bytes, words: str
+) -> None:
+    """# fault C4"""
+    file_site.client.close()
+    Path(file_site.home.database).write_bytes(content)
+    assert words in one(file_site, "store", "red")["detail"]
+    assert Path(file_site.home.database).read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("on_file", "on_server", "name"),
+    [
+        ("drop index jobs_active", "drop index jobs_active", "jobs_active"),
+        (
+            "drop trigger jobs_terminal_is_final",
+            "drop trigger jobs_terminal_is_final on jobs",
+            "jobs_terminal_is_final",
+        ),
+        (
+            "drop trigger events_are_append_only",
+            "alter table events disable trigger events_are_append_only",
+            "events_are_append_only",
+        ),
+        ("drop table lendings", "drop table lendings", "lendings"),
+    ],
+)
+def test_a_guard_that_is_missing_is_named(
+    site: Site, on_file: str, on_server: str, name: str
+) -> None:
+    execute(site, on_server if site.home.store_url else on_file)
+    found = one(site, "schema", "red")
+    assert name in found["detail"] and "restore" in found["next"]
+
+
+def test_a_backup_and_its_restore_bring_a_missing_index_back(server_site: Site) -> None:
+    """Rows are copied into a fresh schema, so the copy has what the original lacks."""
+    server_site.submit("true")
+    execute(server_site, "drop index jobs_active")
+    copy = server_site.folder / "copy.db"
+    server_site.run("backup", str(copy))
+    own = {**server_site.env}
+    server_site.env.pop("HEADWAY_STORE")
+    try:
+        server_site.run("restore", str(copy))
+        assert red(server_site) == []
+    finally:
+        server_site.env = own
+
+
+def test_a_newer_schema_is_red(site: Site) -> None:
+    newer = "update schema_version set version = 99"
+    execute(site, newer if site.home.store_url else "pragma user_version = 99")
+    found = one(site, "schema", "red")
+    assert "99" in found["detail"] and "upgrade" in found["next"]
+    assert "integrity" not in {each["check"] for each in examined(site)}
+
+
+def test_an_older_schema_is_left_to_the_next_command(server_site: Site) -> None:
+    execute(server_site, f"update schema_version set version = {schema_version() - 1}")
+    found = one(server_site, "schema", "yellow")
+    assert "the next command migrates it" in found["next"] and red(server_site) == []
+
+
+def test_an_empty_server_is_not_filled(server_site: Site, postgres_server: str) -> None:
+    from postgres import fresh_schema
+
+    with fresh_schema(postgres_server) as url:
+        server_site.env["HEADWAY_STORE"] = url
+        assert "migrates" in one(server_site, "schema", "yellow")["next"]
+        inspection = inspect(url, SystemClock())
+        assert inspection.schema() == 0
+        inspection.close()
+
+
+def test_a_server_that_does_not_answer_is_red_and_its_password_is_not_shown(
+    file_site: Site,
+) -> None:
+    file_site.env["HEADWAY_STORE"] = "postgresql://ann:s3cret@127.0.0.1:1/x"
+    found = one(file_site, "store", "red")
+    assert "start the server" in found["next"]
+    assert "s3cret" not in json.dumps(examined(file_site))
+
+
+def test_engines_that_are_too_old_are_red(
+    server_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headway.store.sqlite.OLDEST_SAFE", (99, 0, 0))
+    (found,) = surroundings._sqlite()
+    assert found.level == "red" and "pip install" in str(found.next_step)
+    monkeypatch.setattr(contents, "OLDEST_SERVER", 990_000)
+    (found,) = looked(server_site, contents._server)
+    assert found.level == "red" and "14" in str(found.next_step)
+
+
+def looked(
+    site: Site, check: Callable[[Opened], Any], clock: SystemClock | None = None
+) -> list[Finding]:
+    """One check of an opened store, in this process."""
+    url = site.home.store_url or f"sqlite://{site.home.database}"
+    path = None if site.home.store_url else site.home.database
+    inspection = inspect(url, clock or SystemClock())
+    try:
+        return list(check(Opened(site.home, url, path, clock or SystemClock(), inspection)))
+    finally:
+        inspection.close()
+
+
+def test_a_file_that_comes_into_use_during_the_look_is_looked_at_again(
+    file_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that nobody uses is read as one that never changes; then somebody writes."""
+    file_site.client.close()
+    seen: list[str] = []
+
+    def damaged_once(inspection: Any) -> list[str]:
+        seen.append("looked")
+        if len(seen) == 1:
+            Path(f"{file_site.home.database}-wal").touch()
+            return ["a page that was just being written"]
+        return []
+
+    monkeypatch.setattr("headway.store.inspecting.Inspection.damage", damaged_once)
+    (found,) = looked(file_site, contents._store)
+    assert found.level == "green" and len(seen) == 2
+
+
+def test_a_large_log_is_named(file_site: Site) -> None:
+    """# fault C2"""
+    file_site.client.close()
+    log = Path(f"{file_site.home.database}-wal")
+    log.touch()
+    os.truncate(log, 65 << 20)
+    assert "65.0 MiB" in one(file_site, "wal", "yellow")["detail"]
+
+
+# -- rows that do not fit together ----------------------------------------------------------------
+
+CLAIM = (
+    "insert into claims (token, job_id, state, slot, worker_id, host_id, home, boot_id, folder, "
+    "claimed_at, probe) values ('t', {}, 'live', 1, 'w', 'h', '/', 'b', '/', 1, 0)"
+)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("update jobs set status = 'running', stage = null where id = 1", "holds a claim"),
+        ("update jobs set status = 'running', stage = null where id = 1", "record of a run"),
+        (CLAIM.format(1), "job-1: claimed, but not running"),
+        (CLAIM.format(77), "job-77: claimed, but not running"),
+        ("insert into held_locks (key, job_id, mode) values ('k', 2, 'exclusive')", "job-2: hold"),
+        ("delete from jobs where id = 1", "job-2: waiting for a job that is not there"),
+        ("update jobs set stage = null where id = 2", "job-2: waiting where no planning step"),
+        ("update jobs set finished_at = 5 where id = 1", "job-1: ended by status or by time"),
+        (
+            "insert into runs (job_id, started_at, worker_id, params_snapshot, artifacts) "
+            "values (9, 1, 'w', '{}', '[]')",
+            "job-9: with a run that contradicts",
+        ),
+        ("update marks set value = 2 where name = 'next_job_id'", "job-2: with an id"),
+        ("update jobs set labels = '{' where id = 2", "job-2 cannot be read"),
+    ],
+)
+def test_rows_that_cannot_be_so_are_named(site: Site, damage: str, words: str) -> None:
+    first = site.submit("true")
+    site.submit("true", after=(first,))
+    assert red(site) == []
+    execute(site, damage)
+    findings = [each for each in examined(site) if each["check"] == "integrity"]
+    assert all(each["level"] == "red" and "restore" in each["next"] for each in findings)
+    assert any(words in each["detail"] for each in findings), findings
+
+
+# -- the clock ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seconds", "level"), [(20, "yellow"), (3600, "red")])
+def test_a_clock_behind_the_newest_event_is_named(site: Site, seconds: int, level: str) -> None:
+    at = SystemClock().now() + seconds * SECOND
+    execute(
+        site, f"insert into events (at, actor, kind, data) values ({at}, 'ann', 'paused', '{{}}')"
+    )
+    assert "behind the newest event" in one(site, "clock", level)["detail"]
+
+
+class WrongClock(SystemClock):
+    def __init__(self, seconds: float) -> None:
+        self._off = int(seconds * SECOND)
+
+    def now(self) -> int:
+        return super().now() + self._off
+
+
+@pytest.mark.parametrize(
+    ("seconds", "level", "words"),
+    [
+        (0, "green", "agrees"),
+        (30, "yellow", "ahead of the server's"),
+        (-30, "yellow", "behind the server's"),
+        (600, "red", "ahead of the server's"),
+        (-600, "red", "behind the server's"),
+    ],
+)
+def test_a_clock_that_differs_from_the_servers_is_named(
+    server_site: Site, seconds: float, level: str, words: str
+) -> None:
+    """# fault D9"""
+    (found,) = looked(server_site, contents._clock, WrongClock(seconds))
+    assert found.level == level and words in found.detail
+
+
+# -- what lies around -----------------------------------------------------------------------------
+
+
+def test_folders_without_a_job_are_counted_and_named(site: Site) -> None:
+    site.submit("true")
+    for number in (1, 7, 12):
+        os.makedirs(site.home.job(number), 0o700)
+    Path(site.home.job(7), "stdout.log").write_bytes(b"x" * 2048)
+    os.utime(site.home.job(12), (0, 0))
+    found = one(site, "folders", "yellow")
+    assert "2 in" in found["detail"] and "2.0 KiB" in found["detail"]
+    assert "1970" in found["detail"] and ": 7, 12" in found["detail"]
+    assert "remove" in found["next"]
+
+
+def test_a_running_job_without_its_folder_is_red(site: Site) -> None:
+    job = site.submit(shell="while [ ! -e go ]; do sleep 0.02; done", cwd=str(site.folder))
+    site.run("scheduler", "run")
+    assert red(site) == []
+    os.rename(site.home.job(job), site.folder / "gone")
+    assert f"job-{job}" in one(site, "folders", "red")["detail"]
+    os.rename(site.folder / "gone", site.home.job(job))
+    (site.folder / "go").touch()
+    wait_for(lambda: list(Path(site.home.job(job)).glob("outcome.*.json")))
+
+
+def test_environments_that_are_stale_or_missing_are_named(file_site: Site) -> None:
+    file_site.submit("true")
+    stale = Path(file_site.home.environments, "0" * 64)
+    stale.touch()
+    assert red(file_site) == []
+    os.utime(stale, (0, 0))
+    assert "1 of 2 are stale" in one(file_site, "environments", "yellow")["detail"]
+    for each in Path(file_site.home.environments).iterdir():
+        each.unlink()
+    assert "are gone" in one(file_site, "environments", "red")["detail"]
+
+
+def test_leftovers_are_named_with_the_command_that_removes_them(site: Site) -> None:
+    home = Path(site.home.path)
+    dead = home / "headway.db.4194305.new"  # no process can have this number
+    living = home / f"headway.db.{os.getpid()}.new"
+    old = home / "env" / "abc.12345678.tmp"
+    for each in (dead, living, old):
+        each.touch()
+    os.utime(old, (0, 0))
+    found = one(site, "leftovers", "yellow")
+    assert found["next"] == f"rm {old} {dead}" or found["next"] == f"rm {dead} {old}"
+    aside = home / "headway.db.before-restore-20260101T000000Z"
+    aside.write_bytes(b"x" * 1024)
+    told = [each["detail"] for each in examined(site) if each["check"] == "leftovers"]
+    assert any("1 file kept by restores, 1.0 KiB" in each for each in told)
+
+
+def test_a_second_name_of_the_store_is_named(file_site: Site) -> None:
+    second = f"{file_site.home.database}.before-restore-20260101T000000Z"
+    os.link(file_site.home.database, second)
+    assert f"rm {second}" in one(file_site, "leftovers", "yellow")["next"]
+
+
+def test_a_network_file_system_is_red_unless_it_was_accepted(
+    file_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """# fault C7"""
+    monkeypatch.setattr("headway.store.sqlite.file_system", lambda folder: "nfs4")
+    url = f"sqlite://{file_site.home.database}"
+    for accepted, level in ((False, "red"), (True, "yellow")):
+        config = Config({"store.unsafe_fs": accepted})
+        place = Place(file_site.home, config, url, SystemClock())
+        (found,) = surroundings._file_system(place)
+        assert found.level == level and "nfs4" in found.detail
+
+
+def test_the_file_system_of_a_database_elsewhere_is_looked_at_too(
+    file_site: Site, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    url = f"sqlite://{tmp_path}/elsewhere/jobs.db"
+    open_store(url, SystemClock(), create=True).close()
+    file_site.env["HEADWAY_STORE"] = url
+    details = [each["detail"] for each in examined(file_site) if each["check"] == "file system"]
+    assert len(details) == 2 and "under the store" in details[1]
+    assert red(file_site) == []
+
+
+def test_pause_and_launch_failures_are_named(site: Site) -> None:
+    site.client.pause("because")
+    execute(
+        site,
+        "insert into breakers (host_id, kind, cause, failures, probe_at, opened_at) "
+        "values ('elsewhere', 'storage', 'no space', 3, 1, 1)",
+    )
+    assert "because" in one(site, "pause", "yellow")["detail"]
+    found = one(site, "launching", "yellow")
+    assert "no space (3 failures) on host elsewhere" in found["detail"]
+    assert "scheduler reset" in found["next"]
+
+
+def test_it_works_beside_a_writer_that_keeps_its_turn(site: Site) -> None:
+    with site.client.store.write():
+        assert red(site) == []
+
+
+def test_a_store_in_the_midst_of_a_restore_is_waited_for(file_site: Site) -> None:
+    import subprocess
+    import sys
+
+    copy = file_site.folder / "copy.db"
+    file_site.run("backup", str(copy))
+    file_site.client.close()
+    restoring = subprocess.Popen(
+        [sys.executable, "-m", "headway", "restore", str(copy)],
+        cwd=file_site.folder,
+        env={**file_site.env, "HEADWAY_POINTS": "restore.prepared=stop"},
+        stderr=subprocess.DEVNULL,
+    )
+    stat = Path(f"/proc/{restoring.pid}/stat")
+    wait_for(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
+    assert red(file_site) == []
+    restoring.send_signal(signal.SIGCONT)
+    assert restoring.wait(60) == 0
+    assert red(file_site) == []
