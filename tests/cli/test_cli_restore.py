@@ -531,6 +531,28 @@ def test_the_commit_of_a_killed_restore_on_a_server_is_whole(site: Site) -> None
     assert done.returncode == 0 and names(site.client.store) == ["then"]
 
 
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_on_a_server_readers_see_the_old_rows_until_all_new_ones_are_there(site: Site) -> None:
+    """And those who wait for news, on whichever host, hear of it; no event number comes again."""
+    site.submit("true", name="then")
+    file = backup(site)
+    site.submit("true", name="since")
+    with site.client.store.read() as tx:
+        last = tx.last_event()
+    site.client.store.changed()
+    assert not site.client.store.changed()
+    stopped = start(site, file, "restore.poured=stop")
+    wait_for(lambda: is_stopped(stopped.pid))
+    assert names(site.client.store) == ["since", "then"] and not site.client.store.changed()
+    stopped.send_signal(signal.SIGCONT)
+    stopped.communicate()
+    assert site.client.store.changed() and names(site.client.store) == ["then"]
+    site.client.pause("one more event")
+    with site.client.store.read() as tx:
+        assert tx.last_event() > last
+    assert red(site) == []  # the guards are back
+
+
 def test_an_open_client_of_the_old_file_is_told(file_site: Site) -> None:
     """# fault C5"""
     file = backup(file_site)

@@ -1,9 +1,13 @@
 """What the doctor and a restore ask of a PostgreSQL server, beyond what every command asks."""
 
+import json
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from headway.store.postgres import PostgresDatabase
+
+BATCH = 2000  # rows that travel in one statement
 
 _VERSION_KNOWN = "select to_regclass('schema_version') is not null"
 _VERSION = "select max(version) from schema_version"
@@ -60,10 +64,14 @@ def replace(
     database.execute(f"alter table {name} disable trigger user", {})
     database.execute(f"delete from {name}", {})  # noqa: S608
     database.execute(f"alter table {name} enable trigger user", {})
-    values = ", ".join(f"%({column})s" for column in columns)
     listing = ", ".join(columns)
-    insert = f"insert into {name} ({listing}) overriding system value values ({values})"  # noqa: S608
-    database.execute_many(insert, (dict(zip(columns, row, strict=True)) for row in rows))
+    insert = (
+        f"insert into {name} ({listing}) overriding system value "  # noqa: S608
+        f"select {listing} from json_populate_recordset(null::{name}, %(rows)s::json)"
+    )
+    documents = iter([dict(zip(columns, row, strict=True)) for row in rows])
+    while batch := list(islice(documents, BATCH)):
+        database.execute(insert, {"rows": json.dumps(batch, ensure_ascii=False)})
     _resume_numbering(database, name)
 
 
