@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headway.core.model import Claim, Job, JobId, Pause, shown
 from headway.crashpoints import reach
-from headway.errors import ConflictError, HeadwayError, InvalidInputError, WorkerPresentError
+from headway.errors import (
+    ConflictError,
+    HeadwayError,
+    InvalidInputError,
+    StoreBusyError,
+    WorkerPresentError,
+)
 from headway.home import Home, make_home
 from headway.store.base import Event, Unclaim, WriteTx
 from headway.store.inspecting import Inspection, Numbers
@@ -64,6 +70,7 @@ class Restorer:
         self._force = force
         self._unsafe_fs = unsafe_fs
         self._path = url.removeprefix("sqlite://") if url.startswith("sqlite://") else None
+        self._next_seen = 1
         self._replaced: Numbers | None = None
         self._kept: str | None = None
 
@@ -110,9 +117,7 @@ class Restorer:
         try:
             yield fresh
         finally:
-            for leftover in (fresh, f"{fresh}-wal", f"{fresh}-shm", f"{fresh}-journal"):
-                with suppress(FileNotFoundError):
-                    os.unlink(leftover)
+            remove_half_made(beside)
 
     # -- what the backup cannot know -----------------------------------------------------------
 
@@ -122,6 +127,7 @@ class Restorer:
         from headway.store import open_store
 
         present = self._present()
+        self._next_seen = present.next_id
         folders = job_folders(self._home)
         store = open_store(f"sqlite://{fresh}", self._clock, unsafe_fs=True)
         try:
@@ -192,13 +198,15 @@ class Restorer:
 
     def _judge_file(self, old: SqliteDatabase | None) -> str | None:
         """With the old file's write lock held: may it be replaced, and where is it kept?"""
+        return self._judge(None if old is None else Inspection(old, self._clock))
+
+    def _judge(self, old: Inspection | None) -> str | None:
         numbers = None
         if old is not None:
             with suppress(HeadwayError):
-                numbers = Inspection(old, self._clock).numbers_now()
-        return self._judge(numbers)
-
-    def _judge(self, numbers: Numbers | None) -> str | None:
+                numbers = old.numbers_now()
+        if old is not None and numbers is not None and old.next_id_now() > self._next_seen:
+            raise StoreBusyError("a job was submitted in this very moment; try again")
         if numbers == Numbers(0, 0):
             return None
         if not self._force:
@@ -226,11 +234,7 @@ class Restorer:
         source = look(fresh)
         target = open_database(self._url)
         try:
-            pour(
-                source,
-                target,
-                lambda: self._judge(Inspection(target, self._clock).numbers_now()),
-            )
+            pour(source, target, lambda: self._judge(Inspection(target, self._clock)))
         finally:
             target.close()
             source.close()

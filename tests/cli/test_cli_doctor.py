@@ -192,19 +192,29 @@ def test_a_guard_that_is_missing_is_named(
     assert name in found["detail"] and "restore" in found["next"]
 
 
-def test_a_backup_and_its_restore_bring_a_missing_index_back(server_site: Site) -> None:
-    """Rows are copied into a fresh schema, so the copy has what the original lacks."""
+@pytest.mark.parametrize("damage", ["drop index jobs_active", "drop table lendings"])
+def test_a_backup_and_its_restore_bring_back_what_is_missing(file_site: Site, damage: str) -> None:
+    """As the doctor advises: the rows are copied to a file that has everything."""
+    job = file_site.submit("true")
+    execute(file_site, damage)
+    copy = file_site.folder / "copy.db"
+    file_site.run("backup", str(copy))
+    file_site.client.close()
+    assert red(file_site) == ["schema"]
+    file_site.run("restore", str(copy), "--force")
+    assert red(file_site) == []
+    assert file_site.run("jobs", "status", str(job)).stdout == "queued\n"
+    assert not list(Path(file_site.home.path).glob("*.new*"))
+
+
+def test_rows_of_a_server_without_an_index_restore_elsewhere(server_site: Site) -> None:
     server_site.submit("true")
     execute(server_site, "drop index jobs_active")
     copy = server_site.folder / "copy.db"
     server_site.run("backup", str(copy))
-    own = {**server_site.env}
-    server_site.env.pop("HEADWAY_STORE")
-    try:
-        server_site.run("restore", str(copy))
-        assert red(server_site) == []
-    finally:
-        server_site.env = own
+    del server_site.env["HEADWAY_STORE"]
+    server_site.run("restore", str(copy))
+    assert red(server_site) == []
 
 
 def test_a_newer_schema_is_red(site: Site) -> None:

@@ -470,6 +470,19 @@ def test_restore_makes_a_home_where_none_is(file_site: Site, tmp_path: Path) -> 
 # -- killed in the middle, and used in the middle -------------------------------------------------
 
 
+def test_a_job_submitted_in_the_last_moment_is_not_lost_unseen(site: Site) -> None:
+    """Else its id, which someone has read, would be given to another job."""
+    file = backup(site)
+    stopped = start(site, file, "restore.prepared=stop")
+    wait_for(lambda: is_stopped(stopped.pid))
+    site.submit("true", name="last")
+    stopped.send_signal(signal.SIGCONT)
+    _, told = stopped.communicate()
+    assert stopped.returncode == 6 and "try again" in told
+    assert names(site.client.store) == ["last"] and leftovers(site) == []
+    assert restore(site, file, "--force")["next_id"] == "job-2"
+
+
 def start(site: Site, file: Path, points: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "headway", "restore", str(file), "--force"],

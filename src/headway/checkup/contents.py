@@ -85,7 +85,8 @@ def _schema(place: Opened) -> Iterator[Finding]:
         yield Finding("schema", YELLOW, told, "nothing to do: the next command migrates it")
     elif missing := place.store.missing_objects():
         told = f"{number}, but without {', '.join(missing[:5])}"
-        yield Finding("schema", RED, told, "headway backup FILE, then headway restore FILE --force")
+        anew = "headway restore FILE --force" if place.path else "restore it into an empty database"
+        yield Finding("schema", RED, told, f"headway backup FILE, then {anew}")
     else:
         yield Finding("schema", GREEN, str(number))
 

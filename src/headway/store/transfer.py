@@ -13,8 +13,15 @@ from headway.errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
-from headway.store.queries import schema_version
-from headway.store.sqlite import SqliteDatabase, as_new_file, look, open_as_it_is, open_database
+from headway.store.queries import objects, schema_version
+from headway.store.sqlite import (
+    DIALECT,
+    SqliteDatabase,
+    as_new_file,
+    look,
+    open_as_it_is,
+    open_database,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +88,28 @@ def copy_of_backup(file: str, scratch: str) -> None:
         raise
     except StoreError as error:
         raise type(error)(str(error).replace(scratch, file)) from None
+    whole = objects(DIALECT) <= copy.objects()
     copy.close()
+    if not whole:
+        _rebuild(scratch)
+
+
+def _rebuild(scratch: str) -> None:
+    """An index or a guard is missing: copy the rows to a file that has them all."""
+    source = open_as_it_is(scratch)
+    target = open_database(f"{scratch}.rows", create=True)
+    try:
+        present = source.objects()
+        target.begin_write()
+        for name in TABLES:
+            if name in present:
+                target.fill(name, *source.table(name))
+        target.commit()
+        target.checkpoint()
+    finally:
+        target.close()
+        source.close()
+    os.rename(f"{scratch}.rows", scratch)
 
 
 def refuse_other_files(file: str) -> None:
