@@ -49,3 +49,10 @@ def site(tmp_path: Path, store_url: str | None) -> Iterator[Site]:
     made = Site(tmp_path, config="[worker]\nautostart = false\n", store_url=store_url)
     yield made
     made.close()
+
+
+@pytest.fixture
+def file_site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path, config="[worker]\nautostart = false\n")
+    yield made
+    made.close()

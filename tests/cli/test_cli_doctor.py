@@ -66,13 +66,6 @@ def everything(folder: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def file_site(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path, config="[worker]\nautostart = false\n")
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def server_site(tmp_path: Path, postgres_url: str) -> Iterator[Site]:
     made = Site(tmp_path, config="[worker]\nautostart = false\n", store_url=postgres_url)
     yield made

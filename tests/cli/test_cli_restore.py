@@ -1,109 +1,33 @@
-"""`headway restore`: back to a backup on both stores, whatever happened since and meanwhile."""
+"""`headway restore` on both stores: what it means for each job, and what it refuses."""
 
 import hashlib
-import json
 import os
 import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
+from restored import (
+    backup,
+    counting,
+    is_stopped,
+    kept,
+    leftovers,
+    names,
+    outcome,
+    red,
+    reopen,
+    restore,
+    run_to_its_end,
+    start,
+    step,
+    times_run,
+)
 
 from harness import Site, wait_for
-from headway.client import Client
-from headway.clock import SystemClock
-from headway.config import Config
 from headway.core.states import Status
-from headway.errors import StoreReplacedError
-from headway.store import open_store
-from headway.store.base import Store
-from headway.submission import Request
 from headway.supervise.workerlock import START, STAYS, WorkerLock
-
-
-def reopen(site: Site) -> Client:
-    """A client of the store that is there now."""
-    site.client.close()
-    url = site.home.store_url or f"sqlite://{site.home.database}"
-    site.client = Client(
-        site.home,
-        Config({"worker.autostart": False}),
-        open_store(url, SystemClock()),
-        SystemClock(),
-        environ=site.env,
-        actor="tester",
-    )
-    return site.client
-
-
-def backup(site: Site, name: str = "backup.db") -> Path:
-    path = site.folder / name
-    site.run("backup", str(path))
-    return path
-
-
-def restore(site: Site, file: Path, *options: str) -> Any:
-    document = json.loads(site.run("restore", str(file), "--json", *options).stdout)
-    reopen(site)
-    return document
-
-
-def step(site: Site) -> None:
-    site.run("scheduler", "run")
-
-
-def outcome(site: Site, job_id: int) -> bool:
-    return any(Path(site.home.job(job_id)).glob("outcome.*.json"))
-
-
-def run_to_its_end(site: Site, job_id: int) -> None:
-    """Start it, wait for its outcome, and settle it."""
-    step(site)
-    wait_for(lambda: outcome(site, job_id), what="the outcome")
-    step(site)
-    assert site.status(job_id) is Status.SUCCEEDED
-
-
-def counting(site: Site, *, blocked: bool = False) -> str:
-    """A command that leaves a line for each time that it is run."""
-    wait = "; while [ ! -e go ]; do sleep 0.02; done" if blocked else ""
-    return f"echo x >> {site.folder}/ran{wait}"
-
-
-def times_run(site: Site) -> int:
-    ran = site.folder / "ran"
-    return len(ran.read_text().splitlines()) if ran.exists() else 0
-
-
-def names(store: Store) -> list[str]:
-    with store.read() as tx:
-        return sorted(job.name for job in [*tx.active_jobs(), *tx.finished_jobs(0, 100)])
-
-
-def leftovers(site: Site) -> list[str]:
-    return sorted(each for each in os.listdir(site.home.path) if ".new" in each)
-
-
-def kept(site: Site) -> list[str]:
-    return sorted(each for each in os.listdir(site.home.path) if "before-restore" in each)
-
-
-def red(site: Site) -> list[dict[str, Any]]:
-    findings = json.loads(site.run("doctor", "--json", check=False).stdout)["findings"]
-    return [each for each in findings if each["level"] == "red"]
-
-
-@pytest.fixture
-def file_site(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path, config="[worker]\nautostart = false\n")
-    yield made
-    made.close()
-
 
 # -- what a restore means for each job ------------------------------------------------------------
 
@@ -465,246 +389,3 @@ def test_restore_makes_a_home_where_none_is(file_site: Site, tmp_path: Path) -> 
     assert "there" in site.run("--home", str(new), "jobs", "list").stdout
     missing = site.run("--home", str(tmp_path / "none"), "restore", "/nowhere", check=False)
     assert missing.returncode == 3 and not (tmp_path / "none").exists()
-
-
-# -- killed in the middle, and used in the middle -------------------------------------------------
-
-
-def test_a_job_submitted_in_the_last_moment_is_not_lost_unseen(site: Site) -> None:
-    """Else its id, which someone has read, would be given to another job."""
-    file = backup(site)
-    stopped = start(site, file, "restore.prepared=stop")
-    wait_for(lambda: is_stopped(stopped.pid))
-    site.submit("true", name="last")
-    stopped.send_signal(signal.SIGCONT)
-    _, told = stopped.communicate()
-    assert stopped.returncode == 6 and "try again" in told
-    assert names(site.client.store) == ["last"] and leftovers(site) == []
-    assert restore(site, file, "--force")["next_id"] == "job-2"
-
-
-def start(site: Site, file: Path, points: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "headway", "restore", str(file), "--force"],
-        cwd=site.folder,
-        env={**site.env, "HEADWAY_POINTS": points},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def is_stopped(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat").read_text()
-    return stat.rpartition(")")[2].split()[0] == "T"
-
-
-@pytest.mark.parametrize("point", ["copied", "prepared", "kept", "put", "done"])
-def test_killed_at_any_step_either_the_old_or_the_new_store_is_there(
-    site: Site, point: str
-) -> None:
-    if point == "put":  # in place, or about to be committed
-        point = "poured" if site.home.store_url else "exchanged"
-    site.submit("true", name="then")
-    file = backup(site)
-    site.submit("true", name="since")
-    site.client.close()
-    done = site.run(
-        *("restore", str(file), "--force"),
-        env={"HEADWAY_POINTS": f"restore.{point}=kill"},
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL
-    reopen(site)
-    expected = ["then"] if point in ("exchanged", "done") else ["since", "then"]
-    assert names(site.client.store) == expected
-    assert red(site) == []
-    assert site.submit("true", name="again") == 3
-    restore(site, file, "--force")
-    assert names(site.client.store) == ["then"] and leftovers(site) == []
-    assert red(site) == [] and site.submit("true") == 4
-
-
-@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
-def test_the_commit_of_a_killed_restore_on_a_server_is_whole(site: Site) -> None:
-    """# fault D2"""
-    site.submit("true", name="then")
-    file = backup(site)
-    site.submit("true", name="since")
-    site.client.close()
-    for visit in range(1, 20):
-        points = {"HEADWAY_POINTS": f"store.committed=kill@{visit}"}
-        done = site.run("restore", str(file), "--force", env=points, check=False)
-        reopen(site)
-        assert names(site.client.store) in (["since", "then"], ["then"])
-        assert red(site) == []
-        if done.returncode == 0:
-            break
-    assert done.returncode == 0 and names(site.client.store) == ["then"]
-
-
-@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
-def test_on_a_server_readers_see_the_old_rows_until_all_new_ones_are_there(site: Site) -> None:
-    """And those who wait for news, on whichever host, hear of it; no event number comes again."""
-    site.submit("true", name="then")
-    file = backup(site)
-    site.submit("true", name="since")
-    with site.client.store.read() as tx:
-        last = tx.last_event()
-    site.client.store.changed()
-    assert not site.client.store.changed()
-    stopped = start(site, file, "restore.poured=stop")
-    wait_for(lambda: is_stopped(stopped.pid))
-    assert names(site.client.store) == ["since", "then"] and not site.client.store.changed()
-    stopped.send_signal(signal.SIGCONT)
-    stopped.communicate()
-    assert site.client.store.changed() and names(site.client.store) == ["then"]
-    site.client.pause("one more event")
-    with site.client.store.read() as tx:
-        assert tx.last_event() > last
-    assert red(site) == []  # the guards are back
-
-
-def test_an_open_client_of_the_old_file_is_told(file_site: Site) -> None:
-    """# fault C5"""
-    file = backup(file_site)
-    old = file_site.client
-    assert names(old.store) == []
-    file_site.run("restore", str(file))
-    for act in (old.store.check, lambda: names(old.store), lambda: file_site.submit("true")):
-        with pytest.raises(StoreReplacedError):
-            act()
-    new = reopen(file_site)  # the old one is closed now, and has left the new one's log alone
-    file_site.submit("true", name="new")
-    old.close()
-    assert names(new.store) == ["new"]
-    assert "new" in file_site.run("jobs", "list").stdout and red(file_site) == []
-
-
-def test_a_writer_that_waits_for_its_turn_does_not_write_to_the_old_file(file_site: Site) -> None:
-    """# fault C5: an acknowledged job would be lost with the file that is moved aside."""
-    file = backup(file_site)
-    file_site.submit("true", name="old")
-    stopped = start(file_site, file, "restore.kept=stop")
-    wait_for(lambda: is_stopped(stopped.pid))
-    looked, failed = threading.Event(), []
-    database = file_site.client.store.database  # type: ignore[attr-defined]
-    look = database.check
-
-    def look_and_say() -> None:
-        look()
-        looked.set()
-
-    database.check = look_and_say
-
-    def submit() -> None:
-        try:
-            file_site.client.submit(Request(argv=("true",), name="too late"))
-        except StoreReplacedError as error:
-            failed.append(error)
-
-    writer = threading.Thread(target=submit)
-    writer.start()
-    assert looked.wait(30)  # the old file was still in place, so now it waits for its turn
-    stopped.send_signal(signal.SIGCONT)
-    stopped.communicate()
-    writer.join(30)
-    assert stopped.returncode == 0 and len(failed) == 1
-    reopen(file_site)
-    assert names(file_site.client.store) == []
-    (aside,) = kept(file_site)
-    copy = open_store(f"sqlite://{file_site.home.path}/{aside}", SystemClock())
-    assert names(copy) == ["old"]
-    copy.close()
-
-
-def test_a_newcomer_waits_for_the_exchange_and_meets_the_new_store(file_site: Site) -> None:
-    file_site.submit("true", name="new")
-    file = backup(file_site)
-    file_site.submit("true", name="old")
-    stopped = start(file_site, file, "restore.exchanged=stop")
-    wait_for(lambda: is_stopped(stopped.pid))
-    newcomer = subprocess.Popen(
-        [sys.executable, "-m", "headway", "jobs", "list"],
-        cwd=file_site.folder,
-        env=file_site.env,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    wait_for(lambda: _has_open(newcomer.pid, file_site.home.database))
-    assert newcomer.poll() is None
-    stopped.send_signal(signal.SIGCONT)
-    stopped.communicate()
-    told, _ = newcomer.communicate()
-    assert newcomer.returncode == 0 and "new" in told and "old" not in told
-    reopen(file_site)
-    assert red(file_site) == []
-
-
-def _has_open(pid: int, path: str) -> bool:
-    try:
-        files = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-    except OSError:
-        return False
-    return path in files
-
-
-@pytest.mark.parametrize("point", ["", "kept", "cut", "exchanged"])
-def test_a_damaged_store_is_moved_aside_with_its_log(file_site: Site, point: str) -> None:
-    """# fault C4"""
-    file_site.submit("true", name="good")
-    file = backup(file_site)
-    file_site.client.close()
-    database = Path(file_site.home.database)
-    database.write_bytes(b"damaged " * 2000)
-    log = Path(f"{database}-wal")
-    log.write_bytes(b"some log" * 1000)
-    refused = file_site.run("restore", str(file), check=False)
-    assert refused.returncode == 4 and "cannot be read" in refused.stderr
-    if point:
-        killed = file_site.run(
-            *("restore", str(file), "--force"),
-            env={"HEADWAY_POINTS": f"restore.{point}=kill"},
-            check=False,
-        )
-        assert killed.returncode == -signal.SIGKILL
-        assert database.exists()
-    if point != "exchanged":
-        file_site.run("restore", str(file), "--force")
-    assert names(reopen(file_site).store) == ["good"] and red(file_site) == []
-    parts = [Path(file_site.home.path) / each for each in kept(file_site)]
-    contents = {each.read_bytes() for each in parts}
-    assert b"damaged " * 2000 in contents and b"some log" * 1000 in contents
-
-
-def test_a_store_that_is_gone_is_put_back(file_site: Site) -> None:
-    file_site.submit("true", name="good")
-    run_to_its_end(file_site, 1)
-    file = backup(file_site)
-    file_site.client.close()
-    for each in Path(file_site.home.path).glob("headway.db*"):
-        each.unlink()
-    assert "is gone" in file_site.run("jobs", "list", check=False).stderr
-    file_site.run("restore", str(file))
-    assert names(reopen(file_site).store) == ["good"]
-    assert file_site.submit("true") == 2
-
-
-def test_a_file_with_a_log_beside_it_is_restored_with_what_is_in_the_log(
-    file_site: Site, tmp_path: Path
-) -> None:
-    """# fault C6: as found on the disk of a dead machine."""
-    file_site.submit("true", name="in the log")
-    found = tmp_path / "found"
-    found.mkdir()
-    for end in ("", "-wal"):
-        content = Path(f"{file_site.home.database}{end}").read_bytes()
-        (found / f"headway.db{end}").write_bytes(content)
-    assert (found / "headway.db-wal").stat().st_size > 0
-    restore(file_site, found / "headway.db", "--force")
-    assert names(file_site.client.store) == ["in the log"]
-
-
-def test_backup_names_restore(file_site: Site) -> None:
-    assert "headway restore" in file_site.run("backup", "--help").stdout
