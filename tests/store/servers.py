@@ -123,13 +123,14 @@ class Line:
         server.sendall(_message(store, letter=b""))
         while letter := store.recv(1):
             message = _message(store, letter=letter)
-            if letter == b"Q" and message[5:].lower().startswith(b"commit"):
+            if letter in b"QP" and message[5:].strip(b"\0").lower() == b"commit":
                 self.commits += 1
                 cut, self.cut = self.cut, None
                 if cut:
                     quiet.set()
                     if cut == "after":
                         server.sendall(message)
+                        _pass_on_to_the_sync(letter, store, server)
                     self.meanwhile()
                     return
             server.sendall(message)
@@ -148,6 +149,13 @@ def _shut(end: socket.socket) -> None:
 def _message(source: socket.socket, *, letter: bytes) -> bytes:
     length = _exactly(source, 4)
     return letter + length + _exactly(source, int.from_bytes(length, "big") - 4)
+
+
+def _pass_on_to_the_sync(letter: bytes, store: socket.socket, server: socket.socket) -> None:
+    """A commit in a pipeline is several messages, of which the last is a sync."""
+    while letter not in b"QS":
+        letter = _exactly(store, 1)
+        server.sendall(_message(store, letter=letter))
 
 
 def _exactly(source: socket.socket, count: int) -> bytes:

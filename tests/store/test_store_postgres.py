@@ -24,8 +24,9 @@ from headway.errors import (
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
+    StoreUndoneError,
 )
-from headway.store import open_store, postgres
+from headway.store import open_store, pgsession
 from headway.store.base import Event, Store
 from headway.store.postgres import PostgresDatabase
 from headway.store.transfer import copy_to_file
@@ -168,7 +169,7 @@ def test_a_connection_that_was_ended_between_transactions_is_made_anew(
 
 
 def end_connections(operator: psycopg.Connection[Any], store: Store) -> None:
-    pid = database_of(store)._connection.info.backend_pid
+    pid = database_of(store).connections.first.info.backend_pid
     operator.execute("select pg_terminate_backend(%s, 5000)", [pid])
 
 
@@ -266,9 +267,9 @@ def test_what_cannot_be_known_any_more_is_said_to_be_unknown(
 def test_a_dead_server_is_noticed_within_seconds(store: Store) -> None:
     """# fault D5: by inspection; a dead line cannot be had without rights over the network."""
     database = database_of(store)
-    store.changed()
-    assert database._listener is not None
-    for connection in (database._connection, database._listener):
+    store.hints()
+    assert database.listener is not None
+    for connection in (database.connections.first, database.listener):
         given = connection.info.get_parameters()
         wanted = {
             "keepalives_idle": "5",
@@ -293,7 +294,7 @@ def test_a_writer_that_vanished_does_not_keep_its_turn(store: Store) -> None:
 def test_a_turn_that_does_not_come_is_a_busy_store(
     store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(pgsession, "BUSY_SECONDS", 0.05)
     with (
         other.write() as tx,
         pytest.raises(StoreBusyError, match="another process is writing"),
@@ -327,7 +328,7 @@ class Writer:
     def start_and_wait_in_line(self) -> None:
         """Return when the server knows that it waits, for a lock that someone else holds."""
         self._thread.start()
-        pid = database_of(self._store)._connection.info.backend_pid
+        pid = database_of(self._store).connections.first.info.backend_pid
         waits = "select 1 from pg_locks where not granted and locktype = 'advisory' and pid = %s"
         while not self._operator.execute(waits, [pid]).fetchone():
             assert not self._entered.is_set(), "it did not wait"
@@ -437,6 +438,7 @@ def test_a_writer_that_waited_has_the_instant_of_its_turn(
 
 
 def quiet(store: Store) -> None:
+    store.hints()
     store.changed()
     assert not store.changed()
 
@@ -470,7 +472,7 @@ def test_a_lost_notice_is_made_up_for_by_looking(
 ) -> None:
     """# fault D8"""
     quiet(store)
-    listener = database_of(store)._listener
+    listener = database_of(store).listener
     assert listener is not None
     listener.execute("unlisten *")  # as behind a pooler, where no notice ever arrives
     act(other)
@@ -486,7 +488,7 @@ def test_a_dead_listener_is_replaced_and_nothing_is_missed(
 ) -> None:
     """# fault D8"""
     quiet(store)
-    listener = database_of(store)._listener
+    listener = database_of(store).listener
     assert listener is not None
     operator.execute("select pg_terminate_backend(%s, 5000)", [listener.info.backend_pid])
     write(other, "meanwhile")
@@ -527,7 +529,7 @@ def test_a_deadlock_is_a_busy_store_and_undoes_the_change(
             database.execute("set local deadlock_timeout = '10ms'", {})
             database.execute("update jobs set slug = 'ours' where name = 'a'", {})
             waiting.start()
-            own = database._connection.info.backend_pid
+            own = database.connections.first.info.backend_pid
             held_up = "select 1 from pg_stat_activity where %(own)s = any(pg_blocking_pids(pid))"
             while not database.execute(held_up, {"own": own}):
                 pass
@@ -540,9 +542,9 @@ def test_a_deadlock_is_a_busy_store_and_undoes_the_change(
 @pytest.mark.parametrize(
     ("code", "refusal"),
     [
-        ("40001", StoreBusyError),  # serialization_failure
-        ("40P01", StoreBusyError),  # deadlock_detected
-        ("55P03", StoreBusyError),  # lock_not_available
+        ("40001", StoreUndoneError),  # serialization_failure
+        ("40P01", StoreUndoneError),  # deadlock_detected
+        ("55P03", StoreUndoneError),  # lock_not_available
         ("53100", StoreFullError),  # disk_full
         ("25006", StoreReadOnlyError),  # read_only_sql_transaction
         ("XX000", StoreError),  # internal_error
