@@ -104,8 +104,10 @@ class Client:
         self._require(tx, sorted({each for spec in specs for each in spec.after}))
         known = _known_keys(tx, specs)
         keyed = {spec.key for spec in specs} - {None, *known}
-        next_id = tx.take_ids(len(keyed) + sum(spec.key is None for spec in specs))
-        positions: dict[int, int] = {}
+        count = len(keyed) + sum(spec.key is None for spec in specs)
+        first = specs[0].priority if specs else 0
+        next_id, position = tx.take_places(count, first)
+        positions = {first: position}
         jobs, submitted = [], []
         for spec in specs:
             spec_digest = digest(spec) if spec.key is not None else ""
@@ -114,8 +116,7 @@ class Client:
                 continue
             if spec.priority not in positions:
                 positions[spec.priority] = tx.next_position(spec.priority)
-            job = self._job(tx, spec, next_id, positions[spec.priority])
-            job = job._replace(env_digest=env_digest, spec_digest=spec_digest)
+            job = self._job(tx, spec, next_id, positions[spec.priority], env_digest, spec_digest)
             next_id += 1
             positions[spec.priority] += POSITION_GAP
             jobs.append(job)
@@ -128,7 +129,15 @@ class Client:
         )
         return submitted
 
-    def _job(self, tx: ReadTx, spec: JobSpec, job_id: JobId, position: int) -> Job:
+    def _job(
+        self,
+        tx: ReadTx,
+        spec: JobSpec,
+        job_id: JobId,
+        position: int,
+        env_digest: str,
+        spec_digest: str,
+    ) -> Job:
         now = tx.now()
         return Job(
             id=job_id,
@@ -146,7 +155,9 @@ class Client:
             locks=spec.locks,
             retry=spec.retry,
             not_before=spec.at if spec.at is not None else now + spec.delay if spec.delay else None,
+            env_digest=env_digest,
             key=spec.key,
+            spec_digest=spec_digest,
             on_finish=spec.on_finish,
             submitted_by=self.actor,
         )

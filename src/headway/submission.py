@@ -83,7 +83,7 @@ def specify(
 ) -> JobSpec:
     """The checked specification. Raises InvalidInputError on the first thing that is wrong.
 
-    `found` remembers which programs are there, for callers with many requests.
+    `found` remembers which programs and folders are there, for callers with many requests.
     """
     if bool(request.argv) == (request.shell is not None):
         raise InvalidInputError("give a command after --, or --shell STRING, and not both")
@@ -119,17 +119,30 @@ def specify(
         key=request.key,
         on_finish=request.on_finish,
     )
-    asked = (spec.params, spec.labels, spec.on_finish)
-    if sum(len(json.dumps(each)) for each in asked) > LARGEST_SPEC:
-        raise InvalidInputError("the command and its options are larger than 1 MiB; use a file")
+    if _may_be_too_large(spec):
+        asked = (spec.params, spec.labels, spec.on_finish)
+        if sum(len(json.dumps(each)) for each in asked) > LARGEST_SPEC:
+            raise InvalidInputError("the command and its options are larger than 1 MiB; use a file")
     return spec
+
+
+def _may_be_too_large(spec: JobSpec) -> bool:
+    """Quicker than to write it all down: JSON needs at most 12 letters for one."""
+    params = spec.params
+    words = [*spec.on_finish, *spec.labels, *spec.labels.values()]
+    words += [*params.get("argv", ()), *params.get("env", ()), *params.get("env", NOTHING).values()]
+    words += [params.get(name, "") for name in ("shell", "cwd", "stdin")]
+    numbers = len(params.get("skip_exit_codes", ()))
+    return 12 * sum(map(len, words)) + 6 * (len(words) + numbers) > LARGEST_SPEC - 1000
 
 
 def default_name(request: Request) -> str:
     words = request.shell or " ".join(
         [os.path.basename(request.argv[0]) or request.argv[0], *request.argv[1:]]
     )
-    cleaned = "".join(char if char.isprintable() else " " for char in words)
+    cleaned = words
+    if not words.isprintable():
+        cleaned = "".join(char if char.isprintable() else " " for char in words)
     name = " ".join(cleaned.split()) or "command"
     return name if len(name) <= 60 else name[:57] + "..."
 
@@ -185,6 +198,8 @@ def _check_words(request: Request) -> None:
 
 def _passable(what: str, text: str) -> None:
     """Whether the kernel can be handed this text at all."""
+    if text.isascii() and "\0" not in text:
+        return
     try:
         passed = os.fsencode(text)
     except UnicodeEncodeError:
@@ -231,11 +246,13 @@ def _check_files(
     stdin: str | None,
     found: dict[str, bool],
 ) -> None:
-    if not os.path.isdir(cwd):
+    if cwd not in found:
+        found[cwd] = os.path.isdir(cwd)
+    if not found[cwd]:
         raise InvalidInputError(f"there is no directory {cwd} (--no-check skips this)")
     if stdin is not None and (os.path.isdir(stdin) or not os.access(stdin, os.R_OK)):
         raise InvalidInputError(f"--stdin {stdin} cannot be read (--no-check skips this)")
-    path = {**environ, **request.env}.get("PATH", os.defpath)
+    path = (request.env if "PATH" in request.env else environ).get("PATH", os.defpath)
     for argv in (request.argv, request.on_finish):
         if not argv:
             continue
@@ -251,7 +268,7 @@ def _check_files(
 def _program(argv: Sequence[str], cwd: str, path: str) -> bool:
     folders = [""] if "/" in argv[0] else path.split(os.pathsep)
     places = (os.path.join(cwd, folder, argv[0]) for folder in folders)
-    return any(os.path.isfile(place) and os.access(place, os.X_OK) for place in places)
+    return any(os.access(place, os.X_OK) and os.path.isfile(place) for place in places)
 
 
 def _merged(locks: Sequence[Lock]) -> tuple[Lock, ...]:

@@ -2,8 +2,6 @@
 
 import os
 import select
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -63,23 +61,6 @@ def operator(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
     """Someone with psql."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         yield connection
-
-
-@pytest.fixture(scope="module")
-def crashable() -> Iterator[CrashableServer]:
-    # Not in pytest's own folder: each pytest that starts closes it to all users but its own, and
-    # the server, which is another user when we are root, would not come up again.
-    folder = Path(tempfile.mkdtemp(prefix="headway-postgres-"))
-    server = CrashableServer(folder)
-    yield server
-    server.close()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture
-def crashable_url(crashable: CrashableServer) -> Iterator[str]:
-    with fresh_schema(crashable.url) as url:
-        yield url
 
 
 @pytest.fixture
@@ -587,16 +568,6 @@ def test_a_server_that_only_reads_is_read(store: Store, opened: Open, postgres_u
     with pytest.raises(StoreReadOnlyError):
         write(replica, "never")
     assert names(store) == ["there"]
-
-
-def test_no_prepared_statement_is_left_to_the_next_user_of_a_pooled_connection(
-    store: Store,
-) -> None:
-    """# fault D8: a pooler in transaction mode gives the connection to others in between."""
-    for _ in range(12):
-        write(store, "again")
-        names(store)
-    assert database_of(store).execute("select name from pg_prepared_statements", {}) == []
 
 
 @pytest.mark.parametrize(

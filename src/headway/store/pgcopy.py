@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from headway.store.pgaddress import Connection
 
 ENOUGH = 20  # rows from which it pays
-_INSERT = re.compile(r"insert into (\w+) \(([^()]+)\)\s+values \((.+)\)", re.S)
+_INSERT = re.compile(r"\Ainsert into (\w+) \(([^()]+)\)\s+values \((.+)\)", re.S)
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 _TEXT = re.compile(r"'([^']*)'")
 

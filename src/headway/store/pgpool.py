@@ -4,6 +4,7 @@ Most processes have one thread and need no more than the first, which costs no t
 psycopg's pool is opened when a second thread comes before the first is done.
 """
 
+import logging
 import threading
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,10 @@ class Connections:
         self._opening = threading.Lock()
         self._first_in_use = threading.Lock()
         self._pool: ConnectionPool[Connection] | None = None
+        # A lost line is told by our own errors, and not on stderr in the library's words, too.
+        log = logging.getLogger("psycopg")
+        if not log.handlers:
+            log.addHandler(logging.NullHandler())
         self.first = address.connect()
 
     def take(self) -> Connection:

@@ -68,6 +68,8 @@ class Session:
         self._queue: list[tuple[str, Parameters]] = []
         self._transaction_id = ""
         self._before = 0  # the newest number when this began
+        self._writing = False
+        self._unclear = False  # which statements are prepared on the connection
 
     @property
     def connection(self) -> Connection:
@@ -97,6 +99,7 @@ class Session:
             newest="0" if key is None else NEWEST,
         )
         now, self._transaction_id, self._before = self.surely(lambda: self._last_row(begin))
+        self._writing = True
         return int(now)
 
     def surely(self, ask: Callable[[], Answer]) -> Answer:
@@ -179,12 +182,16 @@ class Session:
         return int(newest), bool(found)
 
     def rollback(self) -> None:
+        """Undo it. One that only read has nothing to undo, and after a rollback psycopg would have
+        all statements prepared anew."""
         self._queue.clear()
         if self._connection is None or self._connection.closed:
             return
         try:
-            self._connection.execute("rollback", prepare=False)
+            self._connection.execute("rollback" if self._writing else "commit", prepare=False)
         except psycopg.Error:
+            self._drop()
+        if self._unclear:
             self._drop()
 
     def _drop(self) -> None:
@@ -231,8 +238,11 @@ class Session:
             return [self._put(*queue[0])]
         if not queue:
             return []
+        self._unclear = True  # one that was to be prepared after a failure is not
         with self.connection.pipeline():
-            return [self._put(*each) for each in queue]
+            cursors = [self._put(*each) for each in queue]
+        self._unclear = False
+        return cursors
 
     def _put(self, statement: str, parameters: Parameters) -> psycopg.Cursor[Row]:
         prepare = False if statement == "commit" else None
