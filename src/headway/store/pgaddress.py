@@ -30,7 +30,7 @@ _KEEPALIVES = {
 }
 # A prepared statement keeps the plan that was best when the tables were small. Every hot query has
 # an index, so a plan that reads a whole table is never the one to keep.
-_BY_INDEX = "-c enable_seqscan=off"
+_BY_INDEX = "set enable_seqscan = off"
 PREPARE_AFTER = 2
 _IN_FRONT = re.compile(r"^(\w+://)([^:/@]*):([^/@]*)@")
 _IN_QUERY = re.compile(r"([?&](?:ssl)?password=)([^&]*)")
@@ -53,11 +53,11 @@ class Address:
     def connect(self) -> Connection:
         try:
             connection = psycopg.connect(self.url, **self.options())
+            self.prepare(connection)
         except psycopg.OperationalError as error:
             raise self.unavailable(error) from error
         except psycopg.ProgrammingError as error:
             raise InvalidInputError(f"store.url {self}: {self.said(error)}") from None
-        self.prepare(connection)
         return connection
 
     def options(self) -> dict[str, Any]:
@@ -66,13 +66,13 @@ class Address:
         options: dict[str, Any] = {n: v for n, v in _KEEPALIVES.items() if n not in given}
         options["autocommit"] = True
         options["prepare_threshold"] = None if self.poll_only else PREPARE_AFTER
-        if not self.poll_only:
-            options["options"] = f"{_BY_INDEX} {given.get('options') or ''}"
         return options
 
-    @staticmethod
-    def prepare(connection: Connection) -> None:
-        connection.prepared_max = 500  # more than there are queries
+    def prepare(self, connection: Connection) -> None:
+        """A new connection."""
+        if not self.poll_only:
+            connection.prepared_max = 500  # more than there are queries
+            connection.execute(_BY_INDEX, prepare=False)
 
     def translated(self, error: psycopg.Error) -> Exception:
         """The error in our words."""
