@@ -89,7 +89,9 @@ def specify(
         raise InvalidInputError("give a command after --, or --shell STRING, and not both")
     _check_words(request)
     _check_numbers(request)
-    cwd = os.path.abspath(os.path.join(working_directory, request.cwd or "."))
+    cwd = working_directory
+    if request.cwd:
+        cwd = os.path.abspath(os.path.join(working_directory, request.cwd))
     stdin = os.path.join(working_directory, request.stdin) if request.stdin else None
     if request.check:
         _check_files(request, environ, cwd, stdin, {} if found is None else found)
@@ -129,9 +131,11 @@ def specify(
 def _may_be_too_large(spec: JobSpec) -> bool:
     """Quicker than to write it all down: JSON needs at most 12 letters for one."""
     params = spec.params
-    words = [*spec.on_finish, *spec.labels, *spec.labels.values()]
-    words += [*params.get("argv", ()), *params.get("env", ()), *params.get("env", NOTHING).values()]
-    words += [params.get(name, "") for name in ("shell", "cwd", "stdin")]
+    words = [*spec.on_finish, *params.get("argv", ())]
+    words += [params[name] for name in ("shell", "cwd", "stdin") if name in params]
+    for named in (spec.labels, params.get("env")):
+        if named:
+            words += [*named, *named.values()]
     numbers = len(params.get("skip_exit_codes", ()))
     return 12 * sum(map(len, words)) + 6 * (len(words) + numbers) > LARGEST_SPEC - 1000
 
@@ -169,8 +173,9 @@ def digest(spec: JobSpec) -> str:
 def _check_words(request: Request) -> None:
     for word in (*request.argv, request.shell or "", *request.on_finish):
         _passable("the command", word)
-    _passable("--cwd", request.cwd or "")
-    _passable("--stdin", request.stdin or "")
+    if request.cwd or request.stdin:
+        _passable("--cwd", request.cwd or "")
+        _passable("--stdin", request.stdin or "")
     if request.argv and not request.argv[0]:
         raise InvalidInputError("the program's name is empty")
     if request.name is not None:
@@ -218,14 +223,14 @@ def _plain(what: str, text: str) -> None:
 
 
 def _check_numbers(request: Request) -> None:
-    bounds = {
-        "priority": (request.priority, -MOST_PRIORITY, MOST_PRIORITY),
-        "retries": (request.retries, 0, MOST_RETRIES),
-        "delay": (request.delay, 0, LONGEST),
-        "retry-base": (request.retry_base, 0, LONGEST),
-        "grace": (request.grace, 0, LONGEST),
-    }
-    for name, (value, least, most) in bounds.items():
+    bounds = (
+        ("priority", request.priority, -MOST_PRIORITY, MOST_PRIORITY),
+        ("retries", request.retries, 0, MOST_RETRIES),
+        ("delay", request.delay, 0, LONGEST),
+        ("retry-base", request.retry_base, 0, LONGEST),
+        ("grace", request.grace, 0, LONGEST),
+    )
+    for name, value, least, most in bounds:
         if not least <= value <= most:
             raise InvalidInputError(f"{name} {value} is not between {least} and {most}")
     if request.timeout is not None and not 0 < request.timeout <= LONGEST:
@@ -273,6 +278,8 @@ def _program(argv: Sequence[str], cwd: str, path: str) -> bool:
 
 def _merged(locks: Sequence[Lock]) -> tuple[Lock, ...]:
     """One entry per key; exclusive wins where both were asked for."""
+    if not locks:
+        return ()
     merged: dict[str, Lock] = {}
     for lock in locks:
         known = merged.get(lock.key)
