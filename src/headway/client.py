@@ -116,7 +116,8 @@ class Client:
                 continue
             if spec.priority not in positions:
                 positions[spec.priority] = tx.next_position(spec.priority)
-            job = self._job(tx, spec, next_id, positions[spec.priority], env_digest, spec_digest)
+            job = self._job(tx, spec, next_id, positions[spec.priority])
+            job = job._replace(env_digest=env_digest, spec_digest=spec_digest)
             next_id += 1
             positions[spec.priority] += POSITION_GAP
             jobs.append(job)
@@ -129,15 +130,7 @@ class Client:
         )
         return submitted
 
-    def _job(
-        self,
-        tx: ReadTx,
-        spec: JobSpec,
-        job_id: JobId,
-        position: int,
-        env_digest: str,
-        spec_digest: str,
-    ) -> Job:
+    def _job(self, tx: ReadTx, spec: JobSpec, job_id: JobId, position: int) -> Job:
         now = tx.now()
         return Job(
             id=job_id,
@@ -155,9 +148,7 @@ class Client:
             locks=spec.locks,
             retry=spec.retry,
             not_before=spec.at if spec.at is not None else now + spec.delay if spec.delay else None,
-            env_digest=env_digest,
             key=spec.key,
-            spec_digest=spec_digest,
             on_finish=spec.on_finish,
             submitted_by=self.actor,
         )
@@ -257,14 +248,18 @@ class Client:
         """Cancel each job, or the active job of its chain; refused if any has already ended."""
         from headway.supervise.evidence import Evidence
 
-        def cancel(tx: WriteTx) -> tuple[list[Cancelled], list[Claim | None]]:
+        def cancel(tx: WriteTx) -> tuple[list[Cancelled], dict[JobId, Claim | None]]:
             jobs = self._require(tx, job_ids)
             results = [self._cancel(tx, jobs[job_id]) for job_id in dict.fromkeys(job_ids)]
-            running = dict.fromkeys(result.job_id for result in results if result.was_running)
-            return results, [tx.claim_of(each) for each in running]
+            claims = {
+                result.job_id: tx.claim_of(result.job_id)
+                for result in results
+                if result.was_running
+            }
+            return results, claims
 
         results, claims = self.store.story(cancel)
-        for claim in claims:
+        for claim in claims.values():
             if claim is not None:
                 here = claim.folder if claim.home == self.home.path else self.home.job(claim.job_id)
                 self._tell_supervisor(Evidence(here, claim.token))
