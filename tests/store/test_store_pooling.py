@@ -227,13 +227,14 @@ def test_after_a_failure_among_many_statements_the_next_are_not_taken_for_prepar
     assert len(names(store)) == 12
 
 
-def test_a_prepared_plan_reads_no_table_from_end_to_end(opened: Open, postgres_url: str) -> None:
+@pytest.mark.parametrize(("poll_only", "expected"), [(False, "off"), (True, "on")])
+def test_a_plan_that_is_kept_reads_no_table_from_end_to_end(
+    opened: Open, postgres_url: str, poll_only: bool, expected: str
+) -> None:
     """It was made when the table was small, and is kept while the table grows."""
-    store = opened(postgres_url)
-    assert database_of(store).execute("show enable_seqscan", {}) == [("off",)]
-    assert database_of(opened(postgres_url, poll_only=True)).execute("show enable_seqscan", {}) == [
-        ("on",)
-    ]
+    database = database_of(opened(postgres_url, poll_only=poll_only))
+    assert database.execute("show enable_seqscan", {}) == [(expected,)]
+    assert poll_only or database.execute("show jit", {}) == [("off",)]
 
 
 def test_behind_a_pooler_everything_works_with_poll_only(opened: Open, postgres_url: str) -> None:
