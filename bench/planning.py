@@ -1,9 +1,12 @@
 """One planning step in a small and in a large store: its cost must not grow with what waits."""
 
+import re
 import statistics
 import time
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import apsw
 
@@ -17,6 +20,7 @@ from headway.host import Host
 from headway.store import open_store
 from headway.store.base import Store
 from measure import Figures, Lab
+from server import database
 
 HOST = Host("host", "boot", "/home")
 STEPS = 40
@@ -34,28 +38,47 @@ def planning(lab: Lab) -> Figures:
     The small store has 1,000 waiting jobs, the large one 100,000 and 1,000,000 finished ones with
     their runs, claims, outcomes and events. Half of the waiting jobs wait for one lock, half for
     one job. Two kinds of steps: `queue` starts the next of the queue, `lock` hands the one lock to
-    the next of those who wait for it. No processes; the claim's files are made as always.
+    the next of those who wait for it. No processes; the claim's files are made as always. On both
+    databases, which have been given the time to look at what they hold (`analyze`).
     """
-    small = lab.once("planning.small", lambda: System(lab.fresh("small"), 1_000, 0))
-    large = lab.once(
-        "planning.large",
-        lambda: System(lab.fresh("large"), lab.size(100_000), lab.size(1_000_000)),
-    )
+    figures: Figures = {}
+    for store in ("sqlite", "postgres") if lab.postgres else ("sqlite",):
+        figures |= _on(lab, store)
+    return figures
+
+
+def _on(lab: Lab, store: str) -> Figures:
+    sizes = {"small": (1_000, 0), "large": (lab.size(100_000), lab.size(1_000_000))}
+    systems = {
+        name: lab.once(f"planning.{store}.{name}", lambda size=size: _system(lab, store, *size))
+        for name, size in sizes.items()
+    }
     taken: dict[str, list[float]] = {}
     for _ in range(STEPS):
-        for name, system in (("small", small), ("large", large)):
-            taken.setdefault(f"planning.queue.{name}", []).append(system.hand_on("queue"))
-            taken.setdefault(f"planning.lock.{name}", []).append(system.hand_on("lock"))
+        for name, system in systems.items():
+            for kind in ("queue", "lock"):
+                figure = f"planning.{store}.{kind}.{name}"
+                taken.setdefault(figure, []).append(system.hand_on(kind))
     return {name: 1e3 * statistics.median(times) for name, times in taken.items()}
+
+
+def _system(lab: Lab, store: str, waiting: int, finished: int) -> "System":
+    folder = lab.fresh("planning")
+    if store == "sqlite":
+        path = str(folder / "store.db")
+        return System(folder, f"sqlite://{path}", SqliteRows(path), waiting, finished)
+    assert lab.postgres
+    url = ExitStack().enter_context(database(lab.postgres))  # it goes with its server
+    return System(folder, url, PostgresRows(url), waiting, finished)
 
 
 class System:
     """A store with real waiting and finished jobs, each kind cloned from one that was made by the
     planner itself, and an engine without processes: a job ends when this says so."""
 
-    def __init__(self, folder: Path, waiting: int, finished: int) -> None:
-        self._path = str(folder / "store.db")
-        self._store: Store = open_store(f"sqlite://{self._path}", SystemClock(), create=True)
+    def __init__(self, folder: Path, url: str, rows: "Rows", waiting: int, finished: int) -> None:
+        self._store: Store = open_store(url, SystemClock(), create=True)
+        self._rows = rows
         settler = Settler(HOST, "worker")
         self._settler = settler
         self._planner = Planner(
@@ -107,6 +130,7 @@ class System:
         with self._store.write() as tx:
             self._planner.step(tx)
         self._store.tidy()
+        self._rows.analyze()
 
     def _set_slots(self, count: int) -> None:
         with self._store.write() as tx:
@@ -139,23 +163,67 @@ class System:
         """Rows like those of this job in every table that speaks of it, by the database itself."""
         if not count:
             return
+        with self._store.write() as tx:
+            base = tx.take_ids(count)
+        given = {"count": count, "base": base, "job_id": job_id}
+        for table in ("jobs", "runs", "claims", "evidence", "edges", "waits", "events"):
+            self._rows.run(_cloning(table, self._rows.columns(table)), given)
+
+
+class Rows(Protocol):
+    """A database reached beside the store, without its care for durability."""
+
+    def columns(self, table: str) -> list[str]: ...
+    def run(self, sql: str, given: Mapping[str, int]) -> None: ...
+    def analyze(self) -> None: ...
+
+
+class SqliteRows:
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def _connection(self) -> apsw.Connection:
         connection = apsw.Connection(self._path)
         connection.execute("pragma busy_timeout = 10000")
         connection.execute("pragma synchronous = off")
-        with connection:
-            (base,) = next(connection.execute("select value from marks where name='next_job_id'"))
-            for table in ("jobs", "runs", "claims", "evidence", "edges", "waits", "events"):
-                _clone_rows(connection, table, job_id, count=count, base=base)
-            connection.execute(
-                "update marks set value = value + ? where name = 'next_job_id'", (count,)
-            )
-        connection.close()
+        return connection
+
+    def columns(self, table: str) -> list[str]:
+        return [row[1] for row in self._connection().execute(f"pragma table_info({table})")]
+
+    def run(self, sql: str, given: Mapping[str, int]) -> None:
+        self._connection().execute(sql, given)
+
+    def analyze(self) -> None:
+        pass  # its plans do not depend on it
 
 
-def _clone_rows(
-    connection: apsw.Connection, table: str, job_id: int, *, count: int, base: int
-) -> None:
-    columns = [row[1] for row in connection.execute(f"pragma table_info({table})")]
+class PostgresRows:
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def columns(self, table: str) -> list[str]:
+        import psycopg
+
+        with psycopg.connect(self._url) as connection:
+            found = connection.execute(f"select * from {table} limit 0").description
+        return [column.name for column in found or ()]
+
+    def run(self, sql: str, given: Mapping[str, int]) -> None:
+        import psycopg
+
+        with psycopg.connect(self._url) as connection:
+            connection.execute("set synchronous_commit = off")
+            connection.execute(re.sub(r":(\w+)", r"%(\1)s::bigint", sql), given)
+
+    def analyze(self) -> None:
+        import psycopg
+
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute("vacuum analyze")
+
+
+def _cloning(table: str, columns: list[str]) -> str:
     columns = [name for name in columns if name != "seq"]
     changed = {
         "id": "n.i + :base",
@@ -167,9 +235,8 @@ def _clone_rows(
         changed["chain"] = "n.i + :base"
     values = ", ".join(changed.get(name, name) for name in columns)
     key = "id" if table == "jobs" else "job_id"
-    connection.execute(
-        "with recursive n(i) as (values(0) union all select i + 1 from n where i + 1 < :count) "
+    return (
+        "with recursive n(i) as (select 0 union all select i + 1 from n where i + 1 < :count) "
         f"insert into {table} ({', '.join(columns)}) "
-        f"select {values} from (select * from {table} where {key} = :job_id) cross join n",
-        {"count": count, "base": base, "job_id": job_id},
+        f"select {values} from (select * from {table} where {key} = :job_id) as one cross join n"
     )

@@ -58,6 +58,7 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
         "worker.grace": "10s",
         "worker.crash_loop": 3,
         "store.unsafe_fs": False,
+        "store.poll_only": False,
         "store.url": "",
         "logs.head": "32MiB",
         "logs.tail": "32MiB",

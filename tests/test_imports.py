@@ -79,20 +79,22 @@ CORE_MAY_USE = {"os": {"strerror"}}
 
 THIRD_PARTY = {
     "apsw": {"store.sqlite"},
-    "psycopg": {"store.postgres"},
+    "psycopg": {"store.postgres", "store.pgaddress", "store.pgpool", "store.pgsession"},
+    "psycopg_pool": {"store.pgpool"},
     "tomlkit": {"config"},
     "click": {"cli"},
 }
 
 # Time is read in clock.py, and where no clock can be handed in: the supervisor's own processes, and
 # the pause before a lost connection is made anew.
-READS_TIME = {"clock", "supervise", "store.postgres"}
+READS_TIME = {"clock", "supervise", "store.pgsession"}
 FORMATS_DATES = {"units", "cli"}
-DRAWS_LOTS = {"engine.settling", "store.postgres"}  # for the core; for that pause
+# For the core; for that pause; before a transaction that others undid is made again.
+DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}
 
-# Pragmas, begin and commit are the connection's own, and catalogs and whole tables are a server's;
-# everything else is a named query.
-SPEAKS_SQL = {"store.sqlite", "store.postgres", "store.serverside"}
+# Pragmas, begin, commit and its trace are the connection's own, and catalogs and whole tables are a
+# server's; everything else is a named query.
+SPEAKS_SQL = {"store.sqlite", "store.postgres", "store.pgsession", "store.serverside"}
 SQL = re.compile(
     r"^\s*(select\s.+\sfrom\s|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|create\s+table\s)",
     re.I | re.S,

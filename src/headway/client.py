@@ -101,8 +101,7 @@ class Client:
         env_digest = keep_environment(
             self.home, self.environ, umask=present_umask(), working_directory=here
         )
-        with self.store.write() as tx:
-            submitted = self._add(tx, specs, env_digest)
+        submitted = self.store.story(lambda tx: self._add(tx, specs, env_digest))
         self.wake()
         return submitted
 
@@ -111,8 +110,10 @@ class Client:
         self._require(tx, sorted({each for spec in specs for each in spec.after}))
         known = _known_keys(tx, specs)
         keyed = {spec.key for spec in specs} - {None, *known}
-        next_id = tx.take_ids(len(keyed) + sum(spec.key is None for spec in specs))
-        positions: dict[int, int] = {}
+        count = len(keyed) + sum(spec.key is None for spec in specs)
+        first = specs[0].priority if specs else 0
+        next_id, position = tx.take_places(count, first)
+        positions = {first: position}
         jobs, submitted = [], []
         for spec in specs:
             spec_digest = digest(spec) if spec.key is not None else ""
@@ -168,7 +169,7 @@ class Client:
         )
 
     def _require(self, tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
-        jobs = tx.jobs(ids)
+        jobs = tx.jobs(ids) if ids else {}
         for job_id in ids:
             if job_id not in jobs:
                 raise NotFoundError(f"there is no {shown(job_id)}; `headway jobs list --all`")
@@ -290,7 +291,8 @@ class Client:
 
     def cancel(self, job_ids: Sequence[JobId]) -> list[Cancelled]:
         """Cancel each job, or the active job of its chain; refused if any has already ended."""
-        with self.store.write() as tx:
+
+        def cancel(tx: WriteTx) -> tuple[list[Cancelled], dict[JobId, Claim | None]]:
             jobs = self._require(tx, job_ids)
             results = [self._cancel(tx, jobs[job_id]) for job_id in dict.fromkeys(job_ids)]
             claims = {
@@ -298,6 +300,9 @@ class Client:
                 for result in results
                 if result.was_running
             }
+            return results, claims
+
+        results, claims = self.store.story(cancel)
         for claim in claims.values():
             if claim is not None and claim.host_id == self.host.id:
                 self._tell_supervisor(claim)  # of another host: its worker does
@@ -331,7 +336,7 @@ class Client:
         from headway.consequences import continue_chain
         from headway.core.settle import Retry
 
-        with self.store.write() as tx:
+        def retry(tx: WriteTx) -> Job:
             asked = self._require(tx, [job_id])[job_id]
             last = tx.last_in_chain(asked.chain) or asked
             if last.status in ACTIVE:
@@ -346,41 +351,57 @@ class Client:
                 tx, last, Retry(None, 0), actor=self.actor, data={"reason": "by hand"}
             )
             tx.chain_reopened(last.chain)
+            return following
+
+        following = self.store.story(retry)
         self.wake()
         return following
 
     def pause(self, reason: str | None) -> Pause:
         """Hold everything; a pause in force stays as it is."""
-        with self.store.write() as tx:
+
+        def pause(tx: WriteTx) -> Pause | None:
             if tx.pause(Pause(self.actor, reason, tx.now())):
                 tx.add_events([Event("paused", None, {"reason": reason})], actor=self.actor)
-            in_force = tx.pause_in_force()
+            return tx.pause_in_force()
+
+        in_force = self.store.story(pause)
         assert in_force is not None  # noqa: S101
         return in_force
 
     def resume(self) -> bool:
         """Let go on; False if nothing was paused."""
-        with self.store.write() as tx:
+
+        def resume(tx: WriteTx) -> bool:
             resumed = tx.resume()
             if resumed:
                 tx.set_mark("crashes_forgiven_at", tx.now())
                 tx.add_events([Event("resumed")], actor=self.actor)
+            return resumed
+
+        resumed = self.store.story(resume)
         self.wake()
         return resumed
 
     def reset(self) -> int:
         """Forget launch failures: close breakers, try waiting jobs at once; how many of those."""
-        with self.store.write() as tx:
+
+        def reset(tx: WriteTx) -> int:
             woken = tx.reset_launches()
             tx.set_mark("crashes_forgiven_at", tx.now())
             tx.add_events([Event("reset", None, {"jobs": woken})], actor=self.actor)
+            return woken
+
+        woken = self.store.story(reset)
         self.wake()
         return woken
 
     def set_setting(self, key: str, value: Any) -> None:
-        with self.store.write() as tx:
+        def set_it(tx: WriteTx) -> None:
             tx.set_setting(key, value, by=self.actor)
             tx.add_events([Event("set", None, {"key": key, "value": value})], actor=self.actor)
+
+        self.store.story(set_it)
         self.wake()
 
     def settings(self) -> dict[str, Any]:
@@ -444,6 +465,7 @@ def connect(
         clock,
         create=create or not url,
         unsafe_fs=config["store.unsafe_fs"],
+        poll_only=config["store.poll_only"],
     )
     return Client(
         found,

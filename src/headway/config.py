@@ -121,6 +121,12 @@ SETTINGS: Mapping[str, Setting] = {
             _yes_or_no,
             "use a store on a network file system all the same; locks may lie there",
         ),
+        Setting(
+            "store.poll_only",
+            False,
+            _yes_or_no,
+            "nothing is kept on a connection between transactions, for poolers in transaction mode",
+        ),
         Setting("logs.head", "32MiB", _size, "how much of the beginning of each log is kept"),
         Setting("logs.tail", "32MiB", _size, "how much of the end of each log is kept"),
         Setting(

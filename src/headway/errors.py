@@ -56,6 +56,10 @@ class StoreBusyError(StoreError):
     """Another process kept the store locked for too long."""
 
 
+class StoreUndoneError(StoreBusyError):
+    """Others were in the way, or the line was lost; it is certain that nothing was changed."""
+
+
 class StoreFullError(StoreError):
     """The disk, quota or file size limit is used up; the transaction was rolled back."""
 

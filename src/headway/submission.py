@@ -84,13 +84,15 @@ def specify(
 ) -> JobSpec:
     """The checked specification. Raises InvalidInputError on the first thing that is wrong.
 
-    `found` remembers which programs are there, for callers with many requests.
+    `found` remembers which programs and folders are there, for callers with many requests.
     """
     if bool(request.argv) == (request.shell is not None):
         raise InvalidInputError("give a command after --, or --shell STRING, and not both")
     _check_words(request)
     _check_numbers(request)
-    cwd = os.path.abspath(os.path.join(working_directory, request.cwd or "."))
+    cwd = working_directory
+    if request.cwd:
+        cwd = os.path.abspath(os.path.join(working_directory, request.cwd))
     stdin = os.path.join(working_directory, request.stdin) if request.stdin else None
     if request.check:
         _check_files(request, environ, cwd, stdin, {} if found is None else found)
@@ -121,17 +123,32 @@ def specify(
         key=request.key,
         on_finish=request.on_finish,
     )
-    asked = (spec.params, spec.labels, spec.on_finish)
-    if sum(len(json.dumps(each)) for each in asked) > LARGEST_SPEC:
-        raise InvalidInputError("the command and its options are larger than 1 MiB; use a file")
+    if _may_be_too_large(spec):
+        asked = (spec.params, spec.labels, spec.on_finish)
+        if sum(len(json.dumps(each)) for each in asked) > LARGEST_SPEC:
+            raise InvalidInputError("the command and its options are larger than 1 MiB; use a file")
     return spec
+
+
+def _may_be_too_large(spec: JobSpec) -> bool:
+    """Quicker than to write it all down: JSON needs at most 12 letters for one."""
+    params = spec.params
+    words = [*spec.on_finish, *params.get("argv", ())]
+    words += [params[name] for name in ("shell", "cwd", "stdin") if name in params]
+    for named in (spec.labels, params.get("env")):
+        if named:
+            words += [*named, *named.values()]
+    numbers = len(params.get("skip_exit_codes", ()))
+    return 12 * sum(map(len, words)) + 6 * (len(words) + numbers) > LARGEST_SPEC - 1000
 
 
 def default_name(request: Request) -> str:
     words = request.shell or " ".join(
         [os.path.basename(request.argv[0]) or request.argv[0], *request.argv[1:]]
     )
-    cleaned = "".join(char if char.isprintable() else " " for char in words)
+    cleaned = words
+    if not words.isprintable():
+        cleaned = "".join(char if char.isprintable() else " " for char in words)
     name = " ".join(cleaned.split()) or "command"
     return name if len(name) <= 60 else name[:57] + "..."
 
@@ -158,8 +175,9 @@ def digest(spec: JobSpec) -> str:
 def _check_words(request: Request) -> None:
     for word in (*request.argv, request.shell or "", *request.on_finish):
         _passable("the command", word)
-    _passable("--cwd", request.cwd or "")
-    _passable("--stdin", request.stdin or "")
+    if request.cwd or request.stdin:
+        _passable("--cwd", request.cwd or "")
+        _passable("--stdin", request.stdin or "")
     if request.argv and not request.argv[0]:
         raise InvalidInputError("the program's name is empty")
     if request.name is not None:
@@ -187,6 +205,8 @@ def _check_words(request: Request) -> None:
 
 def _passable(what: str, text: str) -> None:
     """Whether the kernel can be handed this text at all."""
+    if text.isascii() and "\0" not in text:
+        return
     try:
         passed = os.fsencode(text)
     except UnicodeEncodeError:
@@ -205,14 +225,14 @@ def _plain(what: str, text: str) -> None:
 
 
 def _check_numbers(request: Request) -> None:
-    bounds = {
-        "priority": (request.priority, -MOST_PRIORITY, MOST_PRIORITY),
-        "retries": (request.retries, 0, MOST_RETRIES),
-        "delay": (request.delay, 0, LONGEST),
-        "retry-base": (request.retry_base, 0, LONGEST),
-        "grace": (request.grace, 0, LONGEST),
-    }
-    for name, (value, least, most) in bounds.items():
+    bounds = (
+        ("priority", request.priority, -MOST_PRIORITY, MOST_PRIORITY),
+        ("retries", request.retries, 0, MOST_RETRIES),
+        ("delay", request.delay, 0, LONGEST),
+        ("retry-base", request.retry_base, 0, LONGEST),
+        ("grace", request.grace, 0, LONGEST),
+    )
+    for name, value, least, most in bounds:
         if not least <= value <= most:
             raise InvalidInputError(f"{name} {value} is not between {least} and {most}")
     if request.timeout is not None and not 0 < request.timeout <= LONGEST:
@@ -233,11 +253,13 @@ def _check_files(
     stdin: str | None,
     found: dict[str, bool],
 ) -> None:
-    if not os.path.isdir(cwd):
+    if cwd not in found:
+        found[cwd] = os.path.isdir(cwd)
+    if not found[cwd]:
         raise InvalidInputError(f"there is no directory {cwd} (--no-check skips this)")
     if stdin is not None and (os.path.isdir(stdin) or not os.access(stdin, os.R_OK)):
         raise InvalidInputError(f"--stdin {stdin} cannot be read (--no-check skips this)")
-    path = {**environ, **request.env}.get("PATH", os.defpath)
+    path = (request.env if "PATH" in request.env else environ).get("PATH", os.defpath)
     for argv in (request.argv, request.on_finish):
         if not argv:
             continue
@@ -253,11 +275,13 @@ def _check_files(
 def _program(argv: Sequence[str], cwd: str, path: str) -> bool:
     folders = [""] if "/" in argv[0] else path.split(os.pathsep)
     places = (os.path.join(cwd, folder, argv[0]) for folder in folders)
-    return any(os.path.isfile(place) and os.access(place, os.X_OK) for place in places)
+    return any(os.access(place, os.X_OK) and os.path.isfile(place) for place in places)
 
 
 def _merged(locks: Sequence[Lock]) -> tuple[Lock, ...]:
     """One entry per key; exclusive wins where both were asked for."""
+    if not locks:
+        return ()
     merged: dict[str, Lock] = {}
     for lock in locks:
         known = merged.get(lock.key)

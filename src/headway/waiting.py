@@ -17,7 +17,7 @@ from headway.core.model import Job, JobId, Lock, shown
 from headway.core.states import TERMINAL, Status
 from headway.errors import TimedOutError, WaitDeadlockError
 from headway.gather import awaited_set
-from headway.store.base import Lending, ReadTx
+from headway.store.base import Lending, ReadTx, WriteTx
 from headway.submission import parse_job_id
 
 LENT_FOR = 15 * SECOND
@@ -100,19 +100,21 @@ class Renewal:
             return
         first = self._next == 0.0
         self._next = now + RENEW_EVERY
-        with self._client.store.write() as tx:
-            refuse_deadlock(tx, self._waiter, self._chain)
-            lending = Lending(self._waiter, self._chain, tx.now() + LENT_FOR)
-            tx.lend(self._token, lending)
+        waiter = self._waiter
+
+        def lend(tx: WriteTx) -> None:
+            refuse_deadlock(tx, waiter, self._chain)
+            tx.lend(self._token, Lending(waiter, self._chain, tx.now() + LENT_FOR))
             if first:
                 tx.wake_chains(awaited_set(tx, self._chain))
+
+        self._client.store.story(lend)
         if first:
             self._client.wake()
 
     def end(self) -> None:
         if self._waiter is not None:
-            with self._client.store.write() as tx:
-                tx.end_lending(self._token)
+            self._client.store.story(lambda tx: tx.end_lending(self._token))
             self._client.wake()
 
 

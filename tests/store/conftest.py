@@ -1,12 +1,16 @@
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from servers import CrashableServer
 from stocked import START, Opener, System
 
 from headway.store import open_store
 from headway.store.base import Store
 from headway.testing import FakeClock
+from postgres import fresh_schema
 
 
 @pytest.fixture
@@ -45,3 +49,20 @@ def store(opener: Opener) -> Store:
 @pytest.fixture
 def system(store: Store, clock: FakeClock, tmp_path: Path) -> System:
     return System(store, clock, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def crashable() -> Iterator[CrashableServer]:
+    # Not in pytest's own folder: each pytest that starts closes it to all users but its own, and
+    # the server, which is another user when we are root, would not come up again.
+    folder = Path(tempfile.mkdtemp(prefix="headway-postgres-"))
+    server = CrashableServer(folder)
+    yield server
+    server.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def crashable_url(crashable: CrashableServer) -> Iterator[str]:
+    with fresh_schema(crashable.url) as url:
+        yield url

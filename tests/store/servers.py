@@ -47,19 +47,12 @@ class Line:
     """Passes bytes between a store and its server, until it is told to cut at a commit."""
 
     def __init__(self, url: str) -> None:
-        with psycopg.connect(url) as connection:
-            info = connection.info
-            self._server = info.hostaddr or info.host, info.port
-            given = info.get_parameters()
         self._listening = socket.create_server(("127.0.0.1", 0))
-        port = self._listening.getsockname()[1]
-        self.url = (
-            f"postgresql://{given['user']}@127.0.0.1:{port}/{given['dbname']}?sslmode=disable"
-            f"&gssencmode=disable&options={quote(given.get('options', ''))}"
-        )
+        self.server, self.url = through(url, self._listening)
         self.cut: Literal["before", "after"] | None = None
         self.meanwhile: Callable[[], Any] = lambda: None
         self.commits = 0
+        self.round_trips = 0
         self._ends: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
@@ -69,7 +62,7 @@ class Line:
         self._threads[0].join()
         self._listening.close()
         for end in self._ends:
-            _shut(end)
+            shut(end)
         for thread in self._threads:
             thread.join()
         for end in self._ends:
@@ -80,9 +73,9 @@ class Line:
             while True:
                 store, _ = self._listening.accept()
                 self._ends.append(store)
-                server = self._connect()
+                server = connect(self.server)
                 if server is None:
-                    _shut(store)
+                    shut(store)
                     continue
                 self._ends.append(server)
                 quiet = threading.Event()
@@ -91,17 +84,6 @@ class Line:
                         threading.Thread(target=self._until_cut, args=(act, store, server, quiet))
                     )
                     self._threads[-1].start()
-
-    def _connect(self) -> socket.socket | None:
-        host, port = self._server
-        local = host.startswith("/")
-        server = socket.socket(socket.AF_UNIX if local else socket.AF_INET)
-        try:
-            server.connect(f"{host}/.s.PGSQL.{port}" if local else (host, port))
-        except OSError:
-            server.close()
-            return None
-        return server
 
     def _until_cut(
         self,
@@ -112,24 +94,26 @@ class Line:
     ) -> None:
         with suppress(OSError):
             act(store, server, quiet)
-        _shut(server)
+        shut(server)
         if act == self._questions or not quiet.is_set():
-            _shut(store)  # else it hears of the end when all that was to happen meanwhile has
+            shut(store)  # else it hears of the end when all that was to happen meanwhile has
 
     def _questions(
         self, store: socket.socket, server: socket.socket, quiet: threading.Event
     ) -> None:
         """A message is a letter and a length; only the very first has no letter."""
-        server.sendall(_message(store, letter=b""))
+        server.sendall(read_message(store, letter=b""))
         while letter := store.recv(1):
-            message = _message(store, letter=letter)
-            if letter == b"Q" and message[5:].lower().startswith(b"commit"):
+            message = read_message(store, letter=letter)
+            self.round_trips += letter in b"QSF"  # after these the server says that it is ready
+            if letter in b"QP" and message[5:].strip(b"\0").lower() == b"commit":
                 self.commits += 1
                 cut, self.cut = self.cut, None
                 if cut:
                     quiet.set()
                     if cut == "after":
                         server.sendall(message)
+                        _pass_on_to_the_sync(letter, store, server)
                     self.meanwhile()
                     return
             server.sendall(message)
@@ -140,17 +124,52 @@ class Line:
                 store.sendall(answer)
 
 
-def _shut(end: socket.socket) -> None:
+Place = tuple[str, int]
+
+
+def through(url: str, listening: socket.socket) -> tuple[Place, str]:
+    """Where the server of this URL is, and the URL of whoever listens there instead."""
+    with psycopg.connect(url) as connection:
+        info = connection.info
+        server = info.hostaddr or info.host, info.port
+        given = info.get_parameters()
+    port = listening.getsockname()[1]
+    return server, (
+        f"postgresql://{given['user']}@127.0.0.1:{port}/{given['dbname']}?sslmode=disable"
+        f"&gssencmode=disable&options={quote(given.get('options', ''))}"
+    )
+
+
+def connect(place: Place) -> socket.socket | None:
+    host, port = place
+    local = host.startswith("/")
+    server = socket.socket(socket.AF_UNIX if local else socket.AF_INET)
+    try:
+        server.connect(f"{host}/.s.PGSQL.{port}" if local else (host, port))
+    except OSError:
+        server.close()
+        return None
+    return server
+
+
+def shut(end: socket.socket) -> None:
     with suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)
 
 
-def _message(source: socket.socket, *, letter: bytes) -> bytes:
-    length = _exactly(source, 4)
-    return letter + length + _exactly(source, int.from_bytes(length, "big") - 4)
+def read_message(source: socket.socket, *, letter: bytes) -> bytes:
+    length = exactly(source, 4)
+    return letter + length + exactly(source, int.from_bytes(length, "big") - 4)
 
 
-def _exactly(source: socket.socket, count: int) -> bytes:
+def _pass_on_to_the_sync(letter: bytes, store: socket.socket, server: socket.socket) -> None:
+    """A commit in a pipeline is several messages, of which the last is a sync."""
+    while letter not in b"QS":
+        letter = exactly(store, 1)
+        server.sendall(read_message(store, letter=letter))
+
+
+def exactly(source: socket.socket, count: int) -> bytes:
     found = b""
     while len(found) < count:
         more = source.recv(count - len(found))

@@ -2,8 +2,6 @@
 
 import os
 import select
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -24,8 +22,9 @@ from headway.errors import (
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
+    StoreUndoneError,
 )
-from headway.store import open_store, postgres
+from headway.store import open_store, pgsession
 from headway.store.base import Event, Store
 from headway.store.postgres import PostgresDatabase
 from headway.store.transfer import copy_to_file
@@ -62,23 +61,6 @@ def operator(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
     """Someone with psql."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         yield connection
-
-
-@pytest.fixture(scope="module")
-def crashable() -> Iterator[CrashableServer]:
-    # Not in pytest's own folder: each pytest that starts closes it to all users but its own, and
-    # the server, which is another user when we are root, would not come up again.
-    folder = Path(tempfile.mkdtemp(prefix="headway-postgres-"))
-    server = CrashableServer(folder)
-    yield server
-    server.close()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture
-def crashable_url(crashable: CrashableServer) -> Iterator[str]:
-    with fresh_schema(crashable.url) as url:
-        yield url
 
 
 @pytest.fixture
@@ -168,7 +150,7 @@ def test_a_connection_that_was_ended_between_transactions_is_made_anew(
 
 
 def end_connections(operator: psycopg.Connection[Any], store: Store) -> None:
-    pid = database_of(store)._connection.info.backend_pid
+    pid = database_of(store).connections.first.info.backend_pid
     operator.execute("select pg_terminate_backend(%s, 5000)", [pid])
 
 
@@ -266,9 +248,9 @@ def test_what_cannot_be_known_any_more_is_said_to_be_unknown(
 def test_a_dead_server_is_noticed_within_seconds(store: Store) -> None:
     """# fault D5: by inspection; a dead line cannot be had without rights over the network."""
     database = database_of(store)
-    store.changed()
-    assert database._listener is not None
-    for connection in (database._connection, database._listener):
+    store.hints()
+    assert database.listener is not None
+    for connection in (database.connections.first, database.listener):
         given = connection.info.get_parameters()
         wanted = {
             "keepalives_idle": "5",
@@ -293,7 +275,7 @@ def test_a_writer_that_vanished_does_not_keep_its_turn(store: Store) -> None:
 def test_a_turn_that_does_not_come_is_a_busy_store(
     store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(pgsession, "BUSY_SECONDS", 0.05)
     with (
         other.write() as tx,
         pytest.raises(StoreBusyError, match="another process is writing"),
@@ -327,7 +309,7 @@ class Writer:
     def start_and_wait_in_line(self) -> None:
         """Return when the server knows that it waits, for a lock that someone else holds."""
         self._thread.start()
-        pid = database_of(self._store)._connection.info.backend_pid
+        pid = database_of(self._store).connections.first.info.backend_pid
         waits = "select 1 from pg_locks where not granted and locktype = 'advisory' and pid = %s"
         while not self._operator.execute(waits, [pid]).fetchone():
             assert not self._entered.is_set(), "it did not wait"
@@ -437,6 +419,7 @@ def test_a_writer_that_waited_has_the_instant_of_its_turn(
 
 
 def quiet(store: Store) -> None:
+    store.hints()
     store.changed()
     assert not store.changed()
 
@@ -470,7 +453,7 @@ def test_a_lost_notice_is_made_up_for_by_looking(
 ) -> None:
     """# fault D8"""
     quiet(store)
-    listener = database_of(store)._listener
+    listener = database_of(store).listener
     assert listener is not None
     listener.execute("unlisten *")  # as behind a pooler, where no notice ever arrives
     act(other)
@@ -486,7 +469,7 @@ def test_a_dead_listener_is_replaced_and_nothing_is_missed(
 ) -> None:
     """# fault D8"""
     quiet(store)
-    listener = database_of(store)._listener
+    listener = database_of(store).listener
     assert listener is not None
     operator.execute("select pg_terminate_backend(%s, 5000)", [listener.info.backend_pid])
     write(other, "meanwhile")
@@ -527,7 +510,7 @@ def test_a_deadlock_is_a_busy_store_and_undoes_the_change(
             database.execute("set local deadlock_timeout = '10ms'", {})
             database.execute("update jobs set slug = 'ours' where name = 'a'", {})
             waiting.start()
-            own = database._connection.info.backend_pid
+            own = database.connections.first.info.backend_pid
             held_up = "select 1 from pg_stat_activity where %(own)s = any(pg_blocking_pids(pid))"
             while not database.execute(held_up, {"own": own}):
                 pass
@@ -540,9 +523,9 @@ def test_a_deadlock_is_a_busy_store_and_undoes_the_change(
 @pytest.mark.parametrize(
     ("code", "refusal"),
     [
-        ("40001", StoreBusyError),  # serialization_failure
-        ("40P01", StoreBusyError),  # deadlock_detected
-        ("55P03", StoreBusyError),  # lock_not_available
+        ("40001", StoreUndoneError),  # serialization_failure
+        ("40P01", StoreUndoneError),  # deadlock_detected
+        ("55P03", StoreUndoneError),  # lock_not_available
         ("53100", StoreFullError),  # disk_full
         ("25006", StoreReadOnlyError),  # read_only_sql_transaction
         ("XX000", StoreError),  # internal_error
@@ -585,16 +568,6 @@ def test_a_server_that_only_reads_is_read(store: Store, opened: Open, postgres_u
     with pytest.raises(StoreReadOnlyError):
         write(replica, "never")
     assert names(store) == ["there"]
-
-
-def test_no_prepared_statement_is_left_to_the_next_user_of_a_pooled_connection(
-    store: Store,
-) -> None:
-    """# fault D8: a pooler in transaction mode gives the connection to others in between."""
-    for _ in range(12):
-        write(store, "again")
-        names(store)
-    assert database_of(store).execute("select name from pg_prepared_statements", {}) == []
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,13 @@ from headway.core.model import (
     WaitKind,
 )
 from headway.core.states import Status
-from headway.errors import InvalidOperationError, InvalidTransitionError, StoreError
+from headway.errors import (
+    InvalidOperationError,
+    InvalidTransitionError,
+    StoreBusyError,
+    StoreError,
+    StoreUndoneError,
+)
 from headway.store import open_store
 from headway.store.base import Event, HostRecord, Lending, Slots, Store, WorkerRecord
 from headway.testing import FakeClock
@@ -58,6 +64,42 @@ def test_every_verb_of_the_seam_is_tested() -> None:
 
 
 # -- transactions -------------------------------------------------------------------------------
+
+
+@verbs("story")
+def test_a_story_that_others_undid_is_told_again_whole(store: Store) -> None:
+    tries = []
+
+    def tell(tx: Any) -> str:
+        tries.append(tx.take_ids(1))
+        add(tx)
+        if len(tries) < 3:
+            raise StoreUndoneError("others were in the way")
+        return "told"
+
+    assert store.story(tell) == "told"
+    assert tries == [1, 1, 1]
+    with store.read() as tx:
+        assert ids(tx.active_jobs()) == [2]
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"), [(StoreUndoneError, 3), (StoreBusyError, 1), (RuntimeError, 1)]
+)
+def test_a_story_is_told_three_times_at_most_and_only_if_it_was_surely_undone(
+    store: Store, error: type[Exception], tries: int
+) -> None:
+    told = []
+
+    def tell(tx: Any) -> None:
+        told.append(add(tx))
+        raise error("no")
+
+    with pytest.raises(error):
+        store.story(tell)
+    assert len(told) == tries
+    with store.read() as tx:
+        assert tx.active_jobs() == []
 
 
 @verbs("read", "write", "now", "take_ids")
@@ -160,6 +202,16 @@ def test_positions_grow_by_hundreds_among_the_active_of_one_priority(store: Stor
         assert (tx.next_position(0), tx.next_position(5), tx.next_position(1)) == (350, 1000, 100)
         tx.finish([finish_of(start(tx, first))])
         assert tx.next_position(0) == 350
+
+
+@verbs("take_places")
+def test_ids_and_the_first_position_are_taken_in_one_question(store: Store) -> None:
+    with store.write() as tx:
+        assert tx.take_places(2, 0) == (1, 100)
+        add(tx, position=250, priority=5)
+        assert tx.take_places(3, 5) == (4, 350)
+        assert tx.take_places(0, 1) == (7, 100)
+        assert tx.take_ids(1) == 7
 
 
 @verbs("add_retries", "chain", "last_in_chain")

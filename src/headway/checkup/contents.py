@@ -35,14 +35,15 @@ OLDEST_SERVER = 140_000
 def _server(place: Opened) -> Iterator[Finding]:
     if place.path is not None:
         return
-    from headway.store.postgres import driver_version, shown_url
+    from headway.store.pgaddress import Address
+    from headway.store.postgres import driver_version
 
     number = place.store.server_version()
     told = f"PostgreSQL {number // 10_000}.{number % 10_000}, psycopg {driver_version()}"
     if number < OLDEST_SERVER:
         yield Finding("server", RED, told, "use PostgreSQL 14 or newer")
     else:
-        yield Finding("server", GREEN, f"{told}, {shown_url(place.url)}")
+        yield Finding("server", GREEN, f"{told}, {Address(place.url)}")
 
 
 def _store(place: Opened) -> Iterator[Finding]:

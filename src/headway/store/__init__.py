@@ -15,10 +15,18 @@ if TYPE_CHECKING:
     from headway.store.base import Store
 
 
-def open_store(url: str, clock: Clock, *, create: bool = False, unsafe_fs: bool = False) -> Store:
+def open_store(
+    url: str,
+    clock: Clock,
+    *,
+    create: bool = False,
+    unsafe_fs: bool = False,
+    poll_only: bool = False,
+) -> Store:
     """Open the store at `url` (`sqlite:///absolute/path`); `create` makes a missing file.
 
-    A network file system is refused, unless `unsafe_fs` says to use it all the same.
+    A network file system is refused, unless `unsafe_fs` says to use it all the same. `poll_only`
+    is for servers behind a pooler in transaction mode.
     """
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite" and rest.startswith("/"):
@@ -35,7 +43,7 @@ def open_store(url: str, clock: Clock, *, create: bool = False, unsafe_fs: bool 
             ) from None
         from headway.store.sqlstore import SqlStore
 
-        return SqlStore(open_postgres(url), clock)
+        return SqlStore(open_postgres(url, poll_only=poll_only), clock)
     raise InvalidInputError(
         f"store.url is {url!r}; use sqlite:///absolute/path or postgresql://host/database"
     )

@@ -4,13 +4,15 @@ A story is one transaction: `with store.write() as tx:`. Only one write transact
 time, so within it facts do not move. Every change of a claimed job is fenced by the claim's token.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from headway.core.facts import LockView, Predecessor
 from headway.core.model import NOTHING, Claim, HostTrouble, Job, JobId, Pause, Run, Stage, Wait
 from headway.core.states import Status
+
+Told = TypeVar("Told")
 
 
 class Event(NamedTuple):
@@ -149,6 +151,9 @@ class ReadTx(Protocol):
 class WriteTx(ReadTx, Protocol):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, priority: int) -> int: ...
+    def take_places(self, count: int, priority: int) -> tuple[JobId, int]:
+        """Like `take_ids` and `next_position`, in one question."""
+
     def add_jobs(self, jobs: Sequence[Job]) -> None: ...
     def add_retries(self, jobs: Sequence[Job]) -> None: ...
     def add_events(self, events: Iterable[Event], *, actor: str) -> None: ...
@@ -210,6 +215,9 @@ class Store(Protocol):
 
     def read(self) -> AbstractContextManager[ReadTx]: ...
     def write(self) -> AbstractContextManager[WriteTx]: ...
+    def story(self, tell: Callable[[WriteTx], Told]) -> Told:
+        """What `tell` does in one write transaction; made anew, whole, when others undid it."""
+
     def check(self) -> None:
         """Raise if the store is no longer the one that was opened, or cannot be used."""
 

@@ -35,8 +35,11 @@ _CLAIM_COLUMNS = (
 COLUMNS: Mapping[str, str] = {"JOB": _JOB_COLUMNS, "CLAIM": _CLAIM_COLUMNS}
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
+
+
 def dump(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+    return _ENCODER.encode(value)
 
 
 def load(text: str, what: str) -> Any:

@@ -53,6 +53,7 @@ class SqliteDatabase:
 
     dialect = DIALECT
     shared = False
+    one_at_a_time = True
 
     def __init__(
         self,
@@ -96,6 +97,9 @@ class SqliteDatabase:
             lambda: self._connection.execute(sql, parameters).fetchall()
         )
         return rows
+
+    def tell(self, sql: str, parameters: Mapping[str, Any]) -> None:
+        self._plainly(self._connection.execute, sql, parameters)
 
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None:
         self._plainly(self._connection.executemany, sql, parameters)

@@ -1,16 +1,21 @@
 """The one implementation of the seam, over named queries and whichever database is underneath."""
 
+import random
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Any, Protocol, TypeVar
 
 from headway.clock import Clock, SystemClock
+from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.base import HasFileno, ReadTx, WriteTx
 from headway.store.reading import SqlReadTx
 from headway.store.rows import COLUMNS
 from headway.store.writing import SqlWriteTx
+
+TRIES = 3
+Told = TypeVar("Told")
 
 
 class Database(Protocol):
@@ -23,12 +28,14 @@ class Database(Protocol):
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
     def execute(self, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]: ...
+    def tell(self, sql: str, parameters: Mapping[str, Any]) -> None: ...
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None: ...
     def changes(self) -> int: ...
     def json(self, values: Sequence[Any]) -> Any: ...
     def explain(self, sql: str, parameters: Mapping[str, Any]) -> list[str]: ...
 
     shared: bool
+    one_at_a_time: bool  # it has one connection, so that its threads must take turns
 
     def hints(self) -> HasFileno | None: ...
     def check(self) -> None: ...
@@ -45,7 +52,7 @@ class SqlStore:
         self.database = database
         self.queries = queries.load(database.dialect, COLUMNS)
         self._clock = clock
-        self._turn = threading.RLock()
+        self._turn = threading.RLock() if database.one_at_a_time else nullcontext()
         self.shared = database.shared
 
     @contextmanager
@@ -67,6 +74,19 @@ class SqlStore:
             except BaseException:
                 self.database.rollback()
                 raise
+
+    def story(self, tell: Callable[[WriteTx], Told]) -> Told:
+        """Write in one transaction, and begin anew if it is certain that all of it was undone.
+
+        Others may have been in the way (a deadlock, a lost line before the commit). A commit whose
+        outcome is unknown is never repeated, and `tell` must do nothing beside the transaction.
+        """
+        for _ in range(TRIES - 1):
+            with suppress(StoreUndoneError), self.write() as tx:
+                return tell(tx)
+            self._clock.sleep(random.uniform(0.01, 0.2))  # noqa: S311  so that not both come again
+        with self.write() as tx:
+            return tell(tx)
 
     def _instant(self, of_database: int | None) -> int:
         """A database that several hosts share tells the time for all of them."""

@@ -30,6 +30,10 @@ class SqlWriteTx(SqlReadTx):
         self._database.execute(self._named[query].sql, parameters)
         return self._database.changes()
 
+    def _tell(self, query: str, /, **parameters: Any) -> None:
+        """Run a change whose effect is not looked at: it may be sent along with the next."""
+        self._database.tell(self._named[query].sql, parameters)
+
     def _many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         self._database.execute_many(self._named[name].sql, rows)
 
@@ -39,6 +43,10 @@ class SqlWriteTx(SqlReadTx):
     def next_position(self, priority: int) -> int:
         row = self._one("last_position", priority=priority)
         return (row[0] if row and row[0] is not None else 0) + POSITION_GAP
+
+    def take_places(self, count: int, priority: int) -> tuple[JobId, int]:
+        first, last = self._all("take_places", count=count, priority=priority)[0]
+        return int(first), (last or 0) + POSITION_GAP
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         self._many("add_jobs", map(dump_job, jobs))
@@ -54,7 +62,7 @@ class SqlWriteTx(SqlReadTx):
         self._many("add_jobs", map(dump_job, jobs))
         for job in jobs:
             if job.after:
-                self._run("copy_edges", from_job=job.retry_of, to_job=job.id)
+                self._tell("copy_edges", from_job=job.retry_of, to_job=job.id)
 
     def add_events(self, events: Iterable[Event], *, actor: str) -> None:
         rows = (
@@ -89,16 +97,16 @@ class SqlWriteTx(SqlReadTx):
         self._many("wake_next", ({"topic": topic, **place} for topic in topics))
 
     def wake_jobs(self, ids: Sequence[JobId]) -> None:
-        self._run("wake_jobs", ids=self._database.json(ids))
+        self._tell("wake_jobs", ids=self._database.json(ids))
 
     def wake_chains(self, chains: Sequence[JobId]) -> None:
-        self._run("wake_chain_borrowers", chains=self._database.json(chains))
+        self._tell("wake_chain_borrowers", chains=self._database.json(chains))
 
     def wake_everything(self) -> None:
-        self._run("wake_everything")
+        self._tell("wake_everything")
 
     def touch_checked(self, ids: Sequence[JobId]) -> None:
-        self._run("touch_checked", ids=self._database.json(ids), at=self._now)
+        self._tell("touch_checked", ids=self._database.json(ids), at=self._now)
 
     def file(self, filings: Iterable[Filing]) -> None:
         filings = list(filings)
@@ -130,7 +138,7 @@ class SqlWriteTx(SqlReadTx):
             wait_detail=wait.detail if wait else None,
             waited_on=dump(_waited_on(job, wait)),
         )
-        self._run("clear_waits", job_id=job.id)
+        self._tell("clear_waits", job_id=job.id)
         return ended == 1
 
     def fail_unreadable(self, job_ids: Sequence[JobId], *, worker_id: str) -> None:
@@ -140,9 +148,9 @@ class SqlWriteTx(SqlReadTx):
             if self._run("fail_unreadable", id=job_id, reason=reason, at=self._now) != 1:
                 continue
             topics = [row[0] for row in self._all("topics_of", job_id=job_id)]
-            self._run("clear_waits", job_id=job_id)
+            self._tell("clear_waits", job_id=job_id)
             self.wake_first(topics)
-            self._run(
+            self._tell(
                 "add_failed_run", job_id=job_id, at=self._now, worker_id=worker_id, error=reason
             )
             row = self._one("chain_number", job_id=job_id)
@@ -166,7 +174,7 @@ class SqlWriteTx(SqlReadTx):
         )
 
     def renew_leases(self, host_id: str, until: int) -> None:
-        self._run("renew_leases", host_id=host_id, until=until)
+        self._tell("renew_leases", host_id=host_id, until=until)
 
     def finish(self, finishes: Sequence[Finish]) -> list[bool]:
         """Write final words; False for each whose claim is no longer live."""
@@ -176,7 +184,7 @@ class SqlWriteTx(SqlReadTx):
         state = "gone" if finish.tree_gone else "ended"
         if self._run("end_claim", token=finish.token, state=state) != 1:
             return False
-        self._run(
+        self._tell(
             "finish_job" if finish.executed else "cancel_unstarted",
             id=finish.job_id,
             status=finish.status.value,
@@ -184,7 +192,7 @@ class SqlWriteTx(SqlReadTx):
             finished_at=finish.finished_at,
         )
         if finish.executed:
-            self._run(
+            self._tell(
                 "finish_run",
                 job_id=finish.job_id,
                 status=RUN_STATUS[finish.status],
@@ -193,10 +201,10 @@ class SqlWriteTx(SqlReadTx):
                 finished_at=finish.finished_at,
             )
         else:
-            self._run("forget_open_run", job_id=finish.job_id)
+            self._tell("forget_open_run", job_id=finish.job_id)
         if finish.document is not None:
             self._keep(finish.token, "outcome", finish.job_id, finish.document)
-        self._run("end_lendings_of_job", job_id=finish.job_id)
+        self._tell("end_lendings_of_job", job_id=finish.job_id)
         return True
 
     def unclaim(self, unclaims: Sequence[Unclaim]) -> list[bool]:
@@ -205,8 +213,8 @@ class SqlWriteTx(SqlReadTx):
     def _unclaim(self, unclaim: Unclaim) -> bool:
         if self._run("forget_claim", token=unclaim.token) != 1:
             return False
-        self._run("forget_open_run", job_id=unclaim.job_id)
-        self._run(
+        self._tell("forget_open_run", job_id=unclaim.job_id)
+        self._tell(
             "unclaim_job",
             id=unclaim.job_id,
             status=after(Status.RUNNING, Move.UNCLAIM).value,
@@ -221,7 +229,7 @@ class SqlWriteTx(SqlReadTx):
         self._keep(claim.token, "late_outcome", claim.job_id, document)
 
     def _keep(self, token: str, kind: str, job_id: JobId, document: Mapping[str, Any]) -> None:
-        self._run(
+        self._tell(
             "add_evidence",
             token=token,
             kind=kind,
@@ -234,25 +242,25 @@ class SqlWriteTx(SqlReadTx):
         return [row[0] for row in self._all("release_locks", job_id=job_id)]
 
     def prove_gone(self, token: str) -> None:
-        self._run("prove_claim_gone", token=token)
+        self._tell("prove_claim_gone", token=token)
 
     def chain_succeeded(self, chain: JobId) -> None:
-        self._run("satisfy_chain", chain=chain)
+        self._tell("satisfy_chain", chain=chain)
         self.wake_topics([chain_topic(chain)])
 
     def chain_failed(self, chain: JobId) -> None:
-        self._run("fail_chain", chain=chain)
-        self._run("wake_dependents", chain=chain)
+        self._tell("fail_chain", chain=chain)
+        self._tell("wake_dependents", chain=chain)
 
     def chain_reopened(self, chain: JobId) -> None:
-        self._run("reopen_chain", chain=chain)
-        self._run("wake_dependents", chain=chain)
+        self._tell("reopen_chain", chain=chain)
+        self._tell("wake_dependents", chain=chain)
 
     def request_cancel(self, job_id: JobId, by: str) -> bool:
         return self._run("request_cancel", id=job_id, at=self._now, by=by) == 1
 
     def lend(self, token: str, lending: Lending) -> None:
-        self._run(
+        self._tell(
             "lend",
             token=token,
             job_id=lending.job_id,
@@ -261,16 +269,16 @@ class SqlWriteTx(SqlReadTx):
         )
 
     def end_lending(self, token: str) -> None:
-        self._run("end_lending", token=token)
+        self._tell("end_lending", token=token)
 
     def end_lendings_of(self, job_id: JobId) -> None:
-        self._run("end_lendings_of_job", job_id=job_id)
+        self._tell("end_lendings_of_job", job_id=job_id)
 
     def end_expired_lendings(self, now: int) -> None:
-        self._run("end_expired_lendings", now=now)
+        self._tell("end_expired_lendings", now=now)
 
     def set_setting(self, key: str, value: Any, *, by: str) -> None:
-        self._run("set_setting", key=key, value=dump(value), at=self._now, by=by)
+        self._tell("set_setting", key=key, value=dump(value), at=self._now, by=by)
 
     def pause(self, pause: Pause) -> bool:
         return self._run("pause", actor=pause.actor, reason=pause.reason, at=pause.at) == 1
@@ -279,7 +287,7 @@ class SqlWriteTx(SqlReadTx):
         return self._run("resume") == 1
 
     def open_breaker(self, host_id: str, trouble: HostTrouble) -> None:
-        self._run(
+        self._tell(
             "open_breaker",
             host_id=host_id,
             kind=trouble.kind.value,
@@ -294,11 +302,11 @@ class SqlWriteTx(SqlReadTx):
 
     def reset_launches(self) -> int:
         """Close every breaker and forget the strikes of waiting jobs; how many jobs that woke."""
-        self._run("close_all_breakers")
+        self._tell("close_all_breakers")
         return self._run("reset_strikes")
 
     def add_worker(self, worker: WorkerRecord, *, host_id: str, home: str, boot_id: str) -> None:
-        self._run(
+        self._tell(
             "add_worker",
             id=worker.id,
             host_id=host_id,
@@ -310,19 +318,19 @@ class SqlWriteTx(SqlReadTx):
         )
 
     def know_host(self, host: HostRecord) -> None:
-        self._run("know_host", id=host.id, name=host.name, home=host.home, at=self._now)
+        self._tell("know_host", id=host.id, name=host.name, home=host.home, at=self._now)
 
     def worker_settled(self, worker_id: str) -> None:
-        self._run("worker_settled", id=worker_id, at=self._now)
+        self._tell("worker_settled", id=worker_id, at=self._now)
 
     def end_worker(self, worker_id: str, ending: str) -> None:
-        self._run("end_worker", id=worker_id, at=self._now, ending=ending)
+        self._tell("end_worker", id=worker_id, at=self._now, ending=ending)
 
     def set_mark(self, name: str, value: int) -> None:
-        self._run("set_mark", name=name, value=value)
+        self._tell("set_mark", name=name, value=value)
 
     def add_to_mark(self, name: str, amount: int) -> None:
-        self._run("add_to_mark", name=name, amount=amount)
+        self._tell("add_to_mark", name=name, amount=amount)
 
 
 def _was_filed(job: Job) -> bool:

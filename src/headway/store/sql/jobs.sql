@@ -2,6 +2,12 @@
 -- Reserve :count consecutive job ids and say the first of them.
 update marks set value = value + :count where name = 'next_job_id' returning value - :count
 
+-- name: take_places (hot)
+-- The same, and the last position among active jobs of this priority.
+update marks set value = value + :count where name = 'next_job_id'
+returning value - :count,
+  (select max(position) from jobs where priority = :priority and finished_at is null)
+
 -- name: add_jobs
 insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
   after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, idempotency_key,

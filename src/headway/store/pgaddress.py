@@ -1,0 +1,131 @@
+"""Where a PostgreSQL store is, how to connect to it, and how to speak of it without passwords."""
+
+import re
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+
+from headway.errors import (
+    InvalidInputError,
+    InvalidOperationError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUndoneError,
+)
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+# Dead peers are noticed within seconds, not after the hours that the system allows.
+_KEEPALIVES = {
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+    "connect_timeout": 10,
+}
+# A prepared statement keeps the plan that was best when the tables were small. Every hot query has
+# an index, so a plan that reads a whole table is never the one to keep. Where there is no other, as
+# for a table of five rows, older servers take that for so dear that they would compile it first.
+_BY_INDEX = "set enable_seqscan = off; set jit = off"
+PREPARE_AFTER = 2
+_IN_FRONT = re.compile(r"^(\w+://)([^:/@]*):([^/@]*)@")
+_IN_QUERY = re.compile(r"([?&](?:ssl)?password=)([^&]*)")
+
+
+class Address:
+    """`poll_only`: behind a pooler that gives a connection to others between transactions. Then
+    nothing may stay on it: no prepared statement, no setting, no subscription."""
+
+    def __init__(self, url: str, *, poll_only: bool = False) -> None:
+        _refuse_unclear_password(url)
+        self.url = url
+        self.poll_only = poll_only
+
+    def __str__(self) -> str:
+        """The URL without its password."""
+        shown = _IN_FRONT.sub(r"\1\2:***@", self.url)
+        return _IN_QUERY.sub(r"\1***", shown)
+
+    def connect(self) -> Connection:
+        try:
+            connection = psycopg.connect(self.url, **self.options())
+            self.prepare(connection)
+        except psycopg.OperationalError as error:
+            raise self.unavailable(error) from error
+        except psycopg.ProgrammingError as error:
+            raise InvalidInputError(f"store.url {self}: {self.said(error)}") from None
+        return connection
+
+    def options(self) -> dict[str, Any]:
+        """What to connect with beside the URL; what the URL says goes before."""
+        given = conninfo_to_dict(self.url)
+        options: dict[str, Any] = {n: v for n, v in _KEEPALIVES.items() if n not in given}
+        options["autocommit"] = True
+        options["prepare_threshold"] = None if self.poll_only else PREPARE_AFTER
+        return options
+
+    def prepare(self, connection: Connection) -> None:
+        """A new connection."""
+        if not self.poll_only:
+            connection.prepared_max = 500  # more than there are queries
+            connection.execute(_BY_INDEX, prepare=False)
+
+    def translated(self, error: psycopg.Error) -> Exception:
+        """The error in our words."""
+        match error:
+            case errors.RaiseException() if "headway: " in str(error):
+                return InvalidOperationError(_first_line(error).partition("headway: ")[2])
+            case errors.IntegrityError():
+                return error
+            case (
+                errors.SerializationFailure()
+                | errors.DeadlockDetected()
+                | errors.LockNotAvailable()
+            ):
+                return StoreUndoneError(f"{self}: {self.said(error)}; try again")
+            case errors.DiskFull() | errors.OutOfMemory():
+                return StoreFullError(f"{self}: {self.said(error)}")
+            case errors.ReadOnlySqlTransaction():
+                return StoreReadOnlyError(f"{self} cannot be written; is it a replica?")
+        return StoreError(f"{self}: {self.said(error)}")
+
+    def unavailable(self, error: BaseException) -> StoreBusyError:
+        return StoreBusyError(f"{self} does not answer: {self.said(error)}; try again")
+
+    def undone(self, error: BaseException) -> StoreUndoneError:
+        """The line was lost, and it is certain that nothing was committed."""
+        return StoreUndoneError(f"{self} went away: {self.said(error)}; try again")
+
+    def said(self, error: BaseException) -> str:
+        """The server's or the library's words, which may repeat the URL."""
+        words = _first_line(error)
+        for secret in _passwords(self.url):
+            words = words.replace(secret, "***")
+        return words
+
+
+def _passwords(url: str) -> list[str]:
+    found = [match[3] for match in _IN_FRONT.finditer(url)]
+    found += [match[2] for match in _IN_QUERY.finditer(url)]
+    return [each for each in found if each]
+
+
+def _refuse_unclear_password(url: str) -> None:
+    """A password with a bare @ or / would be read as a host, and be named in messages."""
+    scheme, _, rest = url.partition("://")
+    authority, _, path = rest.partition("/")
+    if authority.count("@") > 1 or "@" in path.partition("?")[0]:
+        user = authority.partition(":")[0]
+        raise InvalidInputError(
+            f"store.url {scheme}://{user}:*** is unclear; write @ as %40 and / as %2F in a password"
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

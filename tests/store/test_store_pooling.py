@@ -1,0 +1,493 @@
+"""Threads, poolers and round trips: how a PostgreSQL store uses its connections."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from others import another, words
+from pooler import pooler_to
+from servers import CrashableServer, Line, line_to
+from stocked import START, add
+
+from headway.client import Client, connect
+from headway.core.model import Lock
+from headway.errors import StoreError, StoreUndoneError
+from headway.store import open_store
+from headway.store.base import Event, Store
+from headway.store.pgcopy import ENOUGH, copy_of
+from headway.store.postgres import DIALECT, PostgresDatabase
+from headway.store.queries import load
+from headway.store.rows import COLUMNS
+from headway.submission import Request
+from headway.testing import FakeClock
+
+TRUE = Request(argv=("true",))
+Open = Callable[..., Store]
+Connect = Callable[[str], Client]
+
+
+@pytest.fixture
+def opened() -> Iterator[Open]:
+    with ExitStack() as stack:
+
+        def open_it(url: str, *, poll_only: bool = False) -> Store:
+            store = open_store(url, FakeClock(START), poll_only=poll_only)
+            stack.callback(store.close)
+            return store
+
+        yield open_it
+
+
+@pytest.fixture
+def client_of(tmp_path: Path) -> Iterator[Connect]:
+    """Clients of one home, whose worker never starts."""
+    home = tmp_path / ".headway"
+    home.mkdir(0o700)
+    (home / "config.toml").write_text("[worker]\nautostart = false\n")
+    environ = {"PATH": os.environ["PATH"], "USER": "ann"}
+    with ExitStack() as stack:
+
+        def connected(url: str) -> Client:
+            client = connect(home=str(home), store_url=url, create=True, environ=environ)
+            stack.callback(client.close)
+            return client
+
+        yield connected
+
+
+@pytest.fixture
+def operator(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        yield connection
+
+
+def write(store: Store, name: str) -> None:
+    with store.write() as tx:
+        add(tx, name=name)
+        tx.add_events([Event("noted")], actor="ann")
+
+
+def names(store: Store) -> list[str]:
+    with store.read() as tx:
+        return sorted(job.name for job in tx.active_jobs())
+
+
+def database_of(store: Store) -> PostgresDatabase:
+    found = store.database  # type: ignore[attr-defined]
+    assert isinstance(found, PostgresDatabase)
+    return found
+
+
+# -- threads --------------------------------------------------------------------------------------
+
+
+def in_threads(*acts: Callable[[], Any]) -> None:
+    """All at once; fails if one of them fails or does not come to an end."""
+    failed: list[BaseException] = []
+
+    def run(act: Callable[[], Any]) -> None:
+        try:
+            act()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(act,), daemon=True) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert failed == []
+
+
+def test_a_thread_that_reads_does_not_wait_for_one_that_writes(
+    opened: Open, postgres_url: str
+) -> None:
+    store = opened(postgres_url)
+    write(store, "before")
+    seen: list[str] = []
+    with store.write() as tx:
+        add(tx, name="meanwhile")
+        in_threads(lambda: seen.extend(names(store)), store.changed)
+    assert seen == ["before"]
+    assert names(store) == ["before", "meanwhile"]
+
+
+def test_many_threads_share_few_connections_and_lose_nothing(
+    opened: Open, postgres_url: str, operator: psycopg.Connection[Any]
+) -> None:
+    store = opened(f"{postgres_url}&application_name=crowd")
+    counts: list[int] = []
+
+    def work(name: str) -> None:
+        for number in range(5):
+            write(store, f"{name}-{number}")
+            names(store)
+            rows = database_of(store).execute(
+                "select count(*) from pg_stat_activity where application_name = 'crowd'", {}
+            )
+            counts.append(rows[0][0])
+
+    in_threads(*(lambda each=each: work(str(each)) for each in range(8)))  # type: ignore[misc]
+    assert names(store) == sorted(f"{each}-{n}" for each in range(8) for n in range(5))
+    assert 1 < max(counts) <= 4
+
+
+def test_a_second_transaction_of_the_same_thread_is_refused(
+    opened: Open, postgres_url: str
+) -> None:
+    store = opened(postgres_url)
+    with (
+        store.write() as tx,
+        pytest.raises(StoreError, match="within a transaction"),
+        store.read(),
+    ):
+        raise AssertionError("it would see nothing of the first")
+    del tx
+    write(store, "unharmed")
+
+
+def test_a_process_with_one_thread_needs_no_pool(postgres_url: str) -> None:
+    """A command is short: it must not pay for threads and imports that it has no use for."""
+    script = """
+store = opened()
+with store.write() as tx:
+    add(tx)
+with store.read() as tx:
+    tx.active_jobs()
+store.changed()
+store.close()
+import threading
+print("psycopg_pool" in sys.modules, threading.active_count())
+"""
+    assert words(another(script, postgres_url)) == ["False 1"]
+
+
+def test_what_the_url_says_about_a_dead_line_goes_before_our_own(
+    opened: Open, postgres_url: str
+) -> None:
+    store = opened(f"{postgres_url}&keepalives_idle=77&connect_timeout=3")
+    given = database_of(store).connections.first.info.get_parameters()
+    assert given["keepalives_idle"] == "77" and given["connect_timeout"] == "3"
+    assert given["keepalives_count"] == "3"
+
+
+def test_a_lost_connection_of_the_pool_is_replaced(
+    opened: Open, postgres_url: str, operator: psycopg.Connection[Any]
+) -> None:
+    """# fault D1"""
+    store = opened(f"{postgres_url}&application_name=lost")
+    with store.write():
+        in_threads(lambda: names(store))
+    ended = operator.execute(
+        "select pg_terminate_backend(pid, 5000) from pg_stat_activity "
+        "where application_name = 'lost'"
+    ).fetchall()
+    assert ended == [(True,), (True,)]
+    with store.write() as tx:
+        add(tx, name="after")
+        in_threads(lambda: names(store))
+    assert names(store) == ["after"]
+
+
+# -- prepared statements and poolers --------------------------------------------------------------
+
+
+def prepared(store: Store) -> int:
+    return int(database_of(store).execute("select count(*) from pg_prepared_statements", {})[0][0])
+
+
+def test_what_is_asked_often_is_prepared_and_stays_so(opened: Open, postgres_url: str) -> None:
+    store = opened(postgres_url)
+    for _ in range(6):
+        write(store, "again")
+        names(store)
+    assert prepared(store) >= 4
+    with pytest.raises(RuntimeError), store.write() as tx:
+        add(tx)
+        raise RuntimeError
+    write(store, "after an undone one")
+
+
+def test_after_a_failure_among_many_statements_the_next_are_not_taken_for_prepared(
+    opened: Open, postgres_url: str
+) -> None:
+    store = opened(postgres_url)
+    for number in range(12):
+        with pytest.raises(psycopg.errors.UniqueViolation), store.write() as tx:
+            made = add(tx)
+            tx.add_jobs([made])
+            tx.add_events([Event("noted")], actor="ann")
+        write(store, f"{number:02}")
+    assert len(names(store)) == 12
+
+
+@pytest.mark.parametrize(("poll_only", "expected"), [(False, "off"), (True, "on")])
+def test_a_plan_that_is_kept_reads_no_table_from_end_to_end(
+    opened: Open, postgres_url: str, poll_only: bool, expected: str
+) -> None:
+    """It was made when the table was small, and is kept while the table grows."""
+    database = database_of(opened(postgres_url, poll_only=poll_only))
+    assert database.execute("show enable_seqscan", {}) == [(expected,)]
+    assert poll_only or database.execute("show jit", {}) == [("off",)]
+
+
+def test_behind_a_pooler_everything_works_with_poll_only(opened: Open, postgres_url: str) -> None:
+    """# fault D8"""
+    with pooler_to(postgres_url) as pooler:
+        store, other = opened(pooler.url, poll_only=True), opened(pooler.url, poll_only=True)
+        assert store.hints() is None
+        store.changed()
+        for number in range(12):
+            write(store, f"{number:02}")
+            assert len(names(other)) == number + 1
+        assert not store.changed() and other.changed()
+        with store.write() as tx:
+            tx.add_events((Event("noted") for _ in range(3 * ENOUGH)), actor="ann")
+            assert len(tx.events_since(0, 1000)) == 12 + 3 * ENOUGH
+        in_threads(*(lambda each=each: write(store, str(each)) for each in range(4)))  # type: ignore[misc]
+        assert len(names(other)) == 16
+        assert other.changed()
+        for each in (store, other):
+            each.close()
+
+
+def test_without_poll_only_a_pooler_is_noticed(opened: Open, postgres_url: str) -> None:
+    """Or else the test above would show nothing."""
+    with pooler_to(postgres_url) as pooler:
+        store = opened(pooler.url)
+        with pytest.raises(StoreError, match="prepared statement"):
+            for _ in range(12):
+                write(store, "again")
+        store.close()
+
+
+def test_poll_only_leaves_nothing_on_the_connection(opened: Open, postgres_url: str) -> None:
+    """# fault D8"""
+    store = opened(postgres_url, poll_only=True)
+    for _ in range(12):
+        write(store, "again")
+        names(store)
+        store.changed()
+    assert prepared(store) == 0
+    assert database_of(store).listener is None
+    assert database_of(store).execute("select pg_listening_channels()", {}) == []
+    assert database_of(store).execute("show lock_timeout", {}) == [("0",)]
+
+
+def test_the_setting_reaches_the_store(client_of: Connect, postgres_url: str) -> None:
+    client = client_of(postgres_url)
+    assert client.store.hints() is not None
+    with open(client.home.config, "a") as file:
+        file.write("[store]\npoll_only = true\n")
+    assert client_of(postgres_url).store.hints() is None
+
+
+# -- round trips ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def line(postgres_url: str) -> Iterator[Line]:
+    with line_to(postgres_url) as line:
+        yield line
+
+
+def test_a_submit_needs_at_most_four_round_trips(client_of: Connect, line: Line) -> None:
+    """Three will do: begin, a place, and the rest with the commit."""
+    client = client_of(line.url)
+    for _ in range(4):
+        client.submit(TRUE)  # what is often asked is now prepared
+    before = line.round_trips
+    client.submit(TRUE)
+    assert 0 < line.round_trips - before <= 4
+    client.close()
+
+
+def test_the_round_trips_of_many_jobs_do_not_grow_with_them(client_of: Connect, line: Line) -> None:
+    client = client_of(line.url)
+    taken = []
+    for count in (100, 1000):
+        before = line.round_trips
+        submitted = client.submit_many([TRUE] * count)
+        taken.append(line.round_trips - before)
+        assert len({each.job_id for each in submitted}) == count
+    assert taken[0] == taken[1] <= 8
+    assert len(client.listing()) == 1100
+    client.close()
+
+
+def test_a_look_needs_one_round_trip(line: Line, opened: Open) -> None:
+    store = opened(line.url)
+    store.changed()
+    before = line.round_trips
+    store.changed()
+    assert line.round_trips - before == 1
+    store.close()
+
+
+def test_many_rows_are_the_same_whether_copied_or_inserted(opened: Open, postgres_url: str) -> None:
+    store = opened(postgres_url)
+    odd = {
+        "labels": {"a": "tab\there", "b": "\\N", "c": "é\n"},
+        "locks": (Lock("k"),),
+        "slug": None,
+    }
+    with store.write() as tx:
+        few = [add(tx, **odd) for _ in range(2)]
+        first = tx.take_ids(ENOUGH)
+        many = [few[0]._replace(id=first + n, chain=first + n) for n in range(ENOUGH)]
+        tx.add_jobs(many)
+        found = tx.jobs([each.id for each in many])
+        assert [found[each.id] for each in many] == many
+        assert tx.jobs([few[0].id])[few[0].id] == few[0]
+
+
+def test_every_insert_of_many_rows_that_has_only_values_is_copied() -> None:
+    queries = load(DIALECT, COLUMNS)
+    copied = {name for name, query in queries.items() if copy_of(query.sql)}
+    assert {"add_jobs", "add_events", "add_claims", "add_runs", "add_waits", "hold_locks"} <= copied
+    assert not {"add_edges", "copy_edges", "add_evidence", "lend", "set_setting"} & copied
+
+
+# -- made again -----------------------------------------------------------------------------------
+
+FAILS_TWICE = """
+create sequence tries;
+create function fail_twice() returns trigger language plpgsql as $$ begin
+  if nextval('tries') <= 2 then
+    raise exception 'it happens' using errcode = '{code}';
+  end if;
+  return new;
+end $$;
+create trigger fail before insert on events for each row execute function fail_twice();
+"""
+
+VERBS: dict[str, Callable[[Client], Any]] = {
+    "submit": lambda client: client.submit(TRUE),
+    "cancel": lambda client: client.cancel([1]),
+    "pause": lambda client: client.pause("because"),
+    "reset": lambda client: client.reset(),
+    "set_setting": lambda client: client.set_setting("scheduler.max_active", 3),
+}
+
+
+@pytest.mark.parametrize("code", ["40001", "40P01", "55P03"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_that_the_server_undid_is_made_again_and_happens_once(
+    client_of: Connect, postgres_url: str, operator: psycopg.Connection[Any], verb: str, code: str
+) -> None:
+    """# fault D12"""
+    client = client_of(postgres_url)
+    client.submit(TRUE)
+    before = client.store.database.execute("select count(*) from events", {})[0][0]  # type: ignore[attr-defined]
+    operator.execute(FAILS_TWICE.format(code=code))  # type: ignore[call-overload]
+    VERBS[verb](client)
+    after = client.store.database.execute("select count(*) from events", {})[0][0]  # type: ignore[attr-defined]
+    assert after == before + 1
+    assert operator.execute("select last_value from tries").fetchone() == (3,)
+
+
+def test_what_is_undone_again_and_again_is_an_error(
+    client_of: Connect, postgres_url: str, operator: psycopg.Connection[Any]
+) -> None:
+    client = client_of(postgres_url)
+    operator.execute(FAILS_TWICE.format(code="40001").replace("<= 2", "<= 3"))  # type: ignore[call-overload]
+    with pytest.raises(StoreUndoneError, match="try again"):
+        client.submit(TRUE)
+    assert client.listing() == []
+    client.submit(TRUE)
+    assert len(client.listing()) == 1
+
+
+MEETS = """
+create function meet() returns trigger language plpgsql as $$ begin
+  -- until the other one waits for what we hold; once it has gone, not at all
+  while exists (select 1 from pg_locks where pid = {pid} and relation = 'events'::regclass)
+    and not exists (select 1 from pg_locks where pid = {pid} and not granted)
+  loop
+    perform pg_sleep(0.01);
+  end loop;
+  return new;
+end $$;
+create trigger meet before insert on jobs for each row execute function meet();
+"""
+
+
+def test_a_submit_that_ends_in_a_deadlock_is_made_again_and_happens_once(
+    client_of: Connect, postgres_url: str, operator: psycopg.Connection[Any]
+) -> None:
+    """# fault D12: someone with psql takes our tables in another order."""
+    client = client_of(postgres_url.replace("options=", "options=-cdeadlock_timeout%3D10ms%20"))
+    with psycopg.connect(postgres_url) as stranger:
+        stranger.execute("set deadlock_timeout = '1min'")  # so that it is we who notice
+        stranger.execute("lock table events in exclusive mode")
+        operator.execute(MEETS.format(pid=stranger.info.backend_pid))  # type: ignore[call-overload]
+        undone = deadlocks(operator)
+        submitting = threading.Thread(target=client.submit, args=(TRUE,), daemon=True)
+        submitting.start()
+        holds = (
+            "select 1 from pg_locks where relation = 'marks'::regclass and granted "
+            "and mode = 'RowExclusiveLock'"
+        )
+        while not operator.execute(holds).fetchone():
+            assert submitting.is_alive()
+        stranger.execute("update marks set value = value where name = 'next_job_id'")
+        stranger.commit()
+        submitting.join(60)
+        assert not submitting.is_alive()
+    (job,) = client.listing()
+    assert job["id"] == "job-1" and [event.kind for event in client.history(1)] == ["submitted"]
+    while deadlocks(operator) == undone:
+        pass  # the server counts it a little later
+
+
+def deadlocks(operator: psycopg.Connection[Any]) -> int:
+    operator.execute("select pg_stat_clear_snapshot()")
+    query = "select deadlocks from pg_stat_database where datname = current_database()"
+    return int((operator.execute(query).fetchone() or [0])[0])
+
+
+@pytest.mark.parametrize("cut", ["before", "after"])
+def test_a_submit_whose_commit_is_cut_off_happens_once(
+    client_of: Connect, line: Line, postgres_url: str, cut: Any
+) -> None:
+    """# fault D2"""
+    client = client_of(line.url)
+    client.submit(TRUE)
+    line.cut = cut
+    assert client.submit(TRUE).job_id == 2
+    assert line.cut is None
+    assert [job["id"] for job in client.listing()] == ["job-1", "job-2"]
+    client.close()
+
+
+def test_restarts_of_the_server_during_submits_lose_and_double_nothing(
+    client_of: Connect, crashable: CrashableServer, crashable_url: str
+) -> None:
+    """# fault D1"""
+    client = client_of(crashable_url)
+    done: list[int] = []
+    stop = threading.Event()
+
+    def submit() -> None:
+        while not stop.is_set():
+            done.append(client.submit(TRUE).job_id)
+
+    def crash() -> None:
+        try:
+            for _ in range(3):
+                target = len(done) + 5
+                while len(done) < target:
+                    stop.wait(0.01)
+                crashable.crash()
+        finally:
+            stop.set()
+
+    in_threads(submit, crash)
+    assert len(done) > 15
+    assert [job["id"] for job in client.listing()] == [f"job-{each}" for each in done]
