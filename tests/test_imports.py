@@ -50,11 +50,12 @@ MAY_IMPORT = {
         "store.transfer supervise. clock crashpoints errors home host units"
     ),
     "checkup": (
-        "checkup. core. store store.base store.inspecting store.postgres store.queries "
-        "store.sqlite supervise. clock config errors home host units"
+        "checkup. core. elsewhere store store.base store.inspecting store.pgaddress store.postgres "
+        "store.queries store.sqlite supervise. clock config errors home host units"
     ),
     "waiting": "core. store.base client clock errors gather submission units",
-    "views": "core. store.base client config gather units",
+    "elsewhere": "core. store.base units",
+    "views": "core. store.base client config elsewhere gather units",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "clock",
     "cli": "",  # anything: nobody imports it

@@ -24,7 +24,7 @@ from headway.errors import (
     WorkerPresentError,
 )
 from headway.home import Home, make_home
-from headway.store.base import Event, Unclaim, WriteTx
+from headway.store.base import Event, HostRecord, Unclaim, WriteTx
 from headway.store.inspecting import Inspection, Numbers
 from headway.supervise.evidence import Evidence
 from headway.supervise.rescue import watch_supervisor
@@ -145,6 +145,7 @@ class Restorer:
                 taken_up = _take_up(tx, folders, host, self._actor)
                 if self._path is not None:
                     _give_up_strangers(tx, host)
+                _requeue(tx, host, shared=self._path is None)
                 next_then = tx.marks()["next_job_id"]
                 next_id = max(next_then, present.next_id, *(each + 1 for each in folders), 1)
                 tx.set_mark("next_job_id", next_id)
@@ -335,6 +336,19 @@ def _take_up(
         tx.add_events([Event("running", job.id, {"slot": slot})], actor=actor)
         taken.append(job.id)
     return tuple(taken)
+
+
+def _requeue(tx: WriteTx, host: Host, *, shared: bool) -> None:
+    """Between stores of one host and of several: in the one a job belongs to nobody in particular,
+    in the other to the host on which its environment is."""
+    active = tx.active_jobs()
+    if not shared:
+        tx.requeue([job.id for job in active if job.queue], "")
+        return
+    own = [job.id for job in active if not job.queue and not job.params.get("any_host")]
+    if own:
+        tx.know_host(HostRecord(host.id, host.name, host.home))
+        tx.requeue(own, host.id)
 
 
 def _give_up_strangers(tx: WriteTx, host: Host) -> None:

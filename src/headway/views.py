@@ -5,18 +5,17 @@ Both answer with the code that decides, so what they say is what will happen.
 
 import os
 import socket
-from collections.abc import Sequence
 from typing import Any
 
 from headway.client import Client
 from headway.config import store_setting
 from headway.core.admission import closed, free_slots
 from headway.core.facts import Door
-from headway.core.model import Block, Claim, JobId, Stage, shown
+from headway.core.model import Block, JobId, Stage, shown
 from headway.core.plan import explain
 from headway.core.states import TERMINAL, Status
+from headway.elsewhere import claims_elsewhere
 from headway.gather import gather
-from headway.store.base import ReadTx
 from headway.units import show_instant
 
 STEP_WITHIN = 2.0
@@ -63,7 +62,7 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         ready = tx.count_at_door()
         live = tx.live_claims()
         breaker = tx.host_trouble(client.host.id)
-        elsewhere = _elsewhere(tx, live, client.host.id)
+        elsewhere = claims_elsewhere(tx, live, client.host.id)
     waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
     worker = client.worker_is_there()
     return {
@@ -96,32 +95,6 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         "elsewhere": elsewhere,
         "reason": _why_nothing_starts(door, now, ready=ready, waiting=waiting, worker=worker),
     }
-
-
-def _elsewhere(tx: ReadTx, live: Sequence[Claim], host_id: str) -> list[dict[str, Any]]:
-    """The claims of other hosts, which only they can judge; an expired lease says that nobody there
-    looks after them, not that they have ended."""
-    theirs: dict[str, list[Claim]] = {}
-    for claim in live:
-        if claim.host_id != host_id:
-            theirs.setdefault(claim.host_id, []).append(claim)
-    names = tx.hosts() if theirs else {}
-    found = []
-    for other, claims in sorted(theirs.items()):
-        known = names.get(other)
-        leases = [claim.lease_until for claim in claims if claim.lease_until is not None]
-        expired = [until for until in leases if until < tx.now()]
-        found.append(
-            {
-                "host_id": other,
-                "host": known.name if known else None,
-                "home": claims[0].home,
-                "running": [shown(claim.job_id) for claim in claims],
-                "expired": len(expired),
-                "expired_at": show_instant(min(expired)) if expired else None,
-            }
-        )
-    return found
 
 
 def _why_nothing_starts(

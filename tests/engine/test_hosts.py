@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import Bench, wait_for
+from headway.checkup import examine
 from headway.clock import SECOND
 from headway.core.model import Claim, Stage
 from headway.core.states import Status
@@ -18,7 +19,7 @@ from headway.supervise.evidence import Evidence
 from headway.testing import FakeClock
 from headway.views import dry_run, scheduler_status, why
 
-START = 1_800_000_000 * SECOND
+START = 1_700_000_000 * SECOND
 Hosts = Callable[..., tuple[Bench, Bench]]
 
 
@@ -182,6 +183,9 @@ def test_nobody_judges_a_claim_of_another_host(hosts: Hosts, lease: str) -> None
     assert len(told["running"]) == 3
     assert told["expired"] == (3 if lease == "expired" else 0)
     assert scheduler_status(here.client)["elsewhere"] == []
+    findings = examine(there.home.path, there.home.store_url, {}, "/")  # by the server's clock
+    (about_hosts,) = [each for each in findings if each.check == "hosts"]
+    assert about_hosts.level == "yellow" and "3 jobs of" in about_hosts.detail
     Path(record.folder, "aside").rename(Path(record.folder, f"started.{record.token}"))
     here.new_engine().recover()
     assert here.status(dead) is Status.FAILED

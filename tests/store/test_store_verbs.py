@@ -454,6 +454,14 @@ def test_each_host_has_its_own_queue_beside_the_common_one(store: Store) -> None
         assert ids(tx.stale_waiters(START + 1, 10)) == ids(common) and tx.count_at_door() == 0
 
 
+@verbs("requeue")
+def test_a_job_can_be_put_into_another_queue(store: Store) -> None:
+    with store.write() as tx:
+        jobs = [add(tx, queue="gone"), add(tx)]
+        tx.requeue([jobs[0].id], "mine")
+        assert ids(tx.woken(10, ("mine",))) == [jobs[0].id] and ids(tx.woken(10)) == [jobs[1].id]
+
+
 @verbs("know_host", "hosts")
 def test_a_host_is_known_by_its_present_names(store: Store) -> None:
     with store.write() as tx:

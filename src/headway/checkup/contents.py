@@ -20,6 +20,7 @@ from headway.checkup.finding import (
 from headway.clock import SECOND
 from headway.core.model import shown
 from headway.core.states import Status
+from headway.elsewhere import claims_elsewhere
 from headway.errors import HeadwayError
 from headway.host import known_host_id
 from headway.store import queries
@@ -236,6 +237,20 @@ def _launching(place: Opened) -> Iterator[Finding]:
         yield Finding("launching", GREEN, "no failures")
 
 
+def _hosts(place: Opened) -> Iterator[Finding]:
+    """Jobs of other hosts that nobody looks after. They may still run, so nobody else may."""
+    own = known_host_id(place.home) or ""
+    with place.store.store.read() as tx:
+        others = claims_elsewhere(tx, tx.live_claims(), own)
+    late = [each for each in others if each["expired"]]
+    for each in late:
+        who = f"{each['host'] or each['host_id']} ({each['home']})"
+        told = f"{each['expired']} jobs of {who}, with leases run out since {each['expired_at']}"
+        yield Finding("hosts", YELLOW, told, "headway work there; only that host can judge them")
+    if others and not late:
+        yield Finding("hosts", GREEN, f"{len(others)} others look after their jobs")
+
+
 # The order is that of the report. A red one of the first list ends it; the last list is for stores
 # with the schema of this program.
 STORE_CHECKS: tuple[StoreCheck, ...] = (_server, _store)
@@ -248,4 +263,5 @@ CONTENT_CHECKS: tuple[StoreCheck, ...] = (
     _worker,
     _pause,
     _launching,
+    _hosts,
 )

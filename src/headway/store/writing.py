@@ -105,6 +105,10 @@ class SqlWriteTx(SqlReadTx):
     def wake_everything(self) -> None:
         self._tell("wake_everything")
 
+    def requeue(self, ids: Sequence[JobId], queue: str) -> None:
+        """Put jobs into another queue; they keep their place in the order."""
+        self._tell("requeue", ids=self._database.json(ids), queue=queue)
+
     def touch_checked(self, ids: Sequence[JobId]) -> None:
         self._tell("touch_checked", ids=self._database.json(ids), at=self._now)
 

@@ -68,6 +68,9 @@ where chain in $IDS(:chains) and stage <> 'woken'
 update jobs set stage = 'woken', wake_at = null, checked_at = null
 where stage = 'filed' and wake_at is null
 
+-- name: requeue
+update jobs set queue = :queue where id in $IDS(:ids)
+
 -- name: stale_waiters (hot)
 -- The longest unchecked waiters, for the sweep that finds missed wake-ups.
 select $JOB from jobs where queue = :queue and checked_at < :before
