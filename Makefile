@@ -9,13 +9,20 @@ JOBS   ?= auto
 BENCH_VENV  := bench/.venv
 BENCH_STAMP := $(BENCH_VENV)/.installed
 
-.PHONY: demo test check format bench bench-startup clean
+KILLS  ?= 10000
+STORE  ?= both
+
+.PHONY: demo test torture check format bench bench-startup clean
 
 demo: $(STAMP)
 	$(BIN)/python -m headway.demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+# KILLS=500 SEED=7 STORE=sqlite, postgres or both. docs/torture.md
+torture: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m torture --kills $(KILLS) --store $(STORE) $(if $(SEED),--seed $(SEED))
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -26,7 +26,6 @@ from headway.home import Home, make_home
 from headway.store import open_store
 from headway.submission import Request
 from torture import database, ledger, processes
-from torture.killer import Killer
 from torture.records import Cancel, Files, Gone, Planned
 from torture.workload import Wish, Workload
 
@@ -36,6 +35,7 @@ RUNNING_AT_MOST = 8
 SAMPLE_SECONDS = 1.0
 RECENT_SECONDS = 120
 STARTS_WITHIN = 2.0
+FEED_SECONDS = 0.05
 WITHOUT_SECONDS = 0.5  # the longest that nobody starts a worker by hand
 QUIET_WITHIN = 120.0
 STOPPED_WITHIN = 30.0
@@ -193,45 +193,54 @@ def torture(
 ) -> Tortured:
     """Jobs and kills until there have been enough kills; then wait until all is at rest."""
     began = time.monotonic()
-    chance = random.Random(f"arena {seed}")
-    killer = Killer(arena.files, arena.mark, seed)
-    workload = Workload(seed)
-    cancels: list[tuple[float, int]] = []
-    sampler = Sampler(arena)
-    strike_at = wave_at = began
-    worker_at: float | None = began
-    submitted = 0
-    with database.opened(arena.url) as select:
-        while killer.strikes < kills:
-            now = time.monotonic()
-            if now >= wave_at:
-                wave_at = now + 0.1
-                if database.active(select) < ACTIVE_AT_LEAST:
-                    wishes = workload.wave(submitted)
-                    for wish, job_id in zip(wishes, arena.submit(wishes), strict=True):
-                        submitted += 1
-                        if wish.cancel_after is not None:
-                            heapq.heappush(cancels, (now + wish.cancel_after, job_id))
-            while cancels and cancels[0][0] <= now:
-                arena.cancel(heapq.heappop(cancels)[1])
-            if worker_at is not None and now >= worker_at:
-                worker_at = None
-                if not arena.living("worker"):
-                    arena.start_worker()
-                    worker_at = now + STARTS_WITHIN  # it may have been killed unseen
-            if now >= strike_at:
-                struck = killer.strike()
-                tell(killer.strikes)
-                strike_at = time.monotonic() + killer.pause()
-                if worker_at is None and any(each.kind == "worker" for each in struck):
-                    worker_at = time.monotonic() + chance.random() * WITHOUT_SECONDS
-            sampler.sample(select, now)
-            time.sleep(max(0.0, min(strike_at, wave_at) - time.monotonic()))
-    while cancels:
-        arena.cancel(heapq.heappop(cancels)[1])
+    killer = subprocess.Popen(
+        [sys.executable, "-m", "torture.killer", arena.mark, str(kills), str(seed)],
+        env={"PYTHONPATH": arena.env["PYTHONPATH"]},
+        stdin=subprocess.DEVNULL,
+    )
+    try:
+        _feed(arena, seed, while_running=killer, tell=tell)
+    finally:
+        killer.kill()
+        killer.wait()
     rested = arena.rest()
     arena.stop()
-    return Tortured(killer.strikes, time.monotonic() - began, rested)
+    return Tortured(arena.files.strikes(), time.monotonic() - began, rested)
+
+
+def _feed(
+    arena: Arena, seed: int, *, while_running: subprocess.Popen[bytes], tell: Callable[[int], None]
+) -> None:
+    """Keep the arena busy: jobs, cancels, and a worker if there has been none for a while."""
+    chance = random.Random(f"arena {seed}")
+    workload = Workload(seed)
+    sampler = Sampler(arena)
+    cancels: list[tuple[float, int]] = []
+    worker_at = 0.0
+    submitted = 0
+    with database.opened(arena.url) as select:
+        while while_running.poll() is None:
+            now = time.monotonic()
+            if database.active(select) < ACTIVE_AT_LEAST:
+                wishes = workload.wave(submitted)
+                submitted += len(wishes)
+                for wish, job_id in zip(wishes, arena.submit(wishes), strict=True):
+                    if wish.cancel_after is not None:
+                        heapq.heappush(cancels, (now + wish.cancel_after, job_id))
+            while cancels and cancels[0][0] <= now:
+                arena.cancel(heapq.heappop(cancels)[1])
+            if now >= worker_at:
+                worker_at = now + chance.uniform(0.1, WITHOUT_SECONDS)
+                if not arena.living("worker"):
+                    arena.start_worker()
+                    worker_at = now + STARTS_WITHIN
+            sampler.sample(select, now)
+            tell(arena.files.strikes())
+            time.sleep(FEED_SECONDS)
+    if while_running.returncode != 0:
+        raise RuntimeError(f"the killer ended with {while_running.returncode}")
+    for _, job_id in cancels:
+        arena.cancel(job_id)
 
 
 class Sampler:

@@ -96,7 +96,9 @@ class Evidence:
     def about(self, job: int) -> tuple[str, ...]:
         """All that is known about one job, for a person to read."""
         lines = self.lines_of.get(job, [])
-        tokens = {line.token for line in lines} | {c.token for c in self.rows.claims if c.job == job}
+        tokens = {line.token for line in lines} | {
+            c.token for c in self.rows.claims if c.job == job
+        }
         shown = [line for line in lines if line.word != "beat"][:8] + lines[-2:]
         return (
             str(self.rows.jobs.get(job)),
@@ -355,7 +357,9 @@ def nothing_is_left_over(given: Evidence) -> Result:
     ]
     wrong += [given.wrong(job, f"still holds the lock {key}") for key, job in rows.held_locks]
     wrong += [given.wrong(job, "still lends its slot") for job in rows.lendings]
-    wrong += [given.wrong(run.job, "its run is open") for run in rows.runs.values() if not run.status]
+    wrong += [
+        given.wrong(run.job, "its run is open") for run in rows.runs.values() if not run.status
+    ]
     counts: dict[int, int] = defaultdict(int)
     for claim in rows.claims:
         counts[claim.job] += 1

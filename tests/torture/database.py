@@ -86,7 +86,10 @@ def read(select: Select) -> Rows:
         {row[0]: RunRow(*row) for row in runs},
         [ClaimRow(*row) for row in select("select token, job_id, state from claims")],
         {row[0] for row in outcomes},
-        [EventRow(*row) for row in select("select job_id, kind, actor, data from events order by seq")],
+        [
+            EventRow(*row)
+            for row in select("select job_id, kind, actor, data from events order by seq")
+        ],
         [(row[0], row[1]) for row in select("select key, job_id from held_locks")],
         [row[0] for row in select("select job_id from lendings")],
     )

@@ -1,13 +1,16 @@
-"""Kill processes at random, and write down exactly whom.
+"""Kill processes at random, and write down exactly whom. A process of its own, so that nothing that
+goes on in the arena keeps it from striking.
 
 A victim is stopped first and identified while it stands still: what it is, and for which claim, is
 then a fact and not a guess that has been overtaken. Only then is it killed.
 """
 
 import random
+import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 
 from torture import ledger, processes
 from torture.processes import Held, Process
@@ -153,3 +156,14 @@ def _outlives(commands: list[Process]) -> bool:
             return True
         time.sleep(0.001)
     return False
+
+
+def main(folder: str, kills: str, seed: str) -> None:
+    killer = Killer(Files(Path(folder)), folder, int(seed))
+    while killer.strikes < int(kills):
+        killer.strike()
+        time.sleep(killer.pause())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+LAST_BYTES = 4096  # more than any line has
+
 
 class Planned(NamedTuple):
     """One submitted job: what it will do, and what may become of it."""
@@ -85,6 +87,16 @@ class Files:
 
     def killed(self, kills: Iterable[Kill]) -> None:
         self._append("kills", kills)
+
+    def strikes(self) -> int:
+        """How many there have been, by the last line of the log."""
+        try:
+            with open(self.folder / "kills", "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
+                lines = file.read().split(b"\n")[:-1]  # the last may be being written
+        except FileNotFoundError:
+            return 0
+        return int(json.loads(lines[-1])["strike"]) if lines else 0
 
     def gone(self, gone: Gone) -> None:
         self._append("gone", [gone])
