@@ -96,14 +96,13 @@ class Evidence:
     def about(self, job: int) -> tuple[str, ...]:
         """All that is known about one job, for a person to read."""
         lines = self.lines_of.get(job, [])
-        tokens = {line.token for line in lines} | {
-            c.token for c in self.rows.claims if c.job == job
-        }
+        claims = [claim for claim in self.rows.claims if claim.job == job]
+        tokens = {each.token for each in (*lines, *claims)}
         shown = [line for line in lines if line.word != "beat"][:8] + lines[-2:]
         return (
             str(self.rows.jobs.get(job)),
             str(self.rows.runs.get(job)),
-            *(str(claim) for claim in self.rows.claims if claim.job == job),
+            *(str(claim) for claim in claims),
             *(str(line) for line in dict.fromkeys(shown)),
             *(str(kill) for kill in self.kills if kill.token in tokens),
             *(str(event) for event in self.rows.events if event.job == job),

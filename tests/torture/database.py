@@ -81,15 +81,13 @@ def read(select: Select) -> Rows:
     )
     runs = select("select job_id, status, exit_code, error, started_at, finished_at from runs")
     outcomes = select("select token from evidence where kind = 'outcome'")
+    events = select("select job_id, kind, actor, data from events order by seq")
     return Rows(
         {row[0]: JobRow(*row) for row in jobs},
         {row[0]: RunRow(*row) for row in runs},
         [ClaimRow(*row) for row in select("select token, job_id, state from claims")],
         {row[0] for row in outcomes},
-        [
-            EventRow(*row)
-            for row in select("select job_id, kind, actor, data from events order by seq")
-        ],
+        [EventRow(*row) for row in events],
         [(row[0], row[1]) for row in select("select key, job_id from held_locks")],
         [row[0] for row in select("select job_id from lendings")],
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 # A shell, because it is up within a millisecond. `stray` is a grandchild in a session of its own
-# that outlives its job if nobody ends it.
+# that outlives its job if nobody ends it; `gate` goes on until the file LEDGER.open is there.
 SCRIPT = r"""#!/bin/sh
 # job.sh LEDGER MODE BEATS PAUSE EXIT-CODE-OF-EACH-ATTEMPT...
 say() { echo "@$1 $HEADWAY_JOB_ID $HEADWAY_CLAIM $$ $2;" >> "$ledger"; }
@@ -28,7 +28,7 @@ case $mode in
     (sleep 30 &) ;;
   *) say start "$1" ;;
 esac
-while [ "$beats" -gt 0 ]; do
+while [ "$beats" -gt 0 ] && ! { [ "$mode" = gate ] && [ -e "$ledger.open" ]; }; do
   say $word "$beats"
   sleep "$pause"
   beats=$((beats - 1))
@@ -51,7 +51,8 @@ class Line(NamedTuple):
     number: int
 
     def __str__(self) -> str:
-        return f"ledger {self.at}: {self.word} {self.number} job-{self.job} {self.token[:8]} pid {self.pid}"
+        who = f"job-{self.job} {self.token[:8]} pid {self.pid}"
+        return f"ledger {self.at}: {self.word} {self.number} {who}"
 
 
 class Ledger(NamedTuple):

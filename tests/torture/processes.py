@@ -131,6 +131,16 @@ def alive(pid: int, start: int) -> bool:
     return stat is not None and stat[2] == start and stat[0] not in "ZX"
 
 
+def exists(pid: int) -> bool:
+    stat = _stat(pid)
+    return stat is not None and stat[0] not in "ZX"
+
+
+def stopped(pid: int) -> bool:
+    stat = _stat(pid)
+    return stat is not None and stat[0] in "Tt"
+
+
 class Held:
     """A process that cannot go away under its number, because a pidfd stands for it."""
 

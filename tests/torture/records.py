@@ -55,7 +55,8 @@ class Kill(NamedTuple):
 
     def __str__(self) -> str:
         whose = f" of claim {self.token[:8]}" if self.token else ""
-        return f"strike {self.strike} ({self.mode}): {self.kind}{whose} pid {self.pid}, ledger {self.offset}"
+        what = f"{self.kind}{whose} pid {self.pid}"
+        return f"strike {self.strike} ({self.mode}): {what}, ledger {self.offset}"
 
 
 class Gone(NamedTuple):
@@ -121,7 +122,10 @@ class Files:
 
     def _lines(self, name: str) -> list[dict[str, Any]]:
         path = self.folder / name
-        return [json.loads(line) for line in path.open()] if path.exists() else []
+        if not path.exists():
+            return []
+        with path.open() as file:
+            return [json.loads(line) for line in file]
 
 
 def _planned(fields: dict[str, Any]) -> Planned:
