@@ -3,10 +3,14 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
+from torture import database
 from torture.arena import Arena, torture
-from torture.checker import check, gather, red
+from torture.checker import Evidence, check, gather, nothing_acknowledged_is_lost, red
+from torture.powercut import cuts, record
+from torture.records import Planned
 from torture.scenarios import SCENARIOS, play
 
 KILLS = 40
@@ -65,3 +69,32 @@ def test_without_the_safeguard_the_checker_turns_red(
 ) -> None:
     found = verdict(make_arena(autostart=False), safeguard, without=safeguard)
     assert EXPECTED[safeguard] in found, found
+
+
+def _restart(path: Path) -> None:
+    """The first connection after a cut recovers the file; one that only reads could not."""
+    connection = apsw.Connection(str(path))
+    connection.execute("select count(*) from jobs")
+    connection.close()
+
+
+def lost_in_a_power_cut(folder: Path, *, without: str) -> int:
+    """The most acknowledged jobs that any cut loses, in the checker's eyes."""
+    made = folder / "made"
+    made.mkdir()
+    worst = 0
+    for acknowledged, path in cuts(record(made, without=without), folder, kept=0):
+        _restart(path)
+        with database.opened(f"sqlite://{path}") as select:
+            rows = database.read(select)
+        planned = [Planned(job, "plain", (0,)) for job in range(1, acknowledged + 1)]
+        lost = nothing_acknowledged_is_lost(Evidence(rows, [], planned=planned))
+        worst = max(worst, len(lost.violations))
+    return worst
+
+
+def test_only_a_store_that_syncs_survives_a_power_cut(tmp_path: Path) -> None:  # fault A4
+    for name, without in (("with", "nothing"), ("without", "full sync")):
+        (tmp_path / name).mkdir()
+        lost = lost_in_a_power_cut(tmp_path / name, without=without)
+        assert (lost > 0) == (without != "nothing"), name

@@ -18,6 +18,7 @@ from torture.records import Files, Kill
 
 MODES = {"one": 75, "lingering": 10, "several": 10, "all": 5}
 KINDS = {"worker": 14, "parent": 14, "supervisor": 24, "child": 28, "fork": 30, "descendant": 6}
+UNMET = 5  # times as likely
 STRIKES_UNREADY = 0.03
 PAUSE_SECONDS = 0.1
 DIES_WITHIN = 5.0
@@ -29,6 +30,7 @@ class Killer:
         self._chance = random.Random(f"killer {seed}")
         self._files = files
         self._mark = mark
+        self._met: set[str] = set()
         self._written = 0
         self.strikes = 0
 
@@ -122,9 +124,14 @@ class Killer:
             kinds = sorted({each.kind for each in rest})
             if not kinds:
                 break
-            (kind,) = self._chance.choices(kinds, [KINDS[each] for each in kinds])
+            (kind,) = self._chance.choices(kinds, [self._weight(each) for each in kinds])
+            self._met.add(kind)
             chosen.append(self._chance.choice(sorted(e for e in rest if e.kind == kind)))
         return chosen
+
+    def _weight(self, kind: str) -> int:
+        """Also a short run shall meet every kind."""
+        return KINDS[kind] * (1 if kind in self._met else UNMET)
 
 
 def _frozen(victims: Iterable[Process]) -> list[Held]:
