@@ -16,11 +16,12 @@ from torture import ledger, processes
 from torture.processes import Held, Process
 from torture.records import Files, Kill
 
-MODES = {"one": 75, "lingering": 10, "several": 10, "all": 5}
+MODES = {"one": 65, "lingering": 10, "several": 10, "seam": 10, "all": 5}
 KINDS = {"worker": 14, "parent": 14, "supervisor": 24, "child": 28, "fork": 30, "descendant": 6}
 UNMET = 5  # times as likely
 STRIKES_UNREADY = 0.03
 PAUSE_SECONDS = 0.1
+SEAM_WITHIN = 0.3
 DIES_WITHIN = 5.0
 OUTLIVES_AFTER = 1.0
 
@@ -52,6 +53,8 @@ class Killer:
         seen = processes.scan(self._mark)
         if mode == "all":
             return self._kill_all(seen)
+        if mode == "seam":
+            return self.kill(self._at_a_seam(), mode=mode)
         count = self._chance.randint(2, 5) if mode == "several" else 1
         victims = self._choose(seen, count)
         linger = self._chance.uniform(0.02, 0.3) if mode == "lingering" else 0.0
@@ -128,6 +131,19 @@ class Killer:
             self._met.add(kind)
             chosen.append(self._chance.choice(sorted(e for e in rest if e.kind == kind)))
         return chosen
+
+    def _at_a_seam(self) -> list[Process]:
+        """Wait for one of the short moments about which there are rules: a supervisor without a
+        command, which starts or ends a job, or a child that has not exec'd yet."""
+        give_up_at = time.monotonic() + SEAM_WITHIN
+        while time.monotonic() < give_up_at:
+            seen = processes.scan(self._mark)
+            busy = {each.ppid for each in seen if each.kind == "child"}
+            forks = [each for each in seen if each.kind == "fork"]
+            bare = [each for each in seen if each.kind == "supervisor" and each.pid not in busy]
+            if forks or bare:
+                return [self._chance.choice(forks or bare)]
+        return []
 
     def _weight(self, kind: str) -> int:
         """Also a short run shall meet every kind."""
