@@ -177,12 +177,7 @@ class Arena:
 
     def close(self) -> None:
         """End what is left, whatever it is; after the checker has looked."""
-        while left := processes.scan(self.mark):
-            for each in left:
-                with suppress(ProcessLookupError):
-                    os.kill(each.pid, signal.SIGKILL)
-            for worker in self._workers:
-                worker.poll()
+        processes.end_all(self.mark)
         for worker in self._workers:
             worker.wait()
         self.client.close()

@@ -97,7 +97,7 @@ class Evidence:
         """All that is known about one job, for a person to read."""
         lines = self.lines_of.get(job, [])
         claims = [claim for claim in self.rows.claims if claim.job == job]
-        tokens = {each.token for each in (*lines, *claims)}
+        tokens = {line.token for line in lines} | {claim.token for claim in claims}
         shown = [line for line in lines if line.word != "beat"][:8] + lines[-2:]
         return (
             str(self.rows.jobs.get(job)),

@@ -139,14 +139,19 @@ def since_creation(recorded: Log) -> tuple[Disk, Log]:
     return disk, recorded[created:]
 
 
-def cuts(recorded: Log, folder: Path, *, kept: int) -> Iterator[tuple[int, Path]]:
-    """For every moment: the last id that had been acknowledged, and the store after a cut."""
+def cuts(
+    recorded: Log, folder: Path, *, kept: int, after: str | None = None
+) -> Iterator[tuple[int, Path]]:
+    """After every entry, or those of one kind: the last id that had been acknowledged, and the
+    store as a cut leaves it."""
     disk, rest = since_creation(recorded)
     acknowledged = 0
     for number, entry in enumerate(rest):
         disk.apply(*entry)
         if entry[0] == "acknowledged":
             acknowledged = entry[2]
+        if after is not None and entry[0] != after:
+            continue
         place = folder / str(number)
         place.mkdir()
         yield acknowledged, disk.lose_power(place, kept=kept) / "headway.db"

@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import time
+from contextlib import suppress
 from typing import NamedTuple
 
 MARK = "HEADWAY_TEST_TORTURE"
@@ -139,6 +140,14 @@ def exists(pid: int) -> bool:
 def stopped(pid: int) -> bool:
     stat = _stat(pid)
     return stat is not None and stat[0] in "Tt"
+
+
+def end_all(mark: str) -> None:
+    """Kill every process that carries the mark, until there is none."""
+    while left := scan(mark):
+        for each in left:
+            with suppress(ProcessLookupError):
+                os.kill(each.pid, signal.SIGKILL)
 
 
 class Held:
