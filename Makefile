@@ -22,7 +22,7 @@ test: $(STAMP)
 
 # KILLS=500 SEED=7 STORE=sqlite, postgres or both. docs/torture.md
 torture: $(STAMP)
-	PYTHONPATH=tests $(BIN)/python -m torture --kills $(KILLS) --store $(STORE) $(if $(SEED),--seed $(SEED))
+	PYTHONPATH=tests $(BIN)/python -m torture --kills $(KILLS) --store $(STORE) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -21,18 +21,26 @@ from torture.scenarios import SCENARIOS, play
 KILLS = 40
 
 
-@pytest.fixture
-def make_arena(tmp_path: Path, store_url: str | None) -> Iterator[Callable[..., Arena]]:
-    made: list[Arena] = []
-
-    def make(*, autostart: bool) -> Arena:
-        folder = tmp_path / str(len(made))
-        made.append(Arena(folder, store_url=store_url, autostart=autostart))
-        return made[-1]
-
-    yield make
-    for arena in made:
-        arena.close()
+def make_torture(
+    folder: Path, *options: str, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """What `make torture` runs."""
+    try:
+        return subprocess.run(
+            [sys.executable, "-m", "torture", "--seed", "1", *options],
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                "TMPDIR": str(folder),
+                **(env or {}),
+            },
+            capture_output=True,
+            text=True,
+            timeout=400,
+        )
+    finally:
+        for each in folder.glob("headway-torture-*"):
+            end_all(str(each))
 
 
 @pytest.mark.req("E24", "D20", "D25")
@@ -40,21 +48,8 @@ def make_arena(tmp_path: Path, store_url: str | None) -> Iterator[Callable[..., 
 def test_random_kills_violate_nothing(  # fault A1 A3
     store: str, tmp_path: Path, postgres_server: str
 ) -> None:
-    """`make torture` itself, with few kills."""
-    command = [sys.executable, "-m", "torture", "--kills", str(KILLS), "--seed", "1"]
-    env = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "TMPDIR": str(tmp_path),
-        "HEADWAY_TEST_POSTGRES": postgres_server,
-    }
-    try:
-        done = subprocess.run(
-            [*command, "--store", store], env=env, capture_output=True, text=True, timeout=400
-        )
-    finally:
-        for folder in tmp_path.glob("headway-torture-*"):
-            end_all(str(folder))
+    server = {"HEADWAY_TEST_POSTGRES": postgres_server}
+    done = make_torture(tmp_path, "--kills", str(KILLS), "--store", store, env=server)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     looked_at = re.findall(r"^  \D+?(\d+) +0$", done.stdout, re.M)
     assert len(looked_at) == len(CHECKS) and "0" not in looked_at, done.stdout
@@ -62,18 +57,43 @@ def test_random_kills_violate_nothing(  # fault A1 A3
     assert killed is not None
     for kind in ("worker", "parent", "supervisor", "child"):
         assert f" {kind}" in killed[0], done.stdout
+    assert not list(tmp_path.iterdir()), "nothing is kept"
 
 
-def verdict(arena: Arena, scenario: str, *, without: str) -> dict[str, list[str]]:
-    play(arena, scenario, without=without)
+def test_random_kills_find_a_missing_start_record_and_keep_the_evidence(tmp_path: Path) -> None:
+    done = make_torture(tmp_path, "--kills", "20", "--store", "sqlite", "--without", "start record")
+    assert (done.returncode, done.stderr) == (1, ""), done.stdout
+    (kept,) = tmp_path.iterdir()
+    assert done.stdout.endswith(f"everything is kept in {kept}\n")
+    assert re.search(r"^nothing runs twice: [1-9]", done.stdout, re.M)
+    assert re.search(r"^    ledger \d+: start", done.stdout, re.M)
+    assert re.search(r"^    strike \d+ .*supervisor of claim", done.stdout, re.M)
+    assert re.search(r"^    event unclaimed by worker", done.stdout, re.M)
+
+
+@pytest.fixture
+def make_arena(tmp_path: Path, store_url: str | None) -> Iterator[Callable[[str], Arena]]:
+    made: list[Arena] = []
+
+    def make(without: str) -> Arena:
+        made.append(Arena(tmp_path / "arena", store_url=store_url, without=without))
+        return made[-1]
+
+    yield make
+    for arena in made:
+        arena.close()
+
+
+def verdict(arena: Arena, scenario: str) -> dict[str, list[str]]:
+    play(arena, scenario)
     return red(check(gather(arena.files.folder, arena.url)))
 
 
 @pytest.mark.parametrize("safeguard", SCENARIOS)
 def test_with_the_safeguard_the_checker_is_green(  # fault A1 A2 A3
-    make_arena: Callable[..., Arena], safeguard: str
+    make_arena: Callable[[str], Arena], safeguard: str
 ) -> None:
-    assert verdict(make_arena(autostart=False), safeguard, without="nothing") == {}
+    assert verdict(make_arena("nothing"), safeguard) == {}
 
 
 EXPECTED = {
@@ -86,9 +106,9 @@ EXPECTED = {
 
 @pytest.mark.parametrize("safeguard", SCENARIOS)
 def test_without_the_safeguard_the_checker_turns_red(
-    make_arena: Callable[..., Arena], safeguard: str
+    make_arena: Callable[[str], Arena], safeguard: str
 ) -> None:
-    found = verdict(make_arena(autostart=False), safeguard, without=safeguard)
+    found = verdict(make_arena(safeguard), safeguard)
     assert EXPECTED[safeguard] in found, found
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from torture import report
 from torture.arena import Arena, torture
 from torture.checker import check, gather, red
+from torture.sabotaged import IN_WORKER
 
 TELL_SECONDS = 5.0
 
@@ -22,20 +23,21 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--store", choices=("sqlite", "postgres", "both"), default="both")
+    parser.add_argument("--without", choices=IN_WORKER, help="a safeguard to take out")
     asked = parser.parse_args()
     seed = random.randrange(1_000_000) if asked.seed is None else asked.seed
     stores = ("sqlite", "postgres") if asked.store == "both" else (asked.store,)
-    green = [run(store, kills=asked.kills, seed=seed) for store in stores]
+    green = [run(each, kills=asked.kills, seed=seed, without=asked.without) for each in stores]
     return 0 if all(green) else 1
 
 
-def run(store: str, *, kills: int, seed: int) -> bool:
+def run(store: str, *, kills: int, seed: int, without: str | None) -> bool:
     """Torture one store and print what was found; the folder stays if something was."""
     folder = Path(tempfile.mkdtemp(prefix=f"headway-torture-{store}-"))
-    title = f"{store}, seed {seed}"
+    title = f"{store}, seed {seed}" + (f", without the {without}" if without else "")
     print(f"{title}: {kills} kills in {folder}", flush=True)
     with _store_url(store) as url:
-        arena = Arena(folder, store_url=url)
+        arena = Arena(folder, store_url=url, without=without)
         try:
             tortured = torture(arena, kills=kills, seed=seed, tell=_progress(kills))
             given = gather(folder, arena.url)

@@ -54,9 +54,13 @@ class Arena:
         folder: Path,
         *,
         store_url: str | None = None,
-        autostart: bool = True,
-        max_active: int = RUNNING_AT_MOST,
+        without: str | None = None,
     ) -> None:
+        """`without` names a safeguard to take out; "nothing" only makes its sequence possible.
+        Such workers are started by hand alone: what supervisors start is the program as it is."""
+        autostart = without is None
+        sabotaged = ("torture.sabotaged", without or "nothing")
+        self._program = ("headway",) if autostart else sabotaged
         folder.mkdir(parents=True, exist_ok=True)
         self.files = Files(folder)
         self.mark = str(folder)
@@ -82,16 +86,16 @@ class Arena:
             environ=self.env,
             actor="torturer",
         )
-        self.client.set_setting("scheduler.max_active", max_active)
+        self.client.set_setting("scheduler.max_active", RUNNING_AT_MOST)
         self._workers: list[subprocess.Popen[bytes]] = []
         self._submitted: list[int] = []
 
     # -- what goes on in it --------------------------------------------------------------------
 
     def submit(self, wishes: list[Wish]) -> list[int]:
-        """Submit them in one go, and note what was acknowledged."""
+        """Submit them one by one, and note each acknowledgement before the next."""
         ids: list[int] = []
-        for wish in wishes:  # one by one: a later one of the wave may come after an earlier
+        for wish in wishes:
             earlier = tuple(self._submitted[-back] for back in wish.after)
             job_id = self.client.submit(self._request(wish, earlier)).job_id
             self._submitted.append(job_id)
@@ -118,18 +122,14 @@ class Arena:
             for done in self.client.cancel([job_id]):
                 self.files.cancelled(Cancel(job_id, done.job_id, done.was_running))
 
-    def start_worker(
-        self,
-        env: dict[str, str] | None = None,
-        program: tuple[str, ...] = ("-m", "headway"),
-    ) -> subprocess.Popen[bytes]:
-        """`headway work`, as a person would type it."""
+    def start_worker(self, points: str = "") -> subprocess.Popen[bytes]:
+        """`headway work`, as a person would type it, with these crash points armed."""
         self._workers = [each for each in self._workers if each.poll() is None]
         with open(self.files.folder / "worker.log", "ab") as log:
             worker = subprocess.Popen(
-                [sys.executable, *program, "--home", self.home.path, "work"],
+                [sys.executable, "-m", *self._program, "--home", self.home.path, "work"],
                 cwd=self.files.folder,
-                env={**self.env, **(env or {})},
+                env={**self.env, "HEADWAY_POINTS": points},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

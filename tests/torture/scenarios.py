@@ -24,15 +24,12 @@ WITHIN = 30.0
 
 
 class Stage:
-    """An arena in which a play says who lives; workers are started with one safeguard less."""
+    """An arena in which a play says who lives, and when."""
 
-    def __init__(self, arena: Arena, without: str) -> None:
+    def __init__(self, arena: Arena) -> None:
         self.arena = arena
-        self.program = ("-m", "torture.sabotaged", without)
+        self.worker = arena.start_worker
         self.killer = Killer(arena.files, arena.mark, 0)
-
-    def worker(self, points: str = "") -> subprocess.Popen[bytes]:
-        return self.arena.start_worker({"HEADWAY_POINTS": points}, self.program)
 
     def gate_job(self) -> int:
         return self.arena.submit([Wish("gate", LONG, (0,))])[0]
@@ -59,18 +56,16 @@ def claim_token(stage: Stage) -> None:
     """Two workers, because their lock file was deleted. One has undone a claim that the other
     thinks alive, and has started the job anew; then the other judges the old claim."""
     stage.gate_job()
-    stage.worker("engine.claimed=kill").wait()
+    stage.worker("engine.claimed=kill").wait(WITHIN)
     first = stage.worker("rescuer.voided=stop")
     stage.until_stopped(first)
     os.unlink(stage.arena.home.worker_lock)
-    second = stage.worker("engine.recovered=stop,engine.settled=stop")
+    second = stage.worker("engine.recovered=stop,engine.settled=kill")
     stage.until_stopped(second)
     first.send_signal(signal.SIGCONT)
     stage.until_started()
     second.send_signal(signal.SIGCONT)
-    stage.until(lambda: not processes.stopped(second.pid), "the second worker to go on")
-    stage.until_stopped(second)
-    second.send_signal(signal.SIGCONT)
+    second.wait(WITHIN)  # it has judged
     stage.open_gate()
 
 
@@ -101,7 +96,7 @@ def getppid_check(stage: Stage) -> None:
     """A supervisor dies after the go byte, and before its child has asked to die with it."""
     job = stage.gate_job()
     points = "launcher.sent=kill,supervisor.go=kill,torture.before_pdeathsig=stop"
-    stage.worker(points).wait()
+    stage.worker(points).wait(WITHIN)
     folder = Path(stage.arena.home.job(job))
     record = stage.until(lambda: _start_record(folder), "the start record")
     supervisor, command = record["supervisor_pid"], record["child_pid"]
@@ -134,7 +129,7 @@ SCENARIOS: dict[str, Callable[[Stage], None]] = {
 }
 
 
-def play(arena: Arena, scenario: str, *, without: str) -> None:
-    SCENARIOS[scenario](Stage(arena, without))
+def play(arena: Arena, scenario: str) -> None:
+    SCENARIOS[scenario](Stage(arena))
     arena.rest(within=WITHIN)
     arena.stop()
