@@ -84,4 +84,7 @@ def _progress(kills: int) -> Callable[[int], None]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("interrupted; its folder is kept")

@@ -192,6 +192,7 @@ def torture(
         [sys.executable, "-m", "torture.killer", arena.mark, str(kills), str(seed)],
         env={"PYTHONPATH": arena.env["PYTHONPATH"]},
         stdin=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for us
     )
     try:
         _feed(arena, seed, while_running=killer, tell=tell)
