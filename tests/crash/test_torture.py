@@ -61,7 +61,7 @@ def test_random_kills_violate_nothing(  # fault A1 A3
 
 
 def test_random_kills_find_a_missing_start_record_and_keep_the_evidence(tmp_path: Path) -> None:
-    done = make_torture(tmp_path, "--kills", "20", "--store", "sqlite", "--without", "start record")
+    done = make_torture(tmp_path, "--kills", "30", "--store", "sqlite", "--without", "start record")
     assert (done.returncode, done.stderr) == (1, ""), done.stdout
     (kept,) = tmp_path.iterdir()
     assert done.stdout.endswith(f"everything is kept in {kept}\n")
