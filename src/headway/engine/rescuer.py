@@ -114,6 +114,7 @@ class Rescuer:
             return self._lost(claim, evidence, "claim file is gone")
         if evidence.is_void() or evidence.read_started() is None:
             evidence.make_void()
+            rescue.forget_cgroup(evidence.token)  # before its row goes: nobody finds it afterwards
             reach("rescuer.voided")
             return NeverRan("nothing had been started when the scheduler came back")
         proof = rescue.end_claim(evidence)
