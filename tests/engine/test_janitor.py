@@ -107,6 +107,16 @@ def test_what_a_killed_submit_left_behind_goes_too(
     assert janitor.drop_stale_environments() == [torn.name]
 
 
+def test_an_environment_that_a_janitor_died_over_is_put_back(bench: Bench) -> None:
+    job, name = submit_with(bench, "blue")
+    path = Path(bench.home.environments, name)
+    path.rename(f"{path}.aside")
+    bench.crash().recover()
+    assert environments(bench) == {name}
+    bench.until_ended(job)
+    assert bench.status(job) is Status.SUCCEEDED
+
+
 def test_the_janitor_cleans_at_once_and_then_every_hour(
     bench: Bench, janitor: Janitor, clock: FakeClock
 ) -> None:

@@ -15,6 +15,7 @@ from headway.core.model import Claim, JobId, WaitKind
 from headway.crashpoints import reach
 from headway.documents import job_documents, write_job_files
 from headway.engine.finisher import Finisher
+from headway.engine.janitor import put_back_environments
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.settling import Settler, Verdict
@@ -92,6 +93,7 @@ class Engine:
 
     def recover(self) -> None:
         """Judge every claim of this host and home; before anything is dispatched."""
+        put_back_environments(self._home)
         with self.store.read() as tx:
             live = tx.live_claims()
             self._unproven = self._rescuer.mine(tx.unproven_claims())

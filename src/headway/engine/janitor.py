@@ -11,6 +11,18 @@ from headway.store.base import Store
 EVERY = 3600.0
 KEEP_ENVIRONMENTS = 7 * 86_400 * SECOND
 LOG_LIMIT = 1 << 20
+ASIDE = ".aside"
+
+
+def put_back_environments(home: Home) -> None:
+    """Return what a janitor took away and died over: a submit may have counted on it."""
+    with os.scandir(home.environments) as entries:
+        aside = [entry.path for entry in entries if entry.name.endswith(ASIDE)]
+    for path in aside:
+        with suppress(FileExistsError, FileNotFoundError):
+            os.link(path, path.removesuffix(ASIDE))
+        with suppress(FileNotFoundError):
+            os.unlink(path)
 
 
 class Janitor:
@@ -48,7 +60,7 @@ class Janitor:
     def _drop(self, name: str, since: int) -> bool:
         """Take it away, then look: a submit that has just used it gets it back."""
         path = os.path.join(self._home.environments, name)
-        aside = f"{path}.aside"
+        aside = f"{path}{ASIDE}"
         with suppress(FileNotFoundError):
             os.rename(path, aside)
             used = os.stat(aside).st_mtime >= since / SECOND
