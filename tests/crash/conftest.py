@@ -8,6 +8,8 @@ import pytest
 
 from harness import Site
 
+pytest.register_assert_rewrite("stage", "scenes", "leftovers")
+
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def store_url(request: pytest.FixtureRequest) -> str | None:

@@ -129,40 +129,6 @@ def test_killing_everything_leaves_the_provable_truth_and_no_process(site: Site)
             assert site.status(job) is Status.SUCCEEDED
 
 
-POINTS = [
-    "engine.claimed",
-    "engine.launched",
-    "engine.settled",
-    "engine.recovered",
-    "store.committed",
-    "worker.registered",
-    "worker.up",
-    "launcher.started",
-    "launcher.sent",
-    "evidence.prepared",
-]
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_a_worker_killed_at_each_point_is_taken_up_by_the_next(  # fault A1, A2, A3
-    site: Site, point: str
-) -> None:
-    ledger = site.folder / "ledger"
-    jobs = [site.submit(*ledger_job(ledger, n, 0.02)) for n in range(3)]
-    for visit in (1, 2, 4):
-        worker = site.start_worker(env={"HEADWAY_POINTS": f"{point}=kill@{visit}"})
-        wait_for(
-            lambda worker=worker: worker.poll() is not None or site.ended(*jobs), what=f"{point}"
-        )
-        if worker.poll() is None:
-            worker.kill()
-        worker.wait()
-    site.worker()
-    site.until_ended(*jobs)
-    assert {site.status(job) for job in jobs} == {Status.SUCCEEDED}
-    assert set(entries(ledger).values()) == {1}
-
-
 def test_a_poisoned_worker_start_pauses_dispatch_and_running_jobs_go_on(  # fault A14
     make_site: Callable[..., Site],
 ) -> None:

@@ -1,4 +1,7 @@
-"""What a supervisor or its parent that is killed at any point leaves behind."""
+"""What supervisors and their parent do when something dies, stops or fails around them.
+
+Each of their crash points is visited in tests/crash/test_points.py.
+"""
 
 import json
 import os
@@ -13,18 +16,6 @@ from supervised import Claim, Home, is_alive, kill, wait_for, wait_for_end
 
 from headway.supervise import proc, rescue
 
-POINTS = [
-    "supervisor.locked",
-    "supervisor.forked",
-    "supervisor.started",
-    "supervisor.go",
-    "supervisor.child_ended",
-    "supervisor.outcome_written",
-    "supervisor.outcome_renamed",
-    "supervisor.outcome_synced",
-    "supervisor.told",
-]
-
 
 def ledger(home: Home) -> str:
     path = home.path / "ledger"
@@ -34,27 +25,6 @@ def ledger(home: Home) -> str:
 def free_lock(claim: Claim) -> None:
     # A child that was just forked holds a copy until it sees that its supervisor is dead.
     os.close(wait_for(claim.evidence.try_lock))
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_supervisor_killed_at_any_point_leaves_true_evidence(  # fault A2 A3
-    home: Home, point: str, cgroup: str
-) -> None:
-    launcher = home.launcher(HEADWAY_POINTS=f"{point}=kill")
-    claim = home.run_shell("echo ran >>ledger", launcher=launcher, cgroup=cgroup)
-    claim.ended()
-    rescue.end_claim(claim.evidence)
-    free_lock(claim)
-    started, outcome = claim.evidence.read_started(), claim.evidence.read_outcome()
-    if started is None:
-        assert ledger(home) == ""
-        assert outcome is None
-    if POINTS.index(point) >= POINTS.index("supervisor.outcome_renamed"):
-        assert outcome is not None
-    if outcome is not None:
-        assert outcome.exit_code == 0
-        assert ledger(home) == "ran\n"
-    assert not proc.processes_with_claim(claim.evidence.token)
 
 
 @pytest.mark.parametrize("mark", ["make_void", "request_cancel"])

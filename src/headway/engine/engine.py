@@ -105,6 +105,7 @@ class Engine:
             documents = self._settle(tx, lost)
             tx.know_host(HostRecord(self._host.id, self._host.name, self._host.home))
             tx.wake_everything()
+        reach("engine.woken")
         self._after_settling(lost, documents)
 
     def step(self, *, limit: int | None = None) -> float:
@@ -131,6 +132,7 @@ class Engine:
                     self._space_passes(tx, now, started)
                 self._unproven = self._rescuer.mine(tx.unproven_claims())
                 delay = self._delay(tx, now, planning=planning)
+                reach("engine.planned")
         except BaseException:
             self.finisher.put_back(judged)
             for claim in self._planner.prepared:
@@ -165,6 +167,7 @@ class Engine:
             document = documents.get(each.claim.job_id)
             if document is not None:
                 write_job_files(each.claim, document)
+                reach("engine.documented")
                 self._report(document)
 
     def _judge(self, claims: Iterable[Claim]) -> None:
@@ -181,6 +184,7 @@ class Engine:
                 adopted = [claim for claim in living if not self.finisher.watches(claim)]
                 self._rescuer.readopted(tx, adopted)
                 documents = self._settle(tx, judged)
+                reach("engine.judged")
         except BaseException:
             for each in judged:  # a lock still held would make a dead supervisor look alive
                 each.release()
@@ -300,6 +304,7 @@ class Engine:
             silent = self._rescuer.unanswered(tx, self.finisher.claims)
         for claim in silent:
             self.finisher.end_supervisor(claim)
+            reach("engine.forced")
         return silent
 
     def _prove_trees_gone(self) -> None:
@@ -313,3 +318,4 @@ class Engine:
             tx.add_events(
                 (Event("tree_unproven", claim.job_id) for claim in proven), actor=self.worker_id
             )
+        reach("engine.proved_gone")

@@ -145,6 +145,7 @@ class Finisher:
             self.parent_trouble = f"could not start a process: {error.strerror or error}"
             return []
         self.parent_trouble = None
+        reach("finisher.parent_replaced")
         self._watch_launcher()
         judged = []
         for token in unanswered:

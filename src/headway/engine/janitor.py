@@ -5,6 +5,7 @@ import sys
 from contextlib import suppress
 
 from headway.clock import SECOND, Clock
+from headway.crashpoints import reach
 from headway.home import Home
 from headway.store.base import Store
 
@@ -21,6 +22,7 @@ def put_back_environments(home: Home) -> None:
     for path in aside:
         with suppress(FileExistsError, FileNotFoundError):
             os.link(path, path.removesuffix(ASIDE))
+            reach("janitor.restored")
         with suppress(FileNotFoundError):
             os.unlink(path)
 
@@ -63,11 +65,14 @@ class Janitor:
         aside = f"{path}{ASIDE}"
         with suppress(FileNotFoundError):
             os.rename(path, aside)
+            reach("janitor.moved_aside")
             used = os.stat(aside).st_mtime >= since / SECOND
             if used:
                 with suppress(FileExistsError):
                     os.link(aside, path)
+                    reach("janitor.put_back")
             os.unlink(aside)
+            reach("janitor.dropped")
             return not used
         return False
 

@@ -84,6 +84,7 @@ class Rescuer:
         if lock is None:
             outcome = evidence.read_outcome()
             return None if outcome is None else Judged(claim, taken_in(outcome))
+        reach("rescuer.locked")
         try:
             judgement = self._verdict(claim, evidence)
         except BaseException:
@@ -125,6 +126,7 @@ class Rescuer:
         if claim.boot_id != self._host.boot_id:
             return self._crashed(Ending.HOST_REBOOTED, tree_gone=True)
         proof = rescue.end_claim(evidence)
+        reach("rescuer.ended_lost")
         return self._crashed(Ending.EVIDENCE_MISSING, cause, tree_gone=proof == "gone")
 
     def _crashed(self, ending: Ending, cause: str | None = None, *, tree_gone: bool) -> Verdict:

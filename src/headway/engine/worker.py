@@ -135,6 +135,7 @@ class Worker:
         self._lock.write_pid()
         with suppress(FileNotFoundError):
             os.unlink(self._home.worker_stopped)
+        reach("worker.placed")
 
     def _occupied(self) -> WorkerPresentError:
         pid = self._lock.read_pid()
@@ -233,6 +234,7 @@ class Worker:
         for asker in askers:
             with suppress(OSError):
                 self._listener.sendto(b"stepped", asker)
+                reach("worker.answered")
         return delay
 
     def _managed(self, work: Callable[[], object]) -> bool:
@@ -247,6 +249,7 @@ class Worker:
     def _settled(self) -> None:
         with self._store.write() as tx:
             tx.worker_settled(self.id)
+        reach("worker.settled")
 
     def _wait(self, seconds: float) -> None:
         selector = self._engine.finisher.selector
@@ -262,6 +265,7 @@ class Worker:
             os.unlink(self._home.worker_socket)
         self._listener.bind(f"/proc/self/fd/{folder}/{name}")
         os.close(folder)
+        reach("worker.listening")
         self._engine.finisher.selector.register(self._listener, selectors.EVENT_READ, self._hear)
         self._catch_signals()
         return self._listener
@@ -323,6 +327,7 @@ class Worker:
         self._engine.dispatching = False
         with open(self._home.worker_stopped, "w", encoding="ascii") as file:
             file.write("the last worker left on a signal\n")
+        reach("worker.stop_marked")
         self._lock.give_up(STAYS)
         reach("worker.draining")
         running = sorted(claim.job_id for claim in self._engine.finisher.claims)
@@ -348,6 +353,7 @@ class Worker:
             self._lock.give_up(STAYS)
             self._left = True
             reach("worker.gave_up")
+        reach("worker.left")
 
     def _depart(self, ending: str) -> None:
         if ending == "idle":
@@ -362,3 +368,4 @@ class Worker:
         with self._store.write() as tx:
             tx.end_worker(self.id, ending)
             tx.add_events([Event("worker_left", None, {"ending": ending})], actor=self.id)
+        reach("worker.end_recorded")

@@ -12,6 +12,7 @@ import json
 import os
 import signal
 
+from headway.crashpoints import reach
 from headway.supervise import proc
 
 TYPE_CHECKING = False
@@ -89,6 +90,7 @@ def become_command(command: Command, pipes: Pipes, *, supervisor: int, lock: int
         _stand_alone(supervisor, lock=lock, pipes=pipes)
         _take_surroundings(command, pipes)
         if os.read(pipes.go_read, 1):
+            reach("child.let_go")
             _exec(command)
     except SpawnError as error:
         os.write(pipes.report_write, error.to_bytes())
@@ -97,6 +99,7 @@ def become_command(command: Command, pipes: Pipes, *, supervisor: int, lock: int
     except BaseException as error:  # never to be mistaken for an exit of the command
         os.write(pipes.report_write, SpawnError(errno.EINVAL, f"child: {error!r}").to_bytes())
     finally:
+        reach("child.reported")
         os._exit(NOT_STARTED)
 
 

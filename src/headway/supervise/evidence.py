@@ -78,6 +78,7 @@ class Evidence:
         try:
             with self._open() as folder:
                 folder.create(f"claim.{self.token}", json.dumps(spec).encode())
+                reach("evidence.claim_made")
                 tmp = folder.open(f"outcome.{self.token}.tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
                 try:
                     os.posix_fallocate(tmp, 0, RESERVED_BYTES)
@@ -96,12 +97,14 @@ class Evidence:
         """Remove the files of a claim that did not commit."""
         self._remove_files()
         _remove_if_empty(self.folder)
+        reach("evidence.discarded")
 
     def shed(self) -> None:
         """After an undoing: keep what forbids a late start, drop what only a start needs."""
         with self._open() as folder:
             folder.remove(f"claim.{self.token}")
             folder.remove(f"outcome.{self.token}.tmp")
+        reach("evidence.shed")
 
     def exists(self) -> bool:
         return self._has(f"claim.{self.token}")
@@ -136,6 +139,7 @@ class Evidence:
             finally:
                 os.close(tmp)
             folder.rename(f"started.{self.token}.tmp", f"started.{self.token}")
+        reach("supervisor.started")
 
     def read_outcome(self) -> Outcome | None:
         """The claim's outcome; torn, damaged or foreign is none."""
@@ -173,6 +177,7 @@ class Evidence:
                 )
             except FileExistsError:
                 return
+        reach("evidence.outcome_linked")
 
     def is_void(self) -> bool:
         return self._has(f"void.{self.token}")
@@ -203,6 +208,7 @@ class Evidence:
             name = f"wanted.{self.token}"
             folder.create(f"{name}.{os.getpid()}.tmp", json.dumps(request).encode())
             folder.rename(f"{name}.{os.getpid()}.tmp", name)
+        reach("evidence.worker_wanted")
 
     def take_worker_request(self) -> dict[str, Any] | None:
         """What the job asked for since the last look."""
@@ -211,6 +217,7 @@ class Evidence:
             return None
         with self._open() as folder:
             folder.remove(f"wanted.{self.token}")
+        reach("supervisor.request_taken")
         try:
             request = json.loads(content)
         except ValueError:

@@ -79,7 +79,6 @@ def _serve_one(requests: socket.socket, host: supervisor.Host) -> bool:
     pidfd = os.pidfd_open(pid)  # ours to reap, so the number is still that supervisor's
     _send(requests, {"token": token, "pid": pid}, [pidfd])
     os.close(pidfd)
-    reach("parent.acked")
     return True
 
 
@@ -100,6 +99,7 @@ def _leave_trace(folder: str, token: str, error: BaseException) -> None:
 
     with Folder(folder) as opened:
         opened.create(f"crash.{token}", "".join(traceback.format_exception(error)).encode())
+    reach("supervisor.crash_traced")
 
 
 def _send(requests: socket.socket, ack: dict[str, object], fds: list[int]) -> None:
@@ -108,6 +108,7 @@ def _send(requests: socket.socket, ack: dict[str, object], fds: list[int]) -> No
         requests.sendmsg([json.dumps(ack).encode()], rights)
     except OSError:  # the worker is gone; the next one finds the claim by its evidence
         return
+    reach("parent.acked")
 
 
 def _reap() -> None:

@@ -104,6 +104,7 @@ class _Run:
         self._started_at = time.time_ns() // 1000
         base = host.cgroup_base if spec["cgroup"] == "auto" else None
         self._tree = Tree(None if base is None else cgroup.path_for(base, evidence.token))
+        reach("supervisor.tree_made")
 
     def outcome(self) -> Outcome:
         try:
@@ -180,7 +181,6 @@ class _Run:
                 started_at=self._started_at,
             )
         )
-        reach("supervisor.started")
 
     def _not_started(self, failure: child.SpawnError) -> Outcome:
         self._tree.is_gone()  # its cgroup is removed

@@ -150,6 +150,7 @@ def wake(socket_path: str, message: bytes) -> bool:
         return False
     finally:
         os.close(at)
+    reach("wake.sent")
     return True
 
 
@@ -185,6 +186,7 @@ def _become_worker(
     try:
         os.setsid()
         if os.fork() != 0:
+            reach("autostart.detached")
             os._exit(0)
         os.umask(0o077)
         null = os.open("/dev/null", os.O_RDWR)
@@ -197,6 +199,7 @@ def _become_worker(
         os.chdir("/")
         proc.heed_ignored_signals()
         proc.reset_signals()
+        reach("autostart.cleaned")
         os.execvpe(argv[0], list(argv), env)
     except BaseException:
         os.close(lock_fd)  # given up before the report, so that the caller can rely on it

@@ -1,0 +1,148 @@
+"""No effect of engine and supervisor without a crash point, and no crash point without a visit."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from test_points import POINTS
+
+SOURCE = Path(__file__).parents[2] / "src" / "headway"
+FILES = sorted(SOURCE.rglob("*.py"))
+DURABLE = [file for file in FILES if file.parent.name in ("engine", "supervise")]
+
+# What leaves a trace that outlives the process: on disk, in the store, or in another process.
+EFFECTS = {
+    *("fsync", "fdatasync", "rename", "replace", "link", "symlink", "commit"),
+    *("fork", "forkpty", "posix_spawn", "posix_spawnp", "Popen"),
+    *("send", "sendall", "sendmsg", "sendto", "send_fds", "write"),
+}
+OF_A_FOLDER = {"create", "touch", "remove"}  # evidence comes and goes through these alone
+EXECS = {"execv", "execve", "execvp", "execvpe"}
+
+# file, function: why the effects in it need no point of their own
+EXCUSED = {
+    ("cgroup.py", "_write"): "a control group; each caller names what it did with it",
+    ("child.py", "_exec"): "its caller names the instant before",
+    ("child.py", "_prefer_for_oom_kill"): "a wish to the kernel that dies with the process",
+    ("evidence.py", "_remove_files"): "its callers name the removal as a whole",
+    ("evidence.py", "ask_for_worker"): "a temporary name; the rename is named",
+    ("folder.py", "rename"): "the verb itself; each caller names what it renamed",
+    ("folder.py", "write_all"): "the verb itself; each caller names what it wrote",
+    ("logs.py", "_forget_oldest"): "output, which is no evidence",
+    ("logs.py", "append"): "output, which is no evidence",
+    ("workerlock.py", "_become_worker"): "its report, after which it exits at once",
+}
+
+
+class Effect(NamedTuple):
+    file: str
+    function: str
+    what: str
+    line: int  # the last one of it
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def inside(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """What is in a function, but not in one that is inside of it."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, ast.FunctionDef):
+            yield node
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def attribute_called(node: ast.AST) -> tuple[str, str] | None:
+    """`os`, `fork` of `os.fork(...)`; of a longer receiver its last name."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    receiver = node.func.value
+    name = receiver.attr if isinstance(receiver, ast.Attribute) else getattr(receiver, "id", "")
+    return name.lstrip("_"), node.func.attr
+
+
+def is_effect(receiver: str, verb: str) -> bool:
+    if verb in ("replace", "write"):  # others have them too: texts, and stores
+        return receiver == "os"
+    if verb in OF_A_FOLDER:
+        return receiver in ("folder", "opened")
+    return verb in EFFECTS or verb in EXECS
+
+
+def effects(file: str, function: ast.FunctionDef) -> Iterator[Effect]:
+    for node in inside(function):
+        called = attribute_called(node)
+        if called is not None and is_effect(*called):
+            yield Effect(file, function.name, called[1], node.end_lineno or 0)
+        if isinstance(node, ast.With):
+            managers = [attribute_called(item.context_expr) for item in node.items]
+            if any(each is not None and each == ("store", "write") for each in managers):
+                yield Effect(file, function.name, "commit", node.end_lineno or 0)
+
+
+def points(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
+    for node in nodes:
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "reach":
+            (name,) = node.args
+            assert isinstance(name, ast.Constant), f"line {node.lineno}: a point is a literal"
+            yield name.value, node.lineno
+
+
+def unnamed(file: str, source: str) -> list[Effect]:
+    """Effects without a point between them and the next effect of another kind; and what is
+    exec'd without a point before it, since nothing comes after."""
+    found = []
+    for function in functions(ast.parse(source)):
+        lines = sorted(line for _, line in points(inside(function)))
+        here = sorted(effects(file, function), key=lambda effect: effect.line)
+        for number, effect in enumerate(here):
+            later = [each.line for each in here[number + 1 :] if each.what != effect.what]
+            until = later[0] if later else float("inf")
+            if effect.what in EXECS:
+                named = any(line < effect.line for line in lines)
+            else:
+                named = any(effect.line < line <= until for line in lines)
+            if not named:
+                found.append(effect)
+    return found
+
+
+@pytest.mark.parametrize("file", DURABLE, ids=lambda file: file.name)
+def test_every_effect_has_its_point(file: Path) -> None:
+    missing = unnamed(file.name, file.read_text())
+    assert [each for each in missing if (each.file, each.function) not in EXCUSED] == []
+
+
+def test_every_excuse_is_needed() -> None:
+    used = {(e.file, e.function) for file in DURABLE for e in unnamed(file.name, file.read_text())}
+    assert set(EXCUSED) == used
+
+
+def test_every_point_of_the_source_is_visited() -> None:
+    named = {name for file in FILES for name, _ in points(ast.walk(ast.parse(file.read_text())))}
+    assert set(POINTS) == named
+
+
+@pytest.mark.parametrize(
+    ("source", "missing"),
+    [
+        ("def f(fd):\n    os.fsync(fd)\n", ["fsync"]),
+        ("def f(fd):\n    reach('x')\n    os.fsync(fd)\n", ["fsync"]),
+        ("def f(fd):\n    os.fsync(fd)\n    reach('x')\n", []),
+        ("def f(fd):\n    os.fsync(fd)\n    os.rename(a, b)\n    reach('x')\n", ["fsync"]),
+        ("def f(fd):\n    with self._store.write() as tx:\n        reach('x')\n", ["commit"]),
+        ("def f(fd):\n    with self._store.write() as tx:\n        pass\n    reach('x')\n", []),
+        ("def f(fd):\n    with self.store.read() as tx:\n        pass\n", []),
+        ("def f(a):\n    os.execv(a, a)\n    reach('x')\n", ["execv"]),
+        ("def f(a):\n    reach('x')\n    os.execv(a, a)\n", []),
+        ("def f(s):\n    s.replace('a', 'b')\n", []),
+        ("def f(fd):\n    def g():\n        os.fork()\n    reach('x')\n", ["fork"]),
+    ],
+)
+def test_an_effect_without_a_point_would_be_found(source: str, missing: list[str]) -> None:
+    assert [each.what for each in unnamed("f.py", source)] == missing

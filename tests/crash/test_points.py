@@ -1,0 +1,129 @@
+"""Every named crash point is visited: a process dies there, the next one comes, nothing is lost.
+
+What each scene checks in the end is in `Stage.check_settled`: no job lost, none run twice, the
+true exit codes, every lock free, dependents started or blocked, no process left, and a further
+start that changes nothing. The commands themselves keep a ledger of what they did.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import scenes
+from scenes import (
+    LOST_AFTER,
+    LOST_AT_GO,
+    LOST_BEFORE_GO,
+    Fate,
+    Scene,
+    child_dies,
+    child_dies_with_worker,
+    worker_dies,
+)
+from stage import Stage
+
+from headway.core.states import Status
+
+KILLED_COMMAND = Fate(Status.FAILED, (0,), "killed by SIGKILL")
+
+
+def at_visits(*visits: int) -> list[Scene]:
+    return [worker_dies(visit) for visit in visits]
+
+
+def twice(fate: Fate = scenes.RAN) -> list[Scene]:
+    return [child_dies(fate), child_dies_with_worker(fate)]
+
+
+POINTS: dict[str, list[Scene]] = {
+    "autostart.cleaned": [scenes.starter_dies],
+    "autostart.coming": [scenes.starter_dies],
+    "autostart.detached": [scenes.starter_dies],
+    "autostart.forked": [scenes.starter_dies],
+    "child.let_go": twice(KILLED_COMMAND),
+    "child.reported": [scenes.child_dies_reporting],
+    "engine.claimed": at_visits(1, 2),
+    "engine.documented": at_visits(1, 2),
+    "engine.forced": [scenes.worker_dies_forcing],
+    "engine.judged": [scenes.worker_dies_recovering],
+    "engine.launched": at_visits(1, 2),
+    "engine.planned": at_visits(1, 2),
+    "engine.proved_gone": [scenes.worker_dies_proving],
+    "engine.recovered": [scenes.worker_dies_recovering],
+    "engine.settled": at_visits(1, 2),
+    "engine.woken": [*at_visits(1), scenes.worker_dies_recovering],
+    "evidence.cancel_requested": [scenes.canceller_dies],
+    "evidence.claim_made": at_visits(1, 2),
+    "evidence.discarded": [scenes.worker_dies_undoing_its_step],
+    "evidence.outcome_linked": at_visits(1, 2),
+    "evidence.prepared": at_visits(1, 2),
+    "evidence.shed": [scenes.worker_dies_recovering],
+    "evidence.voided": [scenes.worker_dies_recovering],
+    "evidence.worker_wanted": [scenes.asker_dies],
+    "finisher.parent_replaced": [scenes.worker_dies_replacing_its_parent],
+    "janitor.dropped": [scenes.janitor_dies],
+    "janitor.moved_aside": [scenes.janitor_dies],
+    "janitor.put_back": [scenes.janitor_dies],
+    "janitor.restored": [scenes.worker_dies_putting_back],
+    "launcher.sent": at_visits(1, 2),
+    "launcher.started": at_visits(1),
+    "parent.acked": twice(),
+    "parent.forked": twice(),
+    "parent.read": twice(),
+    "rescuer.ended_claim": [scenes.worker_dies_recovering],
+    "rescuer.ended_lost": [scenes.worker_dies_recovering],
+    "rescuer.locked": [scenes.worker_dies_recovering],
+    "rescuer.voided": [scenes.worker_dies_recovering],
+    "store.committed": [*at_visits(1, 2, 3, 4), scenes.submitter_dies, scenes.canceller_dies],
+    "store.migrated": [scenes.maker_dies],
+    "supervisor.child_ended": twice(LOST_AFTER),
+    "supervisor.crash_traced": [scenes.supervisor_dies_of_itself],
+    "supervisor.forked": twice(),
+    "supervisor.go": twice(LOST_AT_GO),
+    "supervisor.locked": twice(),
+    "supervisor.outcome_renamed": twice(),
+    "supervisor.outcome_synced": twice(),
+    "supervisor.outcome_written": twice(LOST_AFTER),
+    "supervisor.request_taken": [scenes.asked_dies],
+    "supervisor.started": twice(LOST_BEFORE_GO),
+    "supervisor.told": twice(),
+    "supervisor.tree_made": twice(),
+    "wake.sent": [scenes.submitter_dies],
+    "worker.answered": [scenes.worker_dies_answering],
+    "worker.draining": [scenes.worker_dies_leaving],
+    "worker.end_recorded": [scenes.worker_dies_leaving],
+    "worker.gave_up": [scenes.worker_dies_idle],
+    "worker.left": [scenes.worker_dies_idle],
+    "worker.listening": at_visits(1),
+    "worker.placed": at_visits(1),
+    "worker.registered": at_visits(1),
+    "worker.settled": [scenes.worker_dies_settled],
+    "worker.stop_marked": [scenes.worker_dies_leaving],
+    "worker.up": at_visits(1),
+}
+# On a store that hosts share a worker stays, however idle.
+SQLITE_ALONE = {"worker.gave_up", "worker.left"}
+
+VISITS = [
+    pytest.param(store, point, scene, id=f"{store}-{point}-{number}")
+    for point, found in POINTS.items()
+    for number, scene in enumerate(found, 1)
+    for store in ("sqlite", "postgres")
+    if store == "sqlite" or point not in SQLITE_ALONE
+]
+
+
+@pytest.fixture
+def stage(tmp_path: Path, request: pytest.FixtureRequest, store: str) -> Iterator[Stage]:
+    url = None if store == "sqlite" else request.getfixturevalue("postgres_url")
+    made = Stage(tmp_path, store_url=url)
+    yield made
+    made.close()
+
+
+@pytest.mark.req("E21", "E24", "D25")
+@pytest.mark.parametrize(("store", "point", "scene"), VISITS)
+def test_a_death_at_any_point_loses_and_repeats_nothing(  # fault A1, A2, A3, A9
+    stage: Stage, point: str, scene: Scene
+) -> None:
+    scene(stage, point)
