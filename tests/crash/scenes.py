@@ -227,6 +227,38 @@ def child_dies_with_worker(fate: Fate = RAN) -> Scene:
     return scene
 
 
+def child_sleeps(stage: Stage, point: str) -> None:
+    """It does not die but stops, while its worker dies and the next one judges; then it goes on.
+    What was given back meanwhile it may not start any more."""
+    submit_piece(stage)
+    worker = stage.actor(work, children=f"{point}=stop")
+    pid = stage.stopped_at(point)
+    stage.kill(worker)
+    worker = stage.actor(work)
+    judged = {"unclaimed", "readopted", "succeeded"}
+    wait_for(lambda: judged & set(stage.kinds(stage.number("a"))), what="recovery")
+    os.kill(pid, signal.SIGCONT)
+    stage.until_ended(*stage.names)
+    stage.leave(worker)
+    check_piece(stage)
+
+
+def parent_wakes_late(stage: Stage, point: str) -> None:
+    """As above, but the one who gave the claim back died before it removed the claim's files: the
+    mark that it left under the lock is all that keeps the late supervisor from starting `a`."""
+    submit_piece(stage)
+    worker = stage.actor(work, children=f"{point}=stop")
+    parent = stage.stopped_at(point)
+    stage.kill(worker)
+    stage.mark.unlink()
+    stage.dies_at("engine.recovered", work)
+    os.kill(parent, signal.SIGCONT)
+    wait_for(lambda: not stage.processes(), what="the late ones to leave")
+    assert stage.written() == []
+    stage.finish()
+    check_piece(stage)
+
+
 def child_dies_reporting(stage: Stage, point: str) -> None:
     """The program of `a` is not there when it is first tried."""
     program = stage.folder / "program"

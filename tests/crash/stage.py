@@ -172,10 +172,16 @@ class Stage(Site):
 
     def killed_at(self) -> str:
         """The point at which someone died, and is now dead."""
-        words = wait_for(self._mark, what="the point to be reached")
-        name, pid = words
+        name, pid = wait_for(self._mark, what="the point to be reached")
         wait_for(lambda: proc.start_time(int(pid)) is None, what=f"{pid} to be dead")
         return str(name)
+
+    def stopped_at(self, point: str) -> int:
+        """The pid of the one that is stopped there."""
+        name, pid = wait_for(self._mark, what="the point to be reached")
+        assert name == point
+        wait_for(lambda: proc.is_stopped(int(pid), proc.start_time(int(pid)) or 0))
+        return int(pid)
 
     def _mark(self) -> list[str] | None:
         words = self.mark.read_text().split() if self.mark.exists() else []
