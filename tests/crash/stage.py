@@ -22,6 +22,7 @@ from headway.clock import SystemClock
 from headway.config import Config
 from headway.core.model import Claim
 from headway.core.states import TERMINAL
+from headway.engine.engine import Engine
 from headway.engine.single import single_step
 from headway.engine.worker import Mode, Worker
 from headway.home import Home
@@ -31,6 +32,7 @@ from headway.store.base import Store
 from headway.submission import parse_lock
 from headway.supervise import cgroup, proc
 from headway.supervise.evidence import Evidence, Started
+from headway.supervise.launcher import Launcher
 
 
 def soon(failures: int) -> int:
@@ -108,6 +110,16 @@ def step_once(part: Part) -> None:
     """Be `headway scheduler run`: recover, and make one step."""
     config, host = Config(part.settings), this_host(part.home)
     single_step(part.store(), part.home, config, host, SystemClock(), limit=100)
+
+
+class Unneeded(Launcher):
+    """Costs nothing, and says so if it is needed."""
+
+    def alive(self) -> bool:
+        return True
+
+    def launch(self, folder: str, token: str) -> None:
+        raise AssertionError(f"{folder} is started once more")
 
 
 class Stage(Site):
@@ -286,9 +298,24 @@ class Stage(Site):
         wait_for(lambda: not self.processes(), what="no process to be left")
         assert self._groups() == []
         before = self.record()
-        config, host = Config(self.settings), this_host(self.home)
-        single_step(self.client.store, self.home, config, host, SystemClock(), limit=100)
+        self._start_once_more()
         assert self.record() == before, "to start once more changes nothing"
+
+    def _start_once_more(self) -> None:
+        """What a worker does when it comes up; it finds nothing to launch."""
+        config, host = Config(self.settings), this_host(self.home)
+        engine = Engine(
+            self.client.store,
+            self.home,
+            config,
+            host,
+            SystemClock(),
+            worker_id="worker-again",
+            launcher=Unneeded(),
+        )
+        engine.recover()
+        engine.step()
+        engine.finisher.close()
 
     def _groups(self) -> list[str]:
         """The control groups that are left of this home's claims."""
