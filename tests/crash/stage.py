@@ -329,4 +329,7 @@ class Stage(Site):
             if actor.is_alive():
                 actor.kill()
             actor.join(10)
+        _, pid = self._mark() or ("", "0")
+        if proc.is_stopped(int(pid), proc.start_time(int(pid)) or 0):  # nobody woke it
+            os.kill(int(pid), signal.SIGKILL)
         super().close()
