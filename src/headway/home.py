@@ -89,6 +89,11 @@ class Home:
     def jobs(self) -> str:
         return self._of_store("jobs")
 
+    def serves_several_stores(self) -> bool:
+        others = self._in("stores")
+        count = len(os.listdir(others)) if os.path.isdir(others) else 0
+        return count + os.path.exists(self.database) > 1
+
     def job(self, job_id: int) -> str:
         return os.path.join(self.jobs, str(job_id))
 

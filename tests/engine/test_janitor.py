@@ -10,6 +10,7 @@ from harness import Bench
 from headway.clock import SystemClock
 from headway.core.states import Status
 from headway.engine.janitor import EVERY, LOG_LIMIT, Janitor
+from headway.home import Home, make_home
 from headway.testing import FakeClock
 
 DAY = 86_400.0
@@ -55,6 +56,16 @@ def test_an_unused_environment_goes_after_a_week(
     assert janitor.drop_stale_environments() == [name]
     assert environments(bench) == set()
     assert janitor.drop_stale_environments() == []
+
+
+def test_nothing_goes_where_another_store_may_need_it(
+    bench: Bench, janitor: Janitor, clock: FakeClock
+) -> None:
+    job, name = submit_with(bench, "blue")
+    bench.until_ended(job)
+    make_home(Home(bench.home.path, "sqlite:///elsewhere/headway.db"))
+    clock.advance(8 * DAY)
+    assert janitor.drop_stale_environments() == [] and environments(bench) == {name}
 
 
 def test_an_environment_stays_while_an_active_job_needs_it(

@@ -45,7 +45,12 @@ class Janitor:
         return self._next - now
 
     def drop_stale_environments(self) -> list[str]:
-        """Remove environments that no active chain needs and none has used for a week."""
+        """Remove environments that no active chain needs and none has used for a week.
+
+        None in a home that serves several stores: this worker knows the jobs of one.
+        """
+        if self._home.serves_several_stores():
+            return []
         since = self._clock.now() - KEEP_ENVIRONMENTS
         old = []
         with os.scandir(self._home.environments) as entries:
