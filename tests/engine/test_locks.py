@@ -94,3 +94,23 @@ def test_many_waiters_on_one_lock_all_get_it_once_each(make_bench: Callable[...,
     jobs = [bench.submit("sh", "-c", script, locks=locks("repo")) for _ in range(12)]
     bench.until_ended(*jobs)
     assert ledger.read_text().split() == ["in", "out"] * 12
+
+
+def test_nobody_at_the_door_passes_those_who_join_the_first_sharer(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=3)
+    holder = bench.submit("sleep", "60", locks=locks("a"))
+    sharers = [bench.submit("sleep", "60", locks=locks("a:shared")) for _ in range(2)]
+    others = [bench.submit("sleep", "60") for _ in range(2)]
+    last = bench.submit("sleep", "60")
+    bench.step()
+    assert [bench.status(each) for each in sharers] == [Status.WAITING_ON_LOCKS] * 2
+    assert bench.status(last) is Status.QUEUED
+    bench.engine.dispatching = False
+    bench.client.cancel([holder, others[0]])
+    bench.until_ended(holder, others[0])
+    bench.engine.dispatching = True
+    bench.step()
+    assert [bench.status(each) for each in sharers] == [Status.RUNNING] * 2, "they came before"
+    assert bench.status(last) is Status.QUEUED

@@ -32,7 +32,6 @@ class Job:
     run: tuple[str | None, int | None] | None = None  # the status and exit code of its run
     cancelling: bool = False
     strikes: int = 0
-    lacked: bool = False  # it was seen to lack a lock
     lender: int | None = None
     probe: bool = False
     starts: int = 0
@@ -197,7 +196,6 @@ class Model:
                 continue
             slots = self.slots_for(job)
             if self.lacks(job, promised):
-                job.lacked = True
                 promised += [job] if slots else []
             elif slots and job.id not in seen and self._kept_back(job):
                 kept_back.append(job)
@@ -212,11 +210,9 @@ class Model:
         return started
 
     def _kept_back(self, job: Job) -> bool:
-        """Two liberties of a planner that looks only at what changed. A promise stands until the
-        one who has it is looked at again, though it could not start any more. And a job that may
-        join the first sharer of a lock is looked at after that one has started: meanwhile others
-        may have taken the last slots."""
-        return self._keeps(job) or (job.lacked and "shared" in job.locks.values())
+        """A liberty of a planner that looks only at what changed: a promise stands until the one
+        who has it is looked at again, though it could not start any more."""
+        return self._keeps(job)
 
     def _keeps(self, job: Job) -> bool:
         before = [each for each in self.having("waiting") if each.order < job.order]

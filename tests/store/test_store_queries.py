@@ -190,7 +190,7 @@ def test_what_a_planning_step_runs_is_marked_hot() -> None:
         "woken",
         "ready",
         "wake_due",
-        "wake_first",
+        "first_waiters",
         "wake_next",
         "wake_topic",
         "wake_dependents",

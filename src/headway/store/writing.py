@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from headway.core.model import (
@@ -11,6 +12,7 @@ from headway.core.model import (
     HostTrouble,
     Job,
     JobId,
+    LockMode,
     Pause,
     Stage,
     Wait,
@@ -22,6 +24,8 @@ from headway.errors import InvalidOperationError
 from headway.store.base import Event, Filing, Finish, HostRecord, Lending, Unclaim, WorkerRecord
 from headway.store.reading import SqlReadTx
 from headway.store.rows import dump, dump_claim, dump_job
+
+MOST_SHARERS = 16  # the next ones are woken when these have started
 
 
 class SqlWriteTx(SqlReadTx):
@@ -84,7 +88,16 @@ class SqlWriteTx(SqlReadTx):
         self._many("wake_topic", ({"topic": topic} for topic in topics))
 
     def wake_first(self, topics: Iterable[str]) -> None:
-        self._many("wake_first", ({"topic": topic} for topic in topics))
+        """Wake the first of those that wait for each topic; of a lock that it would share, also
+        those right behind it who would share it with it, so that nobody passes them at the door."""
+        first: list[JobId] = []
+        for topic in topics:
+            waiters = self._all("first_waiters", topic=topic, limit=MOST_SHARERS)
+            first += [job_id for job_id, _ in waiters[:1]]
+            sharing = takewhile(lambda waiter: waiter[1] == LockMode.SHARED.value, waiters)
+            first += [job_id for job_id, _ in sharing]
+        if first:
+            self.wake_jobs(list(dict.fromkeys(first)))
 
     def wake_next(self, topics: Iterable[str], after: Job) -> None:
         """Of those that wait for each topic, wake the first that comes after this job."""

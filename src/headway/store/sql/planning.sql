@@ -37,12 +37,10 @@ where id in (select job_id from waits where topic = :topic) and stage <> 'woken'
 -- The wakes say `stage <> 'woken'` and not `stage in (...)`: an index on the stage must not tempt the
 -- database to walk through all that wait.
 
--- name: wake_first (hot)
--- The first in dispatch order of those that wait for this is looked at again.
-update jobs set stage = 'woken', wake_at = null, checked_at = null
-where id = (select job_id from waits where topic = :topic
-            order by priority desc, position, created_at, job_id limit 1)
-  and stage <> 'woken'
+-- name: first_waiters (hot)
+-- The first in dispatch order of those that wait for this.
+select job_id, mode from waits where topic = :topic
+order by priority desc, position, created_at, job_id limit :limit
 
 -- name: wake_next (hot)
 -- The first of them after a given place in the order.
