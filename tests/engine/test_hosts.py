@@ -14,6 +14,7 @@ from headway.clock import SECOND
 from headway.core.model import Claim, Stage
 from headway.core.states import Status
 from headway.engine.engine import LEASE, RESCUE_EVERY
+from headway.engine.worker import Mode, Worker
 from headway.submission import parse_lock
 from headway.supervise.evidence import Evidence
 from headway.testing import FakeClock
@@ -216,3 +217,27 @@ def test_a_cancel_from_another_host_reaches_the_command(hosts: Hosts) -> None:
     )
     here.until_ended(job)
     assert (here.status(job), here.job(job).reason) == (Status.CANCELLED, "cancelled by tester")
+
+
+def test_a_worker_is_woken_by_the_commits_of_others_and_not_by_its_own(hosts: Hosts) -> None:
+    here, there = hosts()
+    worker = Worker(
+        here.store,
+        here.home,
+        here.config,
+        here.client.host,
+        here.clock,
+        mode=Mode.FOREGROUND,
+        say=lambda text: None,
+    )
+    worker._watch_hints()
+    worker._changed()
+    worker._wishes.woken = False
+    with here.store.write() as tx:
+        tx.set_mark("last_dispatch_count", 1)
+    worker._wait(5.0)  # until its notification has come
+    assert not worker._wishes.woken
+    there.submit("true")
+    worker._wait(5.0)
+    assert worker._wishes.woken
+    worker._engine.finisher.selector.close()

@@ -254,8 +254,8 @@ class Worker:
     def _wait(self, seconds: float) -> None:
         selector = self._engine.finisher.selector
         for key, _ in selector.select(max(0.0, seconds)):
-            key.data()
-            self._wishes.woken = True
+            if key.data() is not False:  # a store's hint may be about our own commit
+                self._wishes.woken = True
 
     def _listen(self) -> socket.socket:
         folder = os.open(self._home.run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
