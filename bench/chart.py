@@ -10,7 +10,7 @@ from html import escape
 
 from goals import Answer
 
-WIDTH, LEFT, RIGHT = 960, 400, 150
+WIDTH, LEFT, RIGHT = 1040, 480, 150
 ROW, BAR, TOP = 34, 16, 74
 LOW, HIGH = 0.02, 50.0
 TICKS = (0.02, 0.1, 0.5, 1, 2, 10, 50)

@@ -30,6 +30,21 @@ def headway(folder: Path, count: int, url: str) -> dict[str, float]:
     return {"one": one, "bulk": bulk}
 
 
+def tasks(folder: Path, count: int, url: str) -> dict[str, float]:
+    """Task.submit and App.submit_many of a Python function, its arguments bound and checked."""
+    from apps import open_app
+    from homes import open_client
+
+    open_client(folder, url or None).close()
+    app = open_app(folder, url or None)
+    noop = app.tasks["noops.noop"]
+    noop.submit(1, 2)
+    one = rate(count, lambda: [noop.submit(1, 2) for _ in range(count)])
+    bulk = rate(count, lambda: app.submit_many(noop.call(1, 2) for _ in range(count)))
+    app.close()
+    return {"one": one, "bulk": bulk}
+
+
 def huey(folder: Path, count: int, url: str) -> dict[str, float]:
     """A call of a task, which is how Huey is enqueued to; it has no bulk call."""
     from huey import SqliteHuey
@@ -91,15 +106,25 @@ def procrastinate(folder: Path, count: int, url: str) -> dict[str, float]:
     return {"one": one, "bulk": bulk}
 
 
+def dbos(folder: Path, count: int, url: str) -> dict[str, float]:
+    """DBOSClient.enqueue of a workflow; it has no bulk call."""
+    from peers import Dbos
+
+    peer = Dbos(folder, url)
+    peer.fill(1)
+    return {"one": rate(count, lambda: peer.fill(count))}
+
+
 def rate(count: int, action: Callable[[], object]) -> float:
     begin = time.perf_counter()
     action()
     return count / (time.perf_counter() - begin)
 
 
-CONTENDERS = {each.__name__: each for each in (headway, huey, pgqueuer, procrastinate)}
+CONTENDERS = {each.__name__: each for each in (headway, tasks, huey, pgqueuer, procrastinate, dbos)}
 
 if __name__ == "__main__":
     contender, folder, count, *url = sys.argv[1:]
     os.chdir(folder)
-    print(json.dumps(CONTENDERS[contender](Path(folder), int(count), *(url or [""]))))
+    print(json.dumps(CONTENDERS[contender](Path(folder), int(count), *(url or [""]))), flush=True)
+    os._exit(0)  # what a peer's own threads still do is of no interest

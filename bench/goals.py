@@ -1,6 +1,6 @@
 """The goals, each a figure of Headway's, alone or against a peer's of the same run, and its bound.
 
-Goals of stages that are not built yet (functions as jobs) are not listed.
+Those of function jobs are in function_goals.py.
 """
 
 from collections.abc import Callable
@@ -79,7 +79,7 @@ def chain_over_flat(figures: Figures) -> float:
 
 GOALS = (
     Goal(
-        "submit one by one, SQLite, x Huey",
+        "submit commands one by one, SQLite, x Huey",
         Sense.AT_LEAST,
         1.0,
         "x",
@@ -89,7 +89,7 @@ GOALS = (
         "huey",
     ),
     Goal(
-        "submit 10,000 in one call, SQLite, x Huey's enqueue",
+        "submit 10,000 commands in one call, SQLite, x Huey's enqueue",
         Sense.AT_LEAST,
         12.0,
         "x",
@@ -99,7 +99,7 @@ GOALS = (
         "huey",
     ),
     Goal(
-        "submit one by one, PostgreSQL, x pgqueuer",
+        "submit commands one by one, PostgreSQL, x pgqueuer",
         Sense.AT_LEAST,
         1.0,
         "x",
@@ -110,7 +110,7 @@ GOALS = (
         "pgqueuer",
     ),
     Goal(
-        "submit 10,000 in one call, PostgreSQL, x pgqueuer's bulk",
+        "submit 10,000 commands in one call, PostgreSQL, x pgqueuer's bulk",
         Sense.AT_LEAST,
         1.0,
         "x",

@@ -14,6 +14,8 @@ from headway.submission import Request
 from headway.supervise.workerlock import STAYS, WorkerLock
 from measure import children, wait_for
 
+HEADWAY: tuple[str, ...] = (sys.executable, "-m", "headway")
+
 
 def environment(folder: Path) -> dict[str, str]:
     """The same small environment for every contender."""
@@ -41,10 +43,11 @@ def home(folder: Path, *, max_active: int) -> Iterator[Client]:
 
 
 @contextmanager
-def worker(client: Client) -> Iterator[subprocess.Popen[bytes]]:
+def worker(client: Client, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     """A foreground worker; it may not be up yet when the block begins."""
+    store = ["--store", client.home.store_url] if client.home.store_url else []
     process = subprocess.Popen(
-        [sys.executable, "-m", "headway", "--home", client.home.path, "work"],
+        [*HEADWAY, "--home", client.home.path, *store, "work", *options],
         env={**client.environ},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -66,9 +69,9 @@ def until_up(client: Client, process: subprocess.Popen[bytes]) -> int:
     return int(wait_for(lambda: children(process.pid))[0])
 
 
-def until_drained(client: Client, *, every: float = 0.02) -> None:
+def until_drained(client: Client, *, every: float = 0.02, within: float = 300.0) -> None:
     """Wait until the store says that no job is active."""
-    wait_for(lambda: not _active(client), every=every)
+    wait_for(lambda: not _active(client), every=every, within=within)
 
 
 def _active(client: Client) -> bool:
@@ -93,6 +96,10 @@ def printed_instant(client: Client, job_id: int) -> float:
 
 def refuse_failures(client: Client, ids: list[int]) -> None:
     """A figure counts only if every job did what it was to do."""
-    failed = [run for run in runs(client, ids).values() if run.exit_code != 0]
-    if failed or len(runs(client, ids)) != len(ids):
-        raise RuntimeError(f"{len(failed)} of {len(ids)} jobs failed, or have no run")
+    found = runs(client, ids)
+    failed = [run for run in found.values() if run.exit_code != 0]
+    if failed or len(found) != len(ids):
+        first = f"; the first: {failed[0]}" if failed else ""
+        raise RuntimeError(
+            f"of {len(ids)} jobs {len(failed)} failed, {len(ids) - len(found)} have no run{first}"
+        )

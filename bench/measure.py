@@ -155,7 +155,8 @@ def versions() -> dict[str, str]:
         "cores": str(os.cpu_count()),
         "sqlite": apsw.sqlite_lib_version(),
     }
-    for package in ("headway", "apsw", "huey", "pgqueuer", "procrastinate", "psycopg", "asyncpg"):
+    peers = ("huey", "pgqueuer", "procrastinate", "dbos")
+    for package in ("headway", "apsw", *peers, "psycopg", "asyncpg"):
         with suppress(PackageNotFoundError):
             found[package] = version(package)
     for name, command in {"make": ["make", "--version"], "task-spooler": ["tsp", "-V"]}.items():

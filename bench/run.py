@@ -14,6 +14,14 @@ from pathlib import Path
 
 from chart import draw
 from commands import chain, flat
+from function_goals import FUNCTION_GOALS
+from functions import (
+    function_dependent,
+    function_depth,
+    function_drain,
+    function_graphs,
+    function_latency,
+)
 from goals import GOALS, Answer, answer
 from latency import bare_command, end_to_dependent, submit_to_start
 from measure import HERE, Figures, Lab, medians, versions
@@ -32,6 +40,11 @@ BENCHMARKS: tuple[Callable[[Lab], Figures], ...] = (
     submit_to_start,
     end_to_dependent,
     bare_command,
+    function_drain,
+    function_latency,
+    function_dependent,
+    function_graphs,
+    function_depth,
     startup,
     memory,
     planning,
@@ -51,7 +64,8 @@ def main() -> int:
                 print(f"  {name:14s} {version}")
             rounds = [_round(lab, chosen, number) for number in range(1, ROUNDS + 1)]
     figures = medians(rounds)
-    answers = [each for each in (answer(goal, figures) for goal in GOALS) if _asked(each, chosen)]
+    every = [answer(goal, figures) for goal in (*GOALS, *FUNCTION_GOALS)]
+    answers = [each for each in every if _asked(each, chosen)]
     size = "quick" if quick else "full"
     print("\n" + table(answers))
     for peer, why in lab.missing.items():

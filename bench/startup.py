@@ -18,7 +18,8 @@ GOAL = 8.0
 
 
 def startup(lab: Lab) -> Figures:
-    """The whole command, worker up, beside the bare interpreter and the two imports it needs."""
+    """The whole command, worker up, and a program that only imports Headway, or declares an app,
+    beside the bare interpreter; and the two imports that the command needs."""
     return _figures(lab.fresh("startup"), rounds=max(5, lab.size(25)))
 
 
@@ -27,6 +28,8 @@ def _figures(folder: Path, *, rounds: int) -> Figures:
     commands = {
         "startup.python": [sys.executable, "-c", "pass"],
         "startup.imports": [sys.executable, "-c", "import click, apsw"],
+        "startup.library": [sys.executable, "-c", "import headway"],
+        "startup.app": [sys.executable, "-c", "import headway; headway.App()"],
         "startup.headway": [headway, "submit", "--", "true"],
     }
     os.mkdir(folder / ".headway", 0o700)

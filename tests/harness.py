@@ -25,7 +25,9 @@ from headway.host import this_host
 from headway.store import open_store
 from headway.store.base import Event
 from headway.submission import Request
+from headway.supervise.evidence import Evidence
 from headway.supervise.launcher import Launcher
+from headway.supervise.rescue import end_claim
 from headway.supervise.workerlock import STAYS, WorkerLock
 from headway.testing import FakeClock
 
@@ -94,6 +96,7 @@ class Bench:
 
     def crash(self) -> Engine:
         """The engine is gone as by kill -9: its parent dies with it, supervisors go on."""
+        self.engine.crew.close()  # its ends of the lines to function hosts
         launcher = self.engine.finisher._launcher
         launcher.stop(kill=True)
         return self.new_engine()
@@ -154,9 +157,24 @@ class Bench:
         if running:
             self.client.pause("the test is over")
             self.client.cancel(running)
+            self.end_hosts()
             self.until(lambda: not self._live(), "all jobs to end")
         self.engine.finisher.close()
+        self.end_hosts()
         self.store.close()
+
+    def hosts(self) -> list[Evidence]:
+        """The function hosts that there are, or were, with what is known of their processes."""
+        with suppress(FileNotFoundError):
+            names = sorted(os.listdir(self.home.hosts))
+            return [Evidence(os.path.join(self.home.hosts, name), name) for name in names]
+        return []
+
+    def end_hosts(self) -> None:
+        """Kill every function host, whatever it does; no other takes its place."""
+        self.engine.dispatching = False
+        for evidence in self.hosts():
+            end_claim(evidence)
 
     def _live(self) -> bool:
         with self.store.read() as tx:

@@ -60,6 +60,9 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
         "store.unsafe_fs": False,
         "store.poll_only": False,
         "store.url": "",
+        "app.modules": (),
+        "app.processes": 1,
+        "app.threads": 1,
         "logs.head": "32MiB",
         "logs.tail": "32MiB",
         "logs.full": "drop",
@@ -83,8 +86,12 @@ def test_every_setting_takes_its_own_default(key: str) -> None:
 
 
 NONSENSE = ["", "blah", "\0", "[1]", "-", "{}", " ", "1\n2", "1.5"]
-# What is no nonsense there after all: a size may be 1.5 bytes and an empty URL means none.
-SENSIBLE = {("logs.head", "1.5"), ("logs.tail", "1.5"), ("logs.budget", "1.5"), ("store.url", "")}
+# What is no nonsense there after all: a size may be 1.5 bytes, an empty URL means none, and so do
+# empty names of modules.
+SENSIBLE = {
+    *(("logs.head", "1.5"), ("logs.tail", "1.5"), ("logs.budget", "1.5"), ("store.url", "")),
+    *(("app.modules", ""), ("app.modules", " "), ("app.modules", "blah")),
+}
 
 
 @pytest.mark.parametrize("key", sorted(SETTINGS))
@@ -177,6 +184,8 @@ def test_all_problems_of_a_file_are_named_at_once(home: Home) -> None:
         ("[worker]\ncrash_loop = 3.0\n", "worker.crash_loop: "),
         ("[worker]\nidle = ['5s']\n", "worker.idle: "),
         ("[worker.idle]\nx = 1\n", "worker.idle: "),
+        ("[app]\nmodules = ['a b']\n", "app.modules: 'a b' is not a module"),
+        ("[app]\nmodules = [1]\n", "app.modules: '1' is not a module"),
         ("[[worker]]\nidle = '5s'\n", "worker"),
         ("[worker]\nnap = '5s'\n", "there is no setting 'worker.nap'; `headway config list`"),
         ("[store]\nurl = 'mysql://x'\n", "store.url: "),

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from harness import Bench
-from headway.core.model import Job, Lock, LockMode, Wait, WaitKind
+from headway.client import output_folder
+from headway.core.model import Claim, Job, Lock, LockMode, Run, Wait, WaitKind
 from headway.core.states import API_STATUS, RUN_STATUS, Status
 from headway.documents import job_document, shown_params
+from headway.store.base import Progress
 
 # The job document, as docs/ promise it.
 DOCUMENT = """
@@ -25,7 +27,7 @@ run_id status exit_code signal error started_at finished_at duration_ms worker_i
 params_snapshot stdout_path stderr_path
 """
 ADDED = ["labels", "submitted_by", "cancel_requested_at"]
-RUN_ADDED = ["dropped_bytes", "usage", "late_outcome", "host"]
+RUN_ADDED = ["dropped_bytes", "usage", "late_outcome", "host", "result", "progress"]
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
@@ -195,3 +197,22 @@ def test_a_skipped_and_a_cancelled_run_say_so(bench: Bench) -> None:
     assert (one["status"], one["run"]["status"]) == ("SKIPPED", "SKIPPED")
     assert (other["status"], other["run"]["status"]) == ("CANCELLED", "FAILED")
     assert other["run"]["exit_code"] == 143 and RFC_3339.fullmatch(other["cancel_requested_at"])
+
+
+def test_the_output_of_a_function_is_in_its_jobs_folder_and_not_in_its_hosts(
+    bench: Bench,
+) -> None:
+    claim = Claim(7, "t" * 32, 1, "w", "h", bench.home.path, "b", bench.home.job(7), 0)
+    assert output_folder(claim) == bench.home.job(7)
+    host = os.path.join(bench.home.hosts, "h" * 32)
+    called = claim._replace(folder=host, function_host="h" * 32)
+    assert output_folder(called) == bench.home.job(7)
+
+
+def test_the_result_and_the_progress_of_a_function_are_in_its_run() -> None:
+    run = Run(7, 0, "w", {})
+    document = job_document(
+        job(type="function"), run, result={"a": 1}, progress=Progress(7, 0.25, "reading")
+    )
+    assert document["run"]["result"] == {"a": 1}
+    assert document["run"]["progress"] == {"fraction": 0.25, "text": "reading"}

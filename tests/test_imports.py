@@ -32,18 +32,18 @@ MAY_IMPORT = {
     "store": "store. core. errors clock crashpoints",
     "store.base": "core.",
     "store.queries": "",
-    "executors": "core. config environment errors home launching",
+    "executors": "core. config environment errors functions.journal home launching",
     "gather": "core. config executors store.base units",
     "consequences": "core. store.base",
     "documents": "core. home store.base supervise. units",
     "submission": "core. errors units",
     "engine": (
-        "core. engine. supervise. executors. store.base clock config consequences crashpoints "
-        "documents errors gather home host launching units"
+        "core. engine. supervise. executors. functions.journal store.base clock config "
+        "consequences crashpoints documents errors gather home host launching units"
     ),
     "client": (
         "core. store store.base supervise. clock config consequences documents environment errors "
-        "gather home host launching submission"
+        "executors gather home host launching submission"
     ),
     "restoring": (
         "core. store store.base store.exchange store.inspecting store.postgres store.sqlite "
@@ -53,14 +53,24 @@ MAY_IMPORT = {
         "checkup. core. elsewhere store store.base store.inspecting store.pgaddress store.postgres "
         "store.queries store.sqlite supervise. clock config errors home host units"
     ),
+    "hints": "",
+    "tasks": "core. app errors hints submission units",
+    "app": "core. client clock errors functions.current submission tasks views waiting",
+    "functions": "",
+    "functions.journal": "",
+    "functions.current": "errors functions.journal hints units",
+    "functions.output": "functions.current supervise.",
+    "functions.host": "functions. app crashpoints hints",
     "waiting": "core. store.base client clock errors gather submission units",
     "elsewhere": "core. store.base units",
     "views": "core. store.base client config elsewhere gather units",
     "demo": "core. supervise. client clock errors submission units waiting",
-    "testing": "clock",
+    "testing": "app clock home testing_drain",
+    "testing_drain": ("core. engine. functions. app clock errors store store.base testing"),
+    "testing_fixtures": "app testing",
     "cli": "",  # anything: nobody imports it
     "__main__": "cli.",
-    "__init__": "",
+    "__init__": "app client functions.current",  # when they are asked for
 }
 ANYTHING = {"cli"}
 
@@ -80,15 +90,18 @@ CORE_MAY_USE = {"os": {"strerror"}}
 
 THIRD_PARTY = {
     "apsw": {"store.sqlite"},
-    "psycopg": {"store.postgres", "store.pgaddress", "store.pgpool", "store.pgsession"},
+    "psycopg": {
+        *("store.postgres", "store.pgaddress", "store.pgjoin", "store.pgpool", "store.pgsession"),
+    },
     "psycopg_pool": {"store.pgpool"},
     "tomlkit": {"config"},
     "click": {"cli"},
+    "pytest": {"testing_fixtures"},
 }
 
-# Time is read in clock.py, and where no clock can be handed in: the supervisor's own processes, and
-# the pause before a lost connection is made anew.
-READS_TIME = {"clock", "supervise", "store.pgsession"}
+# Time is read in clock.py, and where no clock can be handed in: in supervisors and function hosts,
+# and for the pause before a lost connection is made anew.
+READS_TIME = {"clock", "supervise", "functions", "store.pgsession"}
 FORMATS_DATES = {"units", "cli"}
 # For the core; for that pause; before a transaction that others undid is made again.
 DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}
@@ -163,8 +176,10 @@ def test_a_module_imports_only_what_its_place_allows(name: str) -> None:
 @EVERY_MODULE
 def test_nobody_imports_the_edges(name: str) -> None:
     own = {module_of(each) for each in imports_of(SOURCES[name]) if each.startswith("headway")}
-    edges = {each for each in own if within(each, {"cli", "testing"})}
-    assert not edges or (within(name, {"cli", "__main__"}) and not within("testing", edges))
+    testing = {"testing", "testing_drain", "testing_fixtures"}
+    assert name in testing or not own & testing
+    edges = {each for each in own if within(each, {"cli"})}
+    assert not edges or within(name, {"cli", "__main__"})
 
 
 @EVERY_MODULE

@@ -1,3 +1,31 @@
 """Headway: a durable job scheduler that needs no service."""
 
 __version__ = "0.1.0"
+__all__ = ["App", "Client", "Retry", "Skip", "TaskFailedError", "connect", "current"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from headway.app import App, TaskFailedError
+    from headway.client import Client, connect
+    from headway.functions.current import Retry, Skip, current
+
+_HOMES = {
+    "App": "headway.app",
+    "TaskFailedError": "headway.app",
+    "Client": "headway.client",
+    "connect": "headway.client",
+    "Retry": "headway.functions.current",
+    "Skip": "headway.functions.current",
+    "current": "headway.functions.current",
+}
+
+
+def __getattr__(name: str) -> "Any":
+    """Import what is asked for when it is asked for: a command needs little of it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headway' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -7,24 +7,37 @@ only some verbs need is imported by them: `submit` is what people wait for most 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.clock import Clock, SystemClock
 from headway.config import Config, load_config
-from headway.core.model import POSITION_GAP, Claim, Job, JobId, JobSpec, Pause, Stage, Wait, shown
+from headway.core.model import (
+    FUNCTION,
+    FUNCTIONS,
+    POSITION_GAP,
+    Claim,
+    Job,
+    JobId,
+    JobSpec,
+    Pause,
+    Stage,
+    Wait,
+    shown,
+)
 from headway.core.states import ACTIVE, TERMINAL, WAITING, Move, Status, after
 from headway.environment import keep_environment, present_umask
 from headway.errors import ConflictError, NotFoundError, StoreError
 from headway.home import Home, find_home, make_home, refuse_unsafe
 from headway.launching import nudge
 from headway.store import open_store
-from headway.store.base import Event, HostRecord, ReadTx, Store, WriteTx
+from headway.store.base import Event, HostRecord, Progress, ReadTx, Store, WriteTx
 from headway.submission import Request, digest, specify
 from headway.supervise.workerlock import worker_is_there
 
 if TYPE_CHECKING:
-    from headway.core.facts import Door
+    from headway.core.facts import Door, Facts
     from headway.host import Host
 
 DAY = 86_400_000_000
@@ -72,6 +85,15 @@ class Client:
         self.actor = actor
         self.unreadable: dict[JobId, str] = {}  # rows that the last listing left out
         self._host: Host | None = None
+        self._counting = threading.Lock()
+        self._changes = 0
+
+    def changes(self) -> int:
+        """A number that is another one whenever somebody else committed since it was last asked
+        for: the threads that wait with one client each see every change."""
+        with self._counting:
+            self._changes += self.store.changed()
+            return self._changes
 
     @property
     def host(self) -> Host:
@@ -105,7 +127,22 @@ class Client:
         self.wake()
         return submitted
 
-    def _add(self, tx: WriteTx, specs: Sequence[JobSpec], env_digest: str) -> list[Submitted]:
+    def submit_specs(self, specs: Sequence[JobSpec]) -> list[Submitted]:
+        """Submit calls of functions, all or none, in one transaction."""
+        submitted = self.store.story(lambda tx: self._add(tx, specs))
+        self.wake()
+        return submitted
+
+    def submit_on(self, connection: Any, specs: Sequence[JobSpec]) -> list[Submitted]:
+        """The same within a transaction of the caller's; workers hear of it when it commits."""
+        with self.store.join(connection) as tx:
+            submitted = self._add(tx, specs)
+        self.wake()
+        return submitted
+
+    def _add(
+        self, tx: WriteTx, specs: Sequence[JobSpec], env_digest: str | None = None
+    ) -> list[Submitted]:
         """Store those that are new; a key that was seen before names the job that has it."""
         self._require(tx, sorted({each for spec in specs for each in spec.after}))
         known = _known_keys(tx, specs)
@@ -132,7 +169,7 @@ class Client:
             submitted.append(Submitted(job.id, created=True))
             if spec.key is not None:
                 known[spec.key] = job
-        if any(job.queue for job in jobs):
+        if any(job.queue not in ("", FUNCTIONS) for job in jobs):
             tx.know_host(HostRecord(self.host.id, self.host.name, self.host.home))
         tx.add_jobs(jobs)
         tx.add_events(
@@ -143,10 +180,13 @@ class Client:
     def _queue(self, spec: JobSpec) -> str:
         """In a store of several hosts a command is started where it was submitted: its program,
         its working directory and its environment are there."""
+        if spec.type == FUNCTION:
+            return FUNCTIONS
         return self.host.id if self.store.shared and not spec.params.get("any_host") else ""
 
     def _job(self, tx: ReadTx, spec: JobSpec, job_id: JobId, position: int) -> Job:
         now = tx.now()
+        plain = not (spec.after or spec.locks or spec.delay or spec.at is not None)
         return Job(
             id=job_id,
             name=spec.name,
@@ -166,6 +206,8 @@ class Client:
             key=spec.key,
             on_finish=spec.on_finish,
             submitted_by=self.actor,
+            # A call that waits for nothing stands at the door at once, without being looked at.
+            stage=Stage.READY if plain and spec.type == FUNCTION else Stage.WOKEN,
         )
 
     def _require(self, tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
@@ -177,10 +219,11 @@ class Client:
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """The queues that a worker of this home serves: the common one, and its host's own."""
+        """The queues that a worker of this home serves: the common one, its host's own, and that
+        of functions, if it has any."""
         from headway.host import queues_of
 
-        return queues_of(self.store.shared, self.host)
+        return (*queues_of(self.store.shared, self.host), FUNCTIONS)
 
     def wake(self) -> bool:
         """Make sure a worker looks at what was committed; False if none is there."""
@@ -246,8 +289,11 @@ class Client:
         jobs = tx.jobs(ids)
         runs = tx.runs(ids)
         evidence = tx.evidence(ids)
-        door = self.door(tx)
+        facts = self._at_the_door(tx)
         elsewhere = self._ran_elsewhere(tx, runs)
+        called = [each for each in runs if jobs[each].type == FUNCTION]
+        results = tx.results(called) if called else {}
+        progress = tx.progress(called) if called else {}
         documents = []
         for each in ids:
             there = elsewhere.get(each)
@@ -255,9 +301,11 @@ class Client:
                 jobs[each],
                 runs.get(each),
                 evidence.get(each, {}),
-                wait=present_wait(jobs[each], door, tx.now()),
+                wait=present_wait(jobs[each], facts),
                 folder=there.folder if there else self.home.job(each),
                 host=there.host if there else None,
+                result=results.get(each),
+                progress=progress.get(each),
             )
             documents.append(document)
         return documents
@@ -271,7 +319,7 @@ class Client:
         return {
             claim.job_id: Elsewhere(
                 names[claim.host_id].name if claim.host_id in names else claim.host_id,
-                claim.folder,
+                output_folder(claim),
             )
             for claim in claims
             if claim.host_id != self.host.id
@@ -286,6 +334,18 @@ class Client:
         from headway.gather import door
 
         return door(tx, self.host.id, log_budget=self.config.bytes("logs.budget"))
+
+    def _at_the_door(self, tx: ReadTx) -> Facts:
+        from headway.core.facts import Facts
+        from headway.executors import TYPES
+        from headway.gather import tasks_known
+
+        return Facts(now=tx.now(), door=self.door(tx), types=TYPES, tasks=tasks_known(tx))
+
+    def progress(self, job_id: JobId) -> Progress | None:
+        """How far a function says that it has come."""
+        with self.store.read() as tx:
+            return tx.progress([job_id]).get(job_id)
 
     # -- steering ------------------------------------------------------------------------------
 
@@ -424,13 +484,26 @@ def _seen_before(known: Job, key: str, spec_digest: str) -> Submitted:
     return Submitted(known.id, created=False)
 
 
-def present_wait(job: Job, door: Door, now: int) -> Wait | None:
-    """The wait to show: of a job at the door it is what the door says now."""
-    from headway.core import admission
+def present_wait(job: Job, facts: Facts) -> Wait | None:
+    """The wait to show: of a job at the door it is what the door says now, asked as on the host
+    that it belongs to."""
+    from headway.core.gates import slot_free
 
     if job.stage not in (Stage.READY, Stage.WOKEN):
         return job.wait
-    return admission.objection(job, door, now) or (job.wait if job.stage is Stage.READY else None)
+    objection = slot_free(job, facts._replace(queues=(job.queue,)))
+    if isinstance(objection, Wait):
+        return objection
+    return job.wait if job.stage is Stage.READY else None
+
+
+def output_folder(claim: Claim) -> str:
+    """Where the job's output is. A function's claim names the folder of its host instead, which is
+    `run/hosts/TOKEN` beside `jobs`."""
+    if claim.function_host is None:
+        return claim.folder
+    root = os.path.dirname(os.path.dirname(os.path.dirname(claim.folder)))
+    return os.path.join(root, "jobs", str(claim.job_id))
 
 
 def connect(

@@ -29,12 +29,16 @@ class Setting(NamedTuple):
 
     def read(self, value: object) -> Any:
         try:
+            if isinstance(value, list | tuple) and not isinstance(self.default, tuple):
+                raise InvalidInputError(f"{list(value)!r} is a list; give one value")
             return self.parse(_written(value))
         except InvalidInputError as error:
             raise InvalidInputError(f"{self.key}: {error}") from None
 
 
 def _written(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(str(each) for each in value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -75,6 +79,14 @@ def _duration(text: str) -> str:
 def _size(text: str) -> str:
     parse_size(text)
     return text
+
+
+def _modules(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise InvalidInputError(f"{name!r} is not a module; write it like package.module")
+    return names
 
 
 def _store_url(text: str) -> str:
@@ -127,6 +139,9 @@ SETTINGS: Mapping[str, Setting] = {
             _yes_or_no,
             "nothing is kept on a connection between transactions, for poolers in transaction mode",
         ),
+        Setting("app.modules", (), _modules, "the modules whose tasks this home's worker runs"),
+        Setting("app.processes", 1, _whole_number(1), "how many processes run functions"),
+        Setting("app.threads", 1, _whole_number(1), "how many functions each runs at once"),
         Setting("logs.head", "32MiB", _size, "how much of the beginning of each log is kept"),
         Setting("logs.tail", "32MiB", _size, "how much of the end of each log is kept"),
         Setting(

@@ -28,7 +28,7 @@ def end_unstarted(
 def end_chain(tx: WriteTx, job: Job, ended: Ended, *, actor: str) -> None:
     """The last job of a chain ended: tell those that wait for it, and do what it asked for then."""
     if ended.status is Status.SUCCEEDED:
-        tx.chain_succeeded(job.chain)
+        tx.chains_succeeded([job.chain])
     else:
         tx.chain_failed(job.chain)
     if job.on_finish:

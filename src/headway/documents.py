@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from headway.core.model import Claim, Job, JobId, Run, Wait, shown
+from headway.core.model import FUNCTION, Claim, Job, JobId, Run, Wait, shown
 from headway.core.states import API_STATUS, Status
 from headway.home import Home
-from headway.store.base import ReadTx
+from headway.store.base import Progress, ReadTx
 from headway.supervise.evidence import Evidence
 from headway.units import show_instant
 
@@ -25,9 +25,15 @@ def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, d
     executed = [job.id for job in jobs.values() if job.started_at is not None]
     runs = tx.runs(executed) if executed else {}
     evidence = tx.evidence(executed) if executed else {}
+    called = [each for each in executed if jobs[each].type == FUNCTION]
+    results = tx.results(called) if called else {}
     return {
         job.id: job_document(
-            job, runs.get(job.id), evidence.get(job.id, {}), folder=home.job(job.id)
+            job,
+            runs.get(job.id),
+            evidence.get(job.id, {}),
+            folder=home.job(job.id),
+            result=results.get(job.id),
         )
         for job in jobs.values()
     }
@@ -41,6 +47,8 @@ def job_document(
     wait: Wait | None = None,
     folder: str | None = None,
     host: str | None = None,
+    result: Any = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """`wait` overrides the stored one, for jobs whose wait is known only at the door; `host` says
     who ran it, if that was another one than this."""
@@ -84,7 +92,13 @@ def job_document(
         "cancel_requested_at": show_instant(job.cancel_requested_at),
         "execution_root": None,
         "submitted_by": job.submitted_by or None,
-        "run": run_document(job, run, evidence or {}, folder, host) if run else None,
+        "run": {
+            **run_document(job, run, evidence or {}, folder, host),
+            "result": result,
+            "progress": progress and {"fraction": progress.fraction, "text": progress.text},
+        }
+        if run
+        else None,
     }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from headway.config import store_setting
-from headway.core.facts import Door, Facts
+from headway.core.facts import Door, Facts, TaskView
 from headway.core.model import HostTrouble, Job, JobId, WaitKind
 from headway.executors import TYPES
 from headway.store.base import Lending, ReadTx, Slots
@@ -12,7 +12,13 @@ from headway.units import show_size
 LARGEST_WAIT = 100_000
 
 
-def gather(tx: ReadTx, jobs: Sequence[Job], door: Door, queues: Sequence[str]) -> Facts:
+def gather(
+    tx: ReadTx,
+    jobs: Sequence[Job],
+    door: Door,
+    queues: Sequence[str],
+    tasks: TaskView | None = None,
+) -> Facts:
     keys = {lock.key for job in jobs for lock in job.locks}
     return Facts(
         now=tx.now(),
@@ -20,9 +26,22 @@ def gather(tx: ReadTx, jobs: Sequence[Job], door: Door, queues: Sequence[str]) -
         predecessors=tx.predecessors(jobs),
         locks=tx.lock_views(sorted(keys)),
         types=TYPES,
+        tasks=tasks,
         queues=queues,
         hosts=_elsewhere(tx, jobs, queues),
     )
+
+
+def tasks_known(tx: ReadTx) -> TaskView | None:
+    """What the hosts of the store have told about their functions, taken together: for those who
+    ask from outside of a worker. None if nobody runs any."""
+    views = [each for each in tx.tasks_known().values() if each.names or each.trouble]
+    if not views:
+        return None
+    sound = [each for each in views if each.trouble is None]
+    if not sound:
+        return TaskView(trouble="; ".join(sorted({str(each.trouble) for each in views})))
+    return TaskView(frozenset().union(*(each.names for each in sound)))
 
 
 def _elsewhere(tx: ReadTx, jobs: Sequence[Job], queues: Sequence[str]) -> Mapping[str, str]:

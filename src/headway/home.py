@@ -86,6 +86,14 @@ class Home:
         return self._in("host-id")
 
     @property
+    def hosts(self) -> str:
+        """Where function hosts have their folders."""
+        return os.path.join(self.run, "hosts")
+
+    def host(self, token: str) -> str:
+        return os.path.join(self.hosts, token)
+
+    @property
     def jobs(self) -> str:
         return self._of_store("jobs")
 

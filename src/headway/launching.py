@@ -45,11 +45,12 @@ def _asked_supervisor(home: Home, environ: Mapping[str, str]) -> bool:
     from headway.supervise.evidence import Evidence
     from headway.supervise.rescue import poke_supervisor
 
-    job_id = environ.get("HEADWAY_JOB_ID", "").removeprefix("job-")
-    if not job_id.isdigit():
-        return False
     surrounding = Home(environ["HEADWAY_HOME"], environ.get("HEADWAY_STORE"))
-    evidence = Evidence(surrounding.job(int(job_id)), environ["HEADWAY_CLAIM"])
+    token = environ["HEADWAY_CLAIM"]
+    job_id = environ.get("HEADWAY_JOB_ID", "").removeprefix("job-")
+    # Without a job's id it is a function host.
+    folder = surrounding.job(int(job_id)) if job_id.isdigit() else surrounding.host(token)
+    evidence = Evidence(folder, token)
     request = {
         "lock": home.worker_lock,
         "argv": worker_argv(home),

@@ -188,9 +188,11 @@ class Restorer:
         try:
             if inspection.schema() == 0:
                 return nothing
-            with inspection.store.read() as tx:
-                return Present(tx.marks()["next_job_id"], tx.pause_in_force())
-        except (HeadwayError, KeyError):
+            next_id = inspection.next_id()
+            with suppress(HeadwayError), inspection.store.read() as tx:
+                return Present(next_id, tx.pause_in_force())
+            return Present(next_id, None)
+        except (HeadwayError, IndexError):
             return nothing
         finally:
             inspection.close()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from headway.core.model import NOTHING, JobId, JobSpec, Lock, LockMode, RetryPolicy
+from headway.core.model import FUNCTION, NOTHING, JobId, JobSpec, Lock, LockMode, RetryPolicy
 from headway.errors import InvalidInputError, NotFoundError
 from headway.units import LONGEST
 
@@ -25,6 +25,7 @@ LONGEST_NAME = 200
 LARGEST_SPEC = 1 << 20
 MOST_PRIORITY = 1_000_000
 MOST_RETRIES = 100
+_USUAL_GRACE = 10_000_000
 
 
 class Request(NamedTuple):
@@ -107,9 +108,34 @@ def specify(
         "skip_exit_codes": list(request.skip_exit_codes) or None,
         "any_host": request.any_host or None,
     }
-    spec = JobSpec(
-        params={name: value for name, value in params.items() if value is not None},
-        name=request.name or default_name(request),
+    spec = _spec(request, params, request.name or default_name(request))
+    if _may_be_too_large(spec):
+        asked = (spec.params, spec.labels, spec.on_finish)
+        if sum(len(json.dumps(each)) for each in asked) > LARGEST_SPEC:
+            raise InvalidInputError("the command and its options are larger than 1 MiB; use a file")
+    return spec
+
+
+def function_spec(request: Request, task: str, arguments: Mapping[str, Any]) -> JobSpec:
+    """The checked specification of a call; of the request, what is not about a command."""
+    _check_words(request)
+    _check_numbers(request)
+    params = {
+        "task": task,
+        "args": arguments,
+        "timeout_seconds": request.timeout / 1e6 if request.timeout is not None else None,
+        "grace_seconds": request.grace / 1e6 if request.grace != _USUAL_GRACE else None,
+    }
+    spec = _spec(request, params, request.name or task)._replace(type=FUNCTION)
+    if len(repr(arguments)) > LARGEST_SPEC // 12 and len(json.dumps(arguments)) > LARGEST_SPEC:
+        raise InvalidInputError(f"{task}: the arguments are larger than 1 MiB; use a file")
+    return spec
+
+
+def _spec(request: Request, params: Mapping[str, Any], name: str) -> JobSpec:
+    return JobSpec(
+        params={key: value for key, value in params.items() if value is not None},
+        name=name,
         slug=request.slug,
         labels=dict(request.labels),
         priority=request.priority,
@@ -123,11 +149,6 @@ def specify(
         key=request.key,
         on_finish=request.on_finish,
     )
-    if _may_be_too_large(spec):
-        asked = (spec.params, spec.labels, spec.on_finish)
-        if sum(len(json.dumps(each)) for each in asked) > LARGEST_SPEC:
-            raise InvalidInputError("the command and its options are larger than 1 MiB; use a file")
-    return spec
 
 
 def _may_be_too_large(spec: JobSpec) -> bool:

@@ -1,12 +1,34 @@
-"""For tests: a clock that moves only when told to."""
+"""For tests: a clock that moves only when told to, and jobs that run without worker or processes.
+
+    def test_build(tmp_path):
+        with headway.testing.using(app, home=tmp_path):
+            handle = build.submit("docs")
+            headway.testing.drain(app)
+            assert handle.result() == {"pages": 12}
+
+docs/functions.md, "Testing".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from headway.clock import SECOND
+
+if TYPE_CHECKING:
+    from headway.app import App, Handle
+    from headway.clock import Clock
+
+NEW_YEAR = 1_767_225_600 * SECOND  # 2026-01-01T00:00Z: a test sees the same times each day
 
 
 class FakeClock:
     """Starts at the given instant (µs UTC) and stands still until `advance`."""
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int = NEW_YEAR) -> None:
         self._now = start
         self._monotonic = 1000.0
 
@@ -22,3 +44,56 @@ class FakeClock:
     def advance(self, seconds: float) -> None:
         self._now += int(seconds * SECOND)
         self._monotonic += seconds
+
+
+def drain(app: App, *, limit: int = 1000) -> list[Handle[Any]]:
+    """Run all jobs of the app's tasks that may run, here and now, one after the other.
+
+    Planned and settled by the code that a worker runs: dependencies, locks, priorities, pause,
+    retries, Skip and Retry count. With a fake clock it also waits for delays and backoffs, by
+    moving the clock. Returns a handle of each job that ran, in order; stops after `limit` of them.
+    Commands are left waiting: there are no processes.
+    """
+    from headway.testing_drain import drained
+
+    return drained(app, limit=limit)
+
+
+@contextmanager
+def using(app: App, *, home: str | os.PathLike[str], clock: Clock | None = None) -> Iterator[Any]:
+    """Give an app another home, with a store of its own, until the block ends. No worker is
+    started there; `drain` runs the jobs, and `result()` those that it needs. Yields the clock: a
+    fake one, unless another is given.
+
+    `home` is the folder that `.headway/` is made in.
+    """
+    from headway.testing_drain import let_waiters_drain
+
+    clock = clock or FakeClock()
+    path = make_test_home(home)
+    before = app._where
+    app.close()
+    app._where = {
+        "store_url": f"sqlite://{path}/headway.db",  # whatever the environment says
+        "home": path,
+        "actor": "test",
+        "clock": clock,
+    }
+    try:
+        let_waiters_drain(app)
+        yield clock
+    finally:
+        app.close()
+        app._where = before
+
+
+def make_test_home(folder: str | os.PathLike[str]) -> str:
+    """A home in which no worker is started; its path."""
+    from headway.home import Home, make_home
+
+    home = Home(os.path.join(os.path.abspath(folder), ".headway"))
+    make_home(home)
+    if not os.path.exists(home.config):
+        with open(home.config, "w", encoding="utf-8") as file:
+            file.write("[worker]\nautostart = false\n")
+    return home.path

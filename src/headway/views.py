@@ -15,7 +15,8 @@ from headway.core.model import Block, JobId, Stage, shown
 from headway.core.plan import explain
 from headway.core.states import TERMINAL, Status
 from headway.elsewhere import claims_elsewhere
-from headway.gather import gather
+from headway.gather import gather, tasks_known
+from headway.store.base import ReadTx
 from headway.units import show_instant
 
 STEP_WITHIN = 2.0
@@ -26,7 +27,7 @@ def why(client: Client, job_id: JobId) -> dict[str, Any]:
     job = client.job(job_id)
     with client.store.read() as tx:
         door = client.door(tx)
-        facts = gather(tx, [job], door, client.queues)
+        facts = gather(tx, [job], door, client.queues, tasks_known(tx))
         objections = explain(job, facts) if job.stage is not None else ()
         ahead, queued = tx.place_in_queue(job) if job.stage is not None else (0, 0)
     at_door = job.stage in (Stage.READY, Stage.WOKEN)
@@ -63,6 +64,7 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         live = tx.live_claims()
         breaker = tx.host_trouble(client.host.id)
         elsewhere = claims_elsewhere(tx, live, client.host.id)
+        functions = _functions(tx)
     waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
     worker = client.worker_is_there()
     return {
@@ -93,8 +95,35 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         else None,
         "worker": worker,
         "elsewhere": elsewhere,
+        "functions": functions,
         "reason": _why_nothing_starts(door, now, ready=ready, waiting=waiting, worker=worker),
     }
+
+
+def _functions(tx: ReadTx) -> list[dict[str, Any]]:
+    """Which hosts run functions, and which, or why they cannot."""
+    names = tx.hosts()
+    return [
+        {
+            "host_id": host_id,
+            "host": names[host_id].name if host_id in names else None,
+            "tasks": sorted(view.names),
+            "trouble": view.trouble,
+        }
+        for host_id, view in sorted(tx.tasks_known().items())
+        if view.names or view.trouble
+    ]
+
+
+def why_not(client: Client, job_id: JobId) -> str | None:
+    """In a few words, what is in the way of a job that does not run: the first objection."""
+    told = why(client, job_id)
+    if told["ended"] or told["state"] == Status.RUNNING:
+        return None
+    if told["objections"]:
+        first = told["objections"][0]
+        return f"{first['detail']} ({first['remedy']})" if first["remedy"] else str(first["detail"])
+    return None if told["worker"] else "no worker is there (`headway work` is one)"
 
 
 def _why_nothing_starts(
@@ -152,7 +181,7 @@ def dry_run(client: Client, limit: int) -> list[dict[str, Any]]:
     with client.store.read() as tx:
         door = client.door(tx)
         candidates = [*tx.woken(1000, client.queues), *tx.ready(1000, client.queues)]
-        facts = gather(tx, candidates, door, client.queues)
+        facts = gather(tx, candidates, door, client.queues, tasks_known(tx))
         planned = plan(candidates, facts, limit=limit)
     return [
         {"id": shown(each.job.id), "name": each.job.name}

@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Protocol
 
 from headway.client import Client
 from headway.clock import SECOND
@@ -30,11 +31,21 @@ SLOWEST_POLL = 0.1
 class Waiter:
     """Watches one chain, or one job of it, until it ends."""
 
-    def __init__(self, client: Client, job_id: JobId, *, this_only: bool = False) -> None:
+    def __init__(
+        self,
+        client: Client,
+        job_id: JobId,
+        *,
+        this_only: bool = False,
+        inside: "Inside | None" = None,
+    ) -> None:
+        """`inside` is the function that waits, for what else its waiting lends."""
         self._client = client
+        self._inside = inside
         self._job_id = job_id
         self._this_only = this_only
         self._poll = FASTEST_POLL
+        self._seen = client.changes()
         self.job = self._look()
 
     def _look(self) -> Job:
@@ -50,8 +61,10 @@ class Waiter:
         """Wait a little; True if the store changed, in which case `job` was read again."""
         self._client.clock.sleep(self._poll)
         self._poll = min(SLOWEST_POLL, self._poll * 1.2)
-        if not self._client.store.changed():
+        changes = self._client.changes()
+        if changes == self._seen:
             return False
+        self._seen = changes
         self.job = self._look()
         return True
 
@@ -59,7 +72,7 @@ class Waiter:
         clock = self._client.clock
         deadline = None if timeout is None else clock.monotonic() + timeout
         look_at = clock.monotonic() + LOOK_FOR_WORKER
-        with lending(self._client, self.job) as renew:
+        with lending(self._client, self.job, self._inside) as renew:
             while not self.ended:
                 now = clock.monotonic()
                 if deadline is not None and now >= deadline:
@@ -73,24 +86,41 @@ class Waiter:
         return self.job
 
 
+class Inside(Protocol):
+    """A function that runs as a job and waits for another."""
+
+    job_id: JobId
+    token: str
+
+    def waits(self, waiting: bool, /) -> None:
+        """Its host may call another function meanwhile."""
+
+
 @contextmanager
-def lending(client: Client, awaited: Job) -> Iterator["Renewal"]:
+def lending(client: Client, awaited: Job, inside: Inside | None = None) -> Iterator["Renewal"]:
     """Lend what the surrounding job holds, if there is one, until the block ends."""
-    renewal = Renewal(client, awaited)
+    renewal = Renewal(client, awaited, inside)
     renewal()
+    if inside is not None:
+        inside.waits(True)
     try:
         yield renewal
     finally:
+        if inside is not None:
+            inside.waits(False)
         renewal.end()
 
 
 class Renewal:
     """Called often; renews the lending when it is time and looks for a deadlock."""
 
-    def __init__(self, client: Client, awaited: Job) -> None:
+    def __init__(self, client: Client, awaited: Job, inside: Inside | None = None) -> None:
         self._client = client
         self._chain = awaited.chain
-        self._waiter = surrounding_job(client)
+        if inside is not None:
+            self._waiter = _running_as(client, inside.job_id, inside.token)
+        else:
+            self._waiter = surrounding_job(client)
         self._token = os.urandom(16).hex()
         self._next = 0.0
 
@@ -123,10 +153,15 @@ def surrounding_job(client: Client) -> JobId | None:
     environ = client.environ
     if environ.get("HEADWAY_HOME") != client.home.path or "HEADWAY_CLAIM" not in environ:
         return None
-    job_id = parse_job_id(environ.get("HEADWAY_JOB_ID", ""))
+    if "HEADWAY_JOB_ID" not in environ:
+        return None  # a function host is of no single job
+    return _running_as(client, parse_job_id(environ["HEADWAY_JOB_ID"]), environ["HEADWAY_CLAIM"])
+
+
+def _running_as(client: Client, job_id: JobId, token: str) -> JobId | None:
     with client.store.read() as tx:
         claim = tx.claim_of(job_id)
-    return job_id if claim is not None and claim.token == environ["HEADWAY_CLAIM"] else None
+    return job_id if claim is not None and claim.token == token else None
 
 
 def refuse_deadlock(tx: ReadTx, waiter: JobId, chain: JobId) -> None:

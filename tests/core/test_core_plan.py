@@ -370,7 +370,7 @@ def test_planning_what_was_held_once_more_starts_nothing(jobs: list[Job], known:
     door, views = known.door, dict(known.locks)
     for each in planned:
         if isinstance(each.decision, Start):
-            door = admission.enter(each.job, door)[0]
+            door = admission.enter(each.job, door, each.decision.borrows)
             for lock in each.job.locks:
                 holders = (*views[lock.key].holders, Holder(each.job.id, lock.mode))
                 views[lock.key] = LockView(holders)

@@ -48,6 +48,8 @@ def ended(job: Job, what: Outcome, chance: float = 0.0) -> Ended:
 PARAMS = {"argv": ["x"], "skip_exit_codes": [75], "timeout_seconds": 1.5}
 RECOVERY = "Scheduler crash recovery: "
 
+DIED = "its host died: exit code 3"
+KILLED = "host_killed (job-7)"
 ENDINGS = [
     (outcome(Ending.EXITED, exit_code=0), Status.SUCCEEDED, 0, None),
     pytest.param(
@@ -85,6 +87,10 @@ ENDINGS = [
         "cancelled",
         marks=pytest.mark.req("V78"),
     ),
+    (outcome(Ending.RAISED, exit_code=1, error="ValueError: x"), Status.FAILED, 1, "ValueError: x"),
+    (outcome(Ending.SKIPPED, exit_code=0, error="nothing new"), Status.SKIPPED, 0, "nothing new"),
+    (outcome(Ending.HOST_DIED, exit_code=1, error="exit code 3"), Status.FAILED, 1, DIED),
+    (outcome(Ending.HOST_KILLED, exit_code=1, error="job-7"), Status.FAILED, 1, KILLED),
     (outcome(Ending.HOST_REBOOTED), Status.FAILED, None, RECOVERY + "host_rebooted"),
     (outcome(Ending.EVIDENCE_MISSING), Status.FAILED, None, RECOVERY + "evidence_missing"),
     (
@@ -108,7 +114,22 @@ def test_each_ending_has_its_status_exit_code_and_error(
 
 def test_every_ending_is_in_the_table() -> None:
     table = {getattr(row, "values", row)[0].ending for row in ENDINGS}
-    assert table | {Ending.SPAWN_ERROR} == set(Ending)
+    assert table | {Ending.SPAWN_ERROR, Ending.ASKED_AGAIN} == set(Ending)
+
+
+def test_a_function_that_asks_again_gets_the_chains_next_job_without_a_budget() -> None:
+    asked = outcome(Ending.ASKED_AGAIN, exit_code=1, error="busy", after=30_000_000)
+    answer = ended(running(), asked)
+    assert (answer.status, answer.reason) == (Status.FAILED, "busy")
+    assert answer.retry == Retry(asked.finished_at + 30_000_000, 0)
+    assert ended(running(attempt=100), asked).retry is None, "not for ever"
+    assert ended(running(**CANCELLING), asked).retry is None
+
+
+@pytest.mark.parametrize("ending", [Ending.HOST_DIED, Ending.HOST_KILLED])
+def test_a_cancelled_function_whose_host_died_was_cancelled(ending: Ending) -> None:
+    answer = ended(running(**CANCELLING), outcome(ending, exit_code=1, error="x"))
+    assert (answer.status, answer.exit_code) == (Status.CANCELLED, 143)
 
 
 # -- retries ----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ start that changes nothing. The commands themselves keep a ledger of what they d
 from collections.abc import Iterator
 from pathlib import Path
 
+import calls
 import pytest
 import scenes
 from scenes import (
@@ -35,6 +36,10 @@ def twice(fate: Fate = scenes.RAN) -> list[Scene]:
     return [child_dies(fate), child_dies_with_worker(fate)]
 
 
+def both_hosts(first: Status, begun: int) -> list[Scene]:
+    return [calls.host_dies(first, begun), calls.host_dies_with_worker(first, begun)]
+
+
 POINTS: dict[str, list[Scene]] = {
     "autostart.cleaned": [scenes.starter_dies],
     "autostart.coming": [scenes.starter_dies],
@@ -42,6 +47,9 @@ POINTS: dict[str, list[Scene]] = {
     "autostart.forked": [scenes.starter_dies],
     "child.let_go": twice(KILLED_COMMAND),
     "child.reported": [scenes.child_dies_reporting],
+    "crew.launched": [calls.worker_dies_calling],
+    "crew.sent": [calls.worker_dies_calling],
+    "crew.taken_back": [calls.worker_dies_taking_back],
     "engine.claimed": at_visits(1, 2),
     "engine.documented": at_visits(1, 2),
     "engine.forced": [scenes.worker_dies_forcing],
@@ -61,6 +69,9 @@ POINTS: dict[str, list[Scene]] = {
     "evidence.voided": [scenes.worker_dies_recovering],
     "evidence.worker_wanted": [scenes.asker_dies],
     "finisher.parent_replaced": [scenes.worker_dies_replacing_its_parent],
+    "host.called": both_hosts(Status.FAILED, 1),
+    "host.ready": both_hosts(Status.SUCCEEDED, 1),
+    "host.started": both_hosts(Status.FAILED, 0),
     "janitor.dropped": [scenes.janitor_dies],
     "janitor.moved_aside": [scenes.janitor_dies],
     "janitor.put_back": [scenes.janitor_dies],

@@ -33,7 +33,9 @@ def rows(page: str) -> dict[str, list[str]]:
 
 
 def shown_default(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value) or "empty"
+    if value in ("", ()):
+        return "empty"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def trees() -> Iterator[tuple[Path, ast.Module]]:

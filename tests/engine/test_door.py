@@ -47,7 +47,7 @@ def test_a_pause_holds_everything_and_is_known_before_any_job_is_looked_for(benc
     recorder = Recorder(bench.store)  # type: ignore[arg-type]
     bench.step()
     assert bench.status(job) is Status.QUEUED
-    assert "pause_of" in recorder.asked
+    assert "present_state" in recorder.asked
     assert "ready" not in recorder.asked, "no job is looked for while paused"
     assert bench.client.resume() and not bench.client.resume()
     bench.until_ended(job)

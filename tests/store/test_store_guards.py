@@ -78,7 +78,7 @@ def test_a_job_has_one_live_claim(store: Store, database: Database) -> None:
     words = refused(
         database,
         "insert into claims select 'another', job_id, state, 9, worker_id, host_id, home, boot_id, "
-        "folder, claimed_at, borrowed_from, probe, lease_until from claims",
+        "folder, claimed_at, borrowed_from, probe, lease_until, function_host from claims",
     )
     assert "claims.job_id" in words or "claims_one_live_per_job" in words
 

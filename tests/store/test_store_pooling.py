@@ -350,7 +350,7 @@ def test_many_rows_are_the_same_whether_copied_or_inserted(opened: Open, postgre
 def test_every_insert_of_many_rows_that_has_only_values_is_copied() -> None:
     queries = load(DIALECT, COLUMNS)
     copied = {name for name, query in queries.items() if copy_of(query.sql)}
-    assert {"add_jobs", "add_events", "add_claims", "add_runs", "add_waits", "hold_locks"} <= copied
+    assert {"add_jobs", "add_events", "add_claims", "add_waits", "hold_locks"} <= copied
     assert not {"add_edges", "copy_edges", "add_evidence", "lend", "set_setting"} & copied
 
 

@@ -55,6 +55,7 @@ PLAUSIBLE: dict[str, Any] = {
     "launch_wait": "2",
     "last_failure": "none",
     "by": "ann",
+    "rows": '[{"id": 1, "job_id": 1}]',
 }
 
 FINISHED = """
@@ -198,11 +199,10 @@ def test_what_a_planning_step_runs_is_marked_hot() -> None:
         "first_reservers",
         "failed_edge",
         "pending_edge",
-        "live_slots",
-        "claim_job",
-        "end_claim",
-        "finish_job",
-        "finish_run",
+        "claim_jobs",
+        "end_claims",
+        "finish_jobs",
+        "finish_runs",
         "release_locks",
         "file_job",
         "clear_waits",
@@ -227,7 +227,7 @@ def add_and_start(tx: WriteTx) -> Any:
 def start_and_finish(tx: WriteTx) -> None:
     claim = add_and_start(tx)
     tx.finish([finish_of(claim)])
-    tx.chain_succeeded(claim.job_id)
+    tx.chains_succeeded([claim.job_id])
     tx.release_locks(claim.job_id)
 
 

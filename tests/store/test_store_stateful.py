@@ -91,9 +91,11 @@ def empty(url: str) -> None:
 class Unfenced(SqlWriteTx):
     """A store that takes any word about a job, whoever says it."""
 
-    def _finish(self, finish: Any) -> bool:
-        claim = self.claim_of(finish.job_id)
-        return super()._finish(finish._replace(token=claim.token) if claim else finish)
+    def finish(self, finishes: Any) -> list[bool]:
+        claims = [(each, self.claim_of(each.job_id)) for each in finishes]
+        return super().finish(
+            [each._replace(token=claim.token) if claim else each for each, claim in claims]
+        )
 
 
 class UnfencedStore(SqlStore):

@@ -20,7 +20,7 @@ from stocked import (
     unclaim_of,
 )
 
-from headway.core.facts import Holder, Predecessor, Reserver
+from headway.core.facts import Holder, Predecessor, Reserver, TaskView
 from headway.core.model import (
     HostTrouble,
     Job,
@@ -35,6 +35,7 @@ from headway.core.model import (
 )
 from headway.core.states import Status
 from headway.errors import (
+    InvalidInputError,
     InvalidOperationError,
     InvalidTransitionError,
     StoreBusyError,
@@ -42,7 +43,7 @@ from headway.errors import (
     StoreUndoneError,
 )
 from headway.store import open_store
-from headway.store.base import Event, HostRecord, Lending, Slots, Store, WorkerRecord
+from headway.store.base import Event, HostRecord, Lending, Progress, Slots, Store, WorkerRecord
 from headway.testing import FakeClock
 
 SHARED, EXCLUSIVE = LockMode.SHARED, LockMode.EXCLUSIVE
@@ -231,7 +232,7 @@ def test_a_retry_keeps_the_marks_of_its_edges(store: Store) -> None:
     with store.write() as tx:
         met, unmet = add(tx), add(tx)
         tx.finish([finish_of(start(tx, met))])
-        tx.chain_succeeded(met.id)
+        tx.chains_succeeded([met.id])
         first = add(tx, after=(met.id, unmet.id))
         again = job(tx.take_ids(1), chain=first.id, retry_of=first.id, after=(met.id, unmet.id))
         tx.add_retries([again])
@@ -555,7 +556,7 @@ def test_an_edge_is_marked_by_the_state_of_its_chain_at_submit(store: Store) -> 
         assert tx.predecessors([good]) == {}
 
 
-@verbs("chain_succeeded", "chain_failed", "chain_reopened", "predecessors")
+@verbs("chains_succeeded", "chain_failed", "chain_reopened", "predecessors")
 def test_the_end_of_a_chain_marks_and_wakes_those_that_wait_for_it(store: Store) -> None:
     with store.write() as tx:
         first, second = add(tx), add(tx)
@@ -566,7 +567,7 @@ def test_the_end_of_a_chain_marks_and_wakes_those_that_wait_for_it(store: Store)
             Predecessor(first.id, first.id, Status.RUNNING),
         )
         tx.finish([finish_of(claim)])
-        tx.chain_succeeded(first.chain)
+        tx.chains_succeeded([first.chain])
         assert stages(tx, waiting) == [Stage.WOKEN]
         assert tx.predecessors([waiting])[waiting.id] == (
             Predecessor(second.id, second.id, Status.QUEUED),
@@ -597,7 +598,7 @@ def test_the_chains_that_a_chain_still_waits_for(store: Store) -> None:
         waiting = add(tx, after=(first.id, second.id))
         assert sorted(tx.awaited_chains(waiting.chain)) == [first.id, second.id]
         tx.finish([finish_of(start(tx, first))])
-        tx.chain_succeeded(first.chain)
+        tx.chains_succeeded([first.chain])
         assert tx.awaited_chains(waiting.chain) == [second.id]
         assert tx.awaited_chains(second.chain) == []
 
@@ -989,3 +990,44 @@ def test_a_row_that_cannot_be_read_is_left_out_or_stood_in_for(store: Store) -> 
         stand_in = jobs[broken.id]
         assert (stand_in.chain, stand_in.priority) == (broken.chain, 3)
         assert stand_in.retry.max_attempts == 0
+
+
+# -- functions ------------------------------------------------------------------------------------
+
+
+@verbs("know_tasks", "tasks_known")
+def test_what_each_host_can_call_is_known(store: Store) -> None:
+    with store.write() as tx:
+        tx.know_tasks("here", ["a.f", "a.g"], None)
+        tx.know_tasks("there", [], "importing it failed")
+    with store.write() as tx:
+        tx.know_tasks("here", ["a.f"], None)
+        assert tx.tasks_known() == {
+            "here": TaskView(frozenset({"a.f"}), None),
+            "there": TaskView(frozenset(), "importing it failed"),
+        }
+
+
+@verbs("join")
+def test_only_a_transaction_of_the_same_sort_can_be_joined(store: Store) -> None:
+    with pytest.raises(InvalidInputError, match="submit_on"), store.join(object()):
+        pass
+
+
+@verbs("keep_results", "results")
+def test_the_first_result_of_a_job_is_kept(store: Store) -> None:
+    with store.write() as tx:
+        one, two, three = add(tx), add(tx), add(tx)
+        value = {"a": [1, 2.5, None, "\0\ud800"]}
+        tx.keep_results([(one.id, value), (two.id, False)])
+        tx.keep_results([(one.id, "another")])
+        assert tx.results([one.id, two.id, three.id]) == {one.id: value, two.id: False}
+
+
+@verbs("keep_progress", "progress")
+def test_the_last_progress_of_a_job_is_kept(store: Store) -> None:
+    with store.write() as tx:
+        one, two = add(tx), add(tx)
+        tx.keep_progress([Progress(one.id, 0.25, "a quarter")])
+        tx.keep_progress([Progress(one.id, 0.5, "half")])
+        assert tx.progress([one.id, two.id]) == {one.id: Progress(one.id, 0.5, "half")}

@@ -64,14 +64,16 @@ def finish_by_job() -> None:
     """Every write about a claim goes to whatever claim its job has now."""
     from headway.store.writing import SqlWriteTx
 
-    finish, unclaim = SqlWriteTx._finish, SqlWriteTx._unclaim
+    finish, unclaim = SqlWriteTx.finish, SqlWriteTx._unclaim
 
     def current(tx: SqlWriteTx, each: Any) -> Any:
         claim = tx.claim_of(each.job_id)
         return each if claim is None else each._replace(token=claim.token)
 
-    SqlWriteTx.claims = lambda tx, tokens: dict.fromkeys(tokens)  # type: ignore
-    SqlWriteTx._finish = lambda tx, each: finish(tx, current(tx, each))  # type: ignore
+    def finish_all(tx: SqlWriteTx, finishes: Any) -> Any:
+        return finish(tx, [current(tx, each) for each in finishes])
+
+    SqlWriteTx.finish = finish_all  # type: ignore[method-assign]
     SqlWriteTx._unclaim = lambda tx, each: unclaim(tx, current(tx, each))  # type: ignore
 
 

@@ -237,6 +237,21 @@ def _launching(place: Opened) -> Iterator[Finding]:
         yield Finding("launching", GREEN, "no failures")
 
 
+def _functions(place: Opened) -> Iterator[Finding]:
+    """The tasks that can be called, and modules that cannot be imported."""
+    with place.store.store.read() as tx:
+        views = tx.tasks_known()
+        names = tx.hosts()
+    for host_id, view in sorted(views.items()):
+        where = f" on {names[host_id].name}" if host_id in names else ""
+        if view.trouble is not None:
+            step = "correct the module; it is tried again by itself"
+            yield Finding("functions", YELLOW, f"{view.trouble}{where}", step)
+        elif view.names:
+            told = f"{len(view.names)} known{where}: {', '.join(sorted(view.names)[:10])}"
+            yield Finding("functions", GREEN, told)
+
+
 def _hosts(place: Opened) -> Iterator[Finding]:
     """Jobs of other hosts that nobody looks after. They may still run, so nobody else may."""
     own = known_host_id(place.home) or ""
@@ -263,5 +278,6 @@ CONTENT_CHECKS: tuple[StoreCheck, ...] = (
     _worker,
     _pause,
     _launching,
+    _functions,
     _hosts,
 )

@@ -11,6 +11,9 @@ from headway.cli.render import emit, fields, say
 from headway.cli.scope import Scope
 from headway.client import Client
 from headway.config import SETTINGS, Setting, find_setting, store_setting, write_config
+from headway.supervise.workerlock import wake
+
+LEAVES_WITHIN = 10.0
 
 
 @click.command()
@@ -41,9 +44,27 @@ def set_value(scope: Scope, key: str, value: str) -> None:
         client.set_setting(key, parsed)
     else:
         write_config(client.home, key, parsed)
-        if client.worker_is_there():
+        if client.worker_is_there() and not (key.startswith("app.") and _renewed_worker(client)):
             say("the worker that is there keeps the old value; the next one takes the new")
     say(f"{key} = {_written(parsed)}")
+
+
+def _renewed_worker(client: Client) -> bool:
+    """Jobs wait for a module that was not named, so the background worker makes way for another."""
+    if not client.config["worker.autostart"]:
+        return False
+    with client.store.read() as tx:
+        newest = tx.recent_workers(client.host.id, 1)
+    if not newest or newest[0].mode != "background":
+        return False
+    if not wake(client.home.worker_socket, b"handover"):
+        return False
+    give_up_at = client.clock.monotonic() + LEAVES_WITHIN
+    while client.worker_is_there():
+        if client.clock.monotonic() > give_up_at:
+            return False
+        client.clock.sleep(0.02)
+    return client.wake()
 
 
 @click.command("list")
@@ -84,4 +105,6 @@ def _value(client: Client, setting: Setting, stored: dict[str, Any]) -> tuple[An
 
 
 def _written(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)

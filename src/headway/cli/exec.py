@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
-from headway.cli.following import STREAMS, Output
+from headway.cli.following import STREAMS, Output, ProgressLine
 from headway.cli.options import describes_a_job
 from headway.cli.render import how_it_ended, instant, say
 from headway.cli.scope import Scope
 from headway.cli.submit import submit_job
 from headway.client import Client
-from headway.core.model import Job, JobId, shown
+from headway.core.model import FUNCTION, Job, JobId, shown
 from headway.core.states import Status
 from headway.units import show_duration
 from headway.waiting import Waiter, exit_code_of, lending
@@ -78,18 +78,26 @@ class ChainOutput:
         self._client = client
         self._output = output
         self._streams = streams
+        self._progress = ProgressLine()
+        output.before_write = self._progress.hide
 
     def pump(self, last: Job) -> None:
         while self._output.job_id != last.id:
             self._next()
         if last.started_at is not None:
             self._output.pump()
+        if last.status is Status.RUNNING and last.type == FUNCTION and self._progress.wanted:
+            told = self._client.progress(last.id)
+            if told is not None:
+                self._progress.show(f"{shown(last.id)} {told.fraction:.0%} {told.text}".rstrip())
 
     def end(self, last: Job) -> None:
         self.pump(last)
+        self._progress.hide()
         self._output.end()
 
     def _next(self) -> None:
+        self._progress.hide()
         self._output.end()
         before = self._output.job_id
         documents = self._client.chain(before)
@@ -104,6 +112,7 @@ class ChainOutput:
         )
         job_id = int(following["id"].removeprefix("job-"))
         self._output = Output(self._client.home, job_id, self._streams)
+        self._output.before_write = self._progress.hide
 
 
 def report(client: Client, job: Job) -> int:

@@ -5,9 +5,10 @@ Bytes pass as they are, except to a terminal, which is shown only what cannot ha
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from headway.cli.render import plain, shortened, width
 from headway.cli.terminal import LineCap, Sanitiser
 from headway.home import Home
 from headway.supervise.logs import read_log
@@ -37,6 +38,28 @@ class Sink:
             self._file.flush()
 
 
+class ProgressLine:
+    """How far a function has come, as one line that is written over; only on a terminal."""
+
+    def __init__(self) -> None:
+        self.wanted = sys.stderr.isatty()
+        self._shown = ""
+
+    def show(self, text: str) -> None:
+        room = width() - 1
+        text = shortened(plain(text), room)
+        if text != self._shown:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+            self._shown = text
+
+    def hide(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._shown = ""
+
+
 class Output:
     """The output of one job, from some offset on."""
 
@@ -45,6 +68,7 @@ class Output:
         self.job_id = job_id
         self._offsets = dict.fromkeys(streams, 0)
         self._sinks = {stream: Sink(stream) for stream in streams}
+        self.before_write: Callable[[], None] = lambda: None
 
     def skip_to_last(self, lines: int) -> None:
         """Begin with the last `lines` lines of each stream."""
@@ -59,6 +83,7 @@ class Output:
                 data, after, skipped = read_log(self._folder, stream, self._offsets[stream], CHUNK)
                 if not data:
                     break
+                self.before_write()
                 if skipped:
                     sys.stderr.write(f"headway: [{skipped} bytes of {stream} were not kept]\n")
                 sink.write(data)

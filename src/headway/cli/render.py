@@ -187,6 +187,12 @@ def how_it_ended(state: str, reason: str | None) -> str:
     return reason if reason.startswith(state) else f"{state}: {reason}"
 
 
+def how_far(run: Mapping[str, Any] | None) -> str | None:
+    """What a running function has told of its progress: `40% reading`."""
+    progress = run and run["progress"]
+    return f"{progress['fraction']:.0%} {progress['text']}".strip() if progress else None
+
+
 def result(document: Mapping[str, Any]) -> str:
     """The few words of a list about why a job waits, or how it went."""
     if document["wait"] and document["finished_at"] is None:
@@ -194,7 +200,8 @@ def result(document: Mapping[str, Any]) -> str:
     if document["state"] == Status.RUNNING:
         if document["cancel_requested_at"]:
             return "being cancelled"
-        return f"attempt {document['attempt']}" if document["attempt"] > 1 else ""
+        attempt = f"attempt {document['attempt']}" if document["attempt"] > 1 else ""
+        return ", ".join(filter(None, [how_far(document["run"]), attempt]))
     if document["state"] == Status.SUCCEEDED and document["run"]:
         return f"in {show_duration(document['run']['duration_ms'] * 1000)}"
     return str(document["reason"] or "")

@@ -45,6 +45,7 @@ def status(scope: Scope, as_json: bool) -> None:
             ("breaker", breaker and f"{breaker['kind']}: {breaker['cause']}"),
             ("worker", "there" if told["worker"] else "none"),
             *(("elsewhere", _elsewhere(each, now)) for each in told["elsewhere"]),
+            *(("functions", _functions(each)) for each in told["functions"]),
             ("nothing starts", told["reason"]),
         ],
         indent="",
@@ -59,6 +60,13 @@ def _elsewhere(other: dict[str, Any], now: int) -> str:
         return told
     since = moment(other["expired_at"], now)
     return f"{told}; nobody there looks after {other['expired']} since {since}"
+
+
+def _functions(host: dict[str, Any]) -> str:
+    where = f" on {host['host']}" if host["host"] else ""
+    if host["trouble"]:
+        return f"{host['trouble']}{where}"
+    return f"{', '.join(host['tasks'])}{where}"
 
 
 @click.command()

@@ -1,5 +1,6 @@
 """`headway jobs show` and `headway jobs status`."""
 
+import json
 import shlex
 from typing import Any
 
@@ -8,6 +9,7 @@ import click
 from headway.cli.render import (
     emit,
     fields,
+    how_far,
     how_it_ended,
     moment,
     paint,
@@ -18,11 +20,14 @@ from headway.cli.render import (
 )
 from headway.cli.scope import Scope
 from headway.client import Client
+from headway.core.model import FUNCTION
+from headway.core.states import Status
 from headway.store.base import Event
 from headway.submission import parse_job_id
 from headway.units import MICROSECONDS, show_duration, show_instant, show_size
 
 LAST_EVENTS = 12
+LONGEST_VALUE = 2000
 
 
 @click.command()
@@ -80,7 +85,10 @@ def _lines(
     lines = [f"{paint(document['id'], 'bold')}  {plain(document['name'])}", f"  {state}{told}"]
     lines += fields(_about(document, now))
     if document["run"]:
-        lines += ["", paint("Run", "bold"), *fields(_about_run(document["run"], now))]
+        run = _about_run(document["run"], now)
+        if document["type"] == FUNCTION:
+            run += _about_call(document)
+        lines += ["", paint("Run", "bold"), *fields(run)]
     if len(chain) > 1:
         lines += ["", paint("Chain", "bold")]
         rows = [
@@ -107,6 +115,8 @@ def _about(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
     return [
         ("command", shlex.join(params["argv"]) if params.get("argv") else None),
         ("shell", params.get("shell")),
+        ("task", params.get("task")),
+        ("arguments", _arguments(params.get("args"))),
         ("directory", params.get("cwd")),
         ("stdin", params.get("stdin")),
         ("variables", ", ".join(params.get("env") or ()) or None),
@@ -141,6 +151,32 @@ def _about_run(run: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
         ("stderr", run["stderr_path"]),
         ("not kept", show_size(run["dropped_bytes"]) if run["dropped_bytes"] else None),
     ]
+
+
+def _about_call(document: dict[str, Any]) -> list[tuple[str, str | None]]:
+    run = document["run"]
+    returned = _shortened(_json(run["result"]))
+    return [
+        ("progress", how_far(run) if document["finished_at"] is None else None),
+        (
+            "result",
+            returned if document["state"] == Status.SUCCEEDED else None,
+        ),
+    ]
+
+
+def _arguments(arguments: dict[str, Any] | None) -> str | None:
+    if not arguments:
+        return None
+    return _shortened(", ".join(f"{name}={_json(value)}" for name, value in arguments.items()))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}... (all: --json)"
 
 
 def _attempt(document: dict[str, Any]) -> str | None:

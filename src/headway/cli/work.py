@@ -7,16 +7,29 @@ from datetime import datetime
 
 import click
 
+from headway.cli.options import WHOLE_NUMBER
 from headway.cli.render import plain
 from headway.cli.scope import Scope
 from headway.clock import SECOND
+from headway.config import SETTINGS, Config
 from headway.engine.worker import Mode, Worker
 
 
 @click.command()
+@click.option("--app", "modules", multiple=True, metavar="MODULE", help="Run its tasks (repeat).")
+@click.option(
+    "--processes", type=WHOLE_NUMBER, metavar="N", help="So many processes run functions (1)."
+)
+@click.option("--threads", type=WHOLE_NUMBER, metavar="M", help="Each so many at once (1).")
 @click.option("--background", is_flag=True, hidden=True)
 @click.pass_obj
-def work(scope: Scope, background: bool) -> None:
+def work(
+    scope: Scope,
+    modules: tuple[str, ...],
+    processes: int | None,
+    threads: int | None,
+    background: bool,
+) -> None:
     """Be the worker, in the foreground.
 
     Ctrl-C stops it: it waits for running jobs for worker.grace and leaves the rest to run on.
@@ -25,6 +38,13 @@ def work(scope: Scope, background: bool) -> None:
     client = scope.connect(create=not background)
     if client.home.store_url:  # so that those it starts find the same store
         os.environ["HEADWAY_STORE"] = client.home.store_url
+    given = {
+        "app.modules": ",".join(modules) or None,
+        "app.processes": processes,
+        "app.threads": threads,
+    }
+    read = {key: SETTINGS[key].read(value) for key, value in given.items() if value is not None}
+    config = Config({**client.config.values, **read}, client.config.env)
     clock = client.clock
 
     def say(message: str) -> None:
@@ -36,7 +56,7 @@ def work(scope: Scope, background: bool) -> None:
     Worker(
         client.store,
         client.home,
-        client.config,
+        config,
         client.host,
         clock,
         mode=Mode.BACKGROUND if background else Mode.FOREGROUND,

@@ -4,7 +4,7 @@ Status, dry run and dispatch all ask here, so they cannot disagree.
 """
 
 from headway.core.facts import Door
-from headway.core.model import Job, JobId, Wait, WaitKind
+from headway.core.model import FUNCTION, Job, JobId, Wait, WaitKind
 
 
 def free_slots(door: Door) -> int | None:
@@ -27,7 +27,7 @@ def lender_for(job: Job, door: Door) -> JobId | None:
 
 def objection(job: Job, door: Door, now: int) -> Wait | None:
     """Why the door stays shut for this job, or None."""
-    return closed(door, now) or _no_slot(job, door)
+    return closed(door, now) or _no_slot(job, door) or _no_place(job, door)
 
 
 def closed(door: Door, now: int) -> Wait | None:
@@ -66,14 +66,33 @@ def _no_slot(job: Job, door: Door) -> Wait | None:
     )
 
 
-def enter(job: Job, door: Door) -> tuple[Door, JobId | None]:
-    """The door after this job went through it, and whose slot it borrows, if anyone's."""
-    lender = lender_for(job, door) if free_slots(door) == 0 else None
+def _no_place(job: Job, door: Door) -> Wait | None:
+    """A function needs a process that calls it, beside the slot."""
+    if job.type != FUNCTION or door.places is None or door.places > 0:
+        return None
+    return Wait(
+        WaitKind.CAPACITY,
+        "every process that runs functions is busy",
+        at_door=True,
+        remedy="wait for a function to return, or raise app.processes",
+    )
+
+
+def borrows(job: Job, door: Door) -> JobId | None:
+    """Whose slot the job takes when it goes through the door, if not one of its own."""
+    return lender_for(job, door) if door.lenders and free_slots(door) == 0 else None
+
+
+def enter(job: Job, door: Door, lender: JobId | None) -> Door:
+    """The door after this job went through it, in a slot of its own or the lender's."""
     trouble = door.trouble and door.trouble._replace(probing=True)
+    places = door.places
+    if job.type == FUNCTION and places is not None:
+        places -= 1
     if lender is None:
-        return door._replace(running=door.running + 1, trouble=trouble), None
+        return door._replace(running=door.running + 1, trouble=trouble, places=places)
     lenders = {
         chain: tuple(each for each in lending if each != lender)
         for chain, lending in door.lenders.items()
     }
-    return door._replace(lenders=lenders, trouble=trouble), lender
+    return door._replace(lenders=lenders, trouble=trouble, places=places)

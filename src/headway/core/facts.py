@@ -42,6 +42,7 @@ class Door(NamedTuple):
 
     `running` counts the claims that occupy a slot of their own; a job that runs in a lent slot is
     not counted twice. `lenders` maps a chain to the running jobs that lend their slot to it.
+    `places` is how many more functions the processes for them take; None: nobody has counted.
     """
 
     max_active: int = 1
@@ -49,6 +50,14 @@ class Door(NamedTuple):
     paused: Pause | None = None
     trouble: HostTrouble | None = None
     lenders: Mapping[JobId, tuple[JobId, ...]] = NOTHING
+    places: int | None = None
+
+
+class TaskView(NamedTuple):
+    """The functions that can be called, or why it is not known."""
+
+    names: Collection[str] = ()
+    trouble: str | None = None
 
 
 class Facts(NamedTuple):
@@ -60,5 +69,6 @@ class Facts(NamedTuple):
     predecessors: Mapping[JobId, tuple[Predecessor, ...]] = NOTHING
     locks: Mapping[str, LockView] = NOTHING
     types: Collection[str] = ("command",)
+    tasks: TaskView | None = None
     queues: Collection[str] = ("",)
     hosts: Mapping[str, str] = NOTHING

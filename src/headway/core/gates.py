@@ -10,7 +10,18 @@ from typing import NamedTuple
 
 from headway.core import admission
 from headway.core.facts import Facts, LockView, Predecessor
-from headway.core.model import Block, Job, Lock, Wait, WaitKind, chain_topic, lock_topic, shown
+from headway.core.model import (
+    FUNCTION,
+    TASKS_TOPIC,
+    Block,
+    Job,
+    Lock,
+    Wait,
+    WaitKind,
+    chain_topic,
+    lock_topic,
+    shown,
+)
 from headway.core.states import ACTIVE, Status
 
 Objection = Wait | Block
@@ -133,8 +144,9 @@ def _obstacle(job: Job, lock: Lock, view: LockView) -> str | None:
 def slot_free(job: Job, facts: Facts) -> Objection | None:
     """The door is open and there is a slot: its host, pause, the host's health, capacity."""
     return (
-        _elsewhere(job, facts)
-        or _unknown_type(job, facts)
+        _unknown_type(job, facts)
+        or _unknown_task(job, facts)
+        or _elsewhere(job, facts)
         or admission.objection(job, facts.door, facts.now)
     )
 
@@ -148,6 +160,25 @@ def _unknown_type(job: Job, facts: Facts) -> Objection | None:
         f"jobs of type {job.type} are unknown here",
         remedy="upgrade Headway where its worker runs",
     )
+
+
+def _unknown_task(job: Job, facts: Facts) -> Objection | None:
+    """Its function must have been imported by someone who can call it."""
+    if job.type != FUNCTION:
+        return None
+    task = job.params.get("task")
+    if facts.tasks is None:
+        detail = f"no worker runs {task}"
+        remedy = "headway work --app MODULE, or name the module in [app] modules of config.toml"
+    elif facts.tasks.trouble is not None:
+        detail, remedy = facts.tasks.trouble, "correct the module; it is tried again by itself"
+    elif task not in facts.tasks.names:
+        known = ", ".join(sorted(facts.tasks.names)[:10]) or "none"
+        detail = f"task {task} is unknown"
+        remedy = f"name its module in [app] modules, or restart the worker; known are {known}"
+    else:
+        return None
+    return Wait(WaitKind.TASK, detail, topics=(TASKS_TOPIC,), remedy=remedy)
 
 
 def _elsewhere(job: Job, facts: Facts) -> Objection | None:

@@ -199,6 +199,7 @@ class Claim(NamedTuple):
     claimed_at: int
     borrowed_from: JobId | None = None
     probe: bool = False  # made while the host's breaker was open
+    function_host: str | None = None  # the process that makes its call, if it is a function
     lease_until: int | None = None  # in a store of several hosts: its host was heard of until then
 
 
@@ -217,6 +218,11 @@ class HostTrouble(NamedTuple):
     probe_at: int
     probing: bool = False
     remedy: str = "free what is used up; it is tried again by itself"
+
+
+TASKS_TOPIC = "tasks"  # what a job is filed under whose function nobody here knows
+FUNCTION = "function"  # the type of such jobs
+FUNCTIONS = "functions"  # and their queue
 
 
 def chain_topic(chain: JobId) -> str:

@@ -71,7 +71,7 @@ def decide(job: Job, facts: Facts) -> Decision:
                 assert_never(objection)
     if waits:
         return Hold(tuple(waits))
-    return Start(admission.enter(job, facts.door)[1])
+    return Start(admission.borrows(job, facts.door))
 
 
 def explain(job: Job, facts: Facts) -> tuple[Objection, ...]:
@@ -102,7 +102,7 @@ def plan(jobs: Iterable[Job], facts: Facts, *, limit: int | None = None) -> tupl
         match decision:
             case Start():
                 started += 1
-                facts = facts._replace(door=admission.enter(job, facts.door)[0])
+                facts = facts._replace(door=admission.enter(job, facts.door, decision.borrows))
                 for lock in job.locks:
                     view = locks.get(lock.key, LockView())
                     holder = Holder(job.id, lock.mode)

@@ -16,8 +16,8 @@ from headway.core.states import Move, Status, after
 
 
 class Ending(StrEnum):
-    """What is known about how a claim ended. The last four are verdicts of recovery or of
-    the planner; the others are what a supervisor wrote."""
+    """What is known about how a claim ended: what a supervisor wrote, what a function did, and
+    verdicts of recovery or of the planner."""
 
     EXITED = "exited"
     SIGNALLED = "signalled"
@@ -25,6 +25,11 @@ class Ending(StrEnum):
     CANCELLED = "cancelled"
     LOG_FULL = "log_full"
     SPAWN_ERROR = "spawn_error"
+    RAISED = "raised"
+    SKIPPED = "skipped"
+    ASKED_AGAIN = "asked_again"
+    HOST_DIED = "host_died"
+    HOST_KILLED = "host_killed"
     HOST_REBOOTED = "host_rebooted"
     EVIDENCE_MISSING = "evidence_missing"
     OUTCOME_UNKNOWN = "outcome_unknown"
@@ -32,6 +37,9 @@ class Ending(StrEnum):
 
 
 UNKNOWABLE = frozenset({Ending.HOST_REBOOTED, Ending.EVIDENCE_MISSING, Ending.OUTCOME_UNKNOWN})
+# A cancelled job that ends so ended because of the cancel, as far as anyone can know.
+_AS_CANCELLED = UNKNOWABLE | {Ending.HOST_DIED, Ending.HOST_KILLED}
+MOST_ASKED_AGAIN = 100
 
 HOST_ERRNOS = {
     errnos.ENOSPC: WaitKind.STORAGE,
@@ -53,6 +61,7 @@ class Outcome(NamedTuple):
     signal: str | None = None
     errno: int | None = None
     error: str | None = None
+    after: int | None = None  # of a function that asked to be called again
 
 
 class Retry(NamedTuple):
@@ -91,7 +100,7 @@ def settle(job: Job, outcome: Outcome, *, chance: float = 0.0) -> Ended | Undone
     """The consequence of `outcome` for a running job. `chance` in [0, 1) feeds the jitter."""
     if outcome.ending is Ending.SPAWN_ERROR:
         return _not_launched(job, outcome)
-    if outcome.ending is Ending.CANCELLED or (job.cancelling and outcome.ending in UNKNOWABLE):
+    if outcome.ending is Ending.CANCELLED or (job.cancelling and outcome.ending in _AS_CANCELLED):
         return _cancelled(job, outcome)
     move, error = _verdict(job, outcome)
     status = after(job.status, move)
@@ -131,8 +140,14 @@ def _verdict(job: Job, outcome: Outcome) -> tuple[Move, str | None]:
             return Move.FAIL, "timed out" if limit is None else f"timed out after {limit:g} s"
         case Ending.LOG_FULL:
             return Move.FAIL, "killed: its log is full"
-        case Ending.DATA_ERROR:
+        case Ending.DATA_ERROR | Ending.RAISED | Ending.ASKED_AGAIN:
             return Move.FAIL, outcome.error
+        case Ending.SKIPPED:
+            return Move.SKIP, outcome.error
+        case Ending.HOST_DIED:
+            return Move.FAIL, f"its host died: {outcome.error}"
+        case Ending.HOST_KILLED:
+            return Move.FAIL, f"host_killed ({outcome.error})"
         case _:
             detail = f" ({outcome.error})" if outcome.error else ""
             return Move.FAIL, f"Scheduler crash recovery: {outcome.ending}{detail}"
@@ -158,7 +173,11 @@ def _cancelled(job: Job, outcome: Outcome) -> Ended:
 
 
 def _retry(job: Job, outcome: Outcome, chance: float) -> Retry | None:
-    if job.cancelling or job.retries_used >= job.retry.max_attempts:
+    if job.cancelling:
+        return None
+    if outcome.ending is Ending.ASKED_AGAIN and job.attempt < MOST_ASKED_AGAIN:
+        return Retry(outcome.finished_at + (outcome.after or 0), job.retries_used)
+    if job.retries_used >= job.retry.max_attempts:
         return None
     if outcome.ending is Ending.DATA_ERROR or not _retryable(job, outcome):
         return None
@@ -172,7 +191,7 @@ def _retryable(job: Job, outcome: Outcome) -> bool:
     if not job.retry.on:
         return True
     match outcome.ending:
-        case Ending.EXITED:
+        case Ending.EXITED | Ending.RAISED | Ending.ASKED_AGAIN:
             word = str(outcome.exit_code)
         case Ending.SIGNALLED | Ending.LOG_FULL:
             word = "signal"

@@ -11,15 +11,18 @@ from typing import Any
 from headway.clock import SECOND, Clock
 from headway.config import Config, store_setting
 from headway.consequences import release_locks
-from headway.core.model import Claim, JobId, WaitKind
+from headway.core.model import TASKS_TOPIC, Claim, JobId, WaitKind
 from headway.crashpoints import reach
 from headway.documents import job_documents, write_job_files
+from headway.engine.crew import Crew
 from headway.engine.finisher import Finisher
+from headway.engine.functionhost import AppSettings, Told
 from headway.engine.janitor import put_back_environments
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.settling import Settler, Verdict
 from headway.executors.command import how_to_reach_a_worker, specification
+from headway.executors.function import host_specification
 from headway.home import Home
 from headway.host import Host, queues_of
 from headway.store.base import Event, HostRecord, ReadTx, Store, WriteTx
@@ -52,6 +55,7 @@ class Engine:
         worker_id: str,
         launcher: Launcher,
         report: Callable[[dict[str, Any]], None] = lambda document: None,
+        say: Callable[[str], None] = lambda text: None,
         descriptors: int | None = None,
     ) -> None:
         self.store = store
@@ -66,6 +70,20 @@ class Engine:
         self._rescuer = Rescuer(host, worker_id, clock)
         self.finisher = Finisher(launcher, self._rescuer)
         worker = how_to_reach_a_worker(home, config)
+        self.crew = Crew(
+            home,
+            AppSettings(config["app.modules"], config["app.processes"], config["app.threads"]),
+            launcher,
+            self.finisher.selector,
+            specify=lambda token, folder, argv: host_specification(
+                token, folder, argv, home, config, worker
+            ),
+            boot_id=host.boot_id,
+            clock=clock,
+            logs={"head_bytes": config.bytes("logs.head"), "tail_bytes": config.bytes("logs.tail")},
+            say=say,
+        )
+        self.finisher.crew = self.crew
         self._planner = Planner(
             host,
             worker_id,
@@ -78,6 +96,7 @@ class Engine:
             log_budget=config.bytes("logs.budget"),
             queues=queues_of(store.shared, host),
             lease=LEASE if store.shared else None,
+            crew=self.crew,
         )
         now = clock.monotonic()
         self._next_rescue = now + RESCUE_EVERY
@@ -97,7 +116,11 @@ class Engine:
         with self.store.read() as tx:
             live = tx.live_claims()
             self._unproven = self._rescuer.mine(tx.unproven_claims())
-        unknown = [claim for claim in self._rescuer.mine(live) if not self.finisher.watches(claim)]
+        mine = self._rescuer.mine(live)
+        self._adopt([claim for claim in mine if claim.function_host])
+        unknown = [
+            claim for claim in mine if not claim.function_host and not self.finisher.watches(claim)
+        ]
         for first in range(0, len(unknown), JUDGED_AT_ONCE):
             self._judge(unknown[first : first + JUDGED_AT_ONCE])
         lost = [] if self.store.shared else self._rescuer.rebooted(live)
@@ -107,22 +130,37 @@ class Engine:
             tx.wake_everything()
         reach("engine.woken")
         self._after_settling(lost, documents)
+        self.crew.clear_away()
+
+    def _adopt(self, claims: list[Claim]) -> None:
+        """Take up the function calls of an earlier worker."""
+        if not claims:
+            return
+        with self.store.write() as tx:
+            jobs = tx.running_jobs([claim.job_id for claim in claims])
+            self._settle_calls(tx, self.crew.adopt([(each, jobs[each.job_id]) for each in claims]))
+        self.crew.committed()
 
     def step(self, *, limit: int | None = None) -> float:
         """Do what there is to do now; returns the seconds until time itself brings more."""
         self._notice_suspend()
         judged = self.finisher.take_in()
         now = self._clock.monotonic()
+        again = self.crew.keep_up(now) if self.dispatching else None
+        told = self.crew.take_in()
         started: tuple[Claim, ...] = ()
         more = False
         self._planner.prepared.clear()
+        self._planner.chosen.clear()
         try:
             with self.store.write() as tx:
                 documents = self._settle(tx, judged)
+                self._settle_calls(tx, told)
                 self._look_at_probes(tx)
                 self._end_expired_lendings(tx)
                 self._renew_leases(tx, now)
-                cancelling = tx.cancelling_jobs() if self.finisher.claims else set()
+                busy = self.finisher.claims or self.crew.running()
+                cancelling = tx.cancelling_jobs() if busy else set()
                 limit = self._limit(tx, limit, now)
                 planning = self.dispatching and limit != 0 and self._parent_is_there(tx)
                 if planning:
@@ -135,17 +173,39 @@ class Engine:
                 reach("engine.planned")
         except BaseException:
             self.finisher.put_back(judged)
+            self.crew.put_back(told)
+            self.crew.unchoose(self._planner.chosen)
             for claim in self._planner.prepared:
                 with suppress(OSError):
                     Evidence(claim.folder, claim.token).discard()
             raise
         reach("engine.claimed")
-        self.finisher.launch(started)
+        self.crew.send([claim for claim in started if claim.function_host])
+        self.finisher.launch([claim for claim in started if not claim.function_host])
+        self.crew.committed()
         self._after_settling(judged, documents)
         self._pass_on_cancels(cancelling)
         self._rescue(now)
+        if again is not None:
+            delay = min(delay, again)
         self._expected_delay = 0.0 if more else delay
         return self._expected_delay
+
+    def _settle_calls(self, tx: WriteTx, told: list[Told]) -> None:
+        """Settle what became of function calls, and keep what they returned and reported."""
+        if self.crew.news:
+            tx.know_tasks(self._host.id, sorted(self.crew.tasks), self.crew.trouble)
+            tx.wake_topics([TASKS_TOPIC])
+        if self.crew.progress:
+            tx.keep_progress(list(self.crew.progress.values()))
+        if not told:
+            return
+        cancelling = tx.cancelling_jobs()
+        known = {each.job.id: each.job for each in told if each.job.id not in cancelling}
+        ended = self._settler.apply(tx, [(each.claim, each.judgement) for each in told], known)
+        results = {each.claim.token: each.result for each in told if each.result is not None}
+        if results:
+            tx.keep_results([(c.job_id, results[c.token]) for c, _ in ended if c.token in results])
 
     def _settle(self, tx: WriteTx, judged: list[Judged]) -> Documents:
         if not judged:
@@ -227,6 +287,8 @@ class Engine:
             times.append(LOOK_AGAIN)
         if tx.lendings() or self._unproven or self.finisher.unseen():
             times.append(LOOK_AGAIN)
+        if self.crew.needs_a_look:
+            times.append(LOOK_AGAIN / 2)
         if self._next_renewal > now:
             times.append(self._next_renewal - now)
         if planning and tx.anything_active():
@@ -256,7 +318,8 @@ class Engine:
 
     def _renew_leases(self, tx: WriteTx, now: float) -> None:
         """Other hosts see by it that this one's claims are looked after."""
-        if not self.store.shared or not self.finisher.claims or now < self._next_renewal:
+        busy = self.finisher.claims or self.crew.running()
+        if not self.store.shared or not busy or now < self._next_renewal:
             return
         self._next_renewal = now + RENEW_EVERY
         tx.renew_leases(self._host.id, tx.now() + LEASE)
@@ -267,6 +330,7 @@ class Engine:
         if not cancelling:
             self._told.clear()
             return
+        self.crew.cancel(cancelling, self._clock.monotonic())
         for claim in self.finisher.claims:
             if claim.job_id in cancelling and claim.token not in self._told:
                 tell_to_cancel(Evidence(claim.folder, claim.token))
@@ -286,12 +350,14 @@ class Engine:
         if now < self._next_look:
             return
         self._next_look = now + LOOK_AGAIN
+        self.crew.look()
         self._prove_trees_gone()
         claims = self.finisher.unseen()
         if now >= self._next_rescue:
             self._next_rescue = now + RESCUE_EVERY
             with self.store.read() as tx:
-                claims = self.finisher.judgeable(self._rescuer.mine(tx.live_claims()))
+                mine = self._rescuer.mine(tx.live_claims())
+            claims = self.finisher.judgeable([each for each in mine if not each.function_host])
         claims += self._ended_by_force()
         if claims:
             self._judge(claims)

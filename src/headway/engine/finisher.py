@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from headway.core.model import Claim, WaitKind
 from headway.crashpoints import reach
+from headway.engine.crew import Crew
 from headway.engine.rescuer import Judged, Rescuer, taken_in
 from headway.engine.settling import HostFailed
 from headway.supervise import rescue
@@ -36,6 +37,7 @@ class Finisher:
         self._watched: dict[str, Watched] = {}
         self._ended: set[str] = set()
         self._of_launcher: list[int] = []
+        self.crew: Crew | None = None  # whose hosts are started through the same parent
         self.parent_trouble: str | None = None  # why there is no parent, while there is none
 
     def open(self) -> None:
@@ -44,6 +46,8 @@ class Finisher:
 
     def close(self) -> None:
         """Let go of everything; running jobs are left to their supervisors."""
+        if self.crew is not None:
+            self.crew.close()
         self._launcher.stop()
         for token in list(self._watched):
             self.forget(token)
@@ -67,10 +71,13 @@ class Finisher:
 
     def judgeable(self, claims: Iterable[Claim]) -> list[Claim]:
         """Those whose supervisors nobody here can see: neither awaited from the living parent,
-        nor watched through a pidfd. A watched one that has left its outcome is taken in."""
+        nor watched through a pidfd. A watched one that has left its outcome is taken in. Function
+        calls have no supervisor of their own; their hosts are looked after by the crew."""
         waiting = self._launcher.unacknowledged
         judgeable = []
         for claim in claims:
+            if claim.function_host is not None:
+                continue
             watched = self._watched.get(claim.token)
             if watched is None or (watched.pidfd is None and claim.token not in waiting):
                 judgeable.append(claim)
@@ -123,6 +130,8 @@ class Finisher:
         """Read the parent's answers; judge what a dead or silent parent left unanswered."""
         judged = []
         for ack in self._launcher.acks():
+            if self.crew is not None and self.crew.takes(ack):
+                continue
             watched = self._watched.get(ack.token)
             if watched is None:
                 if ack.pidfd is not None:
@@ -149,6 +158,8 @@ class Finisher:
         self._watch_launcher()
         judged = []
         for token in unanswered:
+            if self.crew is not None and self.crew.knows(token):
+                self.crew.lost(token)
             if token not in self._watched:
                 continue
             verdict = self._rescuer.judge(self._watched[token].claim)

@@ -11,11 +11,23 @@ from typing import Any, NamedTuple, assert_never
 
 from headway.consequences import end_unstarted, pass_on_shared
 from headway.core.admission import closed, free_slots
-from headway.core.facts import Door
-from headway.core.model import Block, Claim, Job, JobId, Stage, Wait, WaitKind, lock_topic
+from headway.core.facts import Door, Facts
+from headway.core.model import (
+    FUNCTION,
+    FUNCTIONS,
+    Block,
+    Claim,
+    Job,
+    JobId,
+    Stage,
+    Wait,
+    WaitKind,
+    lock_topic,
+)
 from headway.core.plan import Hold, Planned, Start, decide, move_for, plan
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
 from headway.core.states import after
+from headway.engine.crew import Crew
 from headway.engine.settling import Settler, Verdict
 from headway.errors import DataError
 from headway.gather import door as open_door
@@ -51,6 +63,7 @@ class Planner:
         log_budget: int,
         queues: Sequence[str] = ("",),
         lease: int | None = None,
+        crew: Crew | None = None,
     ) -> None:
         """`queues` are those that this host serves; `lease` is for a store of several hosts: how
         long a claim stands without renewal."""
@@ -61,6 +74,8 @@ class Planner:
         self._folder_of = folder_of
         self._log_budget = log_budget
         self._lease = lease
+        self._crew = crew
+        self.chosen: list[Claim] = []  # claims that hosts hold places for; without a commit, none
         self._queues = queues
         self.prepared: list[Claim] = []  # claims whose files exist; without a commit they go
 
@@ -74,18 +89,21 @@ class Planner:
         looked_at = 0
         while looked_at < STEP_JOBS:
             remaining = None if limit is None else limit - len(started)
-            candidates = self._candidates(tx, door, remaining)
+            candidates, are_all = self._candidates(tx, door, remaining)
             if tx.unreadable():
                 self._fail_unreadable(tx)
                 continue
             if not candidates:
                 break
             looked_at += len(candidates)
-            facts = gather(tx, candidates, door, self._queues)
+            facts = self._gather(tx, candidates, door)
             planned = plan(candidates, facts, limit=remaining)
             if not planned:
                 break
-            started += self._apply(tx, planned, door)
+            begun = self._apply(tx, planned, door)
+            started += begun
+            if are_all and len(begun) == len(planned) and _wake_nobody(planned):
+                break
             door = self._door(tx)
         if started:
             tx.set_mark("last_dispatch_at", tx.now())
@@ -98,7 +116,7 @@ class Planner:
         if tx.unreadable():
             self._fail_unreadable(tx)
         door = self._door(tx)
-        facts = gather(tx, waiting, door, self._queues)
+        facts = self._gather(tx, waiting, door)
         missed = []
         for job in waiting:
             decision = decide(job, facts)
@@ -111,22 +129,33 @@ class Planner:
         return missed
 
     def _door(self, tx: WriteTx) -> Door:
-        return open_door(tx, self._host.id, log_budget=self._log_budget)
+        door = open_door(tx, self._host.id, log_budget=self._log_budget)
+        return door if self._crew is None else door._replace(places=self._crew.places())
 
-    def _candidates(self, tx: WriteTx, door: Door, remaining: int | None) -> list[Job]:
-        """Woken jobs, and the head of the queue as far as it may pass the door.
+    def _gather(self, tx: WriteTx, jobs: Sequence[Job], door: Door) -> Facts:
+        tasks = self._crew.view() if self._crew is not None else None
+        return gather(tx, jobs, door, (*self._queues, FUNCTIONS), tasks)
+
+    def _candidates(self, tx: WriteTx, door: Door, remaining: int | None) -> tuple[list[Job], bool]:
+        """Woken jobs, and the head of the queue as far as it may pass the door; and whether no
+        other could start now unless one of these wakes it.
 
         Whether the door is shut is known before any job is looked for.
         """
-        woken = tx.woken(ROUND_JOBS, self._queues)
+        functions = self._crew is not None and self._crew.is_known
+        woken = tx.woken(ROUND_JOBS, (*self._queues, FUNCTIONS) if functions else self._queues)
         free = free_slots(door)
         room = min(each for each in (free, remaining, ROUND_JOBS) if each is not None)
         if closed(door, tx.now()) is not None or room <= 0:
-            return woken
-        ready = tx.ready(max(room, LEAST_LOOKED_AT), self._queues)
+            return woken, len(woken) < ROUND_JOBS
+        most = max(room, LEAST_LOOKED_AT)
+        ready = tx.ready(most, self._queues)
+        are_all = len(woken) < ROUND_JOBS and len(ready) < most
+        if functions and door.places:
+            ready += tx.ready(min(room, door.places), (FUNCTIONS,))
         if len(woken) == ROUND_JOBS:
             ready = [job for job in ready if job.order < woken[-1].order]
-        return sorted([*woken, *ready], key=lambda job: job.order)
+        return sorted([*woken, *ready], key=lambda job: job.order), are_all
 
     def _fail_unreadable(self, tx: WriteTx) -> None:
         broken = dict(tx.unreadable())
@@ -149,7 +178,16 @@ class Planner:
         for each in planned:
             match each.decision:
                 case Start(borrows):
-                    claim = self._claim(tx, each.job, used, borrows, probe=door.trouble is not None)
+                    probe = door.trouble is not None
+                    if each.job.type == FUNCTION and self._crew is not None:
+                        host = self._crew.choose()
+                        claim = self._claim(tx, each.job, used, borrows, probe, host.folder)
+                        claim = host.take(claim, each.job)
+                        self.chosen.append(claim)
+                        starts.append((each.job, claim))
+                        continue
+                    folder = self._folder_of(each.job.id)
+                    claim = self._claim(tx, each.job, used, borrows, probe, folder)
                     outcome = self._prepare(each.job, claim)
                     if outcome is None:
                         starts.append((each.job, claim))
@@ -176,7 +214,13 @@ class Planner:
         return [claim for _, claim in starts]
 
     def _claim(
-        self, tx: WriteTx, job: Job, used: set[int], borrows: JobId | None, *, probe: bool
+        self,
+        tx: WriteTx,
+        job: Job,
+        used: set[int],
+        borrows: JobId | None,
+        probe: bool,
+        folder: str,
     ) -> Claim:
         slot = next(number for number in range(1, len(used) + 2) if number not in used)
         used.add(slot)
@@ -188,7 +232,7 @@ class Planner:
             host_id=self._host.id,
             home=self._host.home,
             boot_id=self._host.boot_id,
-            folder=self._folder_of(job.id),
+            folder=folder,
             claimed_at=tx.now(),
             borrowed_from=borrows,
             probe=probe,
@@ -252,6 +296,11 @@ class Planner:
     def _block(self, tx: WriteTx, job: Job, block: Block) -> None:
         wait = Wait(block.kind, block.detail)
         end_unstarted(tx, job, block.status, block.detail, wait=wait, actor=self._worker_id)
+
+
+def _wake_nobody(planned: Sequence[Planned]) -> bool:
+    """Plain starts: no lock is taken or given up, nothing ends, nothing is filed elsewhere."""
+    return all(isinstance(each.decision, Start) and not each.job.locks for each in planned)
 
 
 def _filing(job: Job, hold: Hold) -> Filing:

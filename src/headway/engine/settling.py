@@ -6,8 +6,9 @@ from typing import Any, NamedTuple, assert_never
 
 from headway.consequences import continue_chain, end_chain, release_locks
 from headway.core.backoff import probe_delay
-from headway.core.model import Claim, HostTrouble, Job, WaitKind
+from headway.core.model import NOTHING, Claim, HostTrouble, Job, JobId, WaitKind
 from headway.core.settle import Ended, Outcome, Undone, host_trouble, never_ran, settle
+from headway.core.states import Status
 from headway.host import Host
 from headway.store.base import Event, Finish, Unclaim, WriteTx
 
@@ -45,25 +46,30 @@ class Settler:
         self._chance = chance
 
     def apply(
-        self, tx: WriteTx, judged: Sequence[tuple[Claim, Judgement]]
+        self,
+        tx: WriteTx,
+        judged: Sequence[tuple[Claim, Judgement]],
+        known: Mapping[JobId, Job] = NOTHING,
     ) -> list[tuple[Claim, Ended]]:
         """Write each judgement; returns the claims whose jobs came to their end.
 
         A claim that is no longer live was settled by someone else: a terminal row never changes.
+        `known` are jobs as they were claimed, for callers who remember them.
         """
-        jobs = tx.running_jobs([claim.job_id for claim, _ in judged])
-        live = tx.claims([claim.token for claim, _ in judged])
-        ended = []
+        unknown = [claim.job_id for claim, _ in judged if claim.job_id not in known]
+        jobs = {**known, **tx.running_jobs(unknown)} if unknown else known
+        ended: list[_End] = []
         for claim, judgement in judged:
-            if claim.token not in live:
+            job = jobs[claim.job_id]
+            if job.status is not Status.RUNNING:
                 self._too_late(tx, claim, judgement)
                 continue
-            answer = self._answer(jobs[claim.job_id], judgement)
+            answer = self._answer(job, judgement)
             if isinstance(answer, Undone):
                 self._undo(tx, claim, answer)
-            elif self._end(tx, jobs[claim.job_id], claim, judgement, answer):
-                ended.append((claim, answer))
-        return ended
+            else:
+                ended.append(_End(job, claim, judgement, answer))
+        return self._end(tx, ended)
 
     def _answer(self, job: Job, judgement: Judgement) -> Ended | Undone:
         match judgement:
@@ -111,38 +117,73 @@ class Settler:
         if tx.close_breaker(self._host.id):
             tx.add_events([Event("host_recovered")], actor=self._worker_id)
 
-    def _end(self, tx: WriteTx, job: Job, claim: Claim, judgement: Judgement, ended: Ended) -> bool:
-        verdict = judgement if isinstance(judgement, Verdict) else None
-        document = verdict.document if verdict else None
-        tree_gone = verdict.tree_gone if verdict else True
-        finish = Finish(
-            token=claim.token,
-            job_id=job.id,
-            status=ended.status,
-            reason=ended.reason,
-            finished_at=verdict.outcome.finished_at if verdict else tx.now(),
-            exit_code=ended.exit_code,
-            error=ended.error,
-            executed=ended.executed,
-            tree_gone=tree_gone,
-            document=document,
-        )
-        if not tx.finish([finish])[0]:
-            return False
-        tx.add_events([_ended_event(job, ended)], actor=self._worker_id)
+    def _end(self, tx: WriteTx, ended: Sequence["_End"]) -> list[tuple[Claim, Ended]]:
+        """Write the ends all together, then what follows from each that was still to be written."""
+        written = tx.finish([_finish(each, tx.now()) for each in ended])
+        done = []
+        for each, fenced in zip(ended, written, strict=True):
+            if fenced:
+                done.append(each)
+            else:
+                self._too_late(tx, each.claim, each.judgement)
+        tx.add_events([_ended_event(each.job, each.answer) for each in done], actor=self._worker_id)
+        plain = [each.job.chain for each in done if _has_no_other_consequence(each)]
+        tx.chains_succeeded(plain)
+        for each in done:
+            if not _has_no_other_consequence(each):
+                self._follow(tx, each)
+        return [(each.claim, each.answer) for each in done]
+
+    def _follow(self, tx: WriteTx, end: "_End") -> None:
+        job, ended = end.job, end.answer
         if ended.retry is not None:
             data = {"reason": ended.reason, "not_before": ended.retry.not_before}
             continue_chain(tx, job, ended.retry, actor=self._worker_id, data=data)
         else:
             end_chain(tx, job, ended, actor=self._worker_id)
-        if tree_gone:
+        verdict = end.judgement if isinstance(end.judgement, Verdict) else None
+        if verdict is None or verdict.tree_gone:
             release_locks(tx, job.id)
-        if claim.probe and ended.executed:
+        if end.claim.probe and ended.executed:
             self.host_recovered(tx)
-        if document is not None:
-            kept = sum(log["bytes"] - log["dropped"] for log in document["logs"].values())
-            tx.add_to_mark("log_bytes", kept)
-        return True
+        if verdict is not None and verdict.document is not None:
+            logs = verdict.document["logs"].values()
+            tx.add_to_mark("log_bytes", sum(log["bytes"] - log["dropped"] for log in logs))
+
+
+class _End(NamedTuple):
+    """A claim with the final word on its job."""
+
+    job: Job
+    claim: Claim
+    judgement: Judgement
+    answer: Ended
+
+
+def _has_no_other_consequence(end: _End) -> bool:
+    """A success that only those who wait for it need to hear of."""
+    document = end.judgement.document if isinstance(end.judgement, Verdict) else None
+    return (
+        end.answer.status is Status.SUCCEEDED
+        and document is None
+        and not (end.job.locks or end.job.on_finish or end.claim.probe)
+    )
+
+
+def _finish(end: _End, now: int) -> Finish:
+    verdict = end.judgement if isinstance(end.judgement, Verdict) else None
+    return Finish(
+        token=end.claim.token,
+        job_id=end.job.id,
+        status=end.answer.status,
+        reason=end.answer.reason,
+        finished_at=verdict.outcome.finished_at if verdict else now,
+        exit_code=end.answer.exit_code,
+        error=end.answer.error,
+        executed=end.answer.executed,
+        tree_gone=verdict.tree_gone if verdict else True,
+        document=verdict.document if verdict else None,
+    )
 
 
 def _ended_event(job: Job, ended: Ended) -> Event:

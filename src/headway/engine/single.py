@@ -21,10 +21,11 @@ def single_step(
     if not lock.take(START):
         lock.close()
         raise WorkerPresentError(f"a worker is already there (pid {lock.read_pid()})")
+    without_functions = Config({**config.values, "app.modules": ()}, config.env)
     engine = Engine(
         store,
         home,
-        config,
+        without_functions,
         host,
         clock,
         worker_id=f"single-{os.urandom(4).hex()}",

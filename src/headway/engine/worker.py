@@ -5,6 +5,7 @@ a write transaction it sees that nothing is active and gives up its place before
 ends, so a submit either is seen by it or finds it gone. docs/protocols.md, section 9.
 """
 
+import gc
 import os
 import resource
 import selectors
@@ -34,6 +35,7 @@ SETTLED_AFTER = 60.0
 COMES_UP_WITHIN = 10.0
 HANDS_OVER_WITHIN = 60.0  # it has been asked and will leave: giving up early would leave none
 WORST_BACKOFF = 60.0
+RARELY = (20_000, 20, 50)
 
 Say = Callable[[str], None]
 
@@ -90,6 +92,7 @@ class Worker:
             worker_id=self.id,
             launcher=Launcher(),
             report=self._report,
+            say=say,
             descriptors=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         )
         self._janitor = Janitor(store, home, clock)
@@ -102,6 +105,8 @@ class Worker:
     def run(self) -> None:
         """Live until idle, asked to hand over, or told to stop."""
         _allow_many_descriptors()
+        gc.freeze()  # what is there now stays; of what comes, next to nothing is in circles
+        gc.set_threshold(*RARELY)
         self._take_place()
         try:
             listener = self._listen()
@@ -190,14 +195,15 @@ class Worker:
                 settle_at = None
             if now >= clean_at and self._managed(self._janitor.step):
                 clean_at = now + EVERY
-            if engine.finisher.claims:
+            if engine.finisher.claims or engine.crew.running():
                 busy_at = now
             if self._wishes.leave is not None:
                 return self._wishes.leave
             if self._wishes.signals:
                 if drain_until is None:
                     drain_until = self._start_draining(now)
-                if not engine.finisher.claims or now >= drain_until or self._wishes.signals > 1:
+                idle = not (engine.finisher.claims or engine.crew.running())
+                if idle or now >= drain_until or self._wishes.signals > 1:
                     return "signal"
             elif self._idle(now, busy_at):
                 if self._managed(self._leave_idle) and self._left:
@@ -325,6 +331,7 @@ class Worker:
         """Stop dispatching and give up the place, so that a command which comes now starts a
         worker of its own; that one waits until this one has left."""
         self._engine.dispatching = False
+        self._engine.crew.drain()
         with open(self._home.worker_stopped, "w", encoding="ascii") as file:
             file.write("the last worker left on a signal\n")
         reach("worker.stop_marked")
@@ -338,6 +345,8 @@ class Worker:
 
     def _idle(self, now: float, busy_at: float) -> bool:
         if self._mode is Mode.FOREGROUND or self._engine.finisher.claims:
+            return False
+        if self._engine.crew.running():
             return False
         if self._store.shared:  # another host's submit could not start a worker here
             return False

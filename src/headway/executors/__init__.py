@@ -1,3 +1,3 @@
 """What turns a job's parameters into something that runs: one module for each type of job."""
 
-TYPES = frozenset({"command"})
+TYPES = frozenset({"command", "function"})

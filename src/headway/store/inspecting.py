@@ -123,10 +123,13 @@ class Inspection:
         row = self.database.execute(self.store.queries["count_jobs"].sql, {})[0]
         return Numbers(int(row[0]), int(row[1]))
 
+    def next_id(self) -> int:
+        return int(self._rows("next_job_id")[0][0])
+
     def next_id_now(self) -> int:
         """Within a transaction of the caller's."""
-        marks = dict(self.database.execute(self.store.queries["marks"].sql, {}))
-        return int(marks["next_job_id"])
+        rows = self.database.execute(self.store.queries["next_job_id"].sql, {})
+        return int(rows[0][0])
 
     def _ids(self, query: str, **parameters: Any) -> list[int]:
         return [int(row[0]) for row in self._rows(query, **parameters)]

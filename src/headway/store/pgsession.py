@@ -44,7 +44,7 @@ _BEGIN_WRITE = (
 )
 _BEGIN_READ = f"begin isolation level repeatable read read only; select {NOW}"
 # The traces are a ring, and the newest number stands before it, at -1.
-_LEAVE_TRACE = (
+LEAVE_TRACE = (
     "with head as (insert into commits (place, number, token) values (-1, 1, '') "  # noqa: S608
     "on conflict (place) do update set number = commits.number + 1 returning number) "
     "insert into commits (place, number, token) "
@@ -135,7 +135,7 @@ class Session:
     def commit(self) -> int | None:
         """The number of this commit; None if its answer was lost, but it has happened."""
         token = os.urandom(16).hex()
-        self._queue.append((_LEAVE_TRACE, {"token": token}))
+        self._queue.append((LEAVE_TRACE, {"token": token}))
         self._queue.append(("commit", {}))
         try:
             *_, trace, _ = self._send()

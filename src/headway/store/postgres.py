@@ -21,6 +21,7 @@ from psycopg import errors
 from headway.crashpoints import reach
 from headway.errors import SchemaTooNewError, StoreBusyError, StoreError
 from headway.store.pgaddress import Address, Connection
+from headway.store.pgjoin import Joined
 from headway.store.pgpool import Connections
 from headway.store.pgsession import NEWEST, SCHEMA_HASH, Session
 from headway.store.queries import Dialect, migrations, schema_version
@@ -29,8 +30,11 @@ DIALECT = Dialect(
     name="postgres",
     identifier="bigint primary key",
     serial="bigint generated always as identity primary key",
-    ids=r"(select unnest(:\1::bigint[]))",
-    texts=r"(select unnest(:\1::text[]))",
+    ids=r"= any(:\1::bigint[])",
+    texts=r"= any(:\1::text[])",
+    rows="json_to_recordset(:{parameter}::json) as given({fields})",
+    field="{name} {type}",
+    each=r"and \1 = any(:\2::bigint[])",
     parameter=r"%(\1)s",
 )
 
@@ -114,6 +118,11 @@ class PostgresDatabase:
             yield session
         finally:
             session.release()
+
+    def join(self, connection: Any) -> tuple[Joined, int | None]:
+        """Somebody else's transaction, with the lock and the instant of ours."""
+        joined = Joined(connection, self.address)
+        return joined, joined.begin()
 
     # -- statements ----------------------------------------------------------------------------
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
 _NAME = re.compile(r"^-- name: (\w+)( \(hot\))?$", re.M)
+_ROWS = re.compile(r"\$ROWS\(:(\w+), ([^()]+)\)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-_FILES = ("jobs.sql", "planning.sql", "claims.sql", "scheduler.sql", "checks.sql")
+_FILES = ("jobs.sql", "planning.sql", "claims.sql", "functions.sql", "scheduler.sql", "checks.sql")
 _OBJECT = re.compile(
     r"^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"
     r"(?: rename to (\w+))?",
@@ -32,8 +33,11 @@ class Dialect(NamedTuple):
     name: str
     identifier: str
     serial: str
-    ids: str  # a set of numbers given as one parameter
+    ids: str  # "is one of" a set of numbers given as one parameter
     texts: str  # the same for words
+    rows: str  # a table given as one parameter of JSON; {fields} stands for its columns
+    field: str  # one of those columns
+    each: str  # a hint that such a table has few rows, to be looked up one by one
     parameter: str = r":\1"
 
 
@@ -52,12 +56,21 @@ def load(dialect: Dialect, columns: Mapping[str, str]) -> dict[str, Query]:
 def spell(text: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
     lines = (line for line in text.splitlines() if not line.startswith("--"))
     sql = "\n".join(lines).strip()
-    sql = re.sub(r"\$IDS\(:(\w+)\)", dialect.ids, sql)
-    sql = re.sub(r"\$TEXTS\(:(\w+)\)", dialect.texts, sql)
+    sql = re.sub(r"in \$IDS\(:(\w+)\)", dialect.ids, sql)
+    sql = re.sub(r"in \$TEXTS\(:(\w+)\)", dialect.texts, sql)
+    sql = re.sub(r"\$EACH\((\S+), :(\w+)\)", dialect.each, sql)
+    sql = _ROWS.sub(lambda match: _rows(match[1], match[2], dialect), sql)
     for name, listing in columns.items():
         sql = sql.replace(f"${name}", listing)
     sql = sql.replace("$ID", dialect.identifier).replace("$SERIAL", dialect.serial)
     return _PARAMETER.sub(dialect.parameter, sql)
+
+
+def _rows(parameter: str, listing: str, dialect: Dialect) -> str:
+    """`$ROWS(:rows, id bigint, status text)`: a table `given` with these columns."""
+    pairs = (column.split() for column in listing.split(","))
+    fields = ", ".join(dialect.field.format(name=name, type=kind) for name, kind in pairs)
+    return dialect.rows.format(parameter=parameter, fields=fields)
 
 
 class Migration(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.core.facts import Holder, LockView, Predecessor, Reserver
+from headway.core.facts import Holder, LockView, Predecessor, Reserver, TaskView
 from headway.core.model import (
     Claim,
     HostTrouble,
@@ -14,25 +14,26 @@ from headway.core.model import (
     LockMode,
     Pause,
     Run,
-    WaitKind,
     lock_topic,
 )
 from headway.core.states import Status
 from headway.errors import DataError
-from headway.store.base import Event, HostRecord, Lending, Slots, WorkerRecord
+from headway.store.base import Event, HostRecord, Lending, Progress, Slots, WorkerRecord
 from headway.store.rows import load, load_claim, load_job, load_run, stand_in
+from headway.store.state import State, load_state
 
 if TYPE_CHECKING:
     from headway.store.queries import Query
-    from headway.store.sqlstore import Database
+    from headway.store.sqlstore import Statements
 
 
 class SqlReadTx:
-    def __init__(self, database: Database, named: Mapping[str, Query], now: int) -> None:
+    def __init__(self, database: Statements, named: Mapping[str, Query], now: int) -> None:
         self._database = database
         self._named = named
         self._now = now
         self._unreadable: dict[JobId, str] = {}
+        self._state: State | None = None
 
     def now(self) -> int:
         """The instant of this transaction; every row it writes carries the same."""
@@ -232,39 +233,51 @@ class SqlReadTx:
         return {row[0]: load_claim(row) for row in rows}
 
     def slots(self) -> Slots:
-        rows = self._all("live_slots")
-        return Slots(
-            used=frozenset(slot for slot, _, _, _ in rows),
-            running={job_id: borrowed for _, job_id, borrowed, _ in rows},
-            probing=any(probe for _, _, _, probe in rows),
-        )
+        return self._present().slots
 
     def lendings(self) -> list[Lending]:
-        return [Lending(*row) for row in self._all("lendings")]
+        return list(self._present().lendings)
 
     def awaited_chains(self, chain: JobId) -> list[JobId]:
         return [row[0] for row in self._all("awaited_edges", chain=chain)]
 
     def settings(self) -> dict[str, Any]:
-        return {key: load(value, f"setting {key}") for key, value in self._all("settings")}
+        return dict(self._present().settings)
 
     def pause_in_force(self) -> Pause | None:
-        row = self._one("pause_of")
-        return Pause(*row) if row else None
+        return self._present().pause
 
     def host_trouble(self, host_id: str) -> HostTrouble | None:
-        row = self._one("breaker", host_id=host_id)
-        return HostTrouble(WaitKind(row[0]), row[1], row[2], row[3]) if row else None
+        return self._present().breakers.get(host_id)
+
+    def _present(self) -> State:
+        """Asked for once, until this transaction itself changes something of it."""
+        if self._state is None:
+            self._state = load_state(self._all("present_state"))
+        return self._state
 
     def recent_workers(self, host_id: str, limit: int) -> list[WorkerRecord]:
         rows = self._all("recent_workers", host_id=host_id, limit=limit)
         return [WorkerRecord(*row) for row in rows]
 
+    def tasks_known(self) -> dict[str, TaskView]:
+        """By host, the functions that it can call, or why it cannot."""
+        rows = self._all("tasks_known")
+        return {row[0]: TaskView(frozenset(load(row[1], "tasks")), row[2]) for row in rows}
+
+    def results(self, ids: Sequence[JobId]) -> dict[JobId, Any]:
+        rows = self._all("results", ids=self._database.json(ids))
+        return {row[0]: load(row[1], f"the result of job-{row[0]}") for row in rows}
+
+    def progress(self, ids: Sequence[JobId]) -> dict[JobId, Progress]:
+        rows = self._all("progress", ids=self._database.json(ids))
+        return {row[0]: Progress(row[0], float(row[1]), row[2]) for row in rows}
+
     def hosts(self) -> dict[str, HostRecord]:
         return {row[0]: HostRecord(*row) for row in self._all("hosts")}
 
     def marks(self) -> dict[str, int]:
-        return {name: value for name, value in self._all("marks")}  # noqa: C416
+        return dict(self._present().marks)
 
     def events_of(self, job_id: JobId) -> list[Event]:
         return [_event(row) for row in self._all("events_of_job", job_id=job_id)]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from headway.core.model import (
@@ -29,7 +30,7 @@ _JOB_COLUMNS = (
 )
 _CLAIM_COLUMNS = (
     "job_id, token, slot, worker_id, host_id, home, boot_id, folder, claimed_at, borrowed_from, "
-    "probe, lease_until"
+    "probe, function_host, lease_until"
 )
 
 COLUMNS: Mapping[str, str] = {"JOB": _JOB_COLUMNS, "CLAIM": _CLAIM_COLUMNS}
@@ -40,6 +41,12 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 
 def dump(value: Any) -> str:
     return _ENCODER.encode(value)
+
+
+@lru_cache(maxsize=1000)
+def dump_pairs(pairs: tuple[tuple[str, str | int], ...]) -> str:
+    """A small object: the same few come again and again."""
+    return _ENCODER.encode(dict(pairs))
 
 
 def load(text: str, what: str) -> Any:
@@ -189,7 +196,8 @@ def load_claim(row: Row) -> Claim:
         claimed_at=row[8],
         borrowed_from=row[9],
         probe=bool(row[10]),
-        lease_until=row[11],
+        function_host=row[11],
+        lease_until=row[12],
     )
 
 
@@ -206,6 +214,7 @@ def dump_claim(claim: Claim) -> dict[str, Any]:
         "claimed_at": claim.claimed_at,
         "borrowed_from": claim.borrowed_from,
         "probe": int(claim.probe),
+        "function_host": claim.function_host,
         "lease_until": claim.lease_until,
     }
 

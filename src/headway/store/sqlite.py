@@ -16,6 +16,7 @@ import apsw
 
 from headway.crashpoints import reach
 from headway.errors import (
+    InvalidInputError,
     InvalidOperationError,
     SchemaTooNewError,
     StoreBusyError,
@@ -34,8 +35,11 @@ DIALECT = Dialect(
     name="sqlite",
     identifier="integer primary key",
     serial="integer primary key",
-    ids=r"(select value from json_each(:\1))",
-    texts=r"(select value from json_each(:\1))",
+    ids=r"in (select value from json_each(:\1))",
+    texts=r"in (select value from json_each(:\1))",
+    rows="(select {fields} from json_each(:{parameter})) as given",
+    field="value ->> '{name}' as {name}",
+    each="",
 )
 
 # Locks lie on these; POSIX and flock locks of different hosts do not see each other, or mmap tears.
@@ -97,6 +101,9 @@ class SqliteDatabase:
             lambda: self._connection.execute(sql, parameters).fetchall()
         )
         return rows
+
+    def join(self, connection: Any) -> tuple[Any, int | None]:
+        raise InvalidInputError("submit_on needs a store on PostgreSQL, and a connection to it")
 
     def tell(self, sql: str, parameters: Mapping[str, Any]) -> None:
         self._plainly(self._connection.execute, sql, parameters)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 TABLES = (
     *("jobs", "runs", "claims", "evidence", "edges", "waits", "held_locks", "lendings"),
     *("events", "settings", "pauses", "breakers", "workers", "hosts", "marks"),
+    *("tasks_known", "results", "progress"),
 )
 _MAGIC = b"SQLite format 3\0"
 

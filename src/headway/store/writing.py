@@ -21,9 +21,31 @@ from headway.core.model import (
 )
 from headway.core.states import RUN_STATUS, Move, Status, after
 from headway.errors import InvalidOperationError
-from headway.store.base import Event, Filing, Finish, HostRecord, Lending, Unclaim, WorkerRecord
+from headway.store.base import (
+    Event,
+    Filing,
+    Finish,
+    HostRecord,
+    Lending,
+    Progress,
+    Unclaim,
+    WorkerRecord,
+)
 from headway.store.reading import SqlReadTx
-from headway.store.rows import dump, dump_claim, dump_job
+from headway.store.rows import dump, dump_claim, dump_job, dump_pairs
+
+# What `present_state` reads, these write.
+_CHANGE_THE_STATE = frozenset(
+    {
+        *("take_ids", "take_places", "add_claims", "end_claims", "forget_claim"),
+        *("lend", "end_lending", "end_lendings_of_jobs", "end_expired_lendings"),
+        *("set_setting", "pause", "resume", "set_mark", "add_to_mark"),
+        *("open_breaker", "close_breaker", "close_all_breakers"),
+    }
+)
+
+
+_SIMPLE = frozenset({str, int})
 
 MOST_SHARERS = 16  # the next ones are woken when these have started
 
@@ -31,14 +53,25 @@ MOST_SHARERS = 16  # the next ones are woken when these have started
 class SqlWriteTx(SqlReadTx):
     def _run(self, query: str, /, **parameters: Any) -> int:
         """Run a change and say how many rows it touched."""
+        self._forget_state(query)
         self._database.execute(self._named[query].sql, parameters)
         return self._database.changes()
 
     def _tell(self, query: str, /, **parameters: Any) -> None:
         """Run a change whose effect is not looked at: it may be sent along with the next."""
+        self._forget_state(query)
         self._database.tell(self._named[query].sql, parameters)
 
+    def _forget_state(self, query: str) -> None:
+        if query in _CHANGE_THE_STATE:
+            self._state = None
+
+    def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
+        self._forget_state(query)
+        return super()._all(query, **parameters)
+
     def _many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        self._forget_state(name)
         self._database.execute_many(self._named[name].sql, rows)
 
     def take_ids(self, count: int) -> int:
@@ -75,7 +108,7 @@ class SqlWriteTx(SqlReadTx):
                 "actor": event.actor or actor,
                 "kind": event.kind,
                 "job_id": event.job_id,
-                "data": dump(event.data) if event.data else "{}",
+                "data": _data(event.data) if event.data else "{}",
             }
             for event in events
         )
@@ -174,13 +207,25 @@ class SqlWriteTx(SqlReadTx):
             self.chain_failed(row[0] if row else job_id)
 
     def claim(self, claims: Sequence[tuple[Job, Claim]]) -> None:
-        for job, claim in claims:
+        """All by one worker and of one instant: that of the transaction."""
+        if not claims:
+            return
+        for job, _ in claims:
             after(job.status, Move.CLAIM)
-            if self._run("claim_job", id=job.id, at=claim.claimed_at) != 1:
-                raise InvalidOperationError(f"job-{job.id} is no longer waiting")
+        ids = [job.id for job, _ in claims]
+        claimed = self._all("claim_jobs", ids=self._database.json(ids), at=claims[0][1].claimed_at)
+        if len(claimed) != len(ids):
+            gone = set(ids) - {row[0] for row in claimed}
+            raise InvalidOperationError(f"job-{min(gone, default=ids[0])} is no longer waiting")
         self._many("clear_waits", ({"job_id": job.id} for job, _ in claims if _was_filed(job)))
         self._many("add_claims", (dump_claim(claim) for _, claim in claims))
-        self._many("add_runs", (_run_row(job, claim) for job, claim in claims))
+        first = claims[0][1]
+        self._tell(
+            "add_runs",
+            ids=self._database.json(ids),
+            started_at=first.claimed_at,
+            worker_id=first.worker_id,
+        )
         self._many(
             "hold_locks",
             (
@@ -195,34 +240,31 @@ class SqlWriteTx(SqlReadTx):
 
     def finish(self, finishes: Sequence[Finish]) -> list[bool]:
         """Write final words; False for each whose claim is no longer live."""
-        return [self._finish(finish) for finish in finishes]
-
-    def _finish(self, finish: Finish) -> bool:
-        state = "gone" if finish.tree_gone else "ended"
-        if self._run("end_claim", token=finish.token, state=state) != 1:
-            return False
-        self._tell(
-            "finish_job" if finish.executed else "cancel_unstarted",
-            id=finish.job_id,
-            status=finish.status.value,
-            reason=finish.reason,
-            finished_at=finish.finished_at,
-        )
-        if finish.executed:
+        if not finishes:
+            return []
+        live: set[str] = set()
+        for state, gone in (("gone", True), ("ended", False)):
+            tokens = [each.token for each in finishes if each.tree_gone is gone]
+            if tokens:
+                rows = self._all("end_claims", tokens=self._database.json(tokens), state=state)
+                live.update(row[0] for row in rows)
+        written = [each for each in finishes if each.token in live]
+        executed = [each for each in written if each.executed]
+        undone = [each for each in written if not each.executed]
+        if executed:
+            ended = self._database.json([each.job_id for each in executed])
+            self._tell("finish_jobs", ids=ended, rows=dump([_finished(each) for each in executed]))
             self._tell(
-                "finish_run",
-                job_id=finish.job_id,
-                status=RUN_STATUS[finish.status],
-                exit_code=finish.exit_code,
-                error=finish.error,
-                finished_at=finish.finished_at,
+                "finish_runs", ids=ended, rows=dump([_finished_run(each) for each in executed])
             )
-        else:
-            self._tell("forget_open_run", job_id=finish.job_id)
-        if finish.document is not None:
-            self._keep(finish.token, "outcome", finish.job_id, finish.document)
-        self._tell("end_lendings_of_job", job_id=finish.job_id)
-        return True
+        self._many("cancel_unstarted", map(_finished, undone))
+        self._many("forget_open_run", ({"job_id": each.job_id} for each in undone))
+        for each in written:
+            if each.document is not None:
+                self._keep(each.token, "outcome", each.job_id, each.document)
+        ids = self._database.json([each.job_id for each in written])
+        self._tell("end_lendings_of_jobs", ids=ids)
+        return [each.token in live for each in finishes]
 
     def unclaim(self, unclaims: Sequence[Unclaim]) -> list[bool]:
         return [self._unclaim(unclaim) for unclaim in unclaims]
@@ -261,9 +303,11 @@ class SqlWriteTx(SqlReadTx):
     def prove_gone(self, token: str) -> None:
         self._tell("prove_claim_gone", token=token)
 
-    def chain_succeeded(self, chain: JobId) -> None:
-        self._tell("satisfy_chain", chain=chain)
-        self.wake_topics([chain_topic(chain)])
+    def chains_succeeded(self, chains: Sequence[JobId]) -> None:
+        if not chains:
+            return
+        awaited = self._all("satisfy_chains", chains=self._database.json(chains))
+        self.wake_topics(chain_topic(chain) for chain in {row[0] for row in awaited})
 
     def chain_failed(self, chain: JobId) -> None:
         self._tell("fail_chain", chain=chain)
@@ -289,7 +333,7 @@ class SqlWriteTx(SqlReadTx):
         self._tell("end_lending", token=token)
 
     def end_lendings_of(self, job_id: JobId) -> None:
-        self._tell("end_lendings_of_job", job_id=job_id)
+        self._tell("end_lendings_of_jobs", ids=self._database.json([job_id]))
 
     def end_expired_lendings(self, now: int) -> None:
         self._tell("end_expired_lendings", now=now)
@@ -334,6 +378,21 @@ class SqlWriteTx(SqlReadTx):
             started_at=worker.started_at,
         )
 
+    def know_tasks(self, host_id: str, names: Sequence[str], trouble: str | None) -> None:
+        self._tell("know_tasks", host_id=host_id, names=dump(names), trouble=trouble, at=self._now)
+
+    def keep_results(self, results: Sequence[tuple[JobId, Any]]) -> None:
+        self._many(
+            "keep_results", ({"job_id": job_id, "value": dump(value)} for job_id, value in results)
+        )
+
+    def keep_progress(self, progress: Sequence[Progress]) -> None:
+        rows = (
+            {"job_id": each.job_id, "fraction": repr(each.fraction), "told": each.text}
+            for each in progress
+        )
+        self._many("keep_progress", ({**row, "at": self._now} for row in rows))
+
     def know_host(self, host: HostRecord) -> None:
         self._tell("know_host", id=host.id, name=host.name, home=host.home, at=self._now)
 
@@ -348,6 +407,32 @@ class SqlWriteTx(SqlReadTx):
 
     def add_to_mark(self, name: str, amount: int) -> None:
         self._tell("add_to_mark", name=name, amount=amount)
+
+
+def _data(data: Mapping[str, Any]) -> str:
+    for value in data.values():
+        if type(value) not in _SIMPLE:  # True and 1 are equal, and not the same
+            return dump(data)
+    return dump_pairs(tuple(data.items()))
+
+
+def _finished(finish: Finish) -> dict[str, Any]:
+    return {
+        "id": finish.job_id,
+        "status": finish.status.value,
+        "reason": finish.reason,
+        "finished_at": finish.finished_at,
+    }
+
+
+def _finished_run(finish: Finish) -> dict[str, Any]:
+    return {
+        "job_id": finish.job_id,
+        "status": RUN_STATUS[finish.status],
+        "exit_code": finish.exit_code,
+        "error": finish.error,
+        "finished_at": finish.finished_at,
+    }
 
 
 def _was_filed(job: Job) -> bool:
@@ -374,12 +459,3 @@ def _wait_rows(filing: Filing) -> Iterable[dict[str, Any]]:
             "position": filing.job.position,
             "created_at": filing.job.created_at,
         }
-
-
-def _run_row(job: Job, claim: Claim) -> dict[str, Any]:
-    return {
-        "job_id": job.id,
-        "started_at": claim.claimed_at,
-        "worker_id": claim.worker_id,
-        "params_snapshot": dump(job.params),
-    }

@@ -162,13 +162,11 @@ def _read_env_file(path: str | None) -> dict[str, Any]:
 
 
 def _environment(spec: dict[str, Any], submitted: dict[str, Any]) -> dict[bytes, bytes]:
-    own = {
-        "HEADWAY_JOB_ID": f"job-{spec['job']}",
-        "HEADWAY_RUN_ID": f"run-{spec['job']}",
-        "HEADWAY_ATTEMPT": str(spec["attempt"]),
-        "HEADWAY_CLAIM": spec["token"],
-        "HEADWAY_HOME": spec["home"],
-    }
+    own = {"HEADWAY_CLAIM": spec["token"], "HEADWAY_HOME": spec["home"]}
+    if spec["job"]:  # a function host is of no single job
+        own["HEADWAY_JOB_ID"] = f"job-{spec['job']}"
+        own["HEADWAY_RUN_ID"] = f"run-{spec['job']}"
+        own["HEADWAY_ATTEMPT"] = str(spec["attempt"])
     merged = {**submitted.get("env", {}), **spec["env"], **own}
     return {os.fsencode(name): os.fsencode(value) for name, value in merged.items()}
 

@@ -218,7 +218,7 @@ class _Run:
             signal=died_of,
             wait_status=status,
             errno=None if failure is None else failure[0],
-            error=None if failure is None else failure[1],
+            error=watch.culprit() if failure is None else failure[1],
             started_at=self._started_at,
             finished_at=watch.finished_at,
             usage=watch.usage,

@@ -13,6 +13,7 @@ import time
 
 from headway.supervise import child
 from headway.supervise.logs import CappedLog
+from headway.supervise.overseer import Overseer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Watch:
         "_logs",
         "_main",
         "_open",
+        "_overseer",
         "_poked",
         "_poll",
         "_report",
@@ -85,6 +87,8 @@ class Watch:
         self._report_fd = pipes.report_read
         self._wake_fd = wake_fd
         self._poked = poked
+        journal = spec.get("journal")
+        self._overseer = None if journal is None else Overseer(journal, now)
         caps = spec["logs"]
         self._logs = [
             CappedLog(
@@ -159,6 +163,8 @@ class Watch:
         """Wait for the next thing to happen, at most until then, and deal with it."""
         self._act_on_time(time.monotonic())
         until = min(until, self._deadline, self._kill_at, self._cancel_look_at)
+        if self._overseer is not None:
+            until = min(until, self._overseer.look_at)
         for fd, _ in self._poll.poll(_milliseconds(until - time.monotonic())):
             if fd == self._wake_fd:
                 self._hear_signals()
@@ -175,11 +181,25 @@ class Watch:
         if now >= self._deadline:
             self._deadline = _NEVER
             self._stop("timed_out")
+        if self._overseer is not None and now >= self._overseer.look_at:
+            self._oversee(self._overseer, now)
         if now >= self._kill_at:
             self._tree.kill()
             # A process in an uninterruptible call may take for ever: do not look all the time.
             self._kill_at = time.monotonic() + self._kill_pause
             self._kill_pause = min(1.0, 2 * self._kill_pause)
+
+    def _oversee(self, overseer: Overseer, now: float) -> None:
+        """End the host of a function that is past its deadline, at once: it cannot be asked."""
+        if overseer.look(now) and self.stopped_for is None:
+            self._reap()
+            if self.wait_status is None:
+                self.stopped_for = "timed_out"
+                self._kill_at = now
+
+    def culprit(self) -> str | None:
+        """The token of the function that the host was ended for."""
+        return None if self._overseer is None else self._overseer.culprit
 
     def _is_cancelled(self) -> bool:
         try:

@@ -56,6 +56,9 @@ order by job_id limit :limit
 select id from jobs where id >= (select value from marks where name = 'next_job_id')
 order by id limit :limit
 
+-- name: next_job_id
+select value from marks where name = 'next_job_id'
+
 -- name: newest_event
 select max(at) from events
 

@@ -1,26 +1,25 @@
--- name: claim_job (hot)
+-- name: claim_jobs (hot)
 update jobs set status = 'running', stage = null, wait_kind = null, wait_detail = null, wake_at = null,
   checked_at = null, started_at = :at
-where id = :id and stage is not null
+where id in $IDS(:ids) and stage is not null
+returning id
 
 -- name: add_claims
 insert into claims (token, job_id, state, slot, worker_id, host_id, home, boot_id, folder, claimed_at,
-  borrowed_from, probe, lease_until)
+  borrowed_from, probe, function_host, lease_until)
 values (:token, :job_id, 'live', :slot, :worker_id, :host_id, :home, :boot_id, :folder, :claimed_at,
-  :borrowed_from, :probe, :lease_until)
+  :borrowed_from, :probe, :function_host, :lease_until)
 
--- name: add_runs
+-- name: add_runs (hot)
+-- The parameters as they are at this instant.
 insert into runs (job_id, started_at, worker_id, params_snapshot, artifacts)
-values (:job_id, :started_at, :worker_id, :params_snapshot, '[]')
+select id, :started_at, :worker_id, params, '[]' from jobs where id in $IDS(:ids)
 
 -- name: hold_locks
 insert into held_locks (key, job_id, mode) values (:key, :job_id, :mode)
 
 -- name: live_claims (hot)
 select $CLAIM from claims where state = 'live'
-
--- name: live_slots (hot)
-select slot, job_id, borrowed_from, probe from claims where state = 'live'
 
 -- name: claims_by_token (hot)
 select $CLAIM from claims where token in $TEXTS(:tokens) and state = 'live'
@@ -44,9 +43,9 @@ update claims set lease_until = :until where host_id = :host_id and state = 'liv
 -- Running jobs whose supervisors are to be told.
 select id from jobs where cancel_requested_at is not null and finished_at is null
 
--- name: end_claim (hot)
+-- name: end_claims (hot)
 -- The fence: nothing is written about a claim that this does not find live.
-update claims set state = :state where token = :token and state = 'live'
+update claims set state = :state where token in $TEXTS(:tokens) and state = 'live' returning token
 
 -- name: prove_claim_gone (hot)
 update claims set state = 'gone' where token = :token and state = 'ended'
@@ -62,18 +61,23 @@ update jobs set status = :status, stage = 'woken', started_at = null, not_before
   launch_failures = :launch_failures, launch_wait = :launch_wait, last_failure = :last_failure
 where id = :id and status = 'running'
 
--- name: finish_job (hot)
-update jobs set status = :status, reason = :reason, finished_at = :finished_at, stage = null
-where id = :id and status = 'running'
+-- name: finish_jobs (hot)
+-- On PostgreSQL the ids once more, so that each is looked up whatever it thinks of the rows.
+update jobs set status = given.status, reason = given.reason, finished_at = given.finished_at,
+  stage = null
+from $ROWS(:rows, id bigint, status text, reason text, finished_at bigint)
+where jobs.id = given.id $EACH(jobs.id, :ids) and jobs.status = 'running'
 
 -- name: cancel_unstarted (hot)
 update jobs set status = :status, reason = :reason, finished_at = :finished_at, started_at = null,
   stage = null
 where id = :id and status = 'running'
 
--- name: finish_run (hot)
-update runs set status = :status, exit_code = :exit_code, error = :error, finished_at = :finished_at
-where job_id = :job_id and status is null
+-- name: finish_runs (hot)
+update runs set status = given.status, exit_code = given.exit_code, error = given.error,
+  finished_at = given.finished_at
+from $ROWS(:rows, job_id bigint, status text, exit_code bigint, error text, finished_at bigint)
+where runs.job_id = given.job_id $EACH(runs.job_id, :ids) and runs.status is null
 
 -- name: add_evidence
 insert into evidence (token, kind, job_id, at, document) values (:token, :kind, :job_id, :at, :document)
@@ -82,9 +86,6 @@ on conflict do nothing
 -- name: release_locks (hot)
 delete from held_locks where job_id = :job_id returning key
 
--- name: lendings (hot)
-select job_id, chain, expires_at from lendings
-
 -- name: lend
 insert into lendings (token, job_id, chain, expires_at) values (:token, :job_id, :chain, :expires_at)
 on conflict (token) do update set expires_at = excluded.expires_at
@@ -92,8 +93,8 @@ on conflict (token) do update set expires_at = excluded.expires_at
 -- name: end_lending
 delete from lendings where token = :token
 
--- name: end_lendings_of_job (hot)
-delete from lendings where job_id = :job_id
+-- name: end_lendings_of_jobs (hot)
+delete from lendings where job_id in $IDS(:ids)
 
 -- name: end_expired_lendings (hot)
 delete from lendings where expires_at < :now

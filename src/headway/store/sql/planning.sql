@@ -85,8 +85,10 @@ where job_id = :job_id and mark = 'failed' order by ord limit 1
 select job_id, declared, chain from edges
 where job_id = :job_id and mark = 'pending' order by ord limit 1
 
--- name: satisfy_chain (hot)
-update edges set mark = 'satisfied' where chain = :chain and mark <> 'satisfied'
+-- name: satisfy_chains (hot)
+-- Those that somebody waits for; most chains nobody does.
+update edges set mark = 'satisfied' where chain in $IDS(:chains) and mark <> 'satisfied'
+returning chain
 
 -- name: fail_chain (hot)
 -- The chain ended without success: all that wait for it are told.

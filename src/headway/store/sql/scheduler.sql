@@ -10,16 +10,22 @@ select seq, at, actor, kind, job_id, data from events where seq > :seq order by 
 -- name: last_event
 select max(seq) from events
 
--- name: settings (hot)
-select key, value from settings
+-- name: present_state (hot)
+-- All that the door and its neighbours ask for, in one question: few rows of small tables.
+select 'setting' as what, key as a, value as b, null as c, null as d from settings
+union all select 'pause', actor, reason, cast(at as text), null from pauses where scope = 'all'
+union all select 'breaker', host_id, kind, cause, cast(failures as text) || ' ' || cast(probe_at as text)
+  from breakers
+union all select 'mark', name, cast(value as text), null, null from marks
+union all select 'slot', cast(slot as text), cast(job_id as text), cast(borrowed_from as text),
+  cast(probe as text) from claims where state = 'live'
+union all select 'lending', cast(job_id as text), cast(chain as text), cast(expires_at as text), null
+  from lendings
 
 -- name: set_setting
 insert into settings (key, value, updated_at, updated_by) values (:key, :value, :at, :by)
 on conflict (key) do update set value = excluded.value, updated_at = excluded.updated_at,
   updated_by = excluded.updated_by
-
--- name: pause_of (hot)
-select actor, reason, at from pauses where scope = 'all'
 
 -- name: pause
 insert into pauses (scope, actor, reason, at) values ('all', :actor, :reason, :at)
@@ -27,9 +33,6 @@ on conflict (scope) do nothing
 
 -- name: resume
 delete from pauses where scope = 'all'
-
--- name: breaker (hot)
-select kind, cause, failures, probe_at from breakers where host_id = :host_id
 
 -- name: open_breaker
 insert into breakers (host_id, kind, cause, failures, probe_at, opened_at)
@@ -77,5 +80,3 @@ update marks set value = :value where name = :name
 -- name: add_to_mark (hot)
 update marks set value = value + :amount where name = :name
 
--- name: marks (hot)
-select name, value from marks

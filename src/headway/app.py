@@ -1,0 +1,210 @@
+"""`headway.App`: Python functions as durable jobs.
+
+    app = headway.App()
+
+    @app.task(retries=3)
+    def build(target: str) -> dict: ...
+
+    handle = build.submit("docs")
+    handle.result(timeout=60)
+
+An app finds its store when it first needs it, so importing a module that has one touches nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+
+from headway.core.model import Job, JobId, JobSpec, shown
+from headway.core.states import TERMINAL, Status
+from headway.errors import HeadwayError, InvalidInputError, TimedOutError
+from headway.submission import function_spec
+from headway.tasks import Call, Task, name_of, request_for
+
+if TYPE_CHECKING:
+    from headway.client import Client
+    from headway.clock import Clock
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class TaskFailedError(HeadwayError):
+    """The job whose result was asked for did not succeed."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(f"{shown(job.id)} ({job.name}) {job.status}: {job.reason or 'no reason'}")
+        self.job_id = job.id
+        self.status = job.status.value
+
+
+class App:
+    """A set of tasks and the store that their jobs are kept in.
+
+    Without `url` the store of the nearest `.headway/` is used, as on the command line.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        home: str | None = None,
+        actor: str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.tasks: dict[str, Task[Any, Any]] = {}
+        self._where = {"store_url": url, "home": home, "actor": actor, "clock": clock}
+        self._opening = threading.Lock()
+        self._client: Client | None = None
+        self._pid = 0
+
+    # -- declaring -----------------------------------------------------------------------------
+
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    @overload
+    def task(
+        self, /, *, task_name: str | None = None, **options: Any
+    ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+    def task(
+        self,
+        function: Callable[P, R] | None = None,
+        /,
+        *,
+        task_name: str | None = None,
+        **options: Any,
+    ) -> Task[P, R] | Callable[[Callable[P, R]], Task[P, R]]:
+        """Make a function a task, by itself or with options: retries, locks, timeout and so on."""
+
+        def declare(function: Callable[P, R]) -> Task[P, R]:
+            name = task_name or name_of(function)
+            known = self.tasks.get(name)
+            if known is not None and known.function.__code__ is not function.__code__:
+                raise InvalidInputError(f"there are two tasks {name}; give one a task_name")
+            self.tasks[name] = task = Task(self, function, name, options)
+            return task
+
+        return declare if function is None else declare(function)
+
+    # -- submitting ----------------------------------------------------------------------------
+
+    def submit(self, call: Call) -> Handle[Any]:
+        """Submit one call; durable when this returns."""
+        return self.submit_many([call])[0]
+
+    def submit_many(self, calls: Iterable[Call]) -> list[Handle[Any]]:
+        """Submit all calls, or none, in one transaction."""
+        client = self.client
+        submitted = client.submit_specs(self._specs(list(calls), client))
+        return [Handle(self, each.job_id) for each in submitted]
+
+    def submit_on(self, connection: Any, *calls: Call) -> list[Handle[Any]]:
+        """Submit within the caller's own transaction on a psycopg connection to the same store.
+
+        The jobs become visible, and may start, with its commit.
+        """
+        client = self.client
+        submitted = client.submit_on(connection, self._specs(calls, client))
+        return [Handle(self, each.job_id) for each in submitted]
+
+    def _specs(self, calls: Sequence[Call], client: Client) -> list[JobSpec]:
+        now = client.clock.now()
+        for call in calls:
+            if not isinstance(call, Call):
+                raise InvalidInputError(f"{call!r} is not a call; make one with task.call(...)")
+        return [
+            function_spec(request_for(call, now), call.task.name, call.arguments) for call in calls
+        ]
+
+    # -- looking -------------------------------------------------------------------------------
+
+    def handle(self, job: JobId | str) -> Handle[Any]:
+        """A handle of a job by its id, for a process that did not submit it."""
+        from headway.submission import parse_job_id
+
+        job_id = parse_job_id(job) if isinstance(job, str) else job
+        self.client.job(job_id)
+        return Handle(self, job_id)
+
+    @property
+    def client(self) -> Client:
+        """All the other verbs; opened when first needed, and anew after a fork."""
+        with self._opening:
+            if self._client is None or self._pid != os.getpid():
+                from headway.client import connect
+
+                self._client = connect(create=True, **self._where)  # type: ignore[arg-type]
+                self._pid = os.getpid()
+            return self._client
+
+    def close(self) -> None:
+        with self._opening:
+            if self._client is not None and self._pid == os.getpid():
+                self._client.close()
+            self._client = None
+
+    def __enter__(self) -> App:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Handle(Generic[R]):
+    """A submitted job. It holds nothing but the id, so it may be kept, or made again elsewhere."""
+
+    def __init__(self, app: App, job_id: JobId) -> None:
+        self._app = app
+        self.job_id = job_id
+
+    @property
+    def id(self) -> str:
+        return shown(self.job_id)
+
+    @property
+    def state(self) -> str:
+        """The state of the chain's last job: a retry counts, not what it repairs."""
+        return self._last().status.value
+
+    def done(self) -> bool:
+        return self._last().status in TERMINAL
+
+    def result(self, timeout: float | None = None) -> R:
+        """What the function returned, waiting for it and its retries.
+
+        Raises TaskFailedError with the reason if it did not succeed, TimedOutError after `timeout`
+        seconds, with what is in the way. A skipped job gives None. Inside a task it lends what that
+        one holds meanwhile.
+        """
+        from headway.functions.current import present
+        from headway.waiting import Waiter
+
+        waiter = Waiter(self._app.client, self.job_id, inside=present())
+        try:
+            job = waiter.until_ended(timeout=timeout)
+        except TimedOutError as error:
+            from headway.views import why_not
+
+            cause = why_not(self._app.client, waiter.job.id)
+            raise TimedOutError(f"{error}: {cause}" if cause else str(error)) from None
+        if job.status not in (Status.SUCCEEDED, Status.SKIPPED):
+            raise TaskFailedError(job)
+        with self._app.client.store.read() as tx:
+            result: R = tx.results([job.id]).get(job.id)  # type: ignore[assignment]
+        return result
+
+    def cancel(self) -> None:
+        self._app.client.cancel([self.job_id])
+
+    def document(self) -> dict[str, Any]:
+        """All that is known, as `headway jobs show --json` prints it."""
+        return self._app.client.document(self.job_id)
+
+    def _last(self) -> Job:
+        return self._app.client.last_of_chain(self.job_id)
+
+    def __repr__(self) -> str:
+        return f"<{self.id}>"

@@ -1,0 +1,253 @@
+"""One function host as its worker sees it, and what its journal and its end mean for each call."""
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from headway.clock import SECOND
+from headway.core.model import Claim, Job, JobId, shown
+from headway.core.settle import Ending, Outcome
+from headway.core.states import Status
+from headway.engine.settling import Judgement, NeverRan, Verdict
+from headway.functions.journal import NAME, STARTS, WELL, Journal, Reader, parse
+from headway.store.base import Progress
+from headway.supervise import rescue
+from headway.supervise.evidence import Evidence
+from headway.supervise.evidence import Outcome as Written
+
+LARGEST_WINDOW = 200
+AIM = 0.02  # seconds of work that may wait inside a host
+
+
+class AppSettings(NamedTuple):
+    """Whose functions are run here, and by how many processes and threads."""
+
+    modules: tuple[str, ...] = ()
+    processes: int = 1
+    threads: int = 1
+
+
+class Call(NamedTuple):
+    """A claim that was handed to a host."""
+
+    claim: Claim
+    job: Job
+
+
+class Told(NamedTuple):
+    """What became of one call."""
+
+    claim: Claim
+    job: Job
+    judgement: Judgement
+    result: Any = None
+    took: int = 0
+
+
+class FunctionHost:
+    """One host, from the making of its folder until its journal is in the store."""
+
+    def __init__(self, folder: str, token: str, now: float) -> None:
+        self.folder = folder
+        self.token = token
+        self.calls: dict[str, Call] = {}
+        self.begun: set[str] = set()  # of these, those that its journal says were started
+        self.ready = False
+        self.leaving = False
+        self.adopted = False  # of an earlier worker
+        self.broken = False  # it said why it could not import
+        self.lent = 0  # calls that wait for other jobs, whose threads may make others
+        self.window = 1
+        self.asked_back = False
+        self.pidfd: int | None = None
+        self.listener: socket.socket | None = None
+        self.connection: socket.socket | None = None
+        self.reader: Reader | None = None
+        self.born = now
+        self.read_at = self.born
+        self._received = b""
+        self._unsent = b""
+
+    def room(self, threads: int) -> int:
+        if not self.ready or self.leaving:
+            return 0
+        return max(0, max(threads, self.window) + self.lent - len(self.calls))
+
+    def take(self, claim: Claim, job: Job) -> Claim:
+        """Hold a place for this call."""
+        mine = claim._replace(function_host=self.token)
+        running = job._replace(status=Status.RUNNING, stage=None, started_at=claim.claimed_at)
+        self.calls[claim.token] = Call(mine, running)
+        return mine
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Without waiting: a function may hold the interpreter, and with it those who listen."""
+        self._unsent += json.dumps(message).encode() + b"\n"
+        self.flush()
+
+    def flush(self) -> bool:
+        """Send what there is room for; whether something is left. A host that cannot be reached
+        is about to be found dead, or to leave."""
+        if self.connection is None:
+            self._unsent = b""
+        elif self._unsent:
+            try:
+                done = self.connection.send(self._unsent, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                done = 0
+            except OSError:
+                done = len(self._unsent)
+            self._unsent = self._unsent[done:]
+        return bool(self._unsent)
+
+    def read(self, now: float) -> tuple[list[Told], dict[JobId, Progress]]:
+        """What was added to its journal; of calls that are settled already, nothing."""
+        told: list[Told] = []
+        progress: dict[JobId, Progress] = {}
+        assert self.reader is not None  # noqa: S101
+        for kind, token, content in parse(self.reader.read()):
+            call = self.calls.get(token)
+            if call is None:
+                continue
+            if kind in STARTS:
+                self.begun.add(token)
+            elif kind == "v":
+                if token not in self.begun:  # else it came too late to take anything back
+                    told.append(Told(call.claim, call.job, NeverRan("its host did not come to it")))
+                    del self.calls[token]
+            else:
+                with suppress(ValueError):  # a line torn by a full disk is written again
+                    if kind == "e":
+                        told.append(how_it_ended(call, content))
+                        del self.calls[token]
+                        self.begun.discard(token)
+                    elif kind == "p":
+                        progress[call.job.id] = Progress(call.job.id, *json.loads(content))
+        ended = [each.took for each in told if isinstance(each.judgement, Verdict)]
+        if ended:  # what was given back says nothing about how quick it is
+            self._widen(sum(ended) / len(ended) / SECOND)
+            self.read_at = now
+        return told, progress
+
+    def _widen(self, took: float) -> None:
+        """As many calls may wait inside a host as it makes in an instant, so that long ones do not
+        stand behind each other while another host is idle."""
+        wanted = int(AIM / took) if took > 0 else LARGEST_WINDOW
+        self.window = max(1, min(LARGEST_WINDOW, wanted, self.window * 2))
+        self.asked_back = False
+
+    def make_sure_of_its_end(self) -> None:
+        """What its journal says must be its last word. A supervisor that wrote an outcome has seen
+        to it; one that was killed has not, and the host may live a moment longer."""
+        evidence = Evidence(self.folder, self.token)
+        if evidence.read_outcome() is None:
+            rescue.end_claim(evidence)
+
+    def take_back(self, tokens: list[str]) -> set[str]:
+        """Those calls that are proven never to begin. Without room to say so there are none: they
+        are taken back when the host has ended."""
+        try:
+            journal = Journal(os.path.join(self.folder, NAME))
+            try:
+                return journal.void(tokens)
+            finally:
+                journal.close()
+        except OSError:
+            return set()
+
+    def hear(self) -> list[dict[str, Any]]:
+        """What it said; empty lines are hints that the journal has grown."""
+        if self.connection is None:
+            return []
+        try:
+            data = self.connection.recv(1 << 16, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            return [{"gone": True}]
+        lines = (self._received + data).split(b"\n")
+        self._received = lines.pop()
+        return [json.loads(line) for line in lines if line]
+
+
+def rebooted(claim: Claim, job: Job, now: int) -> Told:
+    """What was not settled before the machine went down cannot be known: its journal was never
+    synced, so a start may be missing from it."""
+    lost = Outcome(Ending.HOST_REBOOTED, now)
+    return Told(claim, job, Verdict(lost, tree_gone=True))
+
+
+def how_it_ended(call: Call, content: str) -> Told:
+    when, took, more = content.split(" ", 2)
+    finished_at = int(when)
+    if more == WELL:
+        outcome = Outcome(Ending.EXITED, finished_at, exit_code=0)
+        return Told(call.claim, call.job, Verdict(outcome, tree_gone=True), took=int(took))
+    code, result, error, then, logs = json.loads(more)
+    after = None
+    if then == "skip":
+        ending = Ending.SKIPPED
+    elif then == "cancelled":
+        ending = Ending.CANCELLED
+    elif isinstance(then, int):
+        ending, after = Ending.ASKED_AGAIN, then
+    else:
+        ending = Ending.EXITED if error is None else Ending.RAISED
+    outcome = Outcome(ending, finished_at, exit_code=code, error=error, after=after)
+    document = None if logs is None else {"logs": logs}
+    verdict = Verdict(outcome, tree_gone=True, document=document)
+    return Told(call.claim, call.job, verdict, result, took=int(took))
+
+
+def left_open(
+    call: Call, outcome: Written | None, culprit: Call | None, *, begun: bool, now: int
+) -> Judgement:
+    if not begun:
+        return NeverRan("its host ended before it began")
+    finished_at = outcome.finished_at if outcome else now
+    if culprit is None:
+        ended = Outcome(Ending.HOST_DIED, finished_at, exit_code=1, error=in_words(outcome))
+    elif culprit.claim.token != call.claim.token:
+        ended = Outcome(Ending.HOST_KILLED, finished_at, exit_code=1, error=shown(culprit.job.id))
+    elif outcome is not None and outcome.reason == "timed_out":
+        ended = Outcome(Ending.TIMED_OUT, finished_at)
+    else:
+        ended = Outcome(Ending.CANCELLED, finished_at, exit_code=143)
+    return Verdict(ended, tree_gone=True)
+
+
+def in_words(outcome: Written | None) -> str:
+    """How a host ended, in words."""
+    if outcome is None:
+        return "it was killed together with its supervisor"
+    if outcome.signal is not None:
+        return f"killed by {outcome.signal}"
+    if outcome.error is not None:
+        return outcome.error
+    return f"exit code {outcome.exit_code}"
+
+
+def listen(folder: str) -> socket.socket:
+    at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(f"/proc/self/fd/{at}/socket")
+        listener.listen(1)
+        return listener
+    finally:
+        os.close(at)
+
+
+def remove_if_ended(folder: str, token: str) -> None:
+    """A folder whose lock nobody holds is no living host's; what cannot be removed may stay."""
+    with suppress(OSError):
+        lock = Evidence(folder, token).try_lock()
+        if lock is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)

@@ -1,0 +1,1 @@
+"""Function jobs inside their host process: the journal, the host, and what a function may ask."""

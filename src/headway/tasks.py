@@ -1,0 +1,203 @@
+"""Python functions as jobs: what a task is, and the call of one that can be stored.
+
+A task is a function with a name and options. Its arguments travel as JSON, so they are bound to the
+signature and checked when they are submitted, where the mistake was made, and not when it runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar
+
+from headway.core.model import NOTHING, JobId
+from headway.errors import InvalidInputError
+from headway.hints import Check, check_for, json_value
+from headway.submission import Request, parse_job_id, parse_lock
+from headway.units import parse_duration, parse_instant
+
+if TYPE_CHECKING:
+    from headway.app import App, Handle
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_DURATIONS = ("delay", "timeout", "grace", "retry_base")
+OPTIONS = frozenset(
+    {
+        *("name", "slug", "labels", "priority", "after", "locks", "at", "retries", "retry_on"),
+        *("key", "on_finish", *_DURATIONS),
+    }
+)
+
+
+class Call(NamedTuple):
+    """A task with its arguments, by name and ready for JSON, and the options of this one job."""
+
+    task: Task[Any, Any]
+    arguments: Mapping[str, Any]
+    options: Mapping[str, Any] = NOTHING
+
+
+class Task(Generic[P, R]):
+    """A function that can be called as ever, or submitted as a job."""
+
+    def __init__(
+        self, app: App, function: Callable[P, R], name: str, options: Mapping[str, Any]
+    ) -> None:
+        refuse_unknown(options)
+        self.app = app
+        self.function = function
+        self.name = name
+        self._options = options
+        self._signature = Signature(function)
+        self.__doc__ = function.__doc__
+        self.__name__ = getattr(function, "__name__", name)
+        self.__wrapped__ = function
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Just run the function, here and now."""
+        return self.function(*args, **kwargs)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
+        """The call as something to submit later, with others."""
+        return Call(self, self._signature.bind(self.name, args, kwargs), self._options)
+
+    def submit(self, *args: Any, **kwargs: Any) -> Handle[R]:
+        """Submit the call. Words that the function does not know are options of the job."""
+        options = {
+            word: kwargs.pop(word)
+            for word in list(kwargs)
+            if word in OPTIONS and word not in self._signature.names
+        }
+        arguments = self._signature.bind(self.name, args, kwargs)
+        call = Call(self, arguments, {**self._options, **options})
+        handle: Handle[R] = self.app.submit(call)
+        return handle
+
+    def options(self, **options: Any) -> Task[P, R]:
+        """The same task with other options, also those whose names its arguments have taken."""
+        return Task(self.app, self.function, self.name, {**self._options, **options})
+
+    def __repr__(self) -> str:
+        return f"<task {self.name}>"
+
+
+class Signature:
+    """The parameters of a function, each with the check that its hint stands for."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._signature = inspect.signature(function)
+        hints = _hints_of(function)
+        self.names = frozenset(self._signature.parameters)
+        self._checks: dict[str, Check] = {}
+        for name, parameter in self._signature.parameters.items():
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                raise InvalidInputError(
+                    f"{function.__qualname__}: parameter {name} is positional-only; "
+                    "a stored call names its arguments"
+                )
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                raise InvalidInputError(
+                    f"{function.__qualname__}: *{name} cannot be stored by name; take a list"
+                )
+            hint = hints.get(name, Any)
+            self._checks[name] = check_for(
+                dict[str, hint] if parameter.kind is parameter.VAR_KEYWORD else hint  # type: ignore[valid-type]
+            )
+
+    def bind(self, task: str, args: Iterable[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments by name, checked. Raises with the name of the one that is wrong."""
+        try:
+            bound = self._signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise InvalidInputError(f"{task}{self._signature}: {error}") from None
+        for name, value in bound.items():
+            problem = self._checks[name](value, "")
+            if problem:
+                raise InvalidInputError(f"{task}: argument {name}{_joined(problem)}")
+        return self._flat(bound)
+
+    def _flat(self, bound: Mapping[str, Any]) -> Mapping[str, Any]:
+        flat: dict[str, Any] = {}
+        for name, value in bound.items():
+            kind = self._signature.parameters[name].kind
+            flat.update(value if kind is inspect.Parameter.VAR_KEYWORD else {name: value})
+        return flat
+
+
+def _joined(problem: str) -> str:
+    return problem if problem.startswith("[") else f" {problem}"
+
+
+def _hints_of(function: Callable[..., Any]) -> Mapping[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except Exception:  # a name that only type checkers know: such a hint checks nothing
+        return {}
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """`module.function`, also for a module that is run as a script."""
+    module = function.__module__
+    if module == "__main__":
+        main = sys.modules["__main__"]
+        spec = getattr(main, "__spec__", None)
+        path = getattr(main, "__file__", None)
+        if spec is not None and spec.name:
+            module = spec.name.removesuffix(".__main__")
+        elif path:
+            module = path.rpartition("/")[2].removesuffix(".py")
+    return f"{module}.{function.__qualname__}"
+
+
+def refuse_unknown(options: Mapping[str, Any]) -> None:
+    for word in options:
+        if word not in OPTIONS:
+            raise InvalidInputError(
+                f"{word!r} is not an option of a task; there are {', '.join(sorted(OPTIONS))}"
+            )
+
+
+def request_for(call: Call, now: int) -> Request:
+    """The options in the words of a request, durations and times understood."""
+    refuse_unknown(call.options)
+    words = dict(call.options)
+    for name in _DURATIONS:
+        if isinstance(words.get(name), str):
+            words[name] = parse_duration(words[name], name)
+        elif isinstance(words.get(name), int | float):
+            words[name] = int(words[name] * 1_000_000)
+    if isinstance(words.get("at"), str):
+        words["at"] = parse_instant(words["at"], now)
+    if "locks" in words:
+        words["locks"] = tuple(parse_lock(each) for each in _several(words["locks"], "locks"))
+    if "after" in words:
+        words["after"] = tuple(_job_id(each) for each in _several(words["after"], "after"))
+    for name in ("retry_on", "on_finish"):
+        if name in words:
+            words[name] = tuple(str(each) for each in _several(words[name], name))
+    words["name"] = words.get("name") or call.task.name.rpartition(".")[2]
+    return Request(**words)
+
+
+def _several(given: Any, name: str) -> list[Any]:
+    if isinstance(given, list | tuple | set | frozenset):
+        return list(given)
+    raise InvalidInputError(f"{name} is {given!r}; give a list")
+
+
+def _job_id(given: Any) -> JobId:
+    if isinstance(given, str):
+        return parse_job_id(given)
+    known = getattr(given, "job_id", given)
+    if isinstance(known, int) and not isinstance(known, bool):
+        return known
+    raise InvalidInputError(f"after: {given!r} is not a job; give a handle, an id or 'job-24'")
+
+
+def result_problem(value: Any) -> str | None:
+    """Why a function's result cannot be stored."""
+    return json_value(value, "")

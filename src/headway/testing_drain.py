@@ -1,0 +1,206 @@
+"""Jobs of functions without worker, hosts or processes: what `headway.testing.drain` does.
+
+It stands where a worker stands: with a connection of its own it plans a step, makes the call that
+was started, and settles it, by the planner and the settler of the engine. Only the function hosts
+are replaced, by a plain call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+from headway.app import App, Handle
+from headway.clock import SECOND, Clock
+from headway.core.facts import TaskView
+from headway.core.model import TASKS_TOPIC, Claim, Job, shown
+from headway.core.states import Status
+from headway.engine.crew import Crew
+from headway.engine.functionhost import Call, Told, how_it_ended
+from headway.engine.planner import Planner
+from headway.engine.settling import Settler
+from headway.errors import HeadwayError, TimedOutError
+from headway.functions.current import Current, become, leave
+from headway.functions.host import Host, Order
+from headway.functions.journal import parse
+from headway.store import open_store
+from headway.store.base import Progress
+from headway.testing import FakeClock
+
+WORKER = "drain"
+
+
+def drained(app: App, *, limit: int) -> list[Handle[Any]]:
+    with Drain(app).opened() as drain:
+        drain.run(limit)
+    return [Handle(app, job.id) for job in drain.ran]
+
+
+class Drain:
+    """The worker of one test."""
+
+    def __init__(self, app: App) -> None:
+        client = app.client
+        clock = client.clock
+        if isinstance(clock, Stepping) and clock.busy:
+            raise HeadwayError("drain() is already running; inside a task call result() instead")
+        self._client = client
+        self._clock = clock.clock if isinstance(clock, Stepping) else clock
+        self._app = app
+        self._caller = Caller(app)
+        self._settler = Settler(client.host, WORKER)
+        self._planner = Planner(
+            client.host,
+            WORKER,
+            self._settler,
+            specify=_no_commands,
+            folder_of=client.home.job,
+            log_budget=client.config.bytes("logs.budget"),
+            queues=(),
+            crew=cast(Crew, self._caller),
+        )
+        url = client.home.store_url or f"sqlite://{client.home.database}"
+        self._store = open_store(url, self._clock)
+        self.ran: list[Job] = []
+
+    @contextmanager
+    def opened(self) -> Iterator[Drain]:
+        """While it is open, those who wait for a job let it step instead of sleeping."""
+        before = self._client.clock
+        self._client.clock = Stepping(self._clock, self._step_or_wait, busy=True)
+        try:
+            with self._store.write() as tx:
+                tx.know_tasks(self._client.host.id, sorted(self._app.tasks), None)
+                tx.wake_topics([TASKS_TOPIC])
+            yield self
+        finally:
+            self._client.clock = before
+            self._store.close()
+
+    def run(self, limit: int) -> None:
+        while len(self.ran) < limit and self._step_or_wait():
+            pass
+
+    def _step_or_wait(self) -> bool:
+        return self._step() or self._wait()
+
+    def _step(self) -> bool:
+        """Start one job, if one may start, and bring it to its end; False if none may."""
+        with self._store.write() as tx:
+            step = self._planner.step(tx, limit=1)
+            self._planner.chosen.clear()
+        for claim in step.started:
+            self._call(claim)
+        return bool(step.started) or step.more
+
+    def _wait(self) -> bool:
+        """Move a fake clock to the next instant that brings something; False if none does."""
+        with self._store.read() as tx:
+            instant, now = tx.next_wake(), tx.now()
+        if instant is None or instant <= now or not isinstance(self._clock, FakeClock):
+            return False
+        self._clock.advance((instant - now + 1) / SECOND)
+        return True
+
+    def _call(self, claim: Claim) -> None:
+        job = self._caller.chosen.pop(claim.token)
+        self.ran.append(job)
+        told = self._caller.call(claim, job, keep=self._keep_progress, now=self._clock.now)
+        with self._store.write() as tx:
+            ended = self._settler.apply(tx, [(claim, told.judgement)])
+            if ended and told.result is not None:
+                tx.keep_results([(claim.job_id, told.result)])
+
+    def _keep_progress(self, progress: Progress) -> None:
+        with self._store.write() as tx:
+            tx.keep_progress([progress])
+
+
+class Caller(Host):
+    """In the place of the crew and of a function host: it calls at once.
+
+    Of a host it has only the making of one call, so that this means the same as elsewhere.
+    """
+
+    def __init__(self, app: App) -> None:
+        self.folder = os.path.join(app.client.home.hosts, WORKER)
+        self._functions = {task.name: task.function for task in app.tasks.values()}
+        self.chosen: dict[str, Job] = {}
+
+    is_known = True
+
+    def places(self) -> int:
+        return 1
+
+    def view(self) -> TaskView:
+        return TaskView(frozenset(self._functions))
+
+    def choose(self) -> Caller:
+        return self
+
+    def take(self, claim: Claim, job: Job) -> Claim:
+        self.chosen[claim.token] = job._replace(status=Status.RUNNING, started_at=claim.claimed_at)
+        return claim._replace(function_host=WORKER)
+
+    def call(
+        self, claim: Claim, job: Job, *, keep: Callable[[Progress], None], now: Callable[[], int]
+    ) -> Told:
+        def add(lines: bytes) -> None:
+            for _, _, content in parse(lines):
+                fraction, text = json.loads(content)
+                keep(Progress(job.id, fraction, text))
+
+        order = Order(
+            claim.token,
+            job.id,
+            job.attempt,
+            job.params["task"],
+            json.loads(json.dumps(job.params["args"])),
+            job.params.get("timeout_seconds"),
+        )
+        current = Current(job.id, job.attempt, claim.token, add=add)
+        before = become(current)
+        try:
+            with asyncio.Runner() as runner:
+                outcome = self._outcome(order, current, runner)
+        finally:
+            leave(before)
+        return how_it_ended(Call(claim, job), f"{now()} 0 {json.dumps([*outcome, None])}")
+
+    def _show(self, error: BaseException) -> None:
+        """A traceback goes where the test's own output goes."""
+        traceback.print_exception(error)
+
+
+class Stepping:
+    """The clock of a client in a test: who waits for a job lets others run meanwhile."""
+
+    def __init__(self, clock: Clock, step: Callable[[], bool], *, busy: bool = False) -> None:
+        self.clock = clock
+        self.busy = busy
+        self._step = step
+
+    def now(self) -> int:
+        return self.clock.now()
+
+    def monotonic(self) -> float:
+        return self.clock.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        if not self._step():
+            raise TimedOutError("nothing more may run, so it would be waited for without end")
+
+
+def let_waiters_drain(app: App) -> None:
+    """From now on `result()` runs what it waits for."""
+    client = app.client
+    client.clock = Stepping(client.clock, lambda: bool(drained(app, limit=1)))
+
+
+def _no_commands(job: Job, claim: Claim) -> dict[str, Any]:
+    raise HeadwayError(f"{shown(job.id)} is a command; there are no processes in drain()")

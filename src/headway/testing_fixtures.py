@@ -1,0 +1,39 @@
+"""Fixtures for users' tests; pytest finds them by the entry point `headway`.
+
+def test_build(headway_home):
+    with headway.testing.using(app, home=headway_home.parent) as clock: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from headway.app import App
+
+
+@pytest.fixture
+def headway_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A temporary `.headway/` in which no worker is started. Code under test that looks for a home
+    finds this one."""
+    from headway.testing import make_test_home
+
+    path = make_test_home(tmp_path)
+    monkeypatch.setenv("HEADWAY_HOME", path)
+    monkeypatch.delenv("HEADWAY_STORE", raising=False)
+    return Path(path)
+
+
+@pytest.fixture
+def headway_app(headway_home: Path) -> Iterator[App]:
+    """An app of its own, with a fake clock: declare tasks, submit, `headway.testing.drain`."""
+    from headway.app import App
+    from headway.testing import using
+
+    app = App()
+    with using(app, home=headway_home.parent):
+        yield app

@@ -1,0 +1,112 @@
+"""Scenes of function calls: who dies between the order of a call and the taking in of its end.
+
+Four calls: the first may be held at a gate, the others wait behind it inside its host. What was
+begun is settled once, what was not runs once.
+"""
+
+from pathlib import Path
+
+from scenes import Scene
+from stage import Stage, work
+
+from harness import wait_for
+from headway.core.states import Status
+from headway.submission import Request, function_spec
+
+NAMES = ("first", "second", "third", "fourth")
+TASKS = """
+import os, time
+import headway
+
+app = headway.App()
+
+
+def enter(word, name):
+    with open("ledger", "a") as file:
+        file.write(f"{word} {name}\\n")
+
+
+@app.task
+def call(name, gate=None):
+    enter("start", name)
+    while gate is not None and not os.path.exists(gate):
+        time.sleep(0.01)
+    enter("end", name)
+"""
+
+
+def submit_calls(stage: Stage, *names: str, held: bool = False) -> None:
+    Path(stage.folder, "stage_tasks.py").write_text(TASKS)
+    stage.settings["app.modules"] = ("stage_tasks",)
+    for name in names or NAMES:
+        arguments = {"name": name}
+        if held and name == "first":
+            arguments["gate"] = "gate-first"
+        spec = function_spec(Request(name=name), "stage_tasks.call", arguments)
+        (submitted,) = stage.client.submit_specs([spec])
+        stage.called(name, submitted.job_id)
+
+
+def check_calls(stage: Stage, first: Status = Status.SUCCEEDED, begun: int = 1) -> None:
+    stage.settings["app.modules"] = ()  # to start once more is not to start a host
+    stage.check_settled()
+    assert [stage.status(stage.number(name)) for name in NAMES[1:]] == [Status.SUCCEEDED] * 3
+    job = stage.client.job(stage.number("first"))
+    assert job.status is first
+    if first is Status.FAILED:
+        assert job.reason is not None and job.reason.startswith("its host died: ")
+    assert stage.written().count(("start", "first")) == begun
+
+
+def worker_dies_calling(stage: Stage, point: str) -> None:
+    """It started a host, or handed out calls; those that began are taken in by the next one."""
+    submit_calls(stage)
+    stage.dies_at(point, work)
+    stage.finish()
+    check_calls(stage)
+
+
+def worker_dies_taking_back(stage: Stage, point: str) -> None:
+    """It takes back what an earlier one had handed out, and dies before it says so in the store."""
+    stage.patches["headway.engine.crew.STUCK"] = 3600.0
+    stage.patches["headway.engine.crew.AIM"] = 3600.0
+    submit_calls(stage, "second", "third")
+    worker = stage.actor(work)
+    stage.until_ended(*stage.names)  # quick ones, so that a call may wait inside the host
+    submit_calls(stage, "first", "fourth", held=True)
+    fourth = stage.number("fourth")
+    wait_for(lambda: ("start", "first") in stage.written(), what="the first call")
+    wait_for(lambda: stage.status(fourth) is Status.RUNNING, what="one that waits in the host")
+    stage.kill(worker)
+    stage.dies_at(point, work)
+    stage.open_gate("first")
+    stage.finish()
+    check_calls(stage)
+
+
+def host_dies(first: Status, begun: int) -> Scene:
+    """Its worker goes on, and has another host make the calls that it had not begun."""
+
+    def scene(stage: Stage, point: str) -> None:
+        submit_calls(stage)
+        worker = stage.actor(work, children=f"{point}=kill")
+        assert stage.killed_at() == point
+        stage.until_ended(*stage.names)
+        stage.leave(worker)
+        check_calls(stage, first, begun)
+
+    return scene
+
+
+def host_dies_with_worker(first: Status, begun: int) -> Scene:
+    """The next worker finds the journal of a dead host."""
+
+    def scene(stage: Stage, point: str) -> None:
+        submit_calls(stage)
+        worker = stage.actor(work, children=f"{point}=kill")
+        assert stage.killed_at() == point
+        stage.kill(worker)
+        stage.finish()
+        check_calls(stage, first, begun)
+
+    return scene

@@ -1,0 +1,343 @@
+"""Hosts die in every way: what ran is settled once and truly, the rest runs later, once."""
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shop import Shop
+
+from harness import Bench, wait_for
+from headway.app import Handle
+from headway.core.states import Status
+from headway.supervise.proc import start_time
+
+MakeShop = Callable[..., Shop]
+
+WORK = """
+@app.task
+def work(number):
+    note(str(number))
+    return number
+@app.task
+def hold(number, gate="go"):
+    note(str(number))
+    until(gate)
+    print("let go")
+    return number
+@app.task
+def die(how):
+    note(how)
+    if how == "exit":
+        os._exit(3)
+    if how == "segfault":
+        ctypes.string_at(0)
+    os.kill(os.getpid(), 9)
+@app.task
+async def ahold(): await asyncio.sleep(60)
+"""
+
+
+def ran_once(shop: Shop, handles: list[Handle[Any]]) -> None:
+    """Every job succeeded, was called once, and returned what it noted."""
+    jobs = shop.ended(*handles)
+    assert {job.status for job in jobs} == {Status.SUCCEEDED}
+    noted = Counter(shop.ledger())
+    for handle in handles:
+        assert noted[str(handle.result())] == 1
+        kinds = shop.bench.kinds(handle.job_id)
+        assert kinds.count("succeeded") == 1
+        assert shop.bench.client.chain(handle.job_id)[0]["attempt"] == 1
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("exit", "its host died: exit code 3"),
+        ("segfault", "its host died: killed by SIGSEGV"),
+        ("kill", "its host died: killed by SIGKILL"),
+    ],
+)
+def test_a_function_that_ends_its_host_fails_alone(  # fault B1 B2
+    make_shop: MakeShop, how: str, reason: str
+) -> None:
+    shop = make_shop(WORK, max_active=20)
+    before = [shop.work.submit(number) for number in range(5)]
+    shop.ended(*before)
+    deadly = shop.die.submit(how)
+    after = [shop.work.submit(number) for number in range(5, 10)]
+    shop.ended(deadly)
+    job = shop.bench.job(deadly.job_id)
+    assert (job.status, job.reason) == (Status.FAILED, reason)
+    document = shop.bench.client.document(deadly.job_id)
+    assert document["run"]["exit_code"] == 1
+    ran_once(shop, before + after)
+    assert shop.ledger().count(how) == 1
+
+
+@pytest.mark.parametrize("victim", ["host", "supervisor"])
+def test_a_killed_host_fails_what_ran_and_nothing_else(  # fault A1
+    make_shop: MakeShop, victim: str
+) -> None:
+    shop = make_shop(WORK, max_active=20)
+    before = shop.work.submit(0)
+    shop.ended(before)
+    shop.let_wait()
+    held = shop.hold.submit(1)
+    shop.until_noted("1")
+    queued = shop.work.submit(2)
+    shop.bench.until(lambda: shop.bench.status(queued.job_id) is Status.RUNNING)
+    old = shop.host_pid()
+    began = start_time(old)
+    os.kill(old if victim == "host" else shop.supervisor_pid(), signal.SIGKILL)
+    shop.ended(held)
+    job = shop.bench.job(held.job_id)
+    killed = (
+        "killed by SIGKILL" if victim == "host" else "it was killed together with its supervisor"
+    )
+    assert (job.status, job.reason) == (Status.FAILED, f"its host died: {killed}")
+    assert start_time(old) != began, "it is gone before anyone says so"
+    ran_once(shop, [before, queued])
+    assert "unclaimed" in shop.bench.kinds(queued.job_id)
+    assert shop.bench.kinds(held.job_id).count("failed") == 1
+
+
+def test_hosts_go_on_without_their_parent(make_shop: MakeShop) -> None:
+    shop = make_shop(WORK, max_active=20)
+    held = shop.hold.submit(1)
+    shop.until_noted("1")
+    os.kill(shop.bench.engine.finisher._launcher._process.pid, signal.SIGKILL)
+    more = [shop.work.submit(number) for number in range(2, 5)]
+    shop.touch("go")
+    ran_once(shop, [held, *more])
+
+
+def test_a_host_whose_parent_died_before_it_answered_is_found(make_shop: MakeShop) -> None:
+    shop = make_shop(WORK)
+    held = shop.hold.submit(1)
+    shop.until_noted("1")
+    crew, token = shop.bench.engine.crew, shop.host().token
+    known = crew._hosts[token]
+    assert known.pidfd is not None
+    crew._selector.unregister(known.pidfd)
+    os.close(known.pidfd)
+    known.pidfd = None
+    crew.lost(token)
+    assert known.pidfd is not None, "it lives, and is watched"
+    shop.touch("go")
+    ran_once(shop, [held])
+
+
+def test_a_host_that_was_never_started_is_replaced(make_shop: MakeShop) -> None:
+    shop = make_shop(WORK)
+    bench = shop.bench
+    launcher = bench.engine.finisher._launcher
+    os.kill(launcher._process.pid, signal.SIGSTOP)
+    bench.engine.step()
+    (lost,) = bench.engine.crew._hosts
+    os.kill(launcher._process.pid, signal.SIGKILL)
+    handle = shop.work.submit(1)
+    bench.until(lambda: lost not in bench.engine.crew._hosts, "the lost one to be forgotten")
+    bench.engine.crew._next_start = 0.0
+    ran_once(shop, [handle])
+
+
+def test_a_host_outlives_its_worker(make_shop: MakeShop) -> None:  # fault A2
+    shop = make_shop(WORK, max_active=20)
+    shop.let_wait()
+    held = shop.hold.submit(1)
+    shop.until_noted("1")
+    queued = [shop.work.submit(number) for number in range(2, 8)]
+    shop.bench.until(lambda: shop.bench.status(queued[0].job_id) is Status.RUNNING)
+    old = shop.host_pid()
+    bench = shop.bench
+    bench.crash()
+    bench.engine.recover()
+    assert bench.status(held.job_id) is Status.RUNNING
+    assert start_time(old) is not None
+    ran_once(shop, queued)
+    assert bench.status(held.job_id) is Status.RUNNING
+    shop.touch("go")
+    ran_once(shop, [held])
+    assert shop.log(held) == "let go\n"
+    assert "unclaimed" not in bench.kinds(held.job_id)
+    bench.until(lambda: start_time(old) is None, "the old host to leave")
+    bench.until(lambda: len(bench.hosts()) == 1, "its folder to go")
+
+
+def test_what_ended_while_no_worker_was_there_is_taken_in(make_shop: MakeShop) -> None:
+    shop = make_shop(WORK, max_active=20)
+    held = shop.hold.submit(1)
+    shop.until_noted("1")
+    old = shop.host_pid()
+    shop.bench.crash()
+    shop.touch("go")
+    wait_for(lambda: start_time(old) is None, what="the host to leave")
+    shop.bench.engine.recover()
+    assert shop.bench.status(held.job_id) in (Status.RUNNING, Status.SUCCEEDED)
+    ran_once(shop, [held])
+
+
+def test_a_recovery_that_did_not_commit_is_made_again(
+    make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = make_shop(WORK, max_active=20)
+    shop.let_wait()
+    held = shop.hold.submit(1)
+    shop.until_noted("1")
+    queued = shop.work.submit(2)
+    shop.bench.until(lambda: shop.bench.status(queued.job_id) is Status.RUNNING)
+    old = shop.host_pid()
+    engine = shop.bench.crash()
+    shop.touch("go")
+    wait_for(lambda: start_time(old) is None, what="the host to leave")
+
+    def no_commit(*_: object) -> None:
+        raise OSError("no commit")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "_settle_calls", no_commit)
+        with pytest.raises(OSError, match="no commit"):
+            engine.recover()
+    engine.recover()
+    ran_once(shop, [held, queued])
+
+
+def test_a_host_that_died_with_its_worker_is_judged(make_shop: MakeShop) -> None:
+    shop = make_shop(WORK, max_active=20)
+    shop.let_wait()
+    held = shop.hold.submit(1)
+    shop.until_noted("1")
+    queued = shop.work.submit(2)
+    shop.bench.until(lambda: shop.bench.status(queued.job_id) is Status.RUNNING)
+    host, supervisor = shop.host_pid(), shop.supervisor_pid()
+    shop.bench.crash()
+    os.kill(supervisor, signal.SIGKILL)
+    os.kill(host, signal.SIGKILL) if start_time(host) else None
+    wait_for(lambda: start_time(supervisor) is None)
+    shop.bench.engine.recover()
+    shop.ended(held)
+    job = shop.bench.job(held.job_id)
+    assert (job.status, job.reason) == (
+        Status.FAILED,
+        "its host died: it was killed together with its supervisor",
+    )
+    ran_once(shop, [queued])
+
+
+def test_a_folder_without_its_journal_fails_what_ran_there(make_shop: MakeShop) -> None:
+    shop = make_shop(WORK, max_active=20)
+    held = shop.hold.submit(1)
+    shop.until_noted("1")
+    folder = Path(shop.host().folder)
+    shop.bench.crash()
+    (folder / "journal").unlink()
+    shop.bench.engine.recover()
+    shop.ended(held)
+    assert "journal is gone" in (shop.bench.job(held.job_id).reason or "")
+
+
+def test_folders_of_old_hosts_are_cleared_away(bench: Bench) -> None:
+    hosts = Path(bench.home.hosts)
+    (hosts / ("a" * 32)).mkdir(parents=True)
+    (hosts / "file").write_text("")
+    (hosts / "odd name").mkdir()
+    bench.engine.recover()
+    assert sorted(each.name for each in hosts.iterdir()) == ["file"]
+
+
+def test_a_host_whose_journal_is_large_makes_room_for_another(
+    make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from headway.engine import crew
+
+    monkeypatch.setattr(crew, "LARGEST_JOURNAL", 2000)
+    monkeypatch.setattr(crew, "SHORTEST_LIFE", 0.0)
+    shop = make_shop(WORK, max_active=20)
+    first = shop.work.submit(-1)
+    shop.ended(first)
+    old = shop.host_pid()
+    handles = [shop.work.submit(number) for number in range(40)]
+    ran_once(shop, handles)
+    shop.bench.until(lambda: start_time(old) is None, "the first host to leave")
+
+
+def test_a_worker_is_not_held_up_by_a_host_that_does_not_listen(make_shop: MakeShop) -> None:
+    shop = make_shop(WORK + "@app.task\ndef take(text): note('taken')\n", max_active=50)
+    shop.ended(shop.work.submit(0))
+    pid = shop.host_pid()
+    shop.let_wait()
+    os.kill(pid, signal.SIGSTOP)
+    handles = [shop.take.submit("x" * 100_000) for _ in range(20)]
+    command = shop.bench.submit("true")
+    shop.bench.until_ended(command)
+    os.kill(pid, signal.SIGCONT)
+    jobs = shop.ended(*handles)
+    assert {job.status for job in jobs} == {Status.SUCCEEDED}
+    assert shop.ledger().count("taken") == 20
+
+
+def test_a_worker_that_dies_in_the_middle_of_a_message_is_noticed(make_shop: MakeShop) -> None:
+    shop = make_shop(WORK)
+    shop.ended(shop.work.submit(0))
+    pid = shop.host_pid()
+    known = shop.bench.engine.crew._hosts[shop.host().token]
+    assert known.connection is not None
+    known.connection.sendall(b'{"run": [["')
+    shop.bench.crash()
+    wait_for(lambda: start_time(pid) is None, what="the host to leave")
+
+
+def test_a_short_function_is_settled_while_the_next_takes_its_time(make_shop: MakeShop) -> None:
+    shop = make_shop(WORK, max_active=20)
+    shop.ended(shop.work.submit(0))
+    handles = [shop.work.submit(number) for number in range(1, 3)]
+    held = shop.hold.submit(9)
+    ran_once(shop, handles)
+    assert shop.bench.status(held.job_id) in (Status.QUEUED, Status.RUNNING)
+    shop.touch("go")
+    ran_once(shop, [held])
+
+
+def test_no_more_run_than_may(make_shop: MakeShop) -> None:
+    shop = make_shop(
+        "@app.task\ndef nap(): time.sleep(0.002)\n", max_active=3, processes=2, threads=2
+    )
+    handles = [shop.nap.submit() for _ in range(60)]
+    most = 0
+
+    def drained() -> bool:
+        nonlocal most
+        with shop.bench.store.read() as tx:
+            most = max(most, len(tx.live_claims()))
+        return all(shop.bench.status(each.job_id) is Status.SUCCEEDED for each in handles[-3:])
+
+    shop.bench.until(drained)
+    jobs = shop.ended(*handles)
+    assert {job.status for job in jobs} == {Status.SUCCEEDED}
+    assert 1 < most <= 3
+
+
+def test_what_waits_behind_a_slow_function_is_given_back_once(
+    make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from headway.engine import crew
+
+    shop = make_shop(WORK, max_active=20)
+    monkeypatch.setattr(crew, "STUCK", 0.1)
+    shop.let_wait()
+    held = shop.hold.submit(0)
+    shop.until_noted("0")
+    queued = [shop.work.submit(number) for number in range(1, 6)]
+    shop.bench.until(lambda: shop.bench.status(queued[-1].job_id) is Status.RUNNING)
+    shop.bench.until(lambda: "unclaimed" in shop.bench.kinds(queued[-1].job_id))
+    give_up_at = time.monotonic() + 1.0
+    shop.bench.until(lambda: time.monotonic() > give_up_at)
+    for handle in queued:
+        assert shop.bench.kinds(handle.job_id).count("unclaimed") == 1, "and not ever again"
+    shop.touch("go")
+    ran_once(shop, [held, *queued])
