@@ -35,11 +35,6 @@ def size() -> tuple[int, int]:
     return int(tasks), int(kills)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def store_url(request: pytest.FixtureRequest) -> str | None:
-    return None if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-
-
 def processes_of(home: str) -> dict[str, list[int]]:
     """The living processes of this home, by what they are."""
     found: dict[str, list[int]] = collections.defaultdict(list)
