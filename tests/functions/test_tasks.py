@@ -10,8 +10,10 @@ from shop import Shop
 
 from headway import TaskFailedError, current
 from headway.app import Handle
+from headway.clock import SystemClock
 from headway.core.states import Status
 from headway.errors import InvalidInputError, NotFoundError
+from headway.testing import FakeClock
 from headway.views import why
 
 MakeShop = Callable[..., Shop]
@@ -449,3 +451,18 @@ def test_words_that_no_store_keeps_are_escaped(make_shop: MakeShop) -> None:
     jobs = shop.ended(fail, skip, report)
     words = "a\\x00b\\ud800"
     assert [job.reason for job in jobs] == [f"ValueError: {words}", words, None]
+
+
+def test_a_function_whose_wake_up_was_missed_is_found(make_shop: Callable[..., Shop]) -> None:
+    clock = FakeClock(SystemClock().now())
+    shop = make_shop("@app.task\ndef quick(): note('called')\n", clock=clock)
+    first = shop.quick.submit()
+    shop.ended(first)
+    later = shop.quick.submit(delay="1h")
+    shop.bench.step()
+    database = shop.bench.store.database  # type: ignore[attr-defined]
+    forget = f"update jobs set not_before = null, wake_at = null where id = {later.job_id}"
+    database.execute(forget, {})
+    clock.advance(21)
+    shop.ended(later)
+    assert "missed_wake_up" in shop.bench.kinds(later.job_id)

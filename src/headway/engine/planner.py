@@ -112,7 +112,7 @@ class Planner:
 
     def sweep(self, tx: WriteTx, before: int) -> list[Job]:
         """Look again at the longest waiting jobs; those that may start were missed by a wake-up."""
-        waiting = tx.stale_waiters(before, SWEEP_JOBS, self._queues)
+        waiting = tx.stale_waiters(before, SWEEP_JOBS, self._served())
         if tx.unreadable():
             self._fail_unreadable(tx)
         door = self._door(tx)
@@ -132,6 +132,11 @@ class Planner:
         door = open_door(tx, self._host.id, log_budget=self._log_budget)
         return door if self._crew is None else door._replace(places=self._crew.places())
 
+    def _served(self) -> Sequence[str]:
+        """The queues to look at now: that of functions, once it is known which there are."""
+        known = self._crew is not None and self._crew.is_known
+        return (*self._queues, FUNCTIONS) if known else self._queues
+
     def _gather(self, tx: WriteTx, jobs: Sequence[Job], door: Door) -> Facts:
         tasks = self._crew.view() if self._crew is not None else None
         return gather(tx, jobs, door, (*self._queues, FUNCTIONS), tasks)
@@ -142,8 +147,7 @@ class Planner:
 
         Whether the door is shut is known before any job is looked for.
         """
-        functions = self._crew is not None and self._crew.is_known
-        woken = tx.woken(ROUND_JOBS, (*self._queues, FUNCTIONS) if functions else self._queues)
+        woken = tx.woken(ROUND_JOBS, self._served())
         free = free_slots(door)
         room = min(each for each in (free, remaining, ROUND_JOBS) if each is not None)
         if closed(door, tx.now()) is not None or room <= 0:
@@ -151,7 +155,7 @@ class Planner:
         most = max(room, LEAST_LOOKED_AT)
         ready = tx.ready(most, self._queues)
         are_all = len(woken) < ROUND_JOBS and len(ready) < most
-        if functions and door.places:
+        if FUNCTIONS in self._served() and door.places:
             ready += tx.ready(min(room, door.places), (FUNCTIONS,))
         if len(woken) == ROUND_JOBS:
             ready = [job for job in ready if job.order < woken[-1].order]
