@@ -41,17 +41,20 @@ MAY_IMPORT = {
         "core. engine. supervise. executors. functions.journal store.base clock config "
         "consequences crashpoints documents errors gather home host launching units"
     ),
+    "adding": "core. errors host store.base submission",
     "client": (
-        "core. store store.base supervise. clock config consequences documents environment errors "
-        "executors gather home host launching submission"
+        "adding core. store store.base supervise. clock config consequences documents "
+        "environment errors executors gather home host launching submission"
     ),
     "restoring": (
-        "core. store store.base store.exchange store.inspecting store.postgres store.sqlite "
-        "store.transfer supervise. clock crashpoints errors home host units"
+        "core. store store.base store.exchange store.filesystems store.inspecting "
+        "store.postgres store.sqlite store.transfer supervise. clock crashpoints errors home host "
+        "units"
     ),
     "checkup": (
-        "checkup. core. elsewhere store store.base store.inspecting store.pgaddress store.postgres "
-        "store.queries store.sqlite supervise. clock config errors home host units"
+        "checkup. core. elsewhere store store.base store.filesystems store.inspecting "
+        "store.pgaddress store.postgres store.queries store.sqlite supervise. clock config errors "
+        "home host units"
     ),
     "hints": "",
     "tasks": "core. app errors hints submission units",

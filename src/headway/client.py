@@ -11,12 +11,12 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headway.adding import Submitted, add_jobs
 from headway.clock import Clock, SystemClock
 from headway.config import Config, load_config
 from headway.core.model import (
     FUNCTION,
     FUNCTIONS,
-    POSITION_GAP,
     Claim,
     Job,
     JobId,
@@ -32,8 +32,8 @@ from headway.errors import ConflictError, NotFoundError, StoreError
 from headway.home import Home, find_home, make_home, refuse_unsafe
 from headway.launching import nudge
 from headway.store import open_store
-from headway.store.base import Event, HostRecord, Progress, ReadTx, Store, WriteTx
-from headway.submission import Request, digest, specify
+from headway.store.base import Event, Progress, ReadTx, Store, WriteTx
+from headway.submission import Request, specify
 from headway.supervise.workerlock import worker_is_there
 
 if TYPE_CHECKING:
@@ -42,11 +42,6 @@ if TYPE_CHECKING:
 
 DAY = 86_400_000_000
 MOST_LISTED = 10_000
-
-
-class Submitted(NamedTuple):
-    job_id: JobId
-    created: bool
 
 
 class Cancelled(NamedTuple):
@@ -143,72 +138,9 @@ class Client:
     def _add(
         self, tx: WriteTx, specs: Sequence[JobSpec], env_digest: str | None = None
     ) -> list[Submitted]:
-        """Store those that are new; a key that was seen before names the job that has it."""
         self._require(tx, sorted({each for spec in specs for each in spec.after}))
-        known = _known_keys(tx, specs)
-        keyed = {spec.key for spec in specs} - {None, *known}
-        count = len(keyed) + sum(spec.key is None for spec in specs)
-        first = specs[0].priority if specs else 0
-        next_id, position = tx.take_places(count, first)
-        positions = {first: position}
-        jobs, submitted = [], []
-        for spec in specs:
-            spec_digest = digest(spec) if spec.key is not None else ""
-            if spec.key is not None and spec.key in known:
-                submitted.append(_seen_before(known[spec.key], spec.key, spec_digest))
-                continue
-            if spec.priority not in positions:
-                positions[spec.priority] = tx.next_position(spec.priority)
-            job = self._job(tx, spec, next_id, positions[spec.priority])
-            job = job._replace(
-                env_digest=env_digest, spec_digest=spec_digest, queue=self._queue(spec)
-            )
-            next_id += 1
-            positions[spec.priority] += POSITION_GAP
-            jobs.append(job)
-            submitted.append(Submitted(job.id, created=True))
-            if spec.key is not None:
-                known[spec.key] = job
-        if any(job.queue not in ("", FUNCTIONS) for job in jobs):
-            tx.know_host(HostRecord(self.host.id, self.host.name, self.host.home))
-        tx.add_jobs(jobs)
-        tx.add_events(
-            (Event("submitted", job.id, {"name": job.name}) for job in jobs), actor=self.actor
-        )
-        return submitted
-
-    def _queue(self, spec: JobSpec) -> str:
-        """In a store of several hosts a command is started where it was submitted: its program,
-        its working directory and its environment are there."""
-        if spec.type == FUNCTION:
-            return FUNCTIONS
-        return self.host.id if self.store.shared and not spec.params.get("any_host") else ""
-
-    def _job(self, tx: ReadTx, spec: JobSpec, job_id: JobId, position: int) -> Job:
-        now = tx.now()
-        plain = not (spec.after or spec.locks or spec.delay or spec.at is not None)
-        return Job(
-            id=job_id,
-            name=spec.name,
-            type=spec.type,
-            status=Status.QUEUED,
-            priority=spec.priority,
-            position=position,
-            params=spec.params,
-            created_at=now,
-            chain=job_id,
-            slug=spec.slug,
-            labels=spec.labels,
-            after=spec.after,
-            locks=spec.locks,
-            retry=spec.retry,
-            not_before=spec.at if spec.at is not None else now + spec.delay if spec.delay else None,
-            key=spec.key,
-            on_finish=spec.on_finish,
-            submitted_by=self.actor,
-            # A call that waits for nothing stands at the door at once, without being looked at.
-            stage=Stage.READY if plain and spec.type == FUNCTION else Stage.WOKEN,
-        )
+        host = self.host if self.store.shared else None
+        return add_jobs(tx, specs, actor=self.actor, host=host, env_digest=env_digest)
 
     def _require(self, tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
         jobs = tx.jobs(ids) if ids else {}
@@ -467,21 +399,6 @@ class Client:
     def settings(self) -> dict[str, Any]:
         with self.store.read() as tx:
             return tx.settings()
-
-
-def _known_keys(tx: ReadTx, specs: Sequence[JobSpec]) -> dict[str, Job]:
-    keys = {spec.key for spec in specs if spec.key is not None}
-    found = ((key, tx.job_by_key(key)) for key in keys)
-    return {key: job for key, job in found if job is not None}
-
-
-def _seen_before(known: Job, key: str, spec_digest: str) -> Submitted:
-    if known.spec_digest != spec_digest:
-        raise ConflictError(
-            f"key {key!r} belongs to {shown(known.id)}, which has another specification; "
-            "use another key"
-        )
-    return Submitted(known.id, created=False)
 
 
 def present_wait(job: Job, facts: Facts) -> Wait | None:

@@ -436,7 +436,7 @@ def test_a_network_file_system_is_red_unless_it_was_accepted(
     file_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """# fault C7"""
-    monkeypatch.setattr("headway.store.sqlite.file_system", lambda folder: "nfs4")
+    monkeypatch.setattr("headway.store.filesystems.file_system", lambda folder: "nfs4")
     url = f"sqlite://{file_site.home.database}"
     for accepted, level in ((False, "red"), (True, "yellow")):
         config = Config({"store.unsafe_fs": accepted})

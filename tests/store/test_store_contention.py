@@ -9,7 +9,8 @@ from stocked import Opener, add, only_a_file
 
 from headway.errors import StoreError, StoreReplacedError
 from headway.store.base import Store
-from headway.store.sqlite import open_database, refuse_network_file_system
+from headway.store.filesystems import refuse_network_file_system
+from headway.store.sqlite import open_database
 
 HAMMER = """
 store = opened()

@@ -90,7 +90,7 @@ def _places(place: Place) -> list[tuple[str, str]]:
 
 
 def _file_system(place: Place) -> Iterator[Finding]:
-    from headway.store.sqlite import file_system, refuse_network_file_system
+    from headway.store.filesystems import file_system, refuse_network_file_system
 
     for whose, folder in _places(place):
         kind = file_system(folder)

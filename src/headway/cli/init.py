@@ -10,7 +10,7 @@ from headway.config import load_config
 from headway.errors import InvalidInputError
 from headway.home import find_home
 from headway.host import OLDEST_KERNEL, kernel_version
-from headway.store.sqlite import file_system, refuse_network_file_system
+from headway.store.filesystems import file_system, refuse_network_file_system
 
 
 @click.command()

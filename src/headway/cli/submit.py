@@ -10,7 +10,8 @@ from headway.cli.scope import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from headway.client import Client, Submitted
+    from headway.adding import Submitted
+    from headway.client import Client
     from headway.submission import Request
 
 
