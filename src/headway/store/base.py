@@ -8,8 +8,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from headway.core.facts import LockView, Predecessor, TaskView
-from headway.core.model import NOTHING, Claim, HostTrouble, Job, JobId, Pause, Run, Stage, Wait
+from headway.core.artifacts import ArtifactKey
+from headway.core.facts import ArtifactView, LockView, Predecessor, TaskView
+from headway.core.model import (
+    NOTHING,
+    Approval,
+    Claim,
+    HostTrouble,
+    Job,
+    JobId,
+    LockMode,
+    Pause,
+    Run,
+    Stage,
+    Wait,
+)
 from headway.core.states import Status
 
 Told = TypeVar("Told")
@@ -86,6 +99,30 @@ class Progress(NamedTuple):
     text: str
 
 
+class Marker(NamedTuple):
+    """That a job published an artifact, and what it gave with it."""
+
+    artifact: ArtifactKey
+    job_id: JobId
+    at: int
+    data: Any = None
+    withdrawn_at: int | None = None
+
+
+class Product(NamedTuple):
+    """What a chain makes, by the newest job of the chain."""
+
+    artifact: ArtifactKey
+    job_id: JobId
+    chain: JobId
+
+
+class HeldLock(NamedTuple):
+    key: str
+    job_id: JobId
+    mode: LockMode
+
+
 class HostRecord(NamedTuple):
     """One home on one machine, by the names that people know."""
 
@@ -132,8 +169,19 @@ class ReadTx(Protocol):
     def stale_waiters(
         self, before: int, limit: int, queues: Sequence[str] = ("",)
     ) -> list[Job]: ...
+    def topics_waited_for(self, topics: Sequence[str]) -> set[str]: ...
     def predecessors(self, jobs: Iterable[Job]) -> dict[JobId, tuple[Predecessor, ...]]: ...
     def lock_views(self, keys: Iterable[str]) -> dict[str, LockView]: ...
+
+    def artifact_views(self, keys: Iterable[ArtifactKey]) -> dict[ArtifactKey, ArtifactView]: ...
+    def produced_by(self, chains: Sequence[JobId]) -> list[Product]: ...
+    def consumers(self, keys: Iterable[ArtifactKey]) -> dict[ArtifactKey, list[JobId]]: ...
+    def markers_by(self, ids: Sequence[JobId]) -> list[Marker]: ...
+    def markers(self, keys: Sequence[ArtifactKey]) -> list[Marker]: ...
+    def all_markers(self, limit: int) -> list[Marker]: ...
+    def declared_artifacts(self) -> list[ArtifactKey]: ...
+    def to_approve(self) -> list[Job]: ...
+    def locks_held(self) -> list[HeldLock]: ...
 
     def live_claims(self) -> list[Claim]: ...
     def unproven_claims(self) -> list[Claim]: ...
@@ -193,6 +241,13 @@ class WriteTx(ReadTx, Protocol):
     def chain_failed(self, chain: JobId) -> None: ...
     def chain_reopened(self, chain: JobId) -> None: ...
     def request_cancel(self, job_id: JobId, by: str) -> bool: ...
+
+    def publish(self, markers: Iterable[Marker]) -> None: ...
+    def made_again(self, chains: Sequence[JobId]) -> None: ...
+    def made_one_again(self, artifact: ArtifactKey, chain: JobId) -> None: ...
+    def withdraw(self, chains: Sequence[JobId]) -> list[ArtifactKey]: ...
+    def set_approval(self, job_id: JobId, approval: Approval) -> bool: ...
+    def set_gates(self, job: Job) -> bool: ...
 
     def lend(self, token: str, lending: Lending) -> None: ...
     def end_lending(self, token: str) -> None: ...

@@ -11,10 +11,12 @@ returning value - :count,
 -- name: add_jobs
 insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
   after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, idempotency_key,
-  spec_digest, on_finish, submitted_by, launch_failures, stage, waited_on, queue)
+  spec_digest, on_finish, submitted_by, launch_failures, stage, waited_on, queue, gates,
+  approval)
 values (:id, :name, :type, :status, :priority, :position, :params, :created_at, :chain, :slug, :labels,
   :after_ids, :locks, :retry, :retry_of, :attempt, :retries_used, :not_before, :env_digest,
-  :idempotency_key, :spec_digest, :on_finish, :submitted_by, 0, :stage, '[]', :queue)
+  :idempotency_key, :spec_digest, :on_finish, :submitted_by, 0, :stage, '[]', :queue,
+  :gates, :approval)
 
 -- name: add_edges
 -- The mark is what the predecessor's chain shows now; later its end changes it.
