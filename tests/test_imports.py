@@ -47,7 +47,11 @@ MAY_IMPORT = {
     "adding": "core. errors host store.base submission",
     "client": (
         "adding core. store store.base supervise. clock config consequences documents "
-        "environment errors executors gather home host launching submission"
+        "environment errors executors gather home host launching rewinding submission"
+    ),
+    "rewinding": (
+        "core. store.base client consequences crashpoints downstream errors git.looking "
+        "git.program worktreeing"
     ),
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "

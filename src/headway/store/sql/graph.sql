@@ -83,3 +83,14 @@ select key, job_id, mode from held_locks order by key, job_id
 
 -- name: topics_waited_for (hot)
 select distinct topic from waits where topic in $TEXTS(:topics)
+
+-- name: reset_jobs (hot)
+-- A rewind puts a waiting job back to the start.
+update jobs set status = :status, stage = 'woken', wait_kind = null, wait_detail = null,
+  wake_at = null, checked_at = null, waited_on = '[]', not_before = null, launch_failures = 0,
+  launch_wait = null, last_failure = null, approval = :approval
+where id = :id and stage is not null
+
+-- name: reopen_edges (hot)
+-- Inside of a rewound set nothing is satisfied any more.
+update edges set mark = 'pending' where job_id in $IDS(:ids) and chain in $IDS(:chains)
