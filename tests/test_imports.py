@@ -35,6 +35,7 @@ MAY_IMPORT = {
     "executors": "core. config environment errors functions.journal home launching",
     "gather": "core. config executors home store.base units",
     "consequences": "core. store.base",
+    "downstream": "core. store.base",
     "documents": "core. home store.base supervise. units",
     "submission": "core. errors gating units",
     "gating": "core. errors git.looking git.program submission",

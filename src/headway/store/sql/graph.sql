@@ -31,6 +31,15 @@ group by artifact, chain order by artifact, chain
 -- name: consumers_of (hot)
 select artifact, job_id from needs where artifact in $TEXTS(:keys) order by job_id
 
+-- name: dependents_of_chains (hot)
+select distinct job_id from edges where chain in $IDS(:chains) order by job_id
+
+-- name: chains_of_jobs (hot)
+select id, chain from jobs where id in $IDS(:ids)
+
+-- name: jobs_of_chains (hot)
+select $JOB from jobs where chain in $IDS(:chains) order by id
+
 -- name: publish
 insert into artifacts (artifact, job_id, at, data, withdrawn_at)
 values (:artifact, :job_id, :at, :data, null)
