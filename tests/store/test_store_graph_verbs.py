@@ -256,3 +256,48 @@ def test_which_topics_jobs_are_filed_under(store: Store) -> None:
         assert tx.topics_waited_for([]) == set()
         tx.file([filing(tx.jobs([waiting.id])[waiting.id], stage=Stage.READY)])
         assert tx.topics_waited_for(asked) == set()
+
+
+# -- a rewind -------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("V36")
+@verbs("reset_jobs")
+def test_a_waiting_job_is_put_back_to_the_start_and_another_is_not(store: Store) -> None:
+    with store.write() as tx:
+        waiting = add(tx, approval=PENDING, not_before=START)
+        runs, ended = add(tx), add(tx)
+        filed = filing(waiting, "chain:7", wake_at=START + SECOND)
+        tx.file([filed])
+        start(tx, runs)
+        tx.end_waiting(ended, Status.CANCELLED, "cancelled", None)
+        before = tx.jobs([runs.id, ended.id])
+        asked = PENDING._replace(requested_by="bob")
+        tx.reset_jobs(
+            [each._replace(status=Status.QUEUED, approval=asked) for each in (waiting, runs, ended)]
+        )
+        reset = tx.jobs([waiting.id])[waiting.id]
+        assert reset == waiting._replace(approval=asked, not_before=None)
+        assert (reset.stage, reset.wait, reset.waited_on) == (Stage.WOKEN, None, ())
+        assert tx.topics_waited_for(["chain:7"]) == set()
+        assert tx.next_wake() is None
+        assert tx.jobs([runs.id, ended.id]) == before
+
+
+@verbs("reopen_edges", "predecessors", "awaited_chains")
+def test_an_edge_within_the_rewound_is_open_again_and_others_stay_met(store: Store) -> None:
+    with store.write() as tx:
+        inside, outside = add(tx), add(tx)
+        both, other = (add(tx, after=(inside.id, outside.id)) for _ in range(2))
+        for each in (inside, outside):
+            succeed(tx, each)
+            tx.chains_succeeded([each.chain])
+        again = retry(tx, inside)
+        tx.reopen_edges([both.id], [inside.chain])
+        assert tx.awaited_chains(both.chain) == [inside.chain]
+        assert tx.awaited_chains(other.chain) == []
+        now = {each.declared: each.status for each in tx.predecessors([both])[both.id]}
+        assert now[inside.id] is Status.QUEUED
+        succeed(tx, again)
+        tx.chains_succeeded([inside.chain])
+        assert tx.awaited_chains(both.chain) == []
