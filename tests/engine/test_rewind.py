@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.harness import Bench
 
 from headway.core.model import ApprovalState
 from headway.core.states import Status
@@ -12,7 +13,6 @@ from headway.errors import ConflictError
 from headway.rewinding import preview, rewind
 from headway.store.base import Marker
 from headway.testing import FakeClock
-from tests.harness import Bench
 
 
 def git(folder: Path, *words: str) -> str:
