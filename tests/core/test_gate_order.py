@@ -1,5 +1,6 @@
 """Which gate speaks first: for each gate what makes it object, alone and together with others."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -86,9 +87,7 @@ def held_up_by(*names: str) -> tuple[Job, Facts]:
 
 
 @pytest.mark.req("V45", "V72")
-@pytest.mark.parametrize(
-    "names", [*((name,) for name in NAMES), *zip(NAMES, NAMES[1:], strict=False), tuple(NAMES)]
-)
+@pytest.mark.parametrize("names", [*((name,) for name in NAMES), *pairwise(NAMES), tuple(NAMES)])
 def test_the_first_unmet_gate_is_the_wait_reason(names: tuple[str, ...]) -> None:
     decision = decide(*held_up_by(*names))
     assert isinstance(decision, Hold)
