@@ -67,6 +67,12 @@ class Looks:
                 watched.missed = True
                 watched.next_at = now
 
+    def take_over(self, questions: Iterable[Question]) -> None:
+        """Jobs wait for other answers to these, too: whoever looked for them may be gone."""
+        now = self._clock.monotonic()
+        for question in questions:
+            self._watched.setdefault(question, _Watched(next_at=now))
+
     def due(self) -> list[Question]:
         now = self._clock.monotonic()
         return [
