@@ -26,7 +26,7 @@ from headway.core.model import (
     Wait,
     shown,
 )
-from headway.core.states import ACTIVE, TERMINAL, WAITING, Move, Status, after
+from headway.core.states import TERMINAL, WAITING, Move, Status, after
 from headway.environment import keep_environment, present_umask
 from headway.errors import ConflictError, NotFoundError, StoreError
 from headway.home import Home, find_home, make_home, refuse_unsafe

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.harness import Bench
 
 from headway.core.model import ApprovalState
 from headway.core.states import Status
@@ -12,7 +13,6 @@ from headway.errors import ConflictError
 from headway.rewinding import preview, rewind
 from headway.store.base import Marker
 from headway.testing import FakeClock
-from tests.harness import Bench
 
 
 def git(folder: Path, *words: str) -> str:
@@ -209,7 +209,7 @@ def test_refused_in_the_middle_of_a_merge(
     before = bench.client.listing(everything=True)
 
     for verb in (preview, rewind):
-        with pytest.raises(ConflictError, match="in the middle of a merge.*--abort"):
+        with pytest.raises(ConflictError, match=r"in the middle of a merge.*--abort"):
             verb(bench.client, job)
 
     assert bench.client.listing(everything=True) == before
