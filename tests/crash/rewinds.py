@@ -18,6 +18,8 @@ def rewinder_dies(stage: Stage, point: str) -> None:
     assert stage.status(follower) is Status.BLOCKED_BY_DEPENDENCY
     (stage.folder / "again").touch()
     stage.dies_at(point, run_again, first)
+    stage.called("a again", follower + 1)
+    stage.called("b again", follower + 2)
     stage.finish()
     ends = [[each["state"] for each in stage.client.chain(job)] for job in (first, follower)]
     assert ends == [["failed", "succeeded"], ["blocked_by_dependency", "succeeded"]]
