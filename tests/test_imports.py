@@ -49,6 +49,9 @@ MAY_IMPORT = {
         "adding core. store store.base supervise. clock config consequences documents "
         "environment errors executors gather home host launching submission"
     ),
+    "person": "errors git.layout git.program supervise. client",
+    "approving": "core. client consequences errors gating person store.base units",
+    "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "
         "store.postgres store.sqlite store.transfer supervise. clock crashpoints errors home host "
