@@ -50,7 +50,7 @@ MAY_IMPORT = {
         "environment errors executors gather home host launching submission"
     ),
     "person": "errors git.layout git.program supervise. client",
-    "approving": "core. client consequences errors gating person store.base units",
+    "approving": "core. client consequences environment errors gating person store.base units",
     "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "

@@ -21,6 +21,7 @@ from headway.core.model import (
     shown,
 )
 from headway.core.states import TERMINAL, Move, Status, after
+from headway.environment import kept_directory
 from headway.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.gating import pin_of
 from headway.person import require_person
@@ -78,7 +79,7 @@ def inbox(client: Client) -> list[dict[str, Any]]:
             if job.approval is not None and job.approval.state is ApprovalState.PENDING
         ]
     asking.sort(key=lambda job: job.status is not Status.WAITING_ON_APPROVAL)
-    return [_asked(job, job.approval) for job in asking if job.approval is not None]
+    return [_asked(client, job, job.approval) for job in asking if job.approval is not None]
 
 
 def repin(client: Client, job_id: JobId) -> tuple[PinnedHead, PinnedHead]:
@@ -157,7 +158,7 @@ def _checked(reason: str | None) -> str | None:
     return "".join(char if char.isprintable() else " " for char in reason)
 
 
-def _asked(job: Job, approval: Approval) -> dict[str, Any]:
+def _asked(client: Client, job: Job, approval: Approval) -> dict[str, Any]:
     now = job.status is Status.WAITING_ON_APPROVAL
     return {
         "id": shown(job.id),
@@ -167,7 +168,7 @@ def _asked(job: Job, approval: Approval) -> dict[str, Any]:
         "requested_at": show_instant(approval.requested_at),
         "requested_by": approval.requested_by or None,
         "runs": what_it_runs(job.params),
-        "directory": job.params.get("cwd"),
+        "directory": _where_it_runs(client, job),
         "attempt": job.attempt,
         "wait": {"kind": job.wait.kind.value, "detail": job.wait.detail} if job.wait else None,
     }
@@ -179,6 +180,12 @@ def what_it_runs(params: Mapping[str, Any]) -> str:
         arguments = (f"{name}={value!r}" for name, value in (params.get("args") or {}).items())
         return f"{params['task']}({', '.join(arguments)})"
     return str(params.get("shell") or shlex.join(params.get("argv") or ()))
+
+
+def _where_it_runs(client: Client, job: Job) -> str | None:
+    """Its directory as it was asked for, else that of its submitter; of another host: None."""
+    kept = kept_directory(client.home, job.env_digest) if job.env_digest else None
+    return job.params.get("cwd") or kept
 
 
 def _known(tx: ReadTx, job_id: JobId) -> Job:
