@@ -54,6 +54,9 @@ MAY_IMPORT = {
         "core. store.base client consequences crashpoints downstream errors git.looking "
         "git.program worktreeing"
     ),
+    "person": "errors git.layout git.program supervise. client",
+    "approving": "core. client consequences environment errors gating person store.base units",
+    "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "
         "store.postgres store.sqlite store.transfer supervise. clock crashpoints errors home host "
