@@ -11,7 +11,7 @@ from headway.core.model import Job, JobId, LockMode, lock_topic
 from headway.core.states import Status
 from headway.store.base import HeldLock, LockWaiter, Marker, Product
 from headway.store.reading import SqlReadTx
-from headway.store.rows import load
+from headway.store.rows import dump, load
 
 
 class GraphReadTx(SqlReadTx):
@@ -45,7 +45,7 @@ class GraphReadTx(SqlReadTx):
 
     def topics_waited_for(self, topics: Sequence[str]) -> set[str]:
         """Of these, the ones that a job is filed under."""
-        rows = self._all("topics_waited_for", topics=self._database.json(topics))
+        rows = self._all("topics_waited_for", rows=dump([{"topic": each} for each in topics]))
         return {row[0] for row in rows}
 
     def produced_by(self, chains: Sequence[JobId]) -> list[Product]:
