@@ -106,8 +106,8 @@ THIRD_PARTY = {
 }
 
 # Time is read in clock.py, and where no clock can be handed in: in supervisors and function hosts,
-# and for the pause before a lost connection is made anew.
-READS_TIME = {"clock", "supervise", "functions", "store.pgsession"}
+# for the pause before a lost connection is made anew, and while others hold a repository's lock.
+READS_TIME = {"clock", "supervise", "functions", "store.pgsession", "git.locking"}
 FORMATS_DATES = {"units", "cli"}
 # For the core; for that pause; before a transaction that others undid is made again.
 DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}
