@@ -35,6 +35,7 @@ MAY_IMPORT = {
     "executors": "core. config environment errors functions.journal home launching",
     "gather": "core. config executors home store.base units",
     "consequences": "core. store.base",
+    "downstream": "core. store.base",
     "documents": "core. home store.base supervise. units",
     "submission": "core. errors gating units",
     "gating": "core. errors git.looking git.program submission",
@@ -47,7 +48,11 @@ MAY_IMPORT = {
     "adding": "core. errors host store.base submission",
     "client": (
         "adding core. store store.base supervise. clock config consequences documents "
-        "environment errors executors gather home host launching submission"
+        "environment errors executors gather home host launching rewinding submission"
+    ),
+    "rewinding": (
+        "core. store.base client consequences crashpoints downstream errors git.looking "
+        "git.program worktreeing"
     ),
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "

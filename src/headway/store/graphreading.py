@@ -60,6 +60,23 @@ class GraphReadTx(SqlReadTx):
             found.setdefault(key, []).append(job_id)
         return found
 
+    def dependents_of(self, chains: Sequence[JobId]) -> list[JobId]:
+        """The jobs, active or ended, with an edge to one of these chains."""
+        rows = self._all("dependents_of_chains", chains=self._database.json(chains))
+        return [row[0] for row in rows]
+
+    def chains_of(self, ids: Sequence[JobId]) -> dict[JobId, JobId]:
+        """The chain of each of these jobs."""
+        return dict(self._all("chains_of_jobs", ids=self._database.json(ids)))
+
+    def jobs_of_chains(self, chains: Sequence[JobId]) -> dict[JobId, list[Job]]:
+        """The jobs of each of these chains, the last one last."""
+        found: dict[JobId, list[Job]] = {}
+        rows = self._all("jobs_of_chains", chains=self._database.json(chains))
+        for job in self._readable(rows):
+            found.setdefault(job.chain, []).append(job)
+        return found
+
     def markers_by(self, ids: Sequence[JobId]) -> list[Marker]:
         """What these jobs have published."""
         rows = self._all("markers_of_jobs", ids=self._database.json(ids))
