@@ -221,7 +221,7 @@ class Client:
         jobs = tx.jobs(ids)
         runs = tx.runs(ids)
         evidence = tx.evidence(ids)
-        facts = self._at_the_door(tx)
+        facts = self.at_the_door(tx)
         elsewhere = self._ran_elsewhere(tx, runs)
         called = [each for each in runs if jobs[each].type == FUNCTION]
         results = tx.results(called) if called else {}
@@ -267,7 +267,8 @@ class Client:
 
         return door(tx, self.host.id, log_budget=self.config.bytes("logs.budget"))
 
-    def _at_the_door(self, tx: ReadTx) -> Facts:
+    def at_the_door(self, tx: ReadTx) -> Facts:
+        """The facts that tell what a job at the door waits for now."""
         from headway.core.facts import Facts
         from headway.executors import TYPES
         from headway.gather import tasks_known

@@ -10,21 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core.states import ACTIVE, Status
+from headway.text import cells, plain, shortened
 from headway.units import MICROSECONDS, parse_instant, show_duration
 
 GAP = 2
 LEAST_COLUMN = 8
 _COLOURS = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
-
-
-def plain(text: str) -> str:
-    """The text on one line, without anything that a terminal would obey."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in text
-    )
 
 
 def say(message: str) -> None:
@@ -72,28 +63,6 @@ def width() -> int:
     import shutil
 
     return max(40, shutil.get_terminal_size((80, 24)).columns)
-
-
-def cells(text: str) -> int:
-    """How many columns of a terminal the text takes."""
-    if text.isascii():
-        return len(text)
-    from unicodedata import combining, east_asian_width
-
-    return sum(
-        0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text
-    )
-
-
-def shortened(text: str, room: int) -> str:
-    if cells(text) <= room:
-        return text
-    kept = ""
-    for char in text:
-        if cells(kept + char) > room - 3:
-            break
-        kept += char
-    return kept.rstrip() + "..."
 
 
 def table(

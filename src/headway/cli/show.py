@@ -13,7 +13,6 @@ from headway.cli.render import (
     how_it_ended,
     moment,
     paint,
-    plain,
     result,
     state_colour,
     table,
@@ -24,6 +23,7 @@ from headway.core.model import FUNCTION
 from headway.core.states import Status
 from headway.store.base import Event
 from headway.submission import parse_job_id
+from headway.text import plain
 from headway.units import MICROSECONDS, show_duration, show_instant, show_size
 
 LAST_EVENTS = 12

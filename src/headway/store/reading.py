@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.core.facts import Holder, LockView, Predecessor, Reserver, TaskView
@@ -19,7 +19,15 @@ from headway.core.model import (
 from headway.core.states import Status
 from headway.errors import DataError
 from headway.store.base import Event, HostRecord, Lending, Progress, Slots, WorkerRecord
-from headway.store.rows import load, load_claim, load_job, load_run, stand_in
+from headway.store.rows import (
+    Row,
+    load,
+    load_claim,
+    load_job,
+    load_outline,
+    load_run,
+    stand_in,
+)
 from headway.store.state import State, load_state
 
 if TYPE_CHECKING:
@@ -46,12 +54,14 @@ class SqlReadTx:
         rows = self._all(query, **parameters)
         return rows[0] if rows else None
 
-    def _readable(self, rows: Iterable[tuple[Any, ...]]) -> list[Job]:
+    def _readable(
+        self, rows: Iterable[tuple[Any, ...]], read: Callable[[Row], Job] = load_job
+    ) -> list[Job]:
         """The jobs of these rows; one that cannot be read is remembered and stops nobody else."""
         jobs = []
         for row in rows:
             try:
-                jobs.append(load_job(row))
+                jobs.append(read(row))
             except DataError as error:
                 self._unreadable[row[0]] = str(error)
         return jobs
@@ -104,6 +114,33 @@ class SqlReadTx:
     def count_finished(self, since: int) -> dict[Status, int]:
         rows = self._all("count_finished", since=since)
         return {Status(status): count for status, count in rows}
+
+    def count_ended(self) -> tuple[int, int]:
+        """All jobs that ended, and of these the blocked ones that nobody retried."""
+        ended, blocked = self._all("count_ended")[0]
+        return ended, blocked
+
+    def outlines_shown(self, limit: int) -> list[Job]:
+        return self._readable(self._all("outlines_shown", limit=limit), load_outline)
+
+    def outlines_all(self, limit: int) -> list[Job]:
+        return self._readable(self._all("outlines_all", limit=limit), load_outline)
+
+    def outlines(self, ids: Sequence[JobId]) -> dict[JobId, Job]:
+        rows = self._all("outlines_by_id", ids=self._database.json(ids))
+        return {job.id: job for job in self._readable(rows, load_outline)}
+
+    def chain_ends(self, chains: Sequence[JobId]) -> dict[JobId, Job]:
+        rows = self._all("chain_ends", chains=self._database.json(chains))
+        return {job.chain: job for job in self._readable(rows, load_outline)}
+
+    def chains_of(self, ids: Sequence[JobId]) -> dict[JobId, JobId]:
+        return dict(self._all("chains_by_job", ids=self._database.json(ids)))
+
+    def dependent_chains(self, chains: Sequence[JobId]) -> list[JobId]:
+        """The chains of the jobs that depend on one of these."""
+        rows = self._all("dependent_chains", chains=self._database.json(chains))
+        return [row[0] for row in rows]
 
     def anything_active(self) -> bool:
         return self._one("any_active") is not None
