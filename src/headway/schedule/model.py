@@ -62,6 +62,10 @@ class Schedule(NamedTuple):
     focus: JobId | None = None
     hidden: int = 0  # rows that were cut off
 
+    def first(self, count: int) -> "Schedule":
+        kept = self.rows[:count]
+        return self._replace(rows=kept, hidden=self.hidden + len(self.rows) - len(kept))
+
 
 def arrange(
     graph: Graph,
@@ -83,8 +87,8 @@ def arrange(
         (graph.nodes[each] for each in shown),
         key=lambda node: (node.id != focus, node.created_at, node.id),
     )
-    cut = rows if top is None else rows[:top]
-    return Schedule(tuple(cut), edges, graph.nodes, focus, len(rows) - len(cut))
+    schedule = Schedule(tuple(rows), edges, graph.nodes, focus)
+    return schedule if top is None else schedule.first(top)
 
 
 def edges_of(node: Node, graph: Graph) -> tuple[Edge, ...]:
@@ -131,3 +135,11 @@ def bucket_of(status: Status) -> str:
     if status in TERMINAL:
         return "terminal"
     return "waiting" if status not in (Status.QUEUED, Status.RUNNING) else status.value
+
+
+def count_rows(schedule: Schedule) -> dict[str, int]:
+    """How many rows are in each bucket."""
+    counts = dict.fromkeys(BUCKETS, 0)
+    for node in schedule.rows:
+        counts[bucket_of(node.status)] += 1
+    return counts
