@@ -24,7 +24,9 @@ MAY_IMPORT = {
     "core": "core. errors",
     "units": "errors",
     "home": "errors",
-    "config": "core. errors home units",
+    "fields": "errors units",
+    "text": "",
+    "config": "core. errors fields home units",
     "environment": "errors home",
     "host": "home supervise.",
     "launching": "home supervise.",
@@ -44,7 +46,7 @@ MAY_IMPORT = {
     "adding": "core. errors host store.base submission",
     "client": (
         "adding core. store store.base supervise. clock config consequences documents "
-        "environment errors executors gather home host launching submission"
+        "environment errors executors gather home host launching listing submission"
     ),
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "
@@ -66,6 +68,9 @@ MAY_IMPORT = {
     "functions.host": "functions. app crashpoints hints",
     "waiting": "core. store.base client clock errors gather submission units",
     "elsewhere": "core. store.base units",
+    "listing": "core. store.base",
+    "schedule": "core. schedule. text units",
+    "schedule.loading": "core. schedule. store.base client",
     "views": "core. store.base client config elsewhere gather units",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
@@ -99,6 +104,7 @@ THIRD_PARTY = {
     "psycopg_pool": {"store.pgpool"},
     "tomlkit": {"config"},
     "click": {"cli"},
+    "rich": {"cli.frame", "cli.watch"},
     "pytest": {"testing_fixtures"},
 }
 

@@ -104,6 +104,16 @@ class WorkerRecord(NamedTuple):
     ending: str | None
 
 
+class Search(NamedTuple):
+    """What jobs are looked for. `name` is a pattern with `*`, `?` and `[...]`; all labels count."""
+
+    statuses: frozenset[Status] = frozenset(Status)
+    ended_since: int = 0  # those that have not ended are always among them
+    created_since: int = 0
+    name: str = "*"
+    labels: Mapping[str, str] = NOTHING
+
+
 class ReadTx(Protocol):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
@@ -115,6 +125,10 @@ class ReadTx(Protocol):
     def chain(self, chain: JobId) -> list[Job]: ...
     def active_jobs(self) -> list[Job]: ...
     def finished_jobs(self, since: int, limit: int) -> list[Job]: ...
+    def find_jobs(self, search: Search, *, before: Job | None, limit: int) -> list[Job]:
+        """The newest that may match, by `created_at, id`, before the given one; a pattern is taken
+        loosely here."""
+
     def count_active(self) -> dict[Status, int]: ...
     def count_finished(self, since: int) -> dict[Status, int]: ...
     def count_ended(self) -> tuple[int, int]:

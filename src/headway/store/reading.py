@@ -16,11 +16,21 @@ from headway.core.model import (
     Run,
     lock_topic,
 )
-from headway.core.states import Status
+from headway.core.states import TERMINAL, Status
 from headway.errors import DataError
-from headway.store.base import Event, HostRecord, Lending, Progress, Slots, WorkerRecord
+from headway.store.base import (
+    Event,
+    HostRecord,
+    Lending,
+    Progress,
+    Search,
+    Slots,
+    WorkerRecord,
+)
 from headway.store.rows import (
     Row,
+    like,
+    like_label,
     load,
     load_claim,
     load_job,
@@ -33,6 +43,9 @@ from headway.store.state import State, load_state
 if TYPE_CHECKING:
     from headway.store.queries import Query
     from headway.store.sqlstore import Statements
+
+
+NEVER = 1 << 62
 
 
 class SqlReadTx:
@@ -107,6 +120,20 @@ class SqlReadTx:
 
     def finished_jobs(self, since: int, limit: int) -> list[Job]:
         return self._readable(self._all("finished_jobs", since=since, limit=limit))
+
+    def find_jobs(self, search: Search, *, before: Job | None, limit: int) -> list[Job]:
+        rows = self._all(
+            "find_jobs",
+            statuses=self._database.json(sorted(search.statuses)),
+            ended_since=search.ended_since if search.statuses & TERMINAL else NEVER,
+            created_since=search.created_since,
+            name=like(search.name),
+            label=like_label(search.labels),
+            before_at=before.created_at if before else NEVER,
+            before_id=before.id if before else 0,
+            limit=limit,
+        )
+        return self._readable(rows)
 
     def count_active(self) -> dict[Status, int]:
         return {Status(status): count for status, count in self._all("count_active")}

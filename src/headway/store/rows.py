@@ -1,6 +1,7 @@
 """Rows to models and back. Past this module nothing knows a column."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -65,6 +66,26 @@ def load(text: str, what: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise DataError(f"{what} cannot be read: {error}; run `headway doctor`") from error
+
+
+_LIKE = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_"})
+_GLOB = re.compile(r"\*+|\?|\[!?\]?[^]]*\]|[^*?[]+|\[")
+
+
+def like(glob: str) -> str:
+    """A pattern of SQL that lets through at least what the glob does: a set is any character."""
+    words = {"*": "%", "?": "_", "[": "["}
+    return "".join(
+        words.get(part[0], part.translate(_LIKE)) if len(part) < 2 or part[0] != "[" else "_"
+        for part in _GLOB.findall(glob)
+    )
+
+
+def like_label(labels: Mapping[str, str]) -> str:
+    """The same for a column of labels: those that have one of these."""
+    for key, value in labels.items():
+        return f"%{dump({key: value})[1:-1].translate(_LIKE)}%"
+    return "%"
 
 
 def load_job(row: Row) -> Job:

@@ -65,6 +65,18 @@ select status, count(*) from jobs where finished_at >= :since group by status
 -- name: any_active (hot)
 select 1 from jobs where finished_at is null limit 1
 
+-- name: find_jobs
+-- The newest of those that match, before a given place in the order. What a pattern lets through is
+-- looked at again; none is left out that should not be.
+select $JOB from jobs where id in (
+  select id from jobs where finished_at is null
+  union all
+  select id from jobs where finished_at >= :ended_since)
+  and status in $TEXTS(:statuses) and created_at >= :created_since
+  and name like :name escape '\' and labels like :label escape '\'
+  and (created_at < :before_at or (created_at = :before_at and id < :before_id))
+order by created_at desc, id desc limit :limit
+
 -- name: outlines_shown
 -- What a schedule shows unless told otherwise: active jobs, blocked ones that nobody retried, and the
 -- ends of failed chains that hold one of those back.
