@@ -35,18 +35,26 @@ MAY_IMPORT = {
     "store.base": "core.",
     "store.queries": "",
     "executors": "core. config environment errors functions.journal home launching",
-    "gather": "core. config executors store.base units",
+    "gather": "core. config executors home store.base units",
     "consequences": "core. store.base",
+    "downstream": "core. store.base",
     "documents": "core. home store.base supervise. units",
-    "submission": "core. errors units",
+    "submission": "core. errors gating units",
+    "gating": "core. errors git.looking git.program submission",
+    "git": "git. errors",
+    "probes": "core. git.looking git.program probes.",
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base clock config "
-        "consequences crashpoints documents errors gather home host launching units"
+        "consequences crashpoints documents errors gather home host launching probes units"
     ),
     "adding": "core. errors host store.base submission",
     "client": (
         "adding core. store store.base supervise. clock config consequences documents "
-        "environment errors executors gather home host launching listing submission"
+        "environment errors executors gather home host launching listing rewinding submission"
+    ),
+    "rewinding": (
+        "core. store.base client consequences crashpoints downstream errors git.looking "
+        "git.program worktreeing"
     ),
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "
@@ -70,11 +78,11 @@ MAY_IMPORT = {
     "elsewhere": "core. store.base units",
     "listing": "core. store.base",
     "schedule": "core. schedule. text units",
-    "schedule.loading": "core. schedule. store.base client",
-    "views": "core. store.base client config elsewhere gather units",
+    "schedule.loading": "core. schedule. store.base client downstream probes",
+    "views": "core. store.base client config elsewhere gather probes units",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
-    "testing_drain": ("core. engine. functions. app clock errors store store.base testing"),
+    "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",
     "testing_fixtures": "app testing",
     "cli": "",  # anything: nobody imports it
     "__main__": "cli.",

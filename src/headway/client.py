@@ -26,7 +26,7 @@ from headway.core.model import (
     Wait,
     shown,
 )
-from headway.core.states import ACTIVE, TERMINAL, WAITING, Move, Status, after
+from headway.core.states import TERMINAL, WAITING, Move, Status, after
 from headway.environment import keep_environment, present_umask
 from headway.errors import ConflictError, NotFoundError, StoreError
 from headway.home import Home, find_home, make_home, refuse_unsafe
@@ -138,11 +138,11 @@ class Client:
     def _add(
         self, tx: WriteTx, specs: Sequence[JobSpec], env_digest: str | None = None
     ) -> list[Submitted]:
-        self._require(tx, sorted({each for spec in specs for each in spec.after}))
+        self.require(tx, sorted({each for spec in specs for each in spec.after}))
         host = self.host if self.store.shared else None
         return add_jobs(tx, specs, actor=self.actor, host=host, env_digest=env_digest)
 
-    def _require(self, tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
+    def require(self, tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
         jobs = tx.jobs(ids) if ids else {}
         for job_id in ids:
             if job_id not in jobs:
@@ -168,27 +168,27 @@ class Client:
 
     def job(self, job_id: JobId) -> Job:
         with self.store.read() as tx:
-            return self._require(tx, [job_id])[job_id]
+            return self.require(tx, [job_id])[job_id]
 
     def last_of_chain(self, job_id: JobId) -> Job:
         """The job that decides for this one's chain."""
         with self.store.read() as tx:
-            job = self._require(tx, [job_id])[job_id]
+            job = self.require(tx, [job_id])[job_id]
             return tx.last_in_chain(job.chain) or job
 
     def document(self, job_id: JobId) -> dict[str, Any]:
         with self.store.read() as tx:
-            job = self._require(tx, [job_id])[job_id]
+            job = self.require(tx, [job_id])[job_id]
             return self._documents(tx, [job])[0]
 
     def chain(self, job_id: JobId) -> list[dict[str, Any]]:
         with self.store.read() as tx:
-            job = self._require(tx, [job_id])[job_id]
+            job = self.require(tx, [job_id])[job_id]
             return self._documents(tx, tx.chain(job.chain))
 
     def history(self, job_id: JobId) -> list[Event]:
         with self.store.read() as tx:
-            self._require(tx, [job_id])
+            self.require(tx, [job_id])
             return tx.events_of(job_id)
 
     def listing(self, *, limit: int = MOST_LISTED, **asked: Any) -> list[dict[str, Any]]:
@@ -273,7 +273,7 @@ class Client:
         """Cancel each job, or the active job of its chain; refused if any has already ended."""
 
         def cancel(tx: WriteTx) -> tuple[list[Cancelled], dict[JobId, Claim | None]]:
-            jobs = self._require(tx, job_ids)
+            jobs = self.require(tx, job_ids)
             results = [self._cancel(tx, jobs[job_id]) for job_id in dict.fromkeys(job_ids)]
             claims = {
                 result.job_id: tx.claim_of(result.job_id)
@@ -312,30 +312,10 @@ class Client:
         tell_to_cancel(Evidence(here, claim.token))
 
     def retry(self, job_id: JobId) -> Job:
-        """The next job of a chain that ended without success; starts a fresh automatic budget."""
-        from headway.consequences import continue_chain
-        from headway.core.settle import Retry
+        """Queue a job that ended without success, and all that follows from it, once more."""
+        from headway.rewinding import rewind
 
-        def retry(tx: WriteTx) -> Job:
-            asked = self._require(tx, [job_id])[job_id]
-            last = tx.last_in_chain(asked.chain) or asked
-            if last.status in ACTIVE:
-                raise ConflictError(
-                    f"{shown(last.id)} is {last.status}; its chain has not ended"
-                    if last.id != asked.id
-                    else f"{shown(last.id)} is {last.status}; cancel it first"
-                )
-            if last.status is Status.SUCCEEDED:
-                raise ConflictError(f"{shown(last.id)} succeeded; there is nothing to retry")
-            following = continue_chain(
-                tx, last, Retry(None, 0), actor=self.actor, data={"reason": "by hand"}
-            )
-            tx.chain_reopened(last.chain)
-            return following
-
-        following = self.store.story(retry)
-        self.wake()
-        return following
+        return self.job(rewind(self, job_id).new_root)
 
     def pause(self, reason: str | None) -> Pause:
         """Hold everything; a pause in force stays as it is."""

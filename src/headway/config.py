@@ -115,6 +115,12 @@ SETTINGS: Mapping[str, Setting] = {
         ),
         Setting("scheduler.spawn_delay", "0s", _duration, "the pause between two passes"),
         Setting(
+            "scheduler.missing_producer",
+            "block",
+            _one_of("block", "wait"),
+            "what a job does that needs an artifact which nobody makes",
+        ),
+        Setting(
             "worker.autostart", True, _yes_or_no, "start a worker in the background when needed"
         ),
         Setting("worker.idle", "30s", _duration, "how long a background worker stays idle"),
@@ -153,6 +159,12 @@ SETTINGS: Mapping[str, Setting] = {
         ),
         Setting("logs.budget", "20GiB", _size, "all logs together; beyond it nothing starts"),
         Setting(
+            "approval.from_jobs",
+            False,
+            _yes_or_no,
+            "whether a process that runs inside a job may approve and reject",
+        ),
+        Setting(
             "processes.cgroup",
             "auto",
             _one_of("auto", "off"),
@@ -184,15 +196,20 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Config:
-    """What `config.toml` says, with the defaults. `env` is for jobs without a submitter."""
+    """What `config.toml` says, with the defaults. `env` is for jobs without a submitter,
+    `conditions` are commands whose success means that a precondition holds."""
 
-    __slots__ = ("env", "values")
+    __slots__ = ("conditions", "env", "values")
 
     def __init__(
-        self, values: Mapping[str, Any] = NOTHING, env: Mapping[str, str] = NOTHING
+        self,
+        values: Mapping[str, Any] = NOTHING,
+        env: Mapping[str, str] = NOTHING,
+        conditions: Mapping[str, tuple[str, ...]] = NOTHING,
     ) -> None:
         self.values = values
         self.env = env
+        self.conditions = conditions
 
     def __getitem__(self, key: str) -> Any:
         return self.values.get(key, SETTINGS[key].default)
@@ -217,7 +234,10 @@ def load_config(home: Home) -> Config:
         raise InvalidInputError(f"{home.config}: {error}") from None
     except OSError as error:
         raise InvalidInputError(f"{home.config} cannot be read: {error.strerror}") from None
-    values, env, problems = {}, {}, []
+    values: dict[str, Any] = {}
+    env: dict[str, str] = {}
+    conditions: dict[str, tuple[str, ...]] = {}
+    problems: list[str] = []
     for section, entries in document.items():
         if not isinstance(entries, dict):
             problems.append(f"{section} stands outside of a section")
@@ -227,6 +247,14 @@ def load_config(home: Home) -> Config:
             problems += [f"env.{n} is no name" for n in env if not _ENV_NAME.fullmatch(n)]
             problems += [f"env.{n} is no text" for n, v in entries.items() if not _is_text(v)]
             continue
+        if section == "conditions":
+            conditions = {n: tuple(v) for n, v in entries.items() if _is_command(v)}
+            problems += [
+                f"conditions.{n} is no list of words, as in {n} = ['test', '-e', 'go']"
+                for n in entries
+                if n not in conditions
+            ]
+            continue
         for key, value in _flat(section, entries):
             try:
                 setting = find_setting(key, in_store=False)
@@ -235,7 +263,7 @@ def load_config(home: Home) -> Config:
                 problems.append(str(error))
     if problems:
         raise InvalidInputError(f"{home.config}: " + "; ".join(problems))
-    return Config(values, env)
+    return Config(values, env, conditions)
 
 
 def _flat(section: str, entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -250,6 +278,10 @@ def _flat(section: str, entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str | int | float) and "\0" not in str(value)
+
+
+def _is_command(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(_is_text(each) for each in value)
 
 
 def find_setting(key: str, *, in_store: bool | None = None) -> Setting:

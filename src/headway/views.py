@@ -5,17 +5,19 @@ Both answer with the code that decides, so what they say is what will happen.
 
 import os
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 from headway.client import Client
 from headway.config import store_setting
 from headway.core.admission import closed, free_slots
-from headway.core.facts import Door
-from headway.core.model import Block, JobId, Stage, shown
-from headway.core.plan import explain
+from headway.core.facts import Door, Facts
+from headway.core.model import Block, Job, JobId, Objection, Question, Stage, Wait, shown
+from headway.core.plan import Hold, Planned, Start, explain, plan
 from headway.core.states import TERMINAL, Status
 from headway.elsewhere import claims_elsewhere
 from headway.gather import gather, tasks_known
+from headway.probes import look_at
 from headway.store.base import ReadTx
 from headway.units import show_instant
 
@@ -27,8 +29,8 @@ def why(client: Client, job_id: JobId) -> dict[str, Any]:
     job = client.job(job_id)
     with client.store.read() as tx:
         door = client.door(tx)
-        facts = gather(tx, [job], door, client.queues, tasks_known(tx))
-        objections = explain(job, facts) if job.stage is not None else ()
+        facts = gather(tx, [job], door, client.queues, tasks_known(tx), home=client.home)
+        objections = _explained(client, job, facts) if job.stage is not None else ()
         ahead, queued = tx.place_in_queue(job) if job.stage is not None else (0, 0)
     at_door = job.stage in (Stage.READY, Stage.WOKEN)
     return {
@@ -50,6 +52,18 @@ def why(client: Client, job_id: JobId) -> dict[str, Any]:
         "worker": client.worker_is_there(),
         "ended": job.status in TERMINAL,
     }
+
+
+def _explained(client: Client, job: Job, facts: Facts) -> tuple[Objection, ...]:
+    """Every objection, after a look at whatever the gates want to know of the world."""
+    while True:
+        objections = explain(job, facts)
+        asked = {ask for each in objections if isinstance(each, Wait) for ask in each.asks}
+        unseen = asked - facts.answers.keys()
+        if not unseen:
+            return objections
+        answers = {**facts.answers, **look_at(unseen, client.config.conditions)}
+        facts = facts._replace(answers=answers)
 
 
 def scheduler_status(client: Client) -> dict[str, Any]:
@@ -176,15 +190,23 @@ def last_event(client: Client) -> int:
 
 def dry_run(client: Client, limit: int) -> list[dict[str, Any]]:
     """What one pass would start now, without changing anything."""
-    from headway.core.plan import Start, plan
-
     with client.store.read() as tx:
         door = client.door(tx)
         candidates = [*tx.woken(1000, client.queues), *tx.ready(1000, client.queues)]
-        facts = gather(tx, candidates, door, client.queues, tasks_known(tx))
+        facts = gather(tx, candidates, door, client.queues, tasks_known(tx), home=client.home)
         planned = plan(candidates, facts, limit=limit)
+        while unseen := _unseen(planned, facts):
+            answers = {**facts.answers, **look_at(unseen, client.config.conditions)}
+            facts = facts._replace(answers=answers)
+            planned = plan(candidates, facts, limit=limit)
     return [
         {"id": shown(each.job.id), "name": each.job.name}
         for each in planned
         if isinstance(each.decision, Start)
     ]
+
+
+def _unseen(planned: Sequence[Planned], facts: Facts) -> set[Question]:
+    """What a plan could not know without another look."""
+    holds = (each.decision for each in planned if isinstance(each.decision, Hold))
+    return {ask for hold in holds for ask in hold.asks} - facts.answers.keys()

@@ -1031,3 +1031,21 @@ def test_the_last_progress_of_a_job_is_kept(store: Store) -> None:
         tx.keep_progress([Progress(one.id, 0.25, "a quarter")])
         tx.keep_progress([Progress(one.id, 0.5, "half")])
         assert tx.progress([one.id, two.id]) == {one.id: Progress(one.id, 0.5, "half")}
+
+
+@verbs("dependents_of", "chains_of", "jobs_of_chains")
+def test_chains_and_those_that_wait_for_them_are_found_together(store: Store) -> None:
+    with store.write() as tx:
+        first, other = add(tx), add(tx)
+        again = job(tx.take_ids(1), chain=first.id, retry_of=first.id, attempt=2)
+        tx.add_retries([again])
+        waiting = add(tx, after=(first.id, again.id))
+        last = add(tx, after=(waiting.id, other.id))
+        assert tx.dependents_of([first.id, other.id]) == [waiting.id, last.id]
+        assert tx.dependents_of([last.id]) == tx.dependents_of([]) == []
+        assert tx.chains_of([again.id, last.id, 999]) == {again.id: first.id, last.id: last.id}
+        found = tx.jobs_of_chains([first.id, other.id, 999])
+        assert {chain: ids(jobs) for chain, jobs in found.items()} == {
+            first.id: [first.id, again.id],
+            other.id: [other.id],
+        }

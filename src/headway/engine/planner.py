@@ -28,10 +28,12 @@ from headway.core.plan import Hold, Planned, Start, decide, move_for, plan
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
 from headway.core.states import after
 from headway.engine.crew import Crew
+from headway.engine.looks import Looks
 from headway.engine.settling import Settler, Verdict
 from headway.errors import DataError
 from headway.gather import door as open_door
 from headway.gather import gather
+from headway.home import Home
 from headway.host import Host
 from headway.store.base import Event, Filing, WriteTx
 from headway.supervise.evidence import Evidence
@@ -59,8 +61,9 @@ class Planner:
         settler: Settler,
         *,
         specify: Specify,
-        folder_of: Callable[[JobId], str],
         log_budget: int,
+        home: Home,
+        looks: Looks,
         queues: Sequence[str] = ("",),
         lease: int | None = None,
         crew: Crew | None = None,
@@ -71,8 +74,9 @@ class Planner:
         self._worker_id = worker_id
         self._settler = settler
         self._specify = specify
-        self._folder_of = folder_of
         self._log_budget = log_budget
+        self._home = home
+        self._looks = looks
         self._lease = lease
         self._crew = crew
         self.chosen: list[Claim] = []  # claims that hosts hold places for; without a commit, none
@@ -139,7 +143,15 @@ class Planner:
 
     def _gather(self, tx: WriteTx, jobs: Sequence[Job], door: Door) -> Facts:
         tasks = self._crew.view() if self._crew is not None else None
-        return gather(tx, jobs, door, (*self._queues, FUNCTIONS), tasks)
+        return gather(
+            tx,
+            jobs,
+            door,
+            (*self._queues, FUNCTIONS),
+            tasks,
+            home=self._home,
+            answers=self._looks.answers(),
+        )
 
     def _candidates(self, tx: WriteTx, door: Door, remaining: int | None) -> tuple[list[Job], bool]:
         """Woken jobs, and the head of the queue as far as it may pass the door; and whether no
@@ -190,7 +202,7 @@ class Planner:
                         self.chosen.append(claim)
                         starts.append((each.job, claim))
                         continue
-                    folder = self._folder_of(each.job.id)
+                    folder = self._home.job(each.job.id)
                     claim = self._claim(tx, each.job, used, borrows, probe, folder)
                     outcome = self._prepare(each.job, claim)
                     if outcome is None:
@@ -274,6 +286,8 @@ class Planner:
             for filing, hold in ((_filing(job, hold), hold) for job, hold in holds)
             if not _stands_already(filing)
         ]
+        for _, hold in holds:
+            self._looks.want(hold.asks)
         tx.file([filing for filing, _ in changed])
         tx.add_events(
             (

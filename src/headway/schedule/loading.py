@@ -1,23 +1,33 @@
-"""Ask the store for what a schedule shows, and for no more than that."""
+"""Ask the store for what a schedule shows, and for no more than that.
 
-from collections.abc import Iterable, Iterator
+Whether an artifact is there may need a look at a file or a repository; that is done after the
+store's transaction, and once for each repository.
+"""
+
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from headway.client import Client, present_wait
-from headway.core.facts import Facts
-from headway.core.model import Job, JobId
+from headway.core.artifacts import ArtifactKey, artifact_key
+from headway.core.facts import ArtifactView, Facts
+from headway.core.graphgates import lacking
+from headway.core.model import Job, JobId, Wait
 from headway.core.states import ACTIVE, Status
-from headway.schedule.model import BLOCKED, BUCKETS, Graph, Node, Schedule, arrange, bucket_of
+from headway.downstream import downstream
+from headway.probes import look_at
+from headway.schedule.model import BLOCKED, BUCKETS, Graph, Need, Node, Schedule, arrange, bucket_of
 from headway.store.base import ReadTx
 
 NO_LIMIT = 1 << 62
 
 
-class Artifacts(NamedTuple):
-    """Of the artifacts that some jobs need: who produces each, and which are there."""
+class Known(NamedTuple):
+    """Jobs in outline, the last job of each chain that one of them comes after, and what the store
+    says of the artifacts that they need."""
 
-    producers: dict[str, tuple[JobId, ...]]
-    present: frozenset[str]
+    jobs: Mapping[JobId, Job]
+    ends: Mapping[JobId, JobId]
+    artifacts: Mapping[ArtifactKey, ArtifactView]
 
 
 def load_schedule(
@@ -36,9 +46,11 @@ def load_schedule(
             jobs = tx.outlines_all(limit) if everything else tx.outlines_shown(limit)
         else:
             jobs = neighbourhood(tx, focused, everything=everything)
-        graph = _graph(tx, jobs, client.at_the_door(tx), depth=depth)
+        known = _known(tx, jobs, depth)
+        facts = client.at_the_door(tx)
         client.unreadable = dict(tx.unreadable())
     within = frozenset(job.id for job in jobs) if focused else None
+    graph = _graph(known, facts, client)
     return arrange(graph, everything=everything, focus=focus, within=within, top=top)
 
 
@@ -57,68 +69,74 @@ def neighbourhood(tx: ReadTx, focused: Job, *, everything: bool) -> list[Job]:
 
     Of a chain that was retried this is the last job, and with `everything` each one.
     """
-    chains = {focused.chain}
-    ends: dict[JobId, Job] = {}
-    for follow in (_upstream, _downstream):
-        frontier = {focused.chain}
-        while frontier:
-            found = tx.chain_ends(sorted(frontier))
-            ends |= found
-            frontier = set(follow(tx, found)) - chains
-            chains |= frontier
-    jobs = {job.id: job for job in ends.values()} | tx.outlines([focused.id])
+    chains = upstream(tx, focused) | {job.chain for job in downstream(tx, [focused])}
+    jobs = {job.id: job for job in tx.chain_ends(sorted(chains)).values()}
     if everything:
-        jobs |= tx.outlines([job.id for chain in sorted(chains) for job in tx.chain(chain)])
-    return list(jobs.values())
+        members = tx.jobs_of_chains(sorted(chains)).values()
+        jobs |= tx.outlines([job.id for some in members for job in some])
+    return list((jobs | tx.outlines([focused.id])).values())
 
 
-def _upstream(tx: ReadTx, ends: dict[JobId, Job]) -> Iterator[JobId]:
-    """The chains that these depend on."""
-    declared = {each for job in ends.values() for each in job.after}
-    producers = artifacts_of(tx, ends.values()).producers.values()
-    declared.update(each for some in producers for each in some)
-    yield from tx.chains_of(sorted(declared)).values()
+def upstream(tx: ReadTx, focused: Job) -> set[JobId]:
+    """The job's chain and all chains that it depends on, directly or not."""
+    seen = {focused.chain}
+    frontier = {focused.chain}
+    while frontier:
+        ends = tx.chain_ends(sorted(frontier)).values()
+        needed = {each for job in ends for each in job.after}
+        needed |= _producers(_artifacts(tx, ends).values())
+        frontier = set(tx.chains_of(sorted(needed)).values()) - seen if needed else set()
+        seen |= frontier
+    return seen
 
 
-def _downstream(tx: ReadTx, ends: dict[JobId, Job]) -> Iterator[JobId]:
-    """The chains that depend on these."""
-    yield from tx.dependent_chains(sorted(ends))
-    yield from tx.chains_of(sorted(consumers_of(tx, ends.values()))).values()
-
-
-def _graph(tx: ReadTx, jobs: Iterable[Job], facts: Facts, *, depth: int) -> Graph:
+def _known(tx: ReadTx, jobs: Iterable[Job], depth: int) -> Known:
     """These jobs and what they depend on, so many levels far."""
     known = {job.id: job for job in jobs}
     ends: dict[JobId, JobId] = {}
-    artifacts = Artifacts({}, frozenset())
+    artifacts: dict[ArtifactKey, ArtifactView] = {}
     frontier = list(known.values())
     for _ in range(depth):
-        found = artifacts_of(tx, frontier)
-        artifacts = Artifacts(
-            artifacts.producers | found.producers, artifacts.present | found.present
-        )
+        views = _artifacts(tx, frontier)
+        artifacts |= views
         declared = {each for job in frontier for each in job.after} - ends.keys()
-        made = {each for some in found.producers.values() for each in some}
         # An active job is the last of its chain, so nobody has to be asked about that.
-        active = {each for each in declared | made if each in known and _is_active(known[each])}
+        active = {each for each in declared if each in known and known[each].finished_at is None}
         ends |= {each: each for each in active}
-        chains = tx.chains_of(sorted((declared | made) - active))
-        last = tx.chain_ends(sorted(set(chains.values())))
+        chains = tx.chains_of(sorted(declared - active)) if declared - active else {}
+        last = tx.chain_ends(sorted(set(chains.values()))) if chains else {}
         ends |= {each: last[chain].id for each, chain in chains.items() if chain in last}
-        frontier = [job for job in last.values() if job.id not in known]
-        known |= {job.id: job for job in frontier}
+        found = {job.id: job for job in last.values()}
+        makers = _producers(views.values()) - known.keys() - found.keys()
+        found |= tx.outlines(sorted(makers)) if makers else {}
+        frontier = [job for job in found.values() if job.id not in known]
+        known |= found
         if not frontier:
             break
-    producers = {
-        artifact: tuple(dict.fromkeys(ends[each] for each in some if each in ends))
-        for artifact, some in artifacts.producers.items()
-    }
-    nodes = {job.id: _node(job, facts) for job in known.values()}
-    return Graph(nodes, ends, producers, artifacts.present)
+    return Known(known, ends, artifacts)
 
 
-def _is_active(job: Job) -> bool:
-    return job.finished_at is None
+def _artifacts(tx: ReadTx, jobs: Iterable[Job]) -> dict[ArtifactKey, ArtifactView]:
+    """What the store knows of the artifacts that these jobs need."""
+    keys = {artifact_key(text, job.repo) for job in jobs for text in job.needs}
+    return tx.artifact_views(keys) if keys else {}
+
+
+def _producers(views: Iterable[ArtifactView]) -> set[JobId]:
+    return {producer.job_id for view in views for producer in view.producers}
+
+
+def _graph(known: Known, facts: Facts, client: Client) -> Graph:
+    facts = facts._replace(
+        artifacts=known.artifacts, home=client.home.path, jobs_folder=client.home.jobs
+    )
+    needing = [job for job in known.jobs.values() if job.needs]
+    objections = (lacking(text, job, facts) for job in needing for text in job.needs)
+    asked = {ask for each in objections if isinstance(each, Wait) for ask in each.asks}
+    if asked:
+        facts = facts._replace(answers=look_at(asked, client.config.conditions))
+    nodes = {job.id: _node(job, facts) for job in known.jobs.values()}
+    return Graph(nodes, known.ends)
 
 
 def _node(job: Job, facts: Facts) -> Node:
@@ -134,15 +152,11 @@ def _node(job: Job, facts: Facts) -> Node:
         slug=job.slug,
         wait=wait.detail if wait else None,
         after=job.after,
-        needs=(),
+        needs=tuple(_need(text, job, facts) for text in job.needs),
     )
 
 
-def artifacts_of(tx: ReadTx, jobs: Iterable[Job]) -> Artifacts:
-    """The artifacts that these jobs need."""
-    return Artifacts({}, frozenset())
-
-
-def consumers_of(tx: ReadTx, jobs: Iterable[Job]) -> set[JobId]:
-    """The jobs that need an artifact of these."""
-    return set()
+def _need(text: str, job: Job, facts: Facts) -> Need:
+    view = facts.artifacts.get(artifact_key(text, job.repo), ArtifactView())
+    producers = tuple(each.job_id for each in view.producers)
+    return Need(text, producers, lacking(text, job, facts) is None)

@@ -1,8 +1,8 @@
 """A schedule: the rows that are shown and the edges of their dependencies. Pure.
 
-What is known comes in as a `Graph`: jobs, the last job of each chain that somebody depends on, who
-produces which artifact and whether it is there. Every format is written from the `Schedule` that
-`arrange` makes of it, so all of them agree.
+What is known comes in as a `Graph`: jobs, with the artifacts that they need, and the last job of
+each chain that somebody depends on. Every format is written from the `Schedule` that `arrange`
+makes of it, so all of them agree.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,6 +13,14 @@ from headway.core.states import ACTIVE, TERMINAL, Status
 
 BLOCKED = frozenset({Status.BLOCKED_BY_DEPENDENCY, Status.BLOCKED_BY_APPROVAL})
 BUCKETS = ("queued", "waiting", "running", "blocked", "terminal")
+
+
+class Need(NamedTuple):
+    """An artifact that a job needs, by its text; each producer is the last job of its chain."""
+
+    artifact: str
+    producers: tuple[JobId, ...] = ()
+    present: bool = False
 
 
 class Node(NamedTuple):
@@ -26,14 +34,12 @@ class Node(NamedTuple):
     slug: str | None = None
     wait: str | None = None
     after: tuple[JobId, ...] = ()
-    needs: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
 
 
 class Graph(NamedTuple):
     nodes: Mapping[JobId, Node]
     ends: Mapping[JobId, JobId] = NOTHING  # a declared predecessor -> the last job of its chain
-    producers: Mapping[str, tuple[JobId, ...]] = NOTHING  # an artifact -> who makes it
-    present: frozenset[str] = frozenset()  # the artifacts that are there
 
 
 class Edge(NamedTuple):
@@ -97,11 +103,10 @@ def edges_of(node: Node, graph: Graph) -> tuple[Edge, ...]:
     for declared in node.after:
         end = graph.ends.get(declared)
         found.append(Edge(node.id, declared, end, _status(end, graph)))
-    for artifact in node.needs:
-        present = artifact in graph.present
-        for producer in graph.producers.get(artifact) or (None,):
+    for need in node.needs:
+        for producer in need.producers or (None,):
             status = _status(producer, graph)
-            found.append(Edge(node.id, producer, producer, status, artifact, present))
+            found.append(Edge(node.id, producer, producer, status, need.artifact, need.present))
     return tuple(found)
 
 

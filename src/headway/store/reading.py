@@ -158,16 +158,8 @@ class SqlReadTx:
         return {job.id: job for job in self._readable(rows, load_outline)}
 
     def chain_ends(self, chains: Sequence[JobId]) -> dict[JobId, Job]:
-        rows = self._all("chain_ends", chains=self._database.json(chains))
+        rows = self._all("outlines_of_ends", chains=self._database.json(chains))
         return {job.chain: job for job in self._readable(rows, load_outline)}
-
-    def chains_of(self, ids: Sequence[JobId]) -> dict[JobId, JobId]:
-        return dict(self._all("chains_by_job", ids=self._database.json(ids)))
-
-    def dependent_chains(self, chains: Sequence[JobId]) -> list[JobId]:
-        """The chains of the jobs that depend on one of these."""
-        rows = self._all("dependent_chains", chains=self._database.json(chains))
-        return [row[0] for row in rows]
 
     def anything_active(self) -> bool:
         return self._one("any_active") is not None

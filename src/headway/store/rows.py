@@ -9,10 +9,13 @@ from typing import Any
 from headway.core.model import (
     FUNCTION,
     NOTHING,
+    Approval,
+    ApprovalState,
     Claim,
     Job,
     Lock,
     LockMode,
+    PinnedHead,
     RetryPolicy,
     Run,
     Stage,
@@ -29,7 +32,7 @@ _JOB_COLUMNS = (
     "after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, "
     "idempotency_key, spec_digest, on_finish, submitted_by, launch_failures, last_failure, "
     "launch_wait, stage, wait_kind, wait_detail, waited_on, reason, started_at, finished_at, "
-    "cancel_requested_at, cancel_requested_by, queue"
+    "cancel_requested_at, cancel_requested_by, queue, gates, approval"
 )
 _CLAIM_COLUMNS = (
     "job_id, token, slot, worker_id, host_id, home, boot_id, folder, claimed_at, borrowed_from, "
@@ -37,7 +40,7 @@ _CLAIM_COLUMNS = (
 )
 _OUTLINE_COLUMNS = (
     "id, name, type, status, params, created_at, chain, slug, after_ids, stage, wait_kind, "
-    "wait_detail, queue, finished_at"
+    "wait_detail, queue, finished_at, gates"
 )
 
 COLUMNS: Mapping[str, str] = {
@@ -121,6 +124,7 @@ def load_outline(row: Row) -> Job:
             wait=Wait(_WAIT_KIND[row[10]], row[11]) if row[10] else None,
             queue=row[12],
             finished_at=row[13],
+            **(_load_gates(row[14]) if row[14] else {}),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"the row of job-{row[0]} cannot be read: {error}") from error
@@ -187,7 +191,43 @@ def _job(row: Row) -> Job:
         cancel_requested_at=row[33],
         cancel_requested_by=row[34],
         queue=row[35],
+        **(_load_gates(row[36]) if row[36] else {}),
+        approval=_load_approval(row[37]) if row[37] else None,
     )
+
+
+def _load_gates(text: str) -> dict[str, Any]:
+    fields = _mapping(text)
+    pin = fields.get("pin")
+    return {
+        "needs": tuple(fields.get("needs", ())),
+        "produces": tuple(fields.get("produces", ())),
+        "pinned_head": PinnedHead(*pin) if pin else None,
+        "preconditions": tuple(fields.get("preconditions", ())),
+        "repo": fields.get("repo"),
+    }
+
+
+def dump_gates(job: Job) -> str | None:
+    """Most jobs have none of these."""
+    fields = {
+        "needs": job.needs,
+        "produces": job.produces,
+        "pin": job.pinned_head,
+        "preconditions": job.preconditions,
+        "repo": job.repo,
+    }
+    present = {name: value for name, value in fields.items() if value}
+    return dump(present) if present else None
+
+
+def _load_approval(text: str) -> Approval:
+    fields = _mapping(text)
+    return Approval(**{**fields, "state": ApprovalState(fields["state"])})
+
+
+def dump_approval(approval: Approval) -> str:
+    return dump(approval._asdict())
 
 
 _NO_RETRY = RetryPolicy()
@@ -242,6 +282,8 @@ def dump_job(job: Job) -> dict[str, Any]:
         "submitted_by": job.submitted_by,
         "stage": job.stage.value if job.stage else None,
         "queue": job.queue,
+        "gates": dump_gates(job),
+        "approval": dump_approval(job.approval) if job.approval else None,
     }
 
 

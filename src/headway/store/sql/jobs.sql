@@ -11,10 +11,12 @@ returning value - :count,
 -- name: add_jobs
 insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
   after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, idempotency_key,
-  spec_digest, on_finish, submitted_by, launch_failures, stage, waited_on, queue)
+  spec_digest, on_finish, submitted_by, launch_failures, stage, waited_on, queue, gates,
+  approval)
 values (:id, :name, :type, :status, :priority, :position, :params, :created_at, :chain, :slug, :labels,
   :after_ids, :locks, :retry, :retry_of, :attempt, :retries_used, :not_before, :env_digest,
-  :idempotency_key, :spec_digest, :on_finish, :submitted_by, 0, :stage, '[]', :queue)
+  :idempotency_key, :spec_digest, :on_finish, :submitted_by, 0, :stage, '[]', :queue,
+  :gates, :approval)
 
 -- name: add_edges
 -- The mark is what the predecessor's chain shows now; later its end changes it.
@@ -83,7 +85,7 @@ order by created_at desc, id desc limit :limit
 with shown(id) as (
   select id from jobs where finished_at is null
   union all
-  select id from jobs where status in ('blocked_by_dependency', 'blocked_by_approval')
+  select id from jobs where (status = 'blocked_by_dependency' or status = 'blocked_by_approval')
     and not exists (select 1 from jobs later where later.retry_of = jobs.id))
 select $OUTLINE from jobs where id in (
   select id from shown
@@ -98,23 +100,15 @@ select $OUTLINE from jobs order by created_at, id limit :limit
 -- name: outlines_by_id (hot)
 select $OUTLINE from jobs where id in $IDS(:ids)
 
--- name: chain_ends (hot)
+-- name: outlines_of_ends (hot)
 -- The last job of each of these chains.
 select $OUTLINE from jobs where id in (
   select max(id) from jobs where chain in $IDS(:chains) group by chain)
 
--- name: chains_by_job (hot)
-select id, chain from jobs where id in $IDS(:ids)
-
--- name: dependent_chains (hot)
--- Who depends on these chains.
-select distinct jobs.chain from edges join jobs on jobs.id = edges.job_id
-where edges.chain in $IDS(:chains)
-
 -- name: count_ended
 -- All that ended, and of these those that are blocked and that nobody retried.
 select (select count(*) from jobs where finished_at is not null),
-  (select count(*) from jobs where status in ('blocked_by_dependency', 'blocked_by_approval')
+  (select count(*) from jobs where (status = 'blocked_by_dependency' or status = 'blocked_by_approval')
      and not exists (select 1 from jobs later where later.retry_of = jobs.id))
 
 -- name: dependents
