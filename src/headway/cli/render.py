@@ -73,19 +73,19 @@ def table(
     colours: Sequence[str | None] = (),
     coloured: int = 0,
 ) -> list[str]:
-    """Lines that fit the width: the `flexible` columns give way, the last of them first.
+    """Lines that fit the width: of the `flexible` columns the widest gives way, again and again.
 
     `colours` has one entry per row, for the column `coloured`.
     """
     rows = [[plain(cell) for cell in row] for row in rows]
     widths = [max(cells(row[i]) for row in [header, *rows]) for i in range(len(header))]
     excess = sum(widths) + GAP * (len(widths) - 1) - width()
-    for index in sorted(flexible, reverse=True):
-        fair = max(LEAST_COLUMN, widths[index] - max(0, excess))
-        if index != min(flexible):
-            fair = max(fair, min(widths[index], 24))
-        excess -= widths[index] - fair
-        widths[index] = fair
+    while excess > 0 and flexible:
+        widest = max(flexible, key=lambda index: (widths[index], index))
+        if widths[widest] <= LEAST_COLUMN:
+            break
+        widths[widest] -= 1
+        excess -= 1
     lines = [paint(_line(header, widths), "bold")]
     for number, row in enumerate(rows):
         paints = {coloured: colours[number]} if colours else {}
