@@ -150,6 +150,16 @@ class WorkerRecord(NamedTuple):
     ending: str | None
 
 
+class Search(NamedTuple):
+    """What jobs are looked for. `name` is a pattern with `*`, `?` and `[...]`; all labels count."""
+
+    statuses: frozenset[Status] = frozenset(Status)
+    ended_since: int = 0  # those that have not ended are always among them
+    created_since: int = 0
+    name: str = "*"
+    labels: Mapping[str, str] = NOTHING
+
+
 class ReadTx(Protocol):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
@@ -161,8 +171,24 @@ class ReadTx(Protocol):
     def chain(self, chain: JobId) -> list[Job]: ...
     def active_jobs(self) -> list[Job]: ...
     def finished_jobs(self, since: int, limit: int) -> list[Job]: ...
+    def find_jobs(self, search: Search, *, before: Job | None, limit: int) -> list[Job]:
+        """The newest that may match, by `created_at, id`, before the given one; a pattern is taken
+        loosely here."""
+
     def count_active(self) -> dict[Status, int]: ...
     def count_finished(self, since: int) -> dict[Status, int]: ...
+    def count_ended(self) -> tuple[int, int]:
+        """All jobs that ended, and of these the blocked ones that nobody retried."""
+
+    def outlines_shown(self, limit: int) -> list[Job]:
+        """Active jobs, blocked ones that nobody retried, and what failed and holds those back, by
+        `created_at, id`. An outline is a job with what a schedule shows of it, nothing else."""
+
+    def outlines_all(self, limit: int) -> list[Job]: ...
+    def outlines(self, ids: Sequence[JobId]) -> dict[JobId, Job]: ...
+    def chain_ends(self, chains: Sequence[JobId]) -> dict[JobId, Job]:
+        """The last job of each chain, in outline."""
+
     def anything_active(self) -> bool: ...
     def anything_woken(self) -> bool: ...
     def runs(self, ids: Sequence[JobId]) -> dict[JobId, Run]: ...
