@@ -49,9 +49,10 @@ MAY_IMPORT = {
     ),
     "adding": "core. errors host store.base submission",
     "client": (
-        "adding core. store store.base supervise. clock config consequences documents "
+        "adding cancelling core. store store.base supervise. clock config documents "
         "environment errors executors gather home host launching listing rewinding submission"
     ),
+    "cancelling": "core. store.base supervise. client consequences downstream errors",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
         "git.program worktreeing"
