@@ -1178,7 +1178,7 @@ def test_an_outline_has_what_a_schedule_shows(store: Store) -> None:
         call = add(tx, type="function", params={"task": "t"}, stage=Stage.READY)
         whole = tx.jobs([made.id])[made.id]
         outline = tx.outlines([made.id])[made.id]
-        shown = (
+        kept = (
             "id name type status created_at chain slug after stage wait queue needs produces repo"
         )
         for name in kept.split():
