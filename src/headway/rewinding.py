@@ -1,8 +1,8 @@
 """Run a failed segment again: the job, and everything that follows from it.
 
-One transaction makes the new jobs, resets the waiting ones and withdraws what the set has made. What
-is outside of the store (worktrees of the old attempts, conflict sentinels) is cleaned after it: a
-crash in between leaves them owned, and they are cleaned later.
+One transaction makes the new jobs, resets the waiting ones and withdraws what the set has made.
+What is outside of the store (worktrees of the old attempts, conflict sentinels) is cleaned after
+it: a crash in between leaves them owned, and they are cleaned later.
 """
 
 import os

@@ -13,6 +13,7 @@ from harness import Bench
 from headway.core.model import WaitKind
 from headway.core.states import Status
 from headway.testing import FakeClock
+from headway.views import why
 
 pytestmark = pytest.mark.usefixtures("own_configuration")
 
@@ -159,8 +160,8 @@ def test_a_file_and_a_plan_are_there_when_a_look_shows_them(bench: Bench, repo: 
     maker = bench.submit(shell=f"touch {repo}/data", produces=("file:data",), cwd=str(repo))
     user = bench.submit("true", needs=("file:data",), cwd=str(repo))
     early = bench.submit("true", needs=("plan_doc:login",), cwd=str(repo))
-    bench.step()
-    bench.step()
+    for _ in range(3):
+        bench.step()
     assert wait_of(bench, user)[1:] == ("dependencies", f"waiting on file:{repo}/data")
     assert bench.job(early).reason == "missing plan_doc:login"
     bench.until_ended(maker)
@@ -193,8 +194,10 @@ def test_the_trouble_of_one_repository_concerns_its_jobs_alone(
     for _ in range(3):
         pass_time(bench)
     assert wait_of(bench, lost) == MISMATCH
-    why = [each for each in bench.client.why(lost) if each.kind is WaitKind.PINNED_HEAD]
-    assert len(why) == 1
+    [objection] = why(bench.client, lost)["objections"]
+    assert objection["detail"] == MISMATCH[2]
+    assert objection["remedy"].startswith("it could not be looked at: ")
+    assert str(sick) in objection["remedy"]
     after = bench.submit("true")
     assert bench.until_ended(after)[0].status is Status.SUCCEEDED, "no step is stopped by it"
     if trouble == "broken":

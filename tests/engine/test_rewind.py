@@ -209,7 +209,7 @@ def test_refused_in_the_middle_of_a_merge(
     before = bench.client.listing(everything=True)
 
     for verb in (preview, rewind):
-        with pytest.raises(ConflictError, match="in the middle of a merge.*--abort"):
+        with pytest.raises(ConflictError, match=r"in the middle of a merge.*--abort"):
             verb(bench.client, job)
 
     assert bench.client.listing(everything=True) == before

@@ -82,9 +82,7 @@ class GraphWriteTx(Changing):
 
     def reopen_edges(self, ids: Sequence[JobId], chains: Sequence[JobId]) -> None:
         """These jobs wait again for these chains, if they ever did."""
-        self._tell(
-            "reopen_edges", ids=self._database.json(ids), chains=self._database.json(chains)
-        )
+        self._tell("reopen_edges", ids=self._database.json(ids), chains=self._database.json(chains))
 
     def set_approval(self, job_id: JobId, approval: Approval) -> bool:
         return self._run("set_approval", id=job_id, approval=dump_approval(approval)) == 1

@@ -72,6 +72,14 @@ order by artifact, job_id
 -- name: all_markers
 select artifact, job_id, at, data, withdrawn_at from artifacts order by at desc, artifact limit :limit
 
+-- name: newest_markers
+-- Without what they carry: a listing does not show it, and it may be large.
+select artifact, job_id, at, null, withdrawn_at from artifacts
+where not exists (select 1 from artifacts newer where newer.artifact = artifacts.artifact
+                  and (newer.at > artifacts.at or (newer.at = artifacts.at
+                                                   and newer.job_id > artifacts.job_id)))
+order by at desc, artifact limit :limit
+
 -- name: declared_keys
 -- What any active job makes or needs, for listings.
 select distinct artifact from produces where job_id in (select id from jobs where finished_at is null)
@@ -89,6 +97,11 @@ update jobs set gates = :gates where id = :id and stage is not null
 
 -- name: locks_held
 select key, job_id, mode from held_locks order by key, job_id
+
+-- name: lock_waiters
+-- Only what is filed under a lock has a mode.
+select topic, job_id, mode, reserves from waits where mode is not null
+order by topic, priority desc, position, created_at, job_id limit :limit
 
 -- name: topics_waited_for (hot)
 -- One look at each, however many are filed under it.
