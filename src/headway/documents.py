@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from headway.core.model import FUNCTION, Claim, Job, JobId, Run, Wait, shown
+from headway.core.model import FUNCTION, Approval, Claim, Job, JobId, Run, Wait, shown
 from headway.core.states import API_STATUS, Status
 from headway.home import Home
 from headway.store.base import Progress, ReadTx
@@ -66,12 +66,13 @@ def job_document(
         "position": job.position,
         "params": shown_params(job.params),
         "after": [shown(each) for each in job.after],
-        "needs": [],
-        "produces": [],
+        "needs": list(job.needs),
+        "produces": list(job.produces),
         "locks": [{"key": lock.key, "mode": lock.mode.value} for lock in job.locks],
-        "pinned_head": None,
-        "preconditions": [],
-        "approval": None,
+        "pinned_head": job.pinned_head
+        and {"branch": job.pinned_head.branch, "oid": job.pinned_head.oid},
+        "preconditions": list(job.preconditions),
+        "approval": approval_document(job.approval),
         "wait": {"kind": wait.kind.value, "detail": wait.detail} if wait else None,
         "waited_on": list(job.waited_on),
         "group_id": None,
@@ -99,6 +100,20 @@ def job_document(
         }
         if run
         else None,
+    }
+
+
+def approval_document(approval: Approval | None) -> dict[str, Any] | None:
+    if approval is None:
+        return None
+    return {
+        "required": True,
+        "state": approval.state.value,
+        "requested_at": show_instant(approval.requested_at),
+        "requested_by": approval.requested_by or None,
+        "decided_at": show_instant(approval.decided_at),
+        "decided_by": approval.decided_by,
+        "reason": approval.reason,
     }
 
 

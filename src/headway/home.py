@@ -23,6 +23,8 @@ _IGNORED = """\
 !workflows/**
 !runners/
 !runners/**
+!plans/
+!plans/**
 """
 
 

@@ -56,6 +56,34 @@ _OPTIONS = (
     click.option(
         "--after", multiple=True, metavar="JOB", help="Only after JOB's success (repeat)."
     ),
+    click.option(
+        "--needs", multiple=True, metavar="ART", help="Only once this artifact is there (repeat)."
+    ),
+    click.option(
+        "--produces", multiple=True, metavar="ART", help="What its success makes (repeat)."
+    ),
+    click.option("--require-approval", is_flag=True, help="Only after a person has approved it."),
+    click.option(
+        "--pin-head",
+        metavar="BRANCH",
+        is_flag=False,
+        flag_value="",
+        help="Only while BRANCH, or what is checked out, is at its present commit.",
+    ),
+    click.option(
+        "--require",
+        multiple=True,
+        metavar="WHAT",
+        help="clean_worktree, branch_exists[:B] or custom:ID must hold (repeat).",
+    ),
+    click.option(
+        "--worktree",
+        metavar="BASE",
+        is_flag=False,
+        flag_value="",
+        help="Run it in a git worktree of its own, on its own branch from BASE or the head.",
+    ),
+    click.option("--save-patch", is_flag=True, help="Keep what it changed as command.patch."),
     click.option("--lock", multiple=True, metavar="KEY[:shared]", help="Hold a lock (repeat)."),
     click.option("--delay", type=DURATION, default=0, metavar="10s", help="Not before then."),
     click.option("--at", metavar="TIME", help="Not before this time, as 2026-11-15T22:30 or +10m."),
@@ -129,6 +157,13 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         key=options["key"],
         on_finish=_split(options["on_finish"]),
         any_host=options["any_host"],
+        needs=tuple(options["needs"]),
+        produces=tuple(options["produces"]),
+        require=tuple(options["require"]),
+        require_approval=options["require_approval"],
+        pin_head=options["pin_head"],
+        worktree=options["worktree"],
+        save_patch=options["save_patch"],
         check=not options["no_check"],
     )
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, assert_never
 
-from headway.consequences import continue_chain, end_chain, release_locks
+from headway.consequences import chains_succeeded, continue_chain, end_chain, release_locks
 from headway.core.backoff import probe_delay
 from headway.core.model import NOTHING, Claim, HostTrouble, Job, JobId, WaitKind
 from headway.core.settle import Ended, Outcome, Undone, host_trouble, never_ran, settle
@@ -128,7 +128,7 @@ class Settler:
                 self._too_late(tx, each.claim, each.judgement)
         tx.add_events([_ended_event(each.job, each.answer) for each in done], actor=self._worker_id)
         plain = [each.job.chain for each in done if _has_no_other_consequence(each)]
-        tx.chains_succeeded(plain)
+        chains_succeeded(tx, plain, actor=self._worker_id)
         for each in done:
             if not _has_no_other_consequence(each):
                 self._follow(tx, each)

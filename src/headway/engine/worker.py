@@ -94,6 +94,7 @@ class Worker:
             report=self._report,
             say=say,
             descriptors=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+            look_in_thread=True,
         )
         self._janitor = Janitor(store, home, clock)
         self._trouble = 0

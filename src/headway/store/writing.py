@@ -31,49 +31,15 @@ from headway.store.base import (
     Unclaim,
     WorkerRecord,
 )
-from headway.store.reading import SqlReadTx
+from headway.store.graphwriting import GraphWriteTx
 from headway.store.rows import dump, dump_claim, dump_job, dump_pairs
-
-# What `present_state` reads, these write.
-_CHANGE_THE_STATE = frozenset(
-    {
-        *("take_ids", "take_places", "add_claims", "end_claims", "forget_claim"),
-        *("lend", "end_lending", "end_lendings_of_jobs", "end_expired_lendings"),
-        *("set_setting", "pause", "resume", "set_mark", "add_to_mark"),
-        *("open_breaker", "close_breaker", "close_all_breakers"),
-    }
-)
-
 
 _SIMPLE = frozenset({str, int})
 
 MOST_SHARERS = 16  # the next ones are woken when these have started
 
 
-class SqlWriteTx(SqlReadTx):
-    def _run(self, query: str, /, **parameters: Any) -> int:
-        """Run a change and say how many rows it touched."""
-        self._forget_state(query)
-        self._database.execute(self._named[query].sql, parameters)
-        return self._database.changes()
-
-    def _tell(self, query: str, /, **parameters: Any) -> None:
-        """Run a change whose effect is not looked at: it may be sent along with the next."""
-        self._forget_state(query)
-        self._database.tell(self._named[query].sql, parameters)
-
-    def _forget_state(self, query: str) -> None:
-        if query in _CHANGE_THE_STATE:
-            self._state = None
-
-    def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
-        self._forget_state(query)
-        return super()._all(query, **parameters)
-
-    def _many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._forget_state(name)
-        self._database.execute_many(self._named[name].sql, rows)
-
+class SqlWriteTx(GraphWriteTx):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
 
@@ -93,6 +59,7 @@ class SqlWriteTx(SqlReadTx):
             for place, declared in enumerate(job.after)
         )
         self._many("add_edges", edges)
+        self._add_graph(jobs)
 
     def add_retries(self, jobs: Sequence[Job]) -> None:
         """Like add_jobs, for the next jobs of their chains: edges keep their marks."""
@@ -100,6 +67,7 @@ class SqlWriteTx(SqlReadTx):
         for job in jobs:
             if job.after:
                 self._tell("copy_edges", from_job=job.retry_of, to_job=job.id)
+        self._add_graph(jobs)
 
     def add_events(self, events: Iterable[Event], *, actor: str) -> None:
         rows = (
