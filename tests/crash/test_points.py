@@ -10,6 +10,7 @@ from pathlib import Path
 
 import calls
 import pytest
+import rewinds
 import scenes
 from scenes import (
     LOST_AFTER,
@@ -85,6 +86,7 @@ POINTS: dict[str, list[Scene]] = {
     "rescuer.ended_lost": [scenes.worker_dies_recovering],
     "rescuer.locked": [scenes.worker_dies_recovering],
     "rescuer.voided": [scenes.worker_dies_recovering],
+    "rewind.committed": [rewinds.rewinder_dies],
     "store.committed": [*at_visits(1, 2, 3, 4), scenes.submitter_dies, scenes.canceller_dies],
     "store.migrated": [scenes.maker_dies],
     "supervisor.child_ended": twice(LOST_AFTER),

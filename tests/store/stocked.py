@@ -204,9 +204,7 @@ class System:
             waiting = [each for each in tx.active_jobs() if each.status in WAITING]
             door = self.door(tx)
             for each in waiting:
-                decision = decide(
-                    each, gather(tx, [each], door, ("",), home=Home("/none"))
-                )
+                decision = decide(each, gather(tx, [each], door, ("",), home=Home("/none")))
                 if not isinstance(decision, Hold):
                     found[each.id] = decision
         return found

@@ -8,12 +8,13 @@ from headway.approving import approve as approve_job
 from headway.approving import inbox
 from headway.approving import reject as reject_job
 from headway.approving import repin as repin_job
-from headway.cli.render import age, counted, emit, fields, paint, plain, say, shortened, width
+from headway.cli.render import age, counted, emit, fields, paint, say, width
 from headway.cli.scope import Scope
 from headway.cli.stepping import listed, started_by
 from headway.client import Client
 from headway.core.model import JobId, shown
 from headway.submission import parse_job_id
+from headway.text import plain, shortened
 from headway.views import last_event, why_not
 
 

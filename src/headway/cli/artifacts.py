@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from headway.cli.render import age, emit, fields, moment, paint, plain, say, table
+from headway.cli.render import age, emit, fields, moment, paint, say, table
 from headway.cli.scope import Scope
 from headway.core.model import shown
 from headway.publishing import (
@@ -20,6 +20,7 @@ from headway.publishing import (
 from headway.publishing import (
     publish as publish_artifact,
 )
+from headway.text import plain
 
 LONGEST_DATA = 2000
 _COLOURS = {"present": "green", "withdrawn": "yellow"}

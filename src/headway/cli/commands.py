@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "jobs status": ("show:status", "Print the state of a job."),
     "jobs wait": ("wait:wait", "Wait until jobs end; exit with their code."),
     "jobs why": ("why:why", "Say why a job does not run, and what would let it."),
+    "jobs schedule": ("schedule:schedule", "Show what is to run and what each job waits for."),
     "jobs tail": ("tail:tail", "Show the end of a job's output, or follow it."),
     "jobs retry": ("steer:retry", "Run a job again that ended without success."),
     "jobs cancel": ("steer:cancel", "Cancel jobs and wait until they have ended."),

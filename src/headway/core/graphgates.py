@@ -35,13 +35,14 @@ CUSTOM = "custom:"
 def artifacts_present(job: Job, facts: Facts) -> Objection | None:
     """Every artifact that it needs is there; the first that is not decides."""
     for text in job.needs:
-        objection = _lacking(text, job, facts)
+        objection = lacking(text, job, facts)
         if objection is not None:
             return objection
     return None
 
 
-def _lacking(text: str, job: Job, facts: Facts) -> Objection | None:
+def lacking(text: str, job: Job, facts: Facts) -> Objection | None:
+    """Why this one artifact is not there for the job; None if it is."""
     key = artifact_key(text, job.repo)
     view = facts.artifacts.get(key, ArtifactView())
     if view.published:

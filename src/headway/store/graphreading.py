@@ -11,7 +11,7 @@ from headway.core.model import Job, JobId, LockMode, lock_topic
 from headway.core.states import Status
 from headway.store.base import HeldLock, LockWaiter, Marker, Product
 from headway.store.reading import SqlReadTx
-from headway.store.rows import load
+from headway.store.rows import dump, load
 
 
 class GraphReadTx(SqlReadTx):
@@ -45,7 +45,7 @@ class GraphReadTx(SqlReadTx):
 
     def topics_waited_for(self, topics: Sequence[str]) -> set[str]:
         """Of these, the ones that a job is filed under."""
-        rows = self._all("topics_waited_for", topics=self._database.json(topics))
+        rows = self._all("topics_waited_for", rows=dump([{"topic": each} for each in topics]))
         return {row[0] for row in rows}
 
     def produced_by(self, chains: Sequence[JobId]) -> list[Product]:
@@ -58,6 +58,23 @@ class GraphReadTx(SqlReadTx):
         found: dict[ArtifactKey, list[JobId]] = {}
         for key, job_id in self._all("consumers_of", keys=self._database.json(sorted(set(keys)))):
             found.setdefault(key, []).append(job_id)
+        return found
+
+    def dependents_of(self, chains: Sequence[JobId]) -> list[JobId]:
+        """The jobs, active or ended, with an edge to one of these chains."""
+        rows = self._all("dependents_of_chains", chains=self._database.json(chains))
+        return [row[0] for row in rows]
+
+    def chains_of(self, ids: Sequence[JobId]) -> dict[JobId, JobId]:
+        """The chain of each of these jobs."""
+        return dict(self._all("chains_of_jobs", ids=self._database.json(ids)))
+
+    def jobs_of_chains(self, chains: Sequence[JobId]) -> dict[JobId, list[Job]]:
+        """The jobs of each of these chains, the last one last."""
+        found: dict[JobId, list[Job]] = {}
+        rows = self._all("jobs_of_chains", chains=self._database.json(chains))
+        for job in self._readable(rows):
+            found.setdefault(job.chain, []).append(job)
         return found
 
     def markers_by(self, ids: Sequence[JobId]) -> list[Marker]:

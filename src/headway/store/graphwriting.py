@@ -65,6 +65,25 @@ class GraphWriteTx(Changing):
         self._tell("withdraw_products", chains=asked, at=self._now)
         return sorted({*marked, *(each.artifact for each in self.produced_by(chains))})
 
+    def reset_jobs(self, jobs: Sequence[Job]) -> None:
+        """Waiting jobs are back at the start, as given, and are looked at anew."""
+        self._many("clear_waits", ({"job_id": job.id} for job in jobs))
+        self._many(
+            "reset_jobs",
+            (
+                {
+                    "id": job.id,
+                    "status": job.status.value,
+                    "approval": dump_approval(job.approval) if job.approval else None,
+                }
+                for job in jobs
+            ),
+        )
+
+    def reopen_edges(self, ids: Sequence[JobId], chains: Sequence[JobId]) -> None:
+        """These jobs wait again for these chains, if they ever did."""
+        self._tell("reopen_edges", ids=self._database.json(ids), chains=self._database.json(chains))
+
     def set_approval(self, job_id: JobId, approval: Approval) -> bool:
         return self._run("set_approval", id=job_id, approval=dump_approval(approval)) == 1
 

@@ -31,6 +31,15 @@ group by artifact, chain order by artifact, chain
 -- name: consumers_of (hot)
 select artifact, job_id from needs where artifact in $TEXTS(:keys) order by job_id
 
+-- name: dependents_of_chains (hot)
+select distinct job_id from edges where chain in $IDS(:chains) order by job_id
+
+-- name: chains_of_jobs (hot)
+select id, chain from jobs where id in $IDS(:ids)
+
+-- name: jobs_of_chains (hot)
+select $JOB from jobs where chain in $IDS(:chains) order by id
+
 -- name: publish
 insert into artifacts (artifact, job_id, at, data, withdrawn_at)
 values (:artifact, :job_id, :at, :data, null)
@@ -95,4 +104,17 @@ select topic, job_id, mode, reserves from waits where mode is not null
 order by topic, priority desc, position, created_at, job_id limit :limit
 
 -- name: topics_waited_for (hot)
-select distinct topic from waits where topic in $TEXTS(:topics)
+-- One look at each, however many are filed under it.
+select given.topic from $ROWS(:rows, topic text)
+where exists (select 1 from waits where waits.topic = given.topic)
+
+-- name: reset_jobs (hot)
+-- A rewind puts a waiting job back to the start.
+update jobs set status = :status, stage = 'woken', wait_kind = null, wait_detail = null,
+  wake_at = null, checked_at = null, waited_on = '[]', not_before = null, launch_failures = 0,
+  launch_wait = null, last_failure = null, approval = :approval
+where id = :id and stage is not null
+
+-- name: reopen_edges (hot)
+-- Inside of a rewound set nothing is satisfied any more.
+update edges set mark = 'pending' where job_id in $IDS(:ids) and chain in $IDS(:chains)
