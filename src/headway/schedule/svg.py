@@ -99,7 +99,7 @@ def _scheme(colours: Mapping[str, tuple[str, str]], *, ink: str, faint: str, gro
 
 def _counted(schedule: Schedule) -> str:
     count = len(schedule.rows)
-    more = f", {schedule.hidden} more not shown" if schedule.hidden else ""
+    more = ", and more that are not shown" if schedule.hidden else ""
     return f"{count} {'job' if count == 1 else 'jobs'}{more}"
 
 
