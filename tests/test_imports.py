@@ -49,13 +49,17 @@ MAY_IMPORT = {
     ),
     "adding": "core. errors host store.base submission",
     "client": (
-        "adding core. store store.base supervise. clock config consequences documents "
+        "adding cancelling core. store store.base supervise. clock config documents "
         "environment errors executors gather home host launching listing rewinding submission"
     ),
+    "cancelling": "core. store.base supervise. client consequences downstream errors",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
         "git.program worktreeing"
     ),
+    "person": "errors git.layout git.program supervise. client",
+    "approving": "core. client consequences environment errors gating person store.base units",
+    "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "
         "store.postgres store.sqlite store.transfer supervise. clock crashpoints errors home host "
@@ -117,8 +121,8 @@ THIRD_PARTY = {
 }
 
 # Time is read in clock.py, and where no clock can be handed in: in supervisors and function hosts,
-# and for the pause before a lost connection is made anew.
-READS_TIME = {"clock", "supervise", "functions", "store.pgsession"}
+# for the pause before a lost connection is made anew, and while others hold a repository's lock.
+READS_TIME = {"clock", "supervise", "functions", "store.pgsession", "git.locking"}
 FORMATS_DATES = {"units", "cli"}
 # For the core; for that pause; before a transaction that others undid is made again.
 DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}

@@ -26,9 +26,8 @@ from headway.core.model import (
     Wait,
     shown,
 )
-from headway.core.states import TERMINAL, WAITING, Move, Status, after
 from headway.environment import keep_environment, present_umask
-from headway.errors import ConflictError, NotFoundError, StoreError
+from headway.errors import NotFoundError, StoreError
 from headway.home import Home, find_home, make_home, refuse_unsafe
 from headway.launching import nudge
 from headway.store import open_store
@@ -271,45 +270,15 @@ class Client:
 
     def cancel(self, job_ids: Sequence[JobId]) -> list[Cancelled]:
         """Cancel each job, or the active job of its chain; refused if any has already ended."""
+        from headway.cancelling import cancel
 
-        def cancel(tx: WriteTx) -> tuple[list[Cancelled], dict[JobId, Claim | None]]:
-            jobs = self.require(tx, job_ids)
-            results = [self._cancel(tx, jobs[job_id]) for job_id in dict.fromkeys(job_ids)]
-            claims = {
-                result.job_id: tx.claim_of(result.job_id)
-                for result in results
-                if result.was_running
-            }
-            return results, claims
+        return cancel(self, job_ids)
 
-        results, claims = self.store.story(cancel)
-        for claim in claims.values():
-            if claim is not None and claim.host_id == self.host.id:
-                self._tell_supervisor(claim)  # of another host: its worker does
-        self.wake()
-        return results
+    def cancel_downstream(self, job_ids: Sequence[JobId]) -> list[Cancelled]:
+        """Cancel these jobs and every active one that comes after them."""
+        from headway.cancelling import cancel_downstream
 
-    def _cancel(self, tx: WriteTx, asked: Job) -> Cancelled:
-        from headway.consequences import end_unstarted
-
-        job = tx.last_in_chain(asked.chain) or asked
-        if job.status in TERMINAL:
-            raise ConflictError(f"{shown(asked.id)} has already ended ({asked.status})")
-        if job.status in WAITING:
-            after(job.status, Move.CANCEL)
-            reason = f"cancelled by {self.actor}"
-            end_unstarted(tx, job, Status.CANCELLED, reason, actor=self.actor)
-            return Cancelled(job.id, False, asked.id)
-        if tx.request_cancel(job.id, self.actor):
-            tx.add_events([Event("cancel_requested", job.id)], actor=self.actor)
-        return Cancelled(job.id, True, asked.id)
-
-    def _tell_supervisor(self, claim: Claim) -> None:
-        from headway.supervise.evidence import Evidence
-        from headway.supervise.rescue import tell_to_cancel
-
-        here = claim.folder if claim.home == self.home.path else self.home.job(claim.job_id)
-        tell_to_cancel(Evidence(here, claim.token))
+        return cancel_downstream(self, job_ids)
 
     def retry(self, job_id: JobId) -> Job:
         """Queue a job that ended without success, and all that follows from it, once more."""

@@ -51,7 +51,7 @@ def lacking(text: str, job: Job, facts: Facts) -> Objection | None:
     patch_made = any(each.status is Status.SUCCEEDED for each in view.producers)
     if artifact.kind is ArtifactKind.COMMAND_PATCH and patch_made and not view.withdrawn:
         return None
-    question = where_to_look(artifact, job, facts, view)
+    question = where_to_look(artifact, job.repo, facts, view)
     asks: tuple[Question, ...] = ()
     if question is not None and not view.withdrawn:
         answer = facts.answers.get(question)
@@ -85,23 +85,26 @@ def _missing(
             f"missing {text}",
             remedy="nobody produces it: submit its producer first, or set "
             "scheduler.missing_producer to wait",
+            asks=asks,
         )
     if any(each.status is Status.SUCCEEDED for each in view.producers):
         return Block(
             WaitKind.DEPENDENCIES,
             f"missing {text}",
             remedy="its producer succeeded without making it: correct that and retry it",
+            asks=asks,
         )
     failed = view.producers[0]
     return Block(
         WaitKind.DEPENDENCIES,
         f"dependency failed for {text}",
         remedy=f"headway jobs retry {shown(failed.job_id)} ({failed.status})",
+        asks=asks,
     )
 
 
 def where_to_look(
-    artifact: Artifact, job: Job, facts: Facts, view: ArtifactView
+    artifact: Artifact, repo: str | None, facts: Facts, view: ArtifactView
 ) -> Question | None:
     """What shows that an artifact is there; None for one that only its marker shows."""
     match artifact.kind:
@@ -116,9 +119,9 @@ def where_to_look(
             return Question(Sight.FILE, name=f"{facts.jobs_folder}/{last}/command.patch")
         case ArtifactKind.PLAN_DOC:
             name = f"{artifact.branch}:{plan_document(artifact.name)}"
-            return Question(Sight.FILE_ON_BRANCH, job.repo or "", name)
+            return Question(Sight.FILE_ON_BRANCH, repo or "", name)
         case _:
-            return Question(Sight.BRANCH, job.repo or "", artifact.branch or "")
+            return Question(Sight.BRANCH, repo or "", artifact.branch or "")
 
 
 def head_pinned(job: Job, facts: Facts) -> Objection | None:
