@@ -56,3 +56,10 @@ create table worktrees (
   error   text,
   at      bigint not null
 );
+
+-- Jobs that were removed, whose files a host has still to delete.
+create table removals (
+  host_id text not null,
+  job_id  bigint not null,
+  primary key (host_id, job_id)
+);
