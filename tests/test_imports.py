@@ -24,7 +24,9 @@ MAY_IMPORT = {
     "core": "core. errors",
     "units": "errors",
     "home": "errors",
-    "config": "core. errors home units",
+    "fields": "errors units",
+    "text": "",
+    "config": "core. errors fields home units",
     "environment": "errors home",
     "host": "home supervise.",
     "launching": "home supervise.",
@@ -48,13 +50,16 @@ MAY_IMPORT = {
     "adding": "core. errors host store.base submission",
     "client": (
         "adding cancelling core. store store.base supervise. clock config documents "
-        "environment errors executors gather home host launching rewinding submission"
+        "environment errors executors gather home host launching listing rewinding submission"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
         "git.program worktreeing"
     ),
+    "person": "errors git.layout git.program supervise. client",
+    "approving": "core. client consequences environment errors gating person store.base units",
+    "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "
         "store.postgres store.sqlite store.transfer supervise. clock crashpoints errors home host "
@@ -75,6 +80,9 @@ MAY_IMPORT = {
     "functions.host": "functions. app crashpoints hints",
     "waiting": "core. store.base client clock errors gather submission units",
     "elsewhere": "core. store.base units",
+    "listing": "core. store.base",
+    "schedule": "core. schedule. text units",
+    "schedule.loading": "core. schedule. store.base client downstream probes",
     "views": "core. store.base client config elsewhere gather probes units",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
@@ -108,12 +116,13 @@ THIRD_PARTY = {
     "psycopg_pool": {"store.pgpool"},
     "tomlkit": {"config"},
     "click": {"cli"},
+    "rich": {"cli.frame", "cli.watch"},
     "pytest": {"testing_fixtures"},
 }
 
 # Time is read in clock.py, and where no clock can be handed in: in supervisors and function hosts,
-# and for the pause before a lost connection is made anew.
-READS_TIME = {"clock", "supervise", "functions", "store.pgsession"}
+# for the pause before a lost connection is made anew, and while others hold a repository's lock.
+READS_TIME = {"clock", "supervise", "functions", "store.pgsession", "git.locking"}
 FORMATS_DATES = {"units", "cli"}
 # For the core; for that pause; before a transaction that others undid is made again.
 DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}

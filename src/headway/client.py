@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from headway.core.facts import Door, Facts
     from headway.host import Host
 
-DAY = 86_400_000_000
 MOST_LISTED = 10_000
 
 
@@ -77,7 +76,8 @@ class Client:
         self.clock = clock
         self.environ = environ
         self.actor = actor
-        self.unreadable: dict[JobId, str] = {}  # rows that the last listing left out
+        self.unreadable: dict[JobId, str] = {}  # rows that the last listing could not read
+        self.left_out = False  # whether its limit cut something off
         self._host: Host | None = None
         self._counting = threading.Lock()
         self._changes = 0
@@ -177,66 +177,53 @@ class Client:
 
     def document(self, job_id: JobId) -> dict[str, Any]:
         with self.store.read() as tx:
-            self.require(tx, [job_id])
-            return self._documents(tx, [job_id])[0]
+            job = self.require(tx, [job_id])[job_id]
+            return self._documents(tx, [job])[0]
 
     def chain(self, job_id: JobId) -> list[dict[str, Any]]:
         with self.store.read() as tx:
             job = self.require(tx, [job_id])[job_id]
-            return self._documents(tx, [each.id for each in tx.chain(job.chain)])
+            return self._documents(tx, tx.chain(job.chain))
 
     def history(self, job_id: JobId) -> list[Event]:
         with self.store.read() as tx:
             self.require(tx, [job_id])
             return tx.events_of(job_id)
 
-    def listing(
-        self,
-        *,
-        everything: bool = False,
-        states: Sequence[str] = (),
-        statuses: Sequence[str] = (),
-        labels: Mapping[str, str] | None = None,
-        limit: int = MOST_LISTED,
-    ) -> list[dict[str, Any]]:
-        """Documents in the order of `created_at, id`: active jobs and the last day's, or all."""
-        with self.store.read() as tx:
-            since = 0 if everything else tx.now() - DAY
-            jobs = [*tx.active_jobs(), *tx.finished_jobs(since, limit)]
-            self.unreadable = dict(tx.unreadable())
-            jobs.sort(key=lambda job: (job.created_at, job.id))
-            documents = self._documents(tx, [job.id for job in jobs])
-        return [
-            document
-            for document in documents
-            if (not states or document["state"] in states)
-            and (not statuses or document["status"] in statuses)
-            and (labels or {}).items() <= document["labels"].items()
-        ]
+    def listing(self, *, limit: int = MOST_LISTED, **asked: Any) -> list[dict[str, Any]]:
+        """The newest documents that a `listing.Query` asks for, by `created_at, id`; without one,
+        active jobs and the last day's."""
+        from headway.listing import Query, find
 
-    def _documents(self, tx: ReadTx, ids: Sequence[JobId]) -> list[dict[str, Any]]:
+        with self.store.read() as tx:
+            found = find(tx, Query(**asked), limit, lambda jobs: self._documents(tx, jobs))
+            self.unreadable = dict(tx.unreadable())
+        self.left_out = found.more
+        return found.documents
+
+    def _documents(self, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str, Any]]:
         from headway.documents import job_document
 
-        jobs = tx.jobs(ids)
+        ids = [job.id for job in jobs]
         runs = tx.runs(ids)
         evidence = tx.evidence(ids)
-        facts = self._at_the_door(tx)
+        facts = self.at_the_door(tx)
         elsewhere = self._ran_elsewhere(tx, runs)
-        called = [each for each in runs if jobs[each].type == FUNCTION]
+        called = [job.id for job in jobs if job.id in runs and job.type == FUNCTION]
         results = tx.results(called) if called else {}
         progress = tx.progress(called) if called else {}
         documents = []
-        for each in ids:
-            there = elsewhere.get(each)
+        for job in jobs:
+            there = elsewhere.get(job.id)
             document = job_document(
-                jobs[each],
-                runs.get(each),
-                evidence.get(each, {}),
-                wait=present_wait(jobs[each], facts),
-                folder=there.folder if there else self.home.job(each),
+                job,
+                runs.get(job.id),
+                evidence.get(job.id, {}),
+                wait=present_wait(job, facts),
+                folder=there.folder if there else self.home.job(job.id),
                 host=there.host if there else None,
-                result=results.get(each),
-                progress=progress.get(each),
+                result=results.get(job.id),
+                progress=progress.get(job.id),
             )
             documents.append(document)
         return documents
@@ -266,7 +253,8 @@ class Client:
 
         return door(tx, self.host.id, log_budget=self.config.bytes("logs.budget"))
 
-    def _at_the_door(self, tx: ReadTx) -> Facts:
+    def at_the_door(self, tx: ReadTx) -> Facts:
+        """The facts that tell what a job at the door waits for now."""
         from headway.core.facts import Facts
         from headway.executors import TYPES
         from headway.gather import tasks_known
