@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from headway.config import store_setting
 from headway.consequences import kept_log_bytes
-from headway.core.model import Job, JobId, shown
+from headway.core.model import NOTHING, Job, JobId, shown
 from headway.core.retention import (
     InTheWay,
     Limits,
@@ -48,7 +48,7 @@ class Removed(NamedTuple):
 
     jobs: tuple[JobId, ...] = ()
     log_bytes: int = 0
-    kept: Mapping[JobId, Obstacle] = {}  # by chain
+    kept: Mapping[JobId, Obstacle] = NOTHING  # also by job
 
 
 def present_rule(settings: Mapping[str, Any]) -> Rule:
@@ -114,7 +114,7 @@ class Collector:
             due = self._due(page)
             kept = obstacles_of(tx, due)
             jobs = tuple(tx.members_of([chain for chain in due if chain not in kept]))
-            return Removed(jobs, _log_bytes(tx, jobs), kept)
+            return Removed(jobs, _log_bytes(tx, jobs), _by_job(tx, kept))
 
     def clean(self, job_id: JobId) -> Removed:
         """Remove one ended job with its chain; refused while anybody refers to it."""
@@ -158,7 +158,7 @@ class Collector:
             raise _refusal(refuse, kept[refuse.chain])
         jobs = tuple(tx.members_of([chain for chain in chains if chain not in kept]))
         if not jobs:
-            return Removed(kept=kept)
+            return Removed(kept=_by_job(tx, kept))
         log_bytes = _log_bytes(tx, jobs)
         tx.note_files(jobs, self._host_id)
         if self._store.shared:
@@ -167,7 +167,7 @@ class Collector:
         tx.add_to_mark("log_bytes", -min(log_bytes, max(0, tx.marks()["log_bytes"])))
         data = {"jobs": len(jobs), "oldest": shown(min(jobs)), "newest": shown(max(jobs))}
         tx.add_events([Event("removed", None, data)], actor=self._actor)
-        return Removed(jobs, log_bytes, kept)
+        return Removed(jobs, log_bytes, _by_job(tx, kept))
 
     def _free_worktrees(self, chains: Sequence[JobId]) -> None:
         """The one place where worktrees of jobs that are to go would be cleaned away, before the
@@ -194,6 +194,16 @@ class Collector:
         return True
 
 
+def unknown_job(tx: ReadTx, job_id: JobId) -> NotFoundError:
+    """What to say of a job without a row: an id that was given out once had one."""
+    if job_id < tx.marks()["next_job_id"]:
+        return NotFoundError(
+            f"there is no {shown(job_id)} any more: ended jobs are removed after a time "
+            "(scheduler.retention_days), or by hand"
+        )
+    return NotFoundError(f"there is no {shown(job_id)}; `headway jobs list --all`")
+
+
 def obstacles_of(tx: ReadTx, chains: Sequence[JobId]) -> dict[JobId, Obstacle]:
     """Of these ended chains those that must stay, and why."""
     if not chains:
@@ -207,11 +217,15 @@ def obstacles_of(tx: ReadTx, chains: Sequence[JobId]) -> dict[JobId, Obstacle]:
     return found
 
 
+def _by_job(tx: ReadTx, kept: Mapping[JobId, Obstacle]) -> dict[JobId, Obstacle]:
+    return {job: kept[chain] for job, chain in tx.members_of(list(kept)).items()} if kept else {}
+
+
 def _ended(tx: ReadTx, job_id: JobId) -> Job:
     """The last job of this one's chain, which must have ended."""
     job = tx.jobs([job_id]).get(job_id)
     if job is None:
-        raise NotFoundError(f"there is no {shown(job_id)}; `headway jobs list --all`")
+        raise unknown_job(tx, job_id)
     last = tx.last_in_chain(job.chain) or job
     if last.status in ACTIVE:
         raise ConflictError(f"{shown(last.id)} is {last.status}; cancel it first")
