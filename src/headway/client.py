@@ -24,7 +24,6 @@ from headway.core.model import (
     Pause,
     Stage,
     Wait,
-    shown,
 )
 from headway.environment import keep_environment, present_umask
 from headway.errors import NotFoundError, StoreError
@@ -145,7 +144,9 @@ class Client:
         jobs = tx.jobs(ids) if ids else {}
         for job_id in ids:
             if job_id not in jobs:
-                raise NotFoundError(f"there is no {shown(job_id)}; `headway jobs list --all`")
+                from headway.collecting import unknown_job
+
+                raise unknown_job(tx, job_id)
         return jobs
 
     @property

@@ -77,6 +77,11 @@ class GraphReadTx(SqlReadTx):
             found.setdefault(job.chain, []).append(job)
         return found
 
+    def published_by(self, ids: Sequence[JobId]) -> list[tuple[ArtifactKey, JobId]]:
+        """The artifacts that these jobs have published, without what they carry."""
+        rows = self._all("published_by_jobs", ids=self._database.json(ids))
+        return [(key, job_id) for key, job_id in rows]
+
     def markers_by(self, ids: Sequence[JobId]) -> list[Marker]:
         """What these jobs have published."""
         rows = self._all("markers_of_jobs", ids=self._database.json(ids))

@@ -61,6 +61,9 @@ insert into withdrawals (artifact, chain, at)
 select distinct artifact, chain, :at from produces where chain in $IDS(:chains)
 on conflict do nothing
 
+-- name: published_by_jobs (hot)
+select artifact, job_id from artifacts where job_id in $IDS(:ids) order by job_id, artifact
+
 -- name: markers_of_jobs
 select artifact, job_id, at, data, withdrawn_at from artifacts where job_id in $IDS(:ids)
 order by job_id, artifact
