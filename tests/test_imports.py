@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "store": "store. core. errors clock crashpoints",
     "store.base": "core.",
     "store.queries": "",
-    "executors": "core. config environment errors functions.journal home launching",
+    "executors": "core. config environment errors functions.journal git home launching",
     "gather": "core. config executors home store.base units",
     "consequences": "core. store.base",
     "downstream": "core. store.base",

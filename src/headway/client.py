@@ -140,7 +140,10 @@ class Client:
     ) -> list[Submitted]:
         self.require(tx, sorted({each for spec in specs for each in spec.after}))
         host = self.host if self.store.shared else None
-        return add_jobs(tx, specs, actor=self.actor, host=host, env_digest=env_digest)
+        folder = self.home.worktrees
+        return add_jobs(
+            tx, specs, actor=self.actor, host=host, env_digest=env_digest, worktrees=folder
+        )
 
     def require(self, tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
         jobs = tx.jobs(ids) if ids else {}
@@ -216,7 +219,7 @@ class Client:
         ]
 
     def _documents(self, tx: ReadTx, ids: Sequence[JobId]) -> list[dict[str, Any]]:
-        from headway.documents import job_document
+        from headway.documents import job_document, made_by, worktrees_of
 
         jobs = tx.jobs(ids)
         runs = tx.runs(ids)
@@ -226,6 +229,7 @@ class Client:
         called = [each for each in runs if jobs[each].type == FUNCTION]
         results = tx.results(called) if called else {}
         progress = tx.progress(called) if called else {}
+        worktrees, made = worktrees_of(tx, jobs), made_by(tx, list(runs))
         documents = []
         for each in ids:
             there = elsewhere.get(each)
@@ -238,6 +242,8 @@ class Client:
                 host=there.host if there else None,
                 result=results.get(each),
                 progress=progress.get(each),
+                worktree=worktrees.get(each),
+                artifacts=made.get(each, ()),
             )
             documents.append(document)
         return documents

@@ -56,3 +56,4 @@ create table worktrees (
   error   text,
   at      bigint not null
 );
+create index worktrees_kept on worktrees (job_id) where state <> 'cleaned';
