@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from headway.errors import HeadwayError
 from headway.git import layout
-from headway.git.locking import WAIT_SECONDS, holding
+from headway.git.locking import WAIT_SECONDS, Held, holding
 from headway.git.ownership import (
     Record,
     Worktree,
@@ -22,7 +22,7 @@ from headway.git.ownership import (
     write_record,
 )
 from headway.git.patches import PATCH_SECONDS, at, save_patch
-from headway.git.program import GitError, ask, run
+from headway.git.program import GitError, ask, failed, run
 
 
 class Cleaned(NamedTuple):
@@ -44,71 +44,75 @@ def clean(
     if inside is not None and not _lies_in(worktree.path, inside):
         return Cleaned("skipped", f"{worktree.path} is not inside {inside}: left as it is")
     try:
-        common = layout.common_dir_of(worktree.repo)
+        layout.git_dir_of(worktree.repo)
     except GitError as error:
         if os.path.lexists(worktree.path):
             return Cleaned("degraded", f"{error}; {worktree.path} is still there")
         return Cleaned("skipped", str(error))
     try:
-        with holding(common, wait_seconds):
-            return _clean(worktree, owner, save_to, common)
+        with holding(worktree.repo, wait_seconds) as held:
+            return _clean(held, worktree, owner, save_to)
     except (HeadwayError, OSError) as error:
         return Cleaned("degraded", str(error))
 
 
-def discard(repo: str, common: str, record: Record) -> str | None:
-    """Remove what a making left half-made; the branch, if it must be kept. Under the lock."""
-    remove(repo, record.path, layout.entry_of(common, record.path), forced=True)
-    return _drop_branch(repo, record)
+def discard(held: Held, record: Record) -> str | None:
+    """Remove what a making left half-made; the branch, if it must be kept."""
+    _remove(held, record.path, layout.entry_of(held.common, record.path), forced=True)
+    return _drop_branch(held, record)
 
 
 def guard_commits(path: str, entry: str) -> None:
     """Refuse while the head is detached at commits that only this worktree knows."""
-    environ = {"GIT_DIR": entry}
-    common = os.path.dirname(os.path.dirname(entry))
-    if run(common, "symbolic-ref", "--quiet", "HEAD", environ=environ).code == 0:
+    if _one_line(entry, "symbolic-ref", "--quiet", "HEAD") is not None:
         return
-    head = run(common, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", environ=environ)
-    if head.code != 0:
+    oid = _one_line(entry, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    if oid is None:
         return
-    oid = head.lines[0]
-    if not ask(common, "for-each-ref", "--count=1", f"--contains={oid}", environ=environ).out:
+    if _one_line(entry, "for-each-ref", "--count=1", f"--contains={oid}") is None:
         raise GitError(
             f"{path} has commits that are on no branch, the last is {oid[:12]}; keep them with"
             f" git branch NAME {oid[:12]}, then clean again"
         )
 
 
-def remove(repo: str, path: str, entry: str | None, *, forced: bool) -> None:
+def _one_line(entry: str, *args: str) -> str | None:
+    """What git says about a worktree of which only the entry is needed; None if it says nothing."""
+    answer = run(entry, *args, environ={"GIT_DIR": entry})
+    if answer.code not in (0, 1):
+        raise failed(entry, args, answer.code, answer.err)
+    return answer.lines[0] if answer.lines else None
+
+
+def _remove(held: Held, path: str, entry: str | None, *, forced: bool) -> None:
     """Remove folder and entry: as git does, then as git does by force, then by hand.
 
     By hand and not by `git worktree prune`, which would also forget worktrees of others that are
     only not mounted now.
     """
     if entry is not None:
-        run(repo, "worktree", "unlock", "--end-of-options", path, writes=True)
-        if forced or not _removed(repo, path):
+        held.run("worktree", "unlock", "--end-of-options", path)
+        if forced or not _removed(held, path):
             if not forced:
                 _must_be_clean(path, entry)
-            _removed(repo, path, "--force")
+            _removed(held, path, "--force")
     if os.path.lexists(path):
         _remove_tree(path)
     if entry is not None and os.path.lexists(entry):
         _remove_tree(entry)
 
 
-def _clean(worktree: Worktree, owner: str, save_to: str, common: str) -> Cleaned:
-    path = layout.settled(worktree.path)
+def _clean(held: Held, worktree: Worktree, owner: str, save_to: str) -> Cleaned:
+    common, path = held.common, layout.settled(worktree.path)
     if os.path.islink(path):
         return Cleaned("skipped", f"{path} is a symbolic link: left as it is")
     entry = layout.entry_of(common, path)
     marker = None if entry is None else read_marker(entry)
     record = read_record(common, path) or marker
     if record is None:
-        there = entry is not None or os.path.lexists(path)
-        return Cleaned(
-            "skipped", f"{path} was not made by Headway: left as it is" if there else None
-        )
+        if entry is None and not os.path.lexists(path):
+            return Cleaned("skipped")
+        return Cleaned("skipped", f"{path} was not made by Headway: left as it is")
     for says in (record, marker):
         if says is not None and says.owner != owner:
             return Cleaned("skipped", f"{path} belongs to {says.owner}: left as it is")
@@ -124,20 +128,18 @@ def _clean(worktree: Worktree, owner: str, save_to: str, common: str) -> Cleaned
             )
         record = record._replace(removing=True, saved=saved)
         write_record(common, record)
-    _take_away(worktree.repo, common, record, entry, half_made=marker is None)
-    kept = _drop_branch(worktree.repo, record)
+    _take_away(held, record, entry, half_made=marker is None)
+    kept = _drop_branch(held, record)
     drop_record(common, path)
     return Cleaned("done", None, record.saved, kept)
 
 
-def _take_away(
-    repo: str, common: str, record: Record, entry: str | None, *, half_made: bool
-) -> None:
+def _take_away(held: Held, record: Record, entry: str | None, *, half_made: bool) -> None:
     gone = not os.path.isdir(record.path)
     try:
-        remove(repo, record.path, entry, forced=record.saved is not None or half_made or gone)
+        _remove(held, record.path, entry, forced=record.saved is not None or half_made or gone)
     except _ChangedError:
-        write_record(common, record._replace(removing=False, saved=None))
+        write_record(held.common, record._replace(removing=False, saved=None))
         raise
 
 
@@ -146,7 +148,9 @@ class _ChangedError(GitError):
 
 
 def _must_be_clean(path: str, entry: str) -> None:
-    if os.path.isdir(path) and _changes(path, entry):
+    changes = _changes(path, entry) if os.path.isdir(path) else []
+    # What is missing now has fallen to a removal that did not come to its end.
+    if any(fields[0] != "1" or fields[1][1] != "D" for fields in changes):
         raise _ChangedError(f"{path} changed while it was being cleaned; see who works in it")
 
 
@@ -185,26 +189,26 @@ def _changes(path: str, entry: str) -> list[list[str]]:
     return [line.split(" ", fields.get(line[0], 1)) for line in lines]
 
 
-def _removed(repo: str, path: str, *options: str) -> bool:
+def _removed(held: Held, path: str, *options: str) -> bool:
     args = ("worktree", "remove", *options, "--end-of-options", path)
-    return run(repo, *args, timeout=PATCH_SECONDS, writes=True).code == 0
+    return held.run(*args, timeout=PATCH_SECONDS).code == 0
 
 
-def _drop_branch(repo: str, record: Record) -> str | None:
+def _drop_branch(held: Held, record: Record) -> str | None:
     """Delete the branch if it is at or before the base; its name if it is kept."""
     ref = f"refs/heads/{record.branch}"
     found = ask(
-        repo, "for-each-ref", "--format=%(refname) %(objectname) %(worktreepath)", "--", ref
+        held.repo, "for-each-ref", "--format=%(refname) %(objectname) %(worktreepath)", "--", ref
     )
     for line in found.lines:
         name, oid, used_in = line.split(" ", 2)
         if name != ref:
             continue
-        own = run(repo, "rev-list", "--count", f"{record.base}..{oid}", "--")
+        own = run(held.repo, "rev-list", "--count", f"{record.base}..{oid}", "--")
         if used_in or own.code != 0 or own.lines != ["0"]:
             return record.branch
         # Only if it is still there: a commit that came in between is not lost.
-        deleted = run(repo, "update-ref", "-d", ref, oid, writes=True)
+        deleted = held.run("update-ref", "-d", ref, oid)
         return None if deleted.code == 0 else record.branch
     return None
 
@@ -214,7 +218,7 @@ def _remove_tree(path: str) -> None:
 
     def open_up(function: Callable[..., Any], name: str, _: object) -> None:
         for folder in (os.path.dirname(name), name):
-            if os.path.isdir(folder) and not os.path.islink(folder):
+            if folder.startswith(path) and os.path.isdir(folder) and not os.path.islink(folder):
                 os.chmod(folder, 0o700)
         if function is os.unlink:
             os.unlink(name)

@@ -1,7 +1,8 @@
 """One at a time in a repository: adding and removing worktrees is not safe side by side in git.
 
 The lock is in the folder that all worktrees of a repository share, so it holds across homes and
-processes. It vanishes with its holder.
+processes. It vanishes with its holder and with the git that the holder started: when the one is
+killed, the other may still be writing.
 """
 
 import errno
@@ -10,8 +11,10 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
-from headway.git.program import GitError
+from headway.git import layout
+from headway.git.program import READ_SECONDS, Answer, GitError, failed, run
 
 WAIT_SECONDS = 60.0
 _PAUSE_SECONDS = 0.01
@@ -22,9 +25,28 @@ def folder_in(common: str) -> str:
     return os.path.join(common, "headway")
 
 
+class Held(NamedTuple):
+    """A repository whose lock we hold; what changes it is done with this in hand."""
+
+    repo: str
+    common: str
+    fd: int
+
+    def run(self, *args: str, at: str | None = None, timeout: float = READ_SECONDS) -> Answer:
+        return run(at or self.repo, *args, timeout=timeout, writes=True, keeps=self.fd)
+
+    def ask(self, *args: str, at: str | None = None, timeout: float = READ_SECONDS) -> Answer:
+        """As `run`, but anything except success is a GitError."""
+        answer = self.run(*args, at=at, timeout=timeout)
+        if answer.code != 0:
+            raise failed(at or self.repo, args, answer.code, answer.err)
+        return answer
+
+
 @contextmanager
-def holding(common: str, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
-    """Hold the repository's lock; GitError if others keep it for too long."""
+def holding(repo: str, wait_seconds: float = WAIT_SECONDS) -> Iterator[Held]:
+    """Hold the repository's lock; GitError if there is none, or others keep it for too long."""
+    common = layout.common_dir_of(repo)
     fd = _open(common)
     try:
         give_up_at = time.monotonic() + wait_seconds
@@ -36,7 +58,7 @@ def holding(common: str, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
                     errno=errno.ETIMEDOUT,
                 )
             time.sleep(_PAUSE_SECONDS)
-        yield
+        yield Held(repo, common, fd)
     finally:
         os.close(fd)
 

@@ -30,6 +30,9 @@ _ALWAYS = (
     *("-c", "core.hooksPath=/dev/null"),
     *("-c", "core.fsmonitor=false"),
     *("-c", "protocol.ext.allow=never"),
+    # Nothing that goes on in the background, with our lock in its hands.
+    *("-c", "gc.auto=0"),
+    *("-c", "maintenance.auto=false"),
 )
 # git speaks of errors in words; these are about the host, whatever the job is.
 _HOST_WORDS = {
@@ -75,11 +78,14 @@ def run(
     input: bytes | None = None,  # noqa: A002  the word of subprocess
     environ: Mapping[str, str] | None = None,
     writes: bool = False,
+    keeps: int | None = None,
 ) -> Answer:
     """Run git in this very repository or worktree, not in one around it."""
     import subprocess
 
-    process = start(repo, args, input=input is not None, environ=environ, writes=writes)
+    process = start(
+        repo, args, input=input is not None, environ=environ, writes=writes, keeps=keeps
+    )
     try:
         out, err = process.communicate(input, timeout)
     except subprocess.TimeoutExpired:
@@ -114,8 +120,12 @@ def start(
     environ: Mapping[str, str] | None = None,
     writes: bool = False,
     stdout: int | None = None,
+    keeps: int | None = None,
 ) -> "subprocess.Popen[bytes]":
-    """The process itself, in a session of its own; `end` ends it with all that it started."""
+    """The process itself, in a session of its own; `end` ends it with all that it started.
+
+    `keeps` is a descriptor that stays open in it.
+    """
     import subprocess
 
     if not os.path.isdir(repo):
@@ -130,6 +140,7 @@ def start(
             stderr=subprocess.PIPE,
             env=environment(repo, os.environ, writes=writes) | dict(environ or {}),
             cwd="/",
+            pass_fds=() if keeps is None else (keeps,),
             start_new_session=True,
         )
     except FileNotFoundError:

@@ -2,8 +2,8 @@
 
 Under the repository's lock: first the record of who owns it, then `git worktree add` without a
 checkout, the lock that keeps others from pruning it, the checkout, and last the marker. The
-checkout is a step of its own, since git clears up after itself when it fails inside `add`, and then a full
-disk is no longer full when one looks for the reason.
+checkout is a step of its own, since git clears up after itself when it fails inside `add`,
+and then a full disk is no longer full when one looks for the reason.
 """
 
 import os
@@ -12,7 +12,7 @@ from contextlib import suppress
 from headway.errors import ConflictError, HeadwayError, InvalidInputError
 from headway.git import layout
 from headway.git.cleaning import Cleaned, clean, discard, guard_commits
-from headway.git.locking import WAIT_SECONDS, holding
+from headway.git.locking import WAIT_SECONDS, Held, holding
 from headway.git.ownership import (
     Record,
     Worktree,
@@ -22,7 +22,7 @@ from headway.git.ownership import (
     write_marker,
     write_record,
 )
-from headway.git.program import GitError, ask, is_oid, run, safe_branch
+from headway.git.program import GitError, is_oid, run, safe_branch
 
 __all__ = ["Cleaned", "Worktree", "clean", "make"]
 
@@ -42,16 +42,15 @@ def make(
     A GitError with `of_host` set is nothing that the job could be blamed for.
     """
     _check(worktree, owner)
-    common = layout.common_dir_of(worktree.repo)
     path = layout.settled(worktree.path)
     wanted = Record(owner, path, worktree.branch, worktree.base)
-    with holding(common, wait_seconds):
+    with holding(worktree.repo, wait_seconds) as held:
         try:
-            if not _make_room(worktree.repo, common, wanted):
+            if not _make_room(held, wanted):
                 return
-            write_record(common, wanted)
+            write_record(held.common, wanted)
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            _add(worktree.repo, common, wanted, timeout)
+            _add(held, wanted, timeout)
         except OSError as error:
             raise GitError(
                 f"the worktree {path} cannot be made: {error.strerror}", errno=error.errno
@@ -71,13 +70,13 @@ def _check(worktree: Worktree, owner: str) -> None:
         raise InvalidInputError(f"{owner!r} cannot own a worktree; name the job")
 
 
-def _make_room(repo: str, common: str, wanted: Record) -> bool:
+def _make_room(held: Held, wanted: Record) -> bool:
     """Clear away what an earlier try left half-made. False: it is there, and whole."""
-    path = wanted.path
+    common, path = held.common, wanted.path
     entry = layout.entry_of(common, path)
     record = read_record(common, path)
     if record is None:
-        _must_be_free(repo, wanted, entry)
+        _must_be_free(held.repo, wanted, entry)
         return True
     if record.owner != wanted.owner:
         raise ConflictError(f"{path} belongs to {record.owner}; clean that one first")
@@ -88,13 +87,13 @@ def _make_room(repo: str, common: str, wanted: Record) -> bool:
         if os.path.lexists(path):
             raise ConflictError(f"{path} is not as {wanted.owner} left it; clean it first")
         guard_commits(path, entry)
-    kept = discard(repo, common, record)
+    kept = discard(held, record)
     if kept is not None:
         raise ConflictError(
             f"branch {kept} of {wanted.owner} has commits of its own or is in use; rename it first"
         )
     drop_record(common, path)
-    _must_be_free(repo, wanted, None)
+    _must_be_free(held.repo, wanted, None)
     return True
 
 
@@ -115,33 +114,24 @@ def _points_to(path: str, entry: str) -> bool:
         return False
 
 
-def _add(repo: str, common: str, wanted: Record, timeout: float) -> None:
-    path = wanted.path
+def _add(held: Held, wanted: Record, timeout: float) -> None:
+    common, path = held.common, wanted.path
     try:
-        ask(
-            repo,
-            *("worktree", "add", "--no-track", "--no-checkout", "-b", wanted.branch),
-            *("--end-of-options", path, wanted.base),
-            timeout=timeout,
-            writes=True,
-        )
+        new_branch = ("--no-track", "--no-checkout", "-b", wanted.branch)
+        place = ("--end-of-options", path)
+        held.ask("worktree", "add", *new_branch, *place, wanted.base, timeout=timeout)
         entry = layout.entry_of(common, path)
         if entry is None:
             raise GitError(f"git added {path} but does not list it; see git worktree list")
-        reason = f"headway {wanted.owner}"
-        ask(
-            repo,
-            *("worktree", "lock", "--reason", reason, "--end-of-options", path),
-            writes=True,
-        )
+        held.ask("worktree", "lock", "--reason", f"headway {wanted.owner}", *place)
         checkout = ("reset", "--hard", "--quiet", "--no-recurse-submodules")
-        ask(path, *checkout, timeout=timeout, writes=True)
+        held.ask(*checkout, at=path, timeout=timeout)
         write_marker(entry, wanted)
     except (GitError, OSError) as error:
         number = error.errno or _host_trouble(path, common)
         # What is half-made is cleared away at once, or a full disk would stay full.
         with suppress(HeadwayError, OSError):
-            if discard(repo, common, wanted) is None:
+            if discard(held, wanted) is None:
                 drop_record(common, path)
         words = os.strerror(number) if number else str(error)
         raise GitError(f"the worktree {path} cannot be made: {words}", errno=number) from None
