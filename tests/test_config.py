@@ -69,6 +69,10 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
         "logs.budget": "20GiB",
         "processes.cgroup": "auto",
         "processes.leftovers": "kill",
+        "display.lists.jobs.fields": ("id", "name", "state", "result", "age"),
+        "display.lists.jobs.format": "table",
+        "display.lists.jobs_show.fields": (),
+        "display.lists.jobs_show.format": "block",
     }
     assert config.micros("worker.idle") == 30_000_000
     assert config.bytes("logs.head") == 32 << 20

@@ -24,7 +24,9 @@ MAY_IMPORT = {
     "core": "core. errors",
     "units": "errors",
     "home": "errors",
-    "config": "core. errors home units",
+    "fields": "errors units",
+    "text": "",
+    "config": "core. errors fields home units",
     "environment": "errors home",
     "host": "home supervise.",
     "launching": "home supervise.",
@@ -47,13 +49,17 @@ MAY_IMPORT = {
     ),
     "adding": "core. errors host store.base submission",
     "client": (
-        "adding core. store store.base supervise. clock config consequences documents "
-        "environment errors executors gather home host launching rewinding submission"
+        "adding cancelling core. store store.base supervise. clock config documents "
+        "environment errors executors gather home host launching listing rewinding submission"
     ),
+    "cancelling": "core. store.base supervise. client consequences downstream errors",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
         "git.program worktreeing"
     ),
+    "person": "errors git.layout git.program supervise. client",
+    "approving": "core. client consequences environment errors gating person store.base units",
+    "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "
         "store.postgres store.sqlite store.transfer supervise. clock crashpoints errors home host "
@@ -74,6 +80,9 @@ MAY_IMPORT = {
     "functions.host": "functions. app crashpoints hints",
     "waiting": "core. store.base client clock errors gather submission units",
     "elsewhere": "core. store.base units",
+    "listing": "core. store.base",
+    "schedule": "core. schedule. text units",
+    "schedule.loading": "core. schedule. store.base client downstream probes",
     "views": "core. store.base client config elsewhere gather probes units",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
@@ -107,6 +116,7 @@ THIRD_PARTY = {
     "psycopg_pool": {"store.pgpool"},
     "tomlkit": {"config"},
     "click": {"cli"},
+    "rich": {"cli.frame", "cli.watch"},
     "pytest": {"testing_fixtures"},
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from headway.core.artifacts import artifact_key, artifact_topic
 from headway.core.model import (
     FUNCTION,
     FUNCTIONS,
@@ -80,6 +81,9 @@ def add_jobs(
         tx.know_host(HostRecord(host.id, host.name, host.home))
     tx.add_jobs(jobs)
     tx.add_events((Event("submitted", job.id, {"name": job.name}) for job in jobs), actor=actor)
+    made = [artifact_key(text, job.repo) for job in jobs for text in job.produces]
+    if made:  # who waits for it may have waited for nobody until now
+        tx.wake_topics(artifact_topic(each) for each in made)
     return submitted
 
 

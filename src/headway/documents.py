@@ -5,7 +5,7 @@ Times are RFC 3339 in UTC; what does not apply is null. Environment values never
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -28,7 +28,7 @@ def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, d
     evidence = tx.evidence(executed) if executed else {}
     called = [each for each in executed if jobs[each].type == FUNCTION]
     results = tx.results(called) if called else {}
-    worktrees, made = worktrees_of(tx, jobs), made_by(tx, executed)
+    worktrees, made = worktrees_of(tx, jobs.values()), made_by(tx, executed)
     return {
         job.id: job_document(
             job,
@@ -43,9 +43,9 @@ def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, d
     }
 
 
-def worktrees_of(tx: ReadTx, jobs: Mapping[JobId, Job]) -> dict[JobId, OwnedWorktree]:
+def worktrees_of(tx: ReadTx, jobs: Iterable[Job]) -> dict[JobId, OwnedWorktree]:
     """The worktrees that these jobs still own; few jobs ask for one."""
-    asked = [job.id for job in jobs.values() if "worktree" in job.params]
+    asked = [job.id for job in jobs if "worktree" in job.params]
     found = tx.worktrees(asked) if asked else {}
     return {each: row for each, row in found.items() if row.state is not WorktreeState.CLEANED}
 

@@ -61,6 +61,15 @@ def keep_environment(
     return digest
 
 
+def kept_directory(home: Home, digest: str) -> str | None:
+    """The working directory that was kept with an environment, if that is here."""
+    try:
+        with open(os.path.join(home.environments, digest), encoding="ascii") as file:
+            return str(json.load(file)["cwd"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _write_synced(path: str, content: bytes) -> None:
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(path, flags, 0o600), "wb") as file:

@@ -35,13 +35,14 @@ CUSTOM = "custom:"
 def artifacts_present(job: Job, facts: Facts) -> Objection | None:
     """Every artifact that it needs is there; the first that is not decides."""
     for text in job.needs:
-        objection = _lacking(text, job, facts)
+        objection = lacking(text, job, facts)
         if objection is not None:
             return objection
     return None
 
 
-def _lacking(text: str, job: Job, facts: Facts) -> Objection | None:
+def lacking(text: str, job: Job, facts: Facts) -> Objection | None:
+    """Why this one artifact is not there for the job; None if it is."""
     key = artifact_key(text, job.repo)
     view = facts.artifacts.get(key, ArtifactView())
     if view.published:
@@ -50,7 +51,7 @@ def _lacking(text: str, job: Job, facts: Facts) -> Objection | None:
     patch_made = any(each.status is Status.SUCCEEDED for each in view.producers)
     if artifact.kind is ArtifactKind.COMMAND_PATCH and patch_made and not view.withdrawn:
         return None
-    question = where_to_look(artifact, job, facts, view)
+    question = where_to_look(artifact, job.repo, facts, view)
     asks: tuple[Question, ...] = ()
     if question is not None and not view.withdrawn:
         answer = facts.answers.get(question)
@@ -84,23 +85,26 @@ def _missing(
             f"missing {text}",
             remedy="nobody produces it: submit its producer first, or set "
             "scheduler.missing_producer to wait",
+            asks=asks,
         )
     if any(each.status is Status.SUCCEEDED for each in view.producers):
         return Block(
             WaitKind.DEPENDENCIES,
             f"missing {text}",
             remedy="its producer succeeded without making it: correct that and retry it",
+            asks=asks,
         )
     failed = view.producers[0]
     return Block(
         WaitKind.DEPENDENCIES,
         f"dependency failed for {text}",
         remedy=f"headway jobs retry {shown(failed.job_id)} ({failed.status})",
+        asks=asks,
     )
 
 
 def where_to_look(
-    artifact: Artifact, job: Job, facts: Facts, view: ArtifactView
+    artifact: Artifact, repo: str | None, facts: Facts, view: ArtifactView
 ) -> Question | None:
     """What shows that an artifact is there; None for one that only its marker shows."""
     match artifact.kind:
@@ -115,9 +119,9 @@ def where_to_look(
             return Question(Sight.FILE, name=f"{facts.jobs_folder}/{last}/command.patch")
         case ArtifactKind.PLAN_DOC:
             name = f"{artifact.branch}:{plan_document(artifact.name)}"
-            return Question(Sight.FILE_ON_BRANCH, job.repo or "", name)
+            return Question(Sight.FILE_ON_BRANCH, repo or "", name)
         case _:
-            return Question(Sight.BRANCH, job.repo or "", artifact.branch or "")
+            return Question(Sight.BRANCH, repo or "", artifact.branch or "")
 
 
 def head_pinned(job: Job, facts: Facts) -> Objection | None:

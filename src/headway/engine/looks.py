@@ -9,11 +9,11 @@ a moment only: what was clean a minute ago may not be so now.
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headway.clock import Clock
 from headway.core.facts import Answer
-from headway.core.model import Question
+from headway.core.model import JobId, Question
 
 FRESH_SECONDS = 1.0
 FIRST_AGAIN = 0.5
@@ -32,6 +32,8 @@ class _Watched:
     seen_at: float = 0.0
     missed: bool = True
     under_way: bool = False
+    begun: int = 0  # counted, not timed: which came first must be certain
+    doubted: dict[JobId, int] = field(default_factory=dict)  # by whom, since when
 
 
 class Looks:
@@ -44,6 +46,7 @@ class Looks:
         self._watched: dict[Question, _Watched] = {}
         self._seen: list[tuple[Mapping[Question, Answer], float]] = []
         self._bell: int | None = None
+        self._count = 0
 
     def answers(self) -> dict[Question, Answer]:
         """Those that are fresh enough to act on."""
@@ -67,6 +70,25 @@ class Looks:
                 watched.missed = True
                 watched.next_at = now
 
+    def doubt(self, job_id: JobId, questions: Iterable[Question]) -> tuple[Question, ...]:
+        """Of these, the ones that must be looked at again before the job may be ended for what
+        they showed: the look has to begin after the job was found to be without hope."""
+        now = self._clock.monotonic()
+        doubtful = []
+        for question in questions:
+            watched = self._watched.setdefault(question, _Watched(next_at=now))
+            since = watched.doubted.get(job_id)
+            if since is not None and since < watched.begun and not watched.under_way:
+                del watched.doubted[job_id]
+                continue
+            if since is None:
+                self._count += 1
+                watched.doubted[job_id] = self._count
+            watched.missed = True
+            watched.next_at = now
+            doubtful.append(question)
+        return tuple(doubtful)
+
     def due(self) -> list[Question]:
         now = self._clock.monotonic()
         return [
@@ -83,8 +105,10 @@ class Looks:
     def go(self) -> None:
         """Begin the looks that are due."""
         due = self.due()
+        self._count += 1
         for question in due:
             self._watched[question].under_way = True
+            self._watched[question].begun = self._count
         if not due:
             return
         if self._in_thread:

@@ -19,6 +19,7 @@ from headway.core.model import (
     Claim,
     Job,
     JobId,
+    Question,
     Stage,
     Wait,
     WaitKind,
@@ -217,7 +218,11 @@ class Planner:
                 case Hold():
                     holds.append((each.job, each.decision))
                 case Block():
-                    blocks.append((each.job, each.decision))
+                    doubtful = self._looks.doubt(each.job.id, each.decision.asks)
+                    if doubtful:
+                        holds.append((each.job, _look_again(each.job, each.decision, doubtful)))
+                    else:
+                        blocks.append((each.job, each.decision))
                 case _:
                     assert_never(each.decision)
         self._start(tx, starts)
@@ -319,6 +324,13 @@ class Planner:
 def _wake_nobody(planned: Sequence[Planned]) -> bool:
     """Plain starts: no lock is taken or given up, nothing ends, nothing is filed elsewhere."""
     return all(isinstance(each.decision, Start) and not each.job.locks for each in planned)
+
+
+def _look_again(job: Job, block: Block, asks: tuple[Question, ...]) -> Hold:
+    """It seems to be without hope; whoever gave it hope may have just ended."""
+    known = job.wait is not None and job.wait.kind is block.kind
+    detail = job.wait.detail if job.wait is not None and known else "looking once more"
+    return Hold((Wait(block.kind, detail, topics=tuple(each.topic for each in asks), asks=asks),))
 
 
 def _filing(job: Job, hold: Hold) -> Filing:

@@ -7,12 +7,12 @@ from typing import Any
 
 from headway.core.artifacts import ArtifactKey, ArtifactKind, parse_artifact
 from headway.core.facts import ArtifactView, Producer
-from headway.core.model import Job, JobId, LockMode
+from headway.core.model import Job, JobId, LockMode, lock_topic
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
-from headway.store.base import HeldLock, Marker, Product
+from headway.store.base import HeldLock, LockWaiter, Marker, Product
 from headway.store.reading import SqlReadTx
-from headway.store.rows import load
+from headway.store.rows import dump, load
 
 
 class GraphReadTx(SqlReadTx):
@@ -46,7 +46,7 @@ class GraphReadTx(SqlReadTx):
 
     def topics_waited_for(self, topics: Sequence[str]) -> set[str]:
         """Of these, the ones that a job is filed under."""
-        rows = self._all("topics_waited_for", topics=self._database.json(topics))
+        rows = self._all("topics_waited_for", rows=dump([{"topic": each} for each in topics]))
         return {row[0] for row in rows}
 
     def produced_by(self, chains: Sequence[JobId]) -> list[Product]:
@@ -91,6 +91,10 @@ class GraphReadTx(SqlReadTx):
         """The newest ones."""
         return [_marker(row) for row in self._all("all_markers", limit=limit)]
 
+    def newest_markers(self, limit: int) -> list[Marker]:
+        """Of each artifact the newest marker, without what it carries; the newest first."""
+        return [_marker(row) for row in self._all("newest_markers", limit=limit)]
+
     def declared_artifacts(self) -> list[ArtifactKey]:
         """What active jobs make or need."""
         return sorted(row[0] for row in self._all("declared_keys"))
@@ -111,6 +115,14 @@ class GraphReadTx(SqlReadTx):
     def locks_held(self) -> list[HeldLock]:
         rows = self._all("locks_held")
         return [HeldLock(key, job_id, LockMode(mode)) for key, job_id, mode in rows]
+
+    def lock_waiters(self, limit: int) -> list[LockWaiter]:
+        """Those that wait for each lock, in the order in which they will get it."""
+        rows = self._all("lock_waiters", limit=limit)
+        return [
+            LockWaiter(topic.removeprefix(lock_topic("")), job_id, LockMode(mode), bool(reserves))
+            for topic, job_id, mode, reserves in rows
+        ]
 
 
 def _worktree(row: tuple[Any, ...]) -> OwnedWorktree:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.core.facts import Holder, LockView, Predecessor, Reserver, TaskView
@@ -16,15 +16,36 @@ from headway.core.model import (
     Run,
     lock_topic,
 )
-from headway.core.states import Status
+from headway.core.states import TERMINAL, Status
 from headway.errors import DataError
-from headway.store.base import Event, HostRecord, Lending, Progress, Slots, WorkerRecord
-from headway.store.rows import load, load_claim, load_job, load_run, stand_in
+from headway.store.base import (
+    Event,
+    HostRecord,
+    Lending,
+    Progress,
+    Search,
+    Slots,
+    WorkerRecord,
+)
+from headway.store.rows import (
+    Row,
+    like,
+    like_label,
+    load,
+    load_claim,
+    load_job,
+    load_outline,
+    load_run,
+    stand_in,
+)
 from headway.store.state import State, load_state
 
 if TYPE_CHECKING:
     from headway.store.queries import Query
     from headway.store.sqlstore import Statements
+
+
+NEVER = 1 << 62
 
 
 class SqlReadTx:
@@ -46,12 +67,14 @@ class SqlReadTx:
         rows = self._all(query, **parameters)
         return rows[0] if rows else None
 
-    def _readable(self, rows: Iterable[tuple[Any, ...]]) -> list[Job]:
+    def _readable(
+        self, rows: Iterable[tuple[Any, ...]], read: Callable[[Row], Job] = load_job
+    ) -> list[Job]:
         """The jobs of these rows; one that cannot be read is remembered and stops nobody else."""
         jobs = []
         for row in rows:
             try:
-                jobs.append(load_job(row))
+                jobs.append(read(row))
             except DataError as error:
                 self._unreadable[row[0]] = str(error)
         return jobs
@@ -98,12 +121,45 @@ class SqlReadTx:
     def finished_jobs(self, since: int, limit: int) -> list[Job]:
         return self._readable(self._all("finished_jobs", since=since, limit=limit))
 
+    def find_jobs(self, search: Search, *, before: Job | None, limit: int) -> list[Job]:
+        rows = self._all(
+            "find_jobs",
+            statuses=self._database.json(sorted(search.statuses)),
+            ended_since=search.ended_since if search.statuses & TERMINAL else NEVER,
+            created_since=search.created_since,
+            name=like(search.name),
+            label=like_label(search.labels),
+            before_at=before.created_at if before else NEVER,
+            before_id=before.id if before else 0,
+            limit=limit,
+        )
+        return self._readable(rows)
+
     def count_active(self) -> dict[Status, int]:
         return {Status(status): count for status, count in self._all("count_active")}
 
     def count_finished(self, since: int) -> dict[Status, int]:
         rows = self._all("count_finished", since=since)
         return {Status(status): count for status, count in rows}
+
+    def count_ended(self) -> tuple[int, int]:
+        """All jobs that ended, and of these the blocked ones that nobody retried."""
+        ended, blocked = self._all("count_ended")[0]
+        return ended, blocked
+
+    def outlines_shown(self, limit: int) -> list[Job]:
+        return self._readable(self._all("outlines_shown", limit=limit), load_outline)
+
+    def outlines_all(self, limit: int) -> list[Job]:
+        return self._readable(self._all("outlines_all", limit=limit), load_outline)
+
+    def outlines(self, ids: Sequence[JobId]) -> dict[JobId, Job]:
+        rows = self._all("outlines_by_id", ids=self._database.json(ids))
+        return {job.id: job for job in self._readable(rows, load_outline)}
+
+    def chain_ends(self, chains: Sequence[JobId]) -> dict[JobId, Job]:
+        rows = self._all("outlines_of_ends", chains=self._database.json(chains))
+        return {job.chain: job for job in self._readable(rows, load_outline)}
 
     def anything_active(self) -> bool:
         return self._one("any_active") is not None

@@ -72,6 +72,14 @@ order by artifact, job_id
 -- name: all_markers
 select artifact, job_id, at, data, withdrawn_at from artifacts order by at desc, artifact limit :limit
 
+-- name: newest_markers
+-- Without what they carry: a listing does not show it, and it may be large.
+select artifact, job_id, at, null, withdrawn_at from artifacts
+where not exists (select 1 from artifacts newer where newer.artifact = artifacts.artifact
+                  and (newer.at > artifacts.at or (newer.at = artifacts.at
+                                                   and newer.job_id > artifacts.job_id)))
+order by at desc, artifact limit :limit
+
 -- name: declared_keys
 -- What any active job makes or needs, for listings.
 select distinct artifact from produces where job_id in (select id from jobs where finished_at is null)
@@ -90,8 +98,15 @@ update jobs set gates = :gates where id = :id and stage is not null
 -- name: locks_held
 select key, job_id, mode from held_locks order by key, job_id
 
+-- name: lock_waiters
+-- Only what is filed under a lock has a mode.
+select topic, job_id, mode, reserves from waits where mode is not null
+order by topic, priority desc, position, created_at, job_id limit :limit
+
 -- name: topics_waited_for (hot)
-select distinct topic from waits where topic in $TEXTS(:topics)
+-- One look at each, however many are filed under it.
+select given.topic from $ROWS(:rows, topic text)
+where exists (select 1 from waits where waits.topic = given.topic)
 
 -- name: reset_jobs (hot)
 -- A rewind puts a waiting job back to the start.

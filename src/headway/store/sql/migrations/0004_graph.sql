@@ -57,3 +57,9 @@ create table worktrees (
   at      bigint not null
 );
 create index worktrees_kept on worktrees (job_id) where state <> 'cleaned';
+
+-- The schedule shows blocked jobs and what blocks them: few among the many that ended.
+
+create index jobs_blocked on jobs (created_at, id)
+  where status = 'blocked_by_dependency' or status = 'blocked_by_approval';
+create index edges_failed on edges (job_id) where mark = 'failed';
