@@ -52,7 +52,8 @@ MAY_IMPORT = {
         "adding cancelling core. store store.base supervise. clock config documents "
         "environment errors executors gather home host launching listing rewinding submission"
     ),
-    "cancelling": "core. store.base supervise. client consequences downstream errors",
+    "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
+    "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
         "git.program worktreeing"

@@ -48,6 +48,7 @@ class Cancelled(NamedTuple):
     job_id: JobId
     was_running: bool
     asked_for: JobId
+    cleaned: bool = False  # it had ended before; what was left to do was to clean its worktree
 
 
 class Elsewhere(NamedTuple):

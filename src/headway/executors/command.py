@@ -15,6 +15,7 @@ from headway.launching import worker_argv, worker_environment
 
 PREPARE_SECONDS = 300.0
 FINISH_SECONDS = 120.0
+PATCH_BYTES = 64 << 20
 PATCH = "command.patch"
 # What a submitter's environment may hold when a hook of git submits; a worktree is another place.
 OF_ANOTHER_REPOSITORY = (
@@ -93,8 +94,9 @@ def _around(job: Job, worktree: OwnedWorktree | None, folder: str) -> dict[str, 
     if patched:
         base = {"base_from": noted} if worktree is None else {"base": worktree.base}
         root = job.repo if worktree is None else worktree.path
-        request = {"root": root, "to": os.path.join(folder, PATCH), **base}
-        around["finish"] = {**_helper(FINISH_SECONDS, "save-patch", request), "file": PATCH}
+        to = os.path.join(folder, PATCH)
+        saving = {"root": root, "to": to, "limit_bytes": PATCH_BYTES, **base}
+        around["finish"] = {**_helper(FINISH_SECONDS, "save-patch", saving), "file": PATCH}
     return around
 
 
