@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import calls
+import checkouts
 import pytest
 import rewinds
 import scenes
@@ -47,6 +48,8 @@ POINTS: dict[str, list[Scene]] = {
     "autostart.detached": [scenes.starter_dies],
     "autostart.forked": [scenes.starter_dies],
     "child.let_go": twice(KILLED_COMMAND),
+    "child.prepared": checkouts.dies_around_its_command(KILLED_COMMAND),
+    "child.preparing": checkouts.dies_around_its_command(KILLED_COMMAND),
     "child.reported": [scenes.child_dies_reporting],
     "crew.launched": [calls.worker_dies_calling],
     "crew.sent": [calls.worker_dies_calling],
@@ -91,6 +94,7 @@ POINTS: dict[str, list[Scene]] = {
     "store.migrated": [scenes.maker_dies],
     "supervisor.child_ended": twice(LOST_AFTER),
     "supervisor.crash_traced": [scenes.supervisor_dies_of_itself],
+    "supervisor.finishing": checkouts.dies_around_its_command(LOST_AFTER),
     "supervisor.forked": twice(),
     "supervisor.go": twice(LOST_AT_GO),
     "supervisor.locked": [*twice(), scenes.child_sleeps],
@@ -113,6 +117,8 @@ POINTS: dict[str, list[Scene]] = {
     "worker.settled": [scenes.worker_dies_settled],
     "worker.stop_marked": [scenes.worker_dies_leaving],
     "worker.up": at_visits(1),
+    "worktrees.cleaned": [checkouts.cleaner_dies],
+    "worktrees.recorded": [checkouts.cleaner_dies],
 }
 # On a store that hosts share a worker stays, however idle.
 SQLITE_ALONE = {"worker.gave_up", "worker.left"}
