@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "store": "store. core. errors clock crashpoints",
     "store.base": "core.",
     "store.queries": "",
-    "executors": "core. config environment errors functions.journal home launching",
+    "executors": "core. config environment errors functions.journal git home launching",
     "gather": "core. config executors home store.base units",
     "consequences": "core. store.base",
     "downstream": "core. store.base",
@@ -52,7 +52,8 @@ MAY_IMPORT = {
         "adding cancelling collecting core. store store.base supervise. clock config documents "
         "environment errors executors gather home host launching listing rewinding submission"
     ),
-    "cancelling": "core. store.base supervise. client consequences downstream errors",
+    "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
+    "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
         "git.program worktreeing"
