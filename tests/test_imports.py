@@ -61,7 +61,9 @@ MAY_IMPORT = {
     "person": "errors git.layout git.program supervise. client",
     "approving": "core. client consequences environment errors gating person store.base units",
     "editing": "core. client consequences environment errors store.base submission",
-    "collecting": ("core. config consequences crashpoints downstream errors home store.base"),
+    "collecting": (
+        "core. config consequences crashpoints downstream errors home store.base worktreeing"
+    ),
     "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "

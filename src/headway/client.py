@@ -351,7 +351,7 @@ def present_wait(job: Job, facts: Facts) -> Wait | None:
     that it belongs to."""
     from headway.core.gates import slot_free
 
-    if job.stage not in (Stage.READY, Stage.WOKEN):
+    if job.stage not in (Stage.READY, Stage.WOKEN) or job.status is not Status.QUEUED:
         return job.wait
     objection = slot_free(job, facts._replace(queues=(job.queue,)))
     if isinstance(objection, Wait):

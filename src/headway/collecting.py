@@ -30,6 +30,7 @@ from headway.downstream import made_by
 from headway.errors import ConflictError, DataError, NotFoundError
 from headway.home import Home
 from headway.store.base import Ended, Event, ReadTx, Store, WriteTx
+from headway.worktreeing import clean_worktrees
 
 BATCH = 500
 _BEFORE_ALL = Place(-1, 0)
@@ -123,6 +124,9 @@ class Collector:
             job = _ended(tx, job_id)
             return self._remove(tx, [job.chain], refuse=job)
 
+        with self._store.read() as tx:
+            obstacles = tx.in_the_way([_ended(tx, job_id).chain])
+        self._free_worktrees([c for c, each in obstacles.items() if each.why is InTheWay.WORKTREE])
         removed = self._store.story(story)
         reach("gc.cleaned")
         self._delete_files(removed.jobs)
@@ -170,8 +174,13 @@ class Collector:
         return Removed(jobs, log_bytes, _by_job(tx, kept))
 
     def _free_worktrees(self, chains: Sequence[JobId]) -> None:
-        """The one place where worktrees of jobs that are to go would be cleaned away, before the
-        transaction; a chain whose worktree is still there stays."""
+        """Take back the worktrees of jobs that are to go, before the transaction; a chain whose
+        worktree cannot be taken back stays."""
+        if not chains:
+            return
+        with self._store.read() as tx:
+            members = list(tx.members_of(chains))
+        clean_worktrees(self._store, self._home, members, actor=self._actor)
 
     def _delete_files(self, jobs: Sequence[JobId]) -> None:
         if not jobs:
