@@ -15,6 +15,7 @@ from headway.core.states import TERMINAL, WAITING, Status
 from headway.engine.looks import FRESH_SECONDS
 from headway.gather import door, gather
 from headway.store.base import Event, ReadTx, Store
+from headway.testing import NEW_YEAR
 
 if TYPE_CHECKING:
     from simulation.machines import Machine, Process
@@ -126,13 +127,14 @@ class Watch:
             case "rewound":
                 self._rewind(event, job)
                 self._approved.discard(job.id)
+                self.jobs[job.id] = job._replace(not_before=None)
                 if job.approval is not None:
                     self.pending[job.id] = None
                 self.state[job.id] = "queued"
             case "withdrawn":
                 self._withdraw(event.data["artifact"], self._rewinding[job.id])
             case "missed_wake_up":
-                raise Violation(f"{shown(job.id)} was found by the sweep alone: {job}")
+                self._demand(False, job.id, "was found by the sweep alone")
 
     def _rewind(self, event: Event, job: Job) -> None:
         root = int(str(event.data["root"]).removeprefix("job-"))
@@ -286,7 +288,10 @@ class Watch:
     def story_of(self, job_id: JobId) -> str:
         """All that is on record about a job, for whoever looks for the mistake."""
         with self._store.read() as tx:
-            events = [f"{each.kind} {dict(each.data)}" for each in tx.events_of(job_id)]
+            events = [
+                f"{(each.at - NEW_YEAR) / 1e6:.3f} {each.kind} {dict(each.data)}"
+                for each in tx.events_of(job_id)
+            ]
         return f"seed {self._world.seed}; {self.jobs.get(job_id)}; {events}"
 
 
