@@ -10,7 +10,17 @@ from typing import NamedTuple, assert_never
 from headway.core import admission
 from headway.core.facts import Facts, Holder, LockView, Reserver
 from headway.core.gates import GATES
-from headway.core.model import Block, Job, JobId, Objection, Question, Wait, WaitKind, lock_topic
+from headway.core.model import (
+    Block,
+    Job,
+    JobId,
+    Objection,
+    Question,
+    Stage,
+    Wait,
+    WaitKind,
+    lock_topic,
+)
 from headway.core.states import Move
 
 
@@ -115,11 +125,22 @@ def plan(jobs: Iterable[Job], facts: Facts, *, limit: int | None = None) -> tupl
             case Hold():
                 if decision.reserves:
                     _reserve(job, locks)
+                elif only_lacks_a_look(job, decision, facts):
+                    facts = facts._replace(door=admission.enter(job, facts.door, None))
             case Block():
                 pass
             case _:
                 assert_never(decision)
     return tuple(planned)
+
+
+def only_lacks_a_look(job: Job, decision: Decision, facts: Facts) -> bool:
+    """It had come as far as the door, and what it saw on its way is too old to act on. The look is
+    made at once, so its slot is kept for that moment: else those behind it would take every slot
+    that becomes free, and it would never start while there are such."""
+    if job.stage is not Stage.READY or not isinstance(decision, Hold):
+        return False
+    return any(question not in facts.answers for question in decision.asks)
 
 
 def _reserve(job: Job, locks: dict[str, LockView]) -> None:

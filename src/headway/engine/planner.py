@@ -25,7 +25,16 @@ from headway.core.model import (
     WaitKind,
     lock_topic,
 )
-from headway.core.plan import Hold, Planned, Start, decide, move_for, plan
+from headway.core.plan import (
+    Decision,
+    Hold,
+    Planned,
+    Start,
+    decide,
+    move_for,
+    only_lacks_a_look,
+    plan,
+)
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
 from headway.core.states import after
 from headway.engine.crew import Crew
@@ -91,7 +100,7 @@ class Planner:
         if door.lenders:
             tx.wake_chains(list(door.lenders))
         started: list[Claim] = []
-        looked_at = 0
+        looked_at = kept = 0
         while looked_at < STEP_JOBS:
             remaining = None if limit is None else limit - len(started)
             candidates, are_all = self._candidates(tx, door, remaining)
@@ -107,9 +116,11 @@ class Planner:
                 break
             begun = self._apply(tx, planned, door)
             started += begun
+            kept += sum(only_lacks_a_look(each.job, each.decision, facts) for each in planned)
             if are_all and len(begun) == len(planned) and _wake_nobody(planned):
                 break
             door = self._door(tx)
+            door = door._replace(running=door.running + kept)
         if started:
             tx.set_mark("last_dispatch_at", tx.now())
             tx.set_mark("last_dispatch_count", len(started))
@@ -122,17 +133,21 @@ class Planner:
             self._fail_unreadable(tx)
         door = self._door(tx)
         facts = self._gather(tx, waiting, door)
-        missed = []
+        again, missed = [], []
         for job in waiting:
             decision = decide(job, facts)
             kinds = []
             if isinstance(decision, Hold):
                 kinds = [wait.kind for wait in decision.waits]
                 self._looks.take_over(decision.asks)
+                if any(each not in facts.answers for each in decision.asks):
+                    continue  # it has passed that gate before; without a look nobody can tell
             if job.wait is None or job.wait.kind not in kinds:
-                missed.append(job)
+                again.append(job.id)
+                if not _stands_behind_another(job, decision):
+                    missed.append(job)
         tx.touch_checked([job.id for job in waiting])
-        tx.wake_jobs([job.id for job in missed])
+        tx.wake_jobs(again)
         tx.add_events((Event("missed_wake_up", job.id) for job in missed), actor=self._worker_id)
         return missed
 
@@ -334,6 +349,13 @@ def _look_again(job: Job, block: Block, asks: tuple[Question, ...]) -> Hold:
     known = job.wait is not None and job.wait.kind is block.kind
     detail = job.wait.detail if job.wait is not None and known else "looking once more"
     return Hold((Wait(block.kind, detail, topics=tuple(each.topic for each in asks), asks=asks),))
+
+
+def _stands_behind_another(job: Job, decision: Decision) -> bool:
+    """Its locks are free, but someone before it means to take them and stands at the door: it need
+    not have been woken."""
+    was_locked = job.wait is not None and job.wait.kind is WaitKind.LOCKS
+    return was_locked and isinstance(decision, Hold) and decision.at_door
 
 
 def _filing(job: Job, hold: Hold) -> Filing:
