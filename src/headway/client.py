@@ -350,6 +350,7 @@ def present_wait(job: Job, facts: Facts) -> Wait | None:
     """The wait to show: of a job at the door it is what the door says now, asked as on the host
     that it belongs to."""
     from headway.core.gates import slot_free
+    from headway.core.states import Status
 
     if job.stage not in (Stage.READY, Stage.WOKEN) or job.status is not Status.QUEUED:
         return job.wait
