@@ -7,7 +7,7 @@ from stocked import SECOND, START, add, filing, finish_of, start
 from headway.core.facts import ArtifactView, Producer
 from headway.core.model import Approval, ApprovalState, Job, Lock, LockMode, PinnedHead, Stage
 from headway.core.states import Status
-from headway.store.base import HeldLock, Marker, Product, Store, WriteTx
+from headway.store.base import HeldLock, LockWaiter, Marker, Product, Store, WriteTx
 from headway.testing import FakeClock
 
 REPORT = "custom:report:june"
@@ -118,7 +118,7 @@ def test_who_makes_and_who_needs_what(store: Store) -> None:
 # -- markers --------------------------------------------------------------------------------------
 
 
-@verbs("publish", "markers_by", "markers", "all_markers")
+@verbs("publish", "markers_by", "markers", "newest_markers")
 def test_markers_keep_who_published_them_when_and_with_what(store: Store) -> None:
     with store.write() as tx:
         one, two = add(tx), add(tx)
@@ -129,8 +129,9 @@ def test_markers_keep_who_published_them_when_and_with_what(store: Store) -> Non
         assert tx.markers_by([one.id]) == [first, third]
         assert tx.markers([REPORT]) == [first, second]
         assert tx.markers(["custom:no:body"]) == []
-        assert tx.all_markers(10) == [third, second, first]
-        assert tx.all_markers(2) == [third, second]
+        light = third._replace(data=None)  # without what it carries
+        assert tx.newest_markers(10) == [light, second], "one for each artifact"
+        assert tx.newest_markers(1) == [light]
 
 
 @verbs("publish", "markers")
@@ -243,6 +244,26 @@ def test_all_locks_that_are_held(store: Store) -> None:
             HeldLock("a", sharing.id, LockMode.SHARED),
             HeldLock("b", alone.id, LockMode.EXCLUSIVE),
         ]
+
+
+@verbs("lock_waiters")
+def test_who_waits_for_a_lock_in_the_order_of_getting_it(store: Store) -> None:
+    share = Lock("a", LockMode.SHARED)
+    with store.write() as tx:
+        late, both = add(tx, locks=(share,)), add(tx, locks=(share, Lock("b")))
+        urgent = add(tx, locks=(Lock("a"),), priority=5)
+        add(tx, locks=(Lock("a"),))
+        assert tx.lock_waiters(10) == []
+        tx.file([filing(late, "lock:a"), filing(both, "lock:a", "lock:b", reserves=True)])
+        tx.file([filing(urgent, "lock:a", "chain:7", reserves=True)])
+        expected = [
+            LockWaiter("a", urgent.id, LockMode.EXCLUSIVE, True),
+            LockWaiter("a", late.id, LockMode.SHARED, False),
+            LockWaiter("a", both.id, LockMode.SHARED, True),
+            LockWaiter("b", both.id, LockMode.EXCLUSIVE, True),
+        ]
+        assert tx.lock_waiters(10) == expected
+        assert tx.lock_waiters(2) == expected[:2]
 
 
 @verbs("topics_waited_for")
