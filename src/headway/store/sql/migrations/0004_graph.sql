@@ -56,6 +56,14 @@ create table worktrees (
   error   text,
   at      bigint not null
 );
+create index worktrees_kept on worktrees (job_id) where state <> 'cleaned';
+
+-- Jobs that were removed, whose files a host has still to delete.
+create table removals (
+  host_id text not null,
+  job_id  bigint not null,
+  primary key (host_id, job_id)
+);
 
 -- The schedule shows blocked jobs and what blocks them: few among the many that ended.
 
