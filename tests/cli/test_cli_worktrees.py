@@ -1,5 +1,6 @@
 """Worktrees and patches as a user meets them, and what the doctor says about them."""
 
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -33,8 +34,8 @@ def shop(tmp_path: Path, store_url: str | None) -> Iterator[Site]:
 
 
 def found(site: Site, check: str = "worktrees") -> list[str]:
-    lines = site.run("doctor", check=False).stdout.splitlines()
-    return [line for line in lines if check in line.split()[:2]]
+    findings = json.loads(site.run("doctor", "--json", check=False).stdout)["findings"]
+    return [each["detail"] for each in findings if each["check"] == check]
 
 
 def test_a_job_in_a_worktree_from_submit_to_patch(shop: Site) -> None:
@@ -51,13 +52,14 @@ def test_a_job_in_a_worktree_from_submit_to_patch(shop: Site) -> None:
     assert "1, each of a job" in told
 
 
-def test_a_worktree_needs_a_repository_and_a_base(shop: Site, tmp_path: Path) -> None:
-    elsewhere = tmp_path.parent / "elsewhere"
-    elsewhere.mkdir()
+def test_a_worktree_needs_a_repository_and_a_base(
+    shop: Site, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
     refused = shop.run("submit", "--worktree", "--cwd", str(elsewhere), "--", "true", check=False)
     assert refused.returncode == 5 and "not in a git repository" in refused.stderr
     refused = shop.run("submit", "--worktree", "nowhere", "--", "true", check=False)
-    assert refused.returncode == 5 and "nowhere" in refused.stderr
+    assert refused.returncode == 3 and "nowhere" in refused.stderr
     assert shop.run("jobs", "list", "--all").stdout.count("job-") == 0
 
 

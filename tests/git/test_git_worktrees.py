@@ -15,7 +15,7 @@ from repos import Repo
 
 from harness import wait_for
 from headway.errors import ConflictError, InvalidInputError
-from headway.git import command, layout
+from headway.git import command
 from headway.git.locking import holding
 from headway.git.looking import head_of
 from headway.git.program import GitError
@@ -359,7 +359,7 @@ def test_small_process_notes_a_base_for_later(repo: Repo, tmp_path: Path) -> Non
 
 def test_small_process_waits_for_its_turn_as_long_as_it_is_told(repo: Repo) -> None:
     document = request(repo.worktree("job-1"), "job-1")
-    with holding(layout.common_dir_of(str(repo))):
+    with holding(str(repo)):
         done = run_small("worktree-make", {**document, "wait_seconds": 0.05})
     assert done.returncode == 1 and "for 0.05 s" in done.stderr
 
