@@ -44,12 +44,12 @@ MAY_IMPORT = {
     "git": "git. errors",
     "probes": "core. git.looking git.program probes.",
     "engine": (
-        "core. engine. supervise. executors. functions.journal store.base clock config "
+        "core. engine. supervise. executors. functions.journal store.base clock collecting config "
         "consequences crashpoints documents errors gather home host launching probes units"
     ),
     "adding": "core. errors host store.base submission",
     "client": (
-        "adding cancelling core. store store.base supervise. clock config documents "
+        "adding cancelling collecting core. store store.base supervise. clock config documents "
         "environment errors executors gather home host launching listing rewinding submission"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
@@ -60,6 +60,10 @@ MAY_IMPORT = {
     ),
     "person": "errors git.layout git.program supervise. client",
     "approving": "core. client consequences environment errors gating person store.base units",
+    "editing": "core. client consequences environment errors store.base submission",
+    "collecting": (
+        "core. config consequences crashpoints downstream errors home store.base worktreeing"
+    ),
     "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "

@@ -24,7 +24,6 @@ from headway.core.model import (
     Pause,
     Stage,
     Wait,
-    shown,
 )
 from headway.environment import keep_environment, present_umask
 from headway.errors import NotFoundError, StoreError
@@ -149,7 +148,9 @@ class Client:
         jobs = tx.jobs(ids) if ids else {}
         for job_id in ids:
             if job_id not in jobs:
-                raise NotFoundError(f"there is no {shown(job_id)}; `headway jobs list --all`")
+                from headway.collecting import unknown_job
+
+                raise unknown_job(tx, job_id)
         return jobs
 
     @property
@@ -349,8 +350,9 @@ def present_wait(job: Job, facts: Facts) -> Wait | None:
     """The wait to show: of a job at the door it is what the door says now, asked as on the host
     that it belongs to."""
     from headway.core.gates import slot_free
+    from headway.core.states import Status
 
-    if job.stage not in (Stage.READY, Stage.WOKEN):
+    if job.stage not in (Stage.READY, Stage.WOKEN) or job.status is not Status.QUEUED:
         return job.wait
     objection = slot_free(job, facts._replace(queues=(job.queue,)))
     if isinstance(objection, Wait):

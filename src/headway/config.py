@@ -121,6 +121,18 @@ SETTINGS: Mapping[str, Setting] = {
             "what a job does that needs an artifact which nobody makes",
         ),
         Setting(
+            "scheduler.retention_days",
+            30,
+            _whole_number(0),
+            "how many days ended jobs are kept; 0 keeps them however old",
+        ),
+        Setting(
+            "scheduler.retention_jobs",
+            10_000,
+            _whole_number(0),
+            "how many ended jobs are kept, and all of the last day; 0 keeps any number",
+        ),
+        Setting(
             "worker.autostart", True, _yes_or_no, "start a worker in the background when needed"
         ),
         Setting("worker.idle", "30s", _duration, "how long a background worker stays idle"),

@@ -102,6 +102,11 @@ def release_locks(tx: WriteTx, job_id: JobId) -> None:
     tx.wake_first([lock_topic(key) for key in tx.release_locks(job_id)])
 
 
+def kept_log_bytes(outcome: Mapping[str, Any]) -> int:
+    """How much a job's logs take, as its supervisor counted them at its end."""
+    return sum(log["bytes"] - log["dropped"] for log in outcome["logs"].values())
+
+
 def _submitted(job: Job) -> Event:
     data: dict[str, Any] = {"name": job.name}
     if job.retry_of is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import calls
 import checkouts
 import pytest
+import removals
 import rewinds
 import scenes
 from scenes import (
@@ -73,6 +74,10 @@ POINTS: dict[str, list[Scene]] = {
     "evidence.voided": [scenes.worker_dies_recovering],
     "evidence.worker_wanted": [scenes.asker_dies],
     "finisher.parent_replaced": [scenes.worker_dies_replacing_its_parent],
+    "gc.cleaned": [removals.cleaner_dies],
+    "gc.files_deleted": [removals.collector_dies, removals.worker_dies_collecting],
+    "gc.files_noted": [removals.collector_dies],
+    "gc.removed": [removals.collector_dies, removals.worker_dies_collecting],
     "host.called": both_hosts(Status.FAILED, 1),
     "host.ready": both_hosts(Status.SUCCEEDED, 1),
     "host.started": both_hosts(Status.FAILED, 0),

@@ -78,6 +78,11 @@ class GraphReadTx(SqlReadTx):
             found.setdefault(job.chain, []).append(job)
         return found
 
+    def published_by(self, ids: Sequence[JobId]) -> list[tuple[ArtifactKey, JobId]]:
+        """The artifacts that these jobs have published, without what they carry."""
+        rows = self._all("published_by_jobs", ids=self._database.json(ids))
+        return [(key, job_id) for key, job_id in rows]
+
     def markers_by(self, ids: Sequence[JobId]) -> list[Marker]:
         """What these jobs have published."""
         rows = self._all("markers_of_jobs", ids=self._database.json(ids))
@@ -86,10 +91,6 @@ class GraphReadTx(SqlReadTx):
     def markers(self, keys: Sequence[ArtifactKey]) -> list[Marker]:
         rows = self._all("markers_of_keys", keys=self._database.json(keys))
         return [_marker(row) for row in rows]
-
-    def all_markers(self, limit: int) -> list[Marker]:
-        """The newest ones."""
-        return [_marker(row) for row in self._all("all_markers", limit=limit)]
 
     def newest_markers(self, limit: int) -> list[Marker]:
         """Of each artifact the newest marker, without what it carries; the newest first."""

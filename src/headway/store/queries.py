@@ -19,6 +19,7 @@ _FILES = (
     "claims.sql",
     "functions.sql",
     "graph.sql",
+    "removing.sql",
     "scheduler.sql",
     "checks.sql",
 )

@@ -32,6 +32,7 @@ from headway.store.base import (
     WorkerRecord,
 )
 from headway.store.graphwriting import GraphWriteTx
+from headway.store.removing import RetentionWriteTx
 from headway.store.rows import dump, dump_claim, dump_job, dump_pairs
 
 _SIMPLE = frozenset({str, int})
@@ -39,7 +40,7 @@ _SIMPLE = frozenset({str, int})
 MOST_SHARERS = 16  # the next ones are woken when these have started
 
 
-class SqlWriteTx(GraphWriteTx):
+class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
 
@@ -158,6 +159,24 @@ class SqlWriteTx(GraphWriteTx):
         )
         self._tell("clear_waits", job_id=job.id)
         return ended == 1
+
+    def change_job(self, job: Job) -> bool:
+        """What a person may change of a job that waits; False if it no longer does."""
+        changed = self._run(
+            "change_job",
+            id=job.id,
+            name=job.name,
+            slug=job.slug,
+            labels=dump(job.labels),
+            priority=job.priority,
+            position=job.position,
+            params=dump(job.params),
+        )
+        return changed == 1
+
+    def clear_waits(self, ids: Sequence[JobId]) -> None:
+        """These are filed under nothing any more, and reserve nothing."""
+        self._many("clear_waits", ({"job_id": job_id} for job_id in ids))
 
     def fail_unreadable(self, job_ids: Sequence[JobId], *, worker_id: str) -> None:
         """A waiting job whose row cannot be read fails with exit code 1."""

@@ -61,6 +61,9 @@ insert into withdrawals (artifact, chain, at)
 select distinct artifact, chain, :at from produces where chain in $IDS(:chains)
 on conflict do nothing
 
+-- name: published_by_jobs (hot)
+select artifact, job_id from artifacts where job_id in $IDS(:ids) order by job_id, artifact
+
 -- name: markers_of_jobs
 select artifact, job_id, at, data, withdrawn_at from artifacts where job_id in $IDS(:ids)
 order by job_id, artifact
@@ -68,9 +71,6 @@ order by job_id, artifact
 -- name: markers_of_keys
 select artifact, job_id, at, data, withdrawn_at from artifacts where artifact in $TEXTS(:keys)
 order by artifact, job_id
-
--- name: all_markers
-select artifact, job_id, at, data, withdrawn_at from artifacts order by at desc, artifact limit :limit
 
 -- name: newest_markers
 -- Without what they carry: a listing does not show it, and it may be large.
