@@ -306,6 +306,8 @@ def _connect(path: str, flags: int) -> apsw.Connection:
         connection = apsw.Connection(path, flags=flags, statementcachesize=256)
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
         connection.execute("pragma synchronous = full; pragma mmap_size = 0")
+        # Else SQLite, to plan by the values, would parse a statement anew whenever they are bound.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     except apsw.Error as error:
         raise translate(error, path) from error
     return connection
