@@ -14,6 +14,7 @@ _NAME = re.compile(r"^-- name: (\w+)( \(hot\))?$", re.M)
 _ROWS = re.compile(r"\$ROWS\(:(\w+), ([^()]+)\)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 _FILES = ("jobs.sql", "planning.sql", "claims.sql", "functions.sql", "scheduler.sql", "checks.sql")
+_CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")
 _OBJECT = re.compile(
     r"^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"
     r"(?: rename to (\w+))?",
@@ -25,6 +26,7 @@ class Query(NamedTuple):
     name: str
     sql: str
     hot: bool
+    table: str | None = None  # what it changes
 
 
 class Dialect(NamedTuple):
@@ -49,7 +51,10 @@ def load(dialect: Dialect, columns: Mapping[str, str]) -> dict[str, Query]:
         marks = list(_NAME.finditer(text))
         for mark, following in zip(marks, [*marks[1:], None], strict=True):
             body = text[mark.end() : following.start() if following else len(text)]
-            queries[mark[1]] = Query(mark[1], spell(body, dialect, columns), bool(mark[2]))
+            sql = spell(body, dialect, columns)
+            changed = _CHANGED.match(sql)
+            table = changed[1] if changed else None
+            queries[mark[1]] = Query(mark[1], sql, bool(mark[2]), table)
     return queries
 
 

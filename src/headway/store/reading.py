@@ -20,7 +20,7 @@ from headway.core.states import Status
 from headway.errors import DataError
 from headway.store.base import Event, HostRecord, Lending, Progress, Slots, WorkerRecord
 from headway.store.rows import load, load_claim, load_job, load_run, stand_in
-from headway.store.state import State, load_state
+from headway.store.state import Outline, State, load_state
 
 if TYPE_CHECKING:
     from headway.store.queries import Query
@@ -34,6 +34,7 @@ class SqlReadTx:
         self._now = now
         self._unreadable: dict[JobId, str] = {}
         self._state: State | None = None
+        self._outline: Outline | None = None
 
     def now(self) -> int:
         """The instant of this transaction; every row it writes carries the same."""
@@ -106,6 +107,8 @@ class SqlReadTx:
         return {Status(status): count for status, count in rows}
 
     def anything_active(self) -> bool:
+        if self._state is not None and self._state.taken:
+            return True
         return self._one("any_active") is not None
 
     def anything_woken(self) -> bool:
@@ -132,10 +135,14 @@ class SqlReadTx:
 
     def woken(self, limit: int, queues: Sequence[str] = ("",)) -> list[Job]:
         """Jobs of these queues to look at, in dispatch order."""
+        if self._outline is not None and not self._outline.woken:
+            return []
         return self._queued("woken", limit, queues)
 
     def ready(self, limit: int, queues: Sequence[str] = ("",)) -> list[Job]:
         """The head of these queues at the door, in dispatch order."""
+        if self._outline is not None:
+            queues = [each for each in queues if each in self._outline.ready]
         return self._queued("ready", limit, queues)
 
     def _queued(self, query: str, limit: int, queues: Sequence[str]) -> list[Job]:
@@ -159,6 +166,8 @@ class SqlReadTx:
         return rows[0][0], rows[0][1]
 
     def next_wake(self) -> int | None:
+        if self._outline is not None:
+            return self._outline.next_wake
         row = self._one("next_wake")
         return row[0] if row else None
 
@@ -214,6 +223,8 @@ class SqlReadTx:
         return [load_claim(row) for row in self._all("live_claims")]
 
     def unproven_claims(self) -> list[Claim]:
+        if self._outline is not None and not self._outline.unproven:
+            return []
         return [load_claim(row) for row in self._all("unproven_claims")]
 
     def claims(self, tokens: Sequence[str]) -> dict[str, Claim]:
@@ -221,6 +232,9 @@ class SqlReadTx:
         return {row[1]: load_claim(row) for row in rows}
 
     def cancelling_jobs(self) -> set[JobId]:
+        self._present()  # whoever asks this asks for the rest, too
+        if self._outline is not None and not self._outline.cancelling:
+            return set()
         return {row[0] for row in self._all("cancelling_jobs")}
 
     def claim_of(self, job_id: JobId) -> Claim | None:
@@ -253,7 +267,7 @@ class SqlReadTx:
     def _present(self) -> State:
         """Asked for once, until this transaction itself changes something of it."""
         if self._state is None:
-            self._state = load_state(self._all("present_state"))
+            self._state, self._outline = load_state(self._all("present_state"))
         return self._state
 
     def recent_workers(self, host_id: str, limit: int) -> list[WorkerRecord]:

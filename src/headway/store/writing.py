@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
-from typing import Any
+from itertools import chain, takewhile
+from typing import TYPE_CHECKING, Any
 
 from headway.core.model import (
     POSITION_GAP,
@@ -33,17 +33,10 @@ from headway.store.base import (
 )
 from headway.store.reading import SqlReadTx
 from headway.store.rows import dump, dump_claim, dump_job, dump_pairs
+from headway.store.state import changes_outline, changes_state
 
-# What `present_state` reads, these write.
-_CHANGE_THE_STATE = frozenset(
-    {
-        *("take_ids", "take_places", "add_claims", "end_claims", "forget_claim"),
-        *("lend", "end_lending", "end_lendings_of_jobs", "end_expired_lendings"),
-        *("set_setting", "pause", "resume", "set_mark", "add_to_mark"),
-        *("open_breaker", "close_breaker", "close_all_breakers"),
-    }
-)
-
+if TYPE_CHECKING:
+    from headway.store.queries import Query
 
 _SIMPLE = frozenset({str, int})
 
@@ -53,26 +46,36 @@ MOST_SHARERS = 16  # the next ones are woken when these have started
 class SqlWriteTx(SqlReadTx):
     def _run(self, query: str, /, **parameters: Any) -> int:
         """Run a change and say how many rows it touched."""
-        self._forget_state(query)
-        self._database.execute(self._named[query].sql, parameters)
+        self._all(query, **parameters)
         return self._database.changes()
 
     def _tell(self, query: str, /, **parameters: Any) -> None:
         """Run a change whose effect is not looked at: it may be sent along with the next."""
-        self._forget_state(query)
-        self._database.tell(self._named[query].sql, parameters)
+        named = self._named[query]
+        self._forget(named)
+        self._database.tell(named.sql, parameters)
 
-    def _forget_state(self, query: str) -> None:
-        if query in _CHANGE_THE_STATE:
+    def _forget(self, query: Query) -> None:
+        """What this query may have changed is asked for anew when it is needed."""
+        if self._state is not None and changes_state(query.name, query.table):
             self._state = None
+        if self._outline is not None and changes_outline(query.name, query.table):
+            self._outline = None
 
     def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
-        self._forget_state(query)
-        return super()._all(query, **parameters)
+        named = self._named[query]
+        self._forget(named)
+        return self._database.execute(named.sql, parameters)
 
-    def _many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._forget_state(name)
-        self._database.execute_many(self._named[name].sql, rows)
+    def _many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Run a change for each of these; for none, nothing is done."""
+        rows = iter(rows)
+        first = next(rows, None)
+        if first is None:
+            return
+        named = self._named[query]
+        self._forget(named)
+        self._database.execute_many(named.sql, chain((first,), rows))
 
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
@@ -115,6 +118,10 @@ class SqlWriteTx(SqlReadTx):
         self._many("add_events", rows)
 
     def wake_due(self, now: int, limit: int) -> int:
+        if self._outline is not None:
+            due = self._outline.next_wake
+            if due is None or due > now:
+                return 0
         return self._run("wake_due", now=now, limit=limit)
 
     def wake_topics(self, topics: Iterable[str]) -> None:
@@ -219,6 +226,8 @@ class SqlWriteTx(SqlReadTx):
             raise InvalidOperationError(f"job-{min(gone, default=ids[0])} is no longer waiting")
         self._many("clear_waits", ({"job_id": job.id} for job, _ in claims if _was_filed(job)))
         self._many("add_claims", (dump_claim(claim) for _, claim in claims))
+        if self._state is not None:
+            self._state.claimed(claim for _, claim in claims)
         first = claims[0][1]
         self._tell(
             "add_runs",
@@ -248,6 +257,8 @@ class SqlWriteTx(SqlReadTx):
             if tokens:
                 rows = self._all("end_claims", tokens=self._database.json(tokens), state=state)
                 live.update(row[0] for row in rows)
+                if self._outline is not None and not gone:
+                    self._outline = self._outline._replace(unproven=True)
         written = [each for each in finishes if each.token in live]
         executed = [each for each in written if each.executed]
         undone = [each for each in written if not each.executed]
@@ -262,9 +273,16 @@ class SqlWriteTx(SqlReadTx):
         for each in written:
             if each.document is not None:
                 self._keep(each.token, "outcome", each.job_id, each.document)
-        ids = self._database.json([each.job_id for each in written])
-        self._tell("end_lendings_of_jobs", ids=ids)
+        self._let_go([each.job_id for each in written])
         return [each.token in live for each in finishes]
+
+    def _let_go(self, ids: Sequence[JobId]) -> None:
+        """These jobs run no more: they hold no slot, and lend nothing."""
+        if self._state is not None:
+            self._state.ended(ids)
+            if not self._state.lendings:
+                return
+        self._tell("end_lendings_of_jobs", ids=self._database.json(ids))
 
     def unclaim(self, unclaims: Sequence[Unclaim]) -> list[bool]:
         return [self._unclaim(unclaim) for unclaim in unclaims]
@@ -272,6 +290,8 @@ class SqlWriteTx(SqlReadTx):
     def _unclaim(self, unclaim: Unclaim) -> bool:
         if self._run("forget_claim", token=unclaim.token) != 1:
             return False
+        if self._state is not None:
+            self._state.ended([unclaim.job_id])
         self._tell("forget_open_run", job_id=unclaim.job_id)
         self._tell(
             "unclaim_job",
@@ -404,9 +424,13 @@ class SqlWriteTx(SqlReadTx):
 
     def set_mark(self, name: str, value: int) -> None:
         self._tell("set_mark", name=name, value=value)
+        if self._state is not None and name in self._state.marks:
+            self._state.marks[name] = value
 
     def add_to_mark(self, name: str, amount: int) -> None:
         self._tell("add_to_mark", name=name, amount=amount)
+        if self._state is not None and name in self._state.marks:
+            self._state.marks[name] += amount
 
 
 def _data(data: Mapping[str, Any]) -> str:
