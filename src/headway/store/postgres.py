@@ -11,7 +11,7 @@ when to look.
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -60,11 +60,19 @@ class PostgresDatabase:
 
     def begin_read(self) -> int:
         with self._beginning() as session:
-            return session.begin_read()
+            session.begin_read()
+            return session.instant()
 
     def begin_write(self) -> int:
         with self._beginning() as session:
-            return session.begin_write(self._key)
+            session.begin_write(self._key)
+            return session.instant()
+
+    def begin_write_soon(self) -> Callable[[], int]:
+        """The turn is waited for in one round trip with the first question."""
+        with self._beginning() as session:
+            session.begin_write(self._key)
+        return session.instant
 
     @contextmanager
     def _beginning(self) -> Iterator[Session]:
@@ -154,7 +162,7 @@ class PostgresDatabase:
     def script(self, text: str) -> None:
         """Many statements without parameters, within a transaction."""
         with self._session() as session:
-            session.execute(text, {})
+            session.script(text)
 
     # -- what others commit --------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.core.facts import Holder, LockView, Predecessor, Reserver, TaskView
@@ -28,10 +28,16 @@ if TYPE_CHECKING:
 
 
 class SqlReadTx:
-    def __init__(self, database: Statements, named: Mapping[str, Query], now: int) -> None:
+    def __init__(
+        self,
+        database: Statements,
+        named: Mapping[str, Query],
+        now: int | Callable[[], int],
+    ) -> None:
+        """`now` may be known only later: who shares a database learns it with the first answer."""
         self._database = database
         self._named = named
-        self._now = now
+        self._instant = now
         self._unreadable: dict[JobId, str] = {}
         self._state: State | None = None
         self._outline: Outline | None = None
@@ -39,6 +45,12 @@ class SqlReadTx:
     def now(self) -> int:
         """The instant of this transaction; every row it writes carries the same."""
         return self._now
+
+    @property
+    def _now(self) -> int:
+        if callable(self._instant):
+            self._instant = self._instant()
+        return self._instant
 
     def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
         return self._database.execute(self._named[query].sql, parameters)

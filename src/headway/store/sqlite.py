@@ -78,6 +78,9 @@ class SqliteDatabase:
             self.rollback()
             raise
 
+    def begin_write_soon(self) -> None:
+        self.begin_write()
+
     def commit(self) -> None:
         self._plainly(self._connection.execute, "commit")
         reach("store.committed")
