@@ -7,7 +7,6 @@ the id of the transaction would not do, because a server that crashed may give t
 again.
 """
 
-import os
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -52,7 +51,7 @@ LEAVE_TRACE = (
     "insert into commits (place, number, token) "
     f"select mod(number, {TRACES}), number, %(token)s from head "
     "on conflict (place) do update set number = excluded.number, token = excluded.token "
-    "returning number, pg_notify('headway', '')"
+    "returning number, pg_notify('headway', token)"
 )
 _FIND_TRACE = f"select {NEWEST}, exists (select 1 from commits where token = %(token)s)"  # noqa: S608
 
@@ -156,9 +155,8 @@ class Session:
     def _in_our_words(self, error: Exception) -> Exception:
         return self._address.translated(error) if isinstance(error, psycopg.Error) else error
 
-    def commit(self) -> int | None:
+    def commit(self, token: str) -> int | None:
         """The number of this commit; None if its answer was lost, but it has happened."""
-        token = os.urandom(16).hex()
         if self._opening:
             self._begin()  # what holds a commit is never sent twice
         self._queue.append((LEAVE_TRACE, {"token": token}))

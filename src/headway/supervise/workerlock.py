@@ -182,6 +182,10 @@ class Waker:
             self._sender.close()
             self._sender = None
 
+    def __del__(self) -> None:
+        """Many a program drops its client without a word."""
+        self.close()
+
 
 def _flock(kind: int, byte: int, count: int = 1) -> bytes:
     return struct.pack(_FLOCK, kind, os.SEEK_SET, byte, count, 0)
