@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.core.model import FUNCTION, FUNCTIONS, POSITION_GAP, Job, JobId, JobSpec, Stage, shown
 from headway.core.states import Status
@@ -47,8 +47,11 @@ def add_jobs(
             continue
         if spec.priority not in positions:
             positions[spec.priority] = tx.next_position(spec.priority)
-        job = _job(spec, next_id, positions[spec.priority], now)
-        job = job._replace(
+        job = _job(
+            spec,
+            next_id,
+            positions[spec.priority],
+            now,
             env_digest=env_digest,
             spec_digest=spec_digest,
             queue=_queue(spec, host),
@@ -75,7 +78,7 @@ def _queue(spec: JobSpec, host: Host | None) -> str:
     return "" if host is None or spec.params.get("any_host") else host.id
 
 
-def _job(spec: JobSpec, job_id: JobId, position: int, now: int) -> Job:
+def _job(spec: JobSpec, job_id: JobId, position: int, now: int, **kept: Any) -> Job:
     plain = not (spec.after or spec.locks or spec.delay or spec.at is not None)
     return Job(
         id=job_id,
@@ -97,6 +100,7 @@ def _job(spec: JobSpec, job_id: JobId, position: int, now: int) -> Job:
         on_finish=spec.on_finish,
         # A call that waits for nothing stands at the door at once, without being looked at.
         stage=Stage.READY if plain and spec.type == FUNCTION else Stage.WOKEN,
+        **kept,
     )
 
 

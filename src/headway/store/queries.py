@@ -7,6 +7,7 @@ the end of a job; a test asks the database for the plan of each hot one and refu
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
@@ -69,6 +70,12 @@ def spell(text: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
         sql = sql.replace(f"${name}", listing)
     sql = sql.replace("$ID", dialect.identifier).replace("$SERIAL", dialect.serial)
     return _PARAMETER.sub(dialect.parameter, sql)
+
+
+@lru_cache(maxsize=200)
+def parameters_of(sql: str) -> tuple[str, ...]:
+    """The names of a text's parameters, in the order in which a database numbers them."""
+    return tuple(dict.fromkeys(_PARAMETER.findall(sql)))
 
 
 def _rows(parameter: str, listing: str, dialect: Dialect) -> str:
