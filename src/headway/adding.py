@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.core.model import FUNCTION, FUNCTIONS, POSITION_GAP, Job, JobId, JobSpec, Stage, shown
+from headway.core.artifacts import artifact_key, artifact_topic
+from headway.core.model import (
+    FUNCTION,
+    FUNCTIONS,
+    POSITION_GAP,
+    Approval,
+    ApprovalState,
+    Job,
+    JobId,
+    JobSpec,
+    Stage,
+    shown,
+)
 from headway.core.states import Status
 from headway.errors import ConflictError
 from headway.store.base import Event, HostRecord, ReadTx, WriteTx
@@ -27,10 +39,11 @@ def add_jobs(
     actor: str,
     host: Host | None,
     env_digest: str | None,
+    worktrees: str,
 ) -> list[Submitted]:
     """Store those that are new; a key that was seen before names the job that has it.
 
-    `host` is the submitter's, in a store of several.
+    `host` is the submitter's, in a store of several; `worktrees` is where its jobs have theirs.
     """
     known = _known_keys(tx, specs)
     keyed = {spec.key for spec in specs} - {None, *known}
@@ -57,6 +70,10 @@ def add_jobs(
             queue=_queue(spec, host),
             submitted_by=actor,
         )
+        if "worktree" in spec.params:
+            job = _with_worktree(job, worktrees)
+        if spec.require_approval:
+            job = job._replace(approval=Approval(ApprovalState.PENDING, now, actor))
         next_id += 1
         positions[spec.priority] += POSITION_GAP
         jobs.append(job)
@@ -67,6 +84,9 @@ def add_jobs(
         tx.know_host(HostRecord(host.id, host.name, host.home))
     tx.add_jobs(jobs)
     tx.add_events((Event("submitted", job.id, {"name": job.name}) for job in jobs), actor=actor)
+    made = [artifact_key(text, job.repo) for job in jobs for text in job.produces]
+    if made:  # who waits for it may have waited for nobody until now
+        tx.wake_topics(artifact_topic(each) for each in made)
     return submitted
 
 
@@ -79,7 +99,15 @@ def _queue(spec: JobSpec, host: Host | None) -> str:
 
 
 def _job(spec: JobSpec, job_id: JobId, position: int, now: int, **kept: Any) -> Job:
-    plain = not (spec.after or spec.locks or spec.delay or spec.at is not None)
+    plain = not (
+        spec.after
+        or spec.locks
+        or spec.delay
+        or spec.at is not None
+        or spec.needs
+        or spec.repo
+        or spec.require_approval
+    )
     return Job(
         id=job_id,
         name=spec.name,
@@ -98,10 +126,21 @@ def _job(spec: JobSpec, job_id: JobId, position: int, now: int, **kept: Any) -> 
         not_before=spec.at if spec.at is not None else now + spec.delay if spec.delay else None,
         key=spec.key,
         on_finish=spec.on_finish,
+        needs=spec.needs,
+        produces=spec.produces,
+        pinned_head=spec.pinned_head,
+        preconditions=spec.preconditions,
+        repo=spec.repo,
         # A call that waits for nothing stands at the door at once, without being looked at.
         stage=Stage.READY if plain and spec.type == FUNCTION else Stage.WOKEN,
         **kept,
     )
+
+
+def _with_worktree(job: Job, folder: str) -> Job:
+    """All jobs of its chain have theirs in the same folder."""
+    asked = job.params["worktree"]
+    return job._replace(params={**job.params, "worktree": {**asked, "folder": folder}})
 
 
 def _known_keys(tx: ReadTx, specs: Sequence[JobSpec]) -> dict[str, Job]:

@@ -6,11 +6,12 @@ and stands in `config.toml`. A value is checked before it is stored, a file is c
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from headway.core.model import NOTHING
 from headway.errors import InvalidInputError, NotFoundError
+from headway.fields import FORMATS, LIST_FIELDS, parse_fields
 from headway.home import Home
 from headway.units import parse_duration, parse_size
 
@@ -114,6 +115,24 @@ SETTINGS: Mapping[str, Setting] = {
         ),
         Setting("scheduler.spawn_delay", "0s", _duration, "the pause between two passes"),
         Setting(
+            "scheduler.missing_producer",
+            "block",
+            _one_of("block", "wait"),
+            "what a job does that needs an artifact which nobody makes",
+        ),
+        Setting(
+            "scheduler.retention_days",
+            30,
+            _whole_number(0),
+            "how many days ended jobs are kept; 0 keeps them however old",
+        ),
+        Setting(
+            "scheduler.retention_jobs",
+            10_000,
+            _whole_number(0),
+            "how many ended jobs are kept, and all of the last day; 0 keeps any number",
+        ),
+        Setting(
             "worker.autostart", True, _yes_or_no, "start a worker in the background when needed"
         ),
         Setting("worker.idle", "30s", _duration, "how long a background worker stays idle"),
@@ -152,6 +171,12 @@ SETTINGS: Mapping[str, Setting] = {
         ),
         Setting("logs.budget", "20GiB", _size, "all logs together; beyond it nothing starts"),
         Setting(
+            "approval.from_jobs",
+            False,
+            _yes_or_no,
+            "whether a process that runs inside a job may approve and reject",
+        ),
+        Setting(
             "processes.cgroup",
             "auto",
             _one_of("auto", "off"),
@@ -163,6 +188,19 @@ SETTINGS: Mapping[str, Setting] = {
             _one_of("kill", "wait", "leave"),
             "what happens to processes that a job leaves behind",
         ),
+        Setting("display.lists.jobs.fields", LIST_FIELDS, parse_fields, "what `jobs list` shows"),
+        Setting(
+            "display.lists.jobs.format", "table", _one_of(*FORMATS), "how `jobs list` shows it"
+        ),
+        Setting(
+            "display.lists.jobs_show.fields",
+            (),
+            parse_fields,
+            "what `jobs show` shows; empty is everything",
+        ),
+        Setting(
+            "display.lists.jobs_show.format", "block", _one_of(*FORMATS), "how `jobs show` shows it"
+        ),
     )
 }
 
@@ -170,15 +208,20 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Config:
-    """What `config.toml` says, with the defaults. `env` is for jobs without a submitter."""
+    """What `config.toml` says, with the defaults. `env` is for jobs without a submitter,
+    `conditions` are commands whose success means that a precondition holds."""
 
-    __slots__ = ("env", "values")
+    __slots__ = ("conditions", "env", "values")
 
     def __init__(
-        self, values: Mapping[str, Any] = NOTHING, env: Mapping[str, str] = NOTHING
+        self,
+        values: Mapping[str, Any] = NOTHING,
+        env: Mapping[str, str] = NOTHING,
+        conditions: Mapping[str, tuple[str, ...]] = NOTHING,
     ) -> None:
         self.values = values
         self.env = env
+        self.conditions = conditions
 
     def __getitem__(self, key: str) -> Any:
         return self.values.get(key, SETTINGS[key].default)
@@ -203,7 +246,10 @@ def load_config(home: Home) -> Config:
         raise InvalidInputError(f"{home.config}: {error}") from None
     except OSError as error:
         raise InvalidInputError(f"{home.config} cannot be read: {error.strerror}") from None
-    values, env, problems = {}, {}, []
+    values: dict[str, Any] = {}
+    env: dict[str, str] = {}
+    conditions: dict[str, tuple[str, ...]] = {}
+    problems: list[str] = []
     for section, entries in document.items():
         if not isinstance(entries, dict):
             problems.append(f"{section} stands outside of a section")
@@ -213,19 +259,41 @@ def load_config(home: Home) -> Config:
             problems += [f"env.{n} is no name" for n in env if not _ENV_NAME.fullmatch(n)]
             problems += [f"env.{n} is no text" for n, v in entries.items() if not _is_text(v)]
             continue
-        for name, value in entries.items():
+        if section == "conditions":
+            conditions = {n: tuple(v) for n, v in entries.items() if _is_command(v)}
+            problems += [
+                f"conditions.{n} is no list of words, as in {n} = ['test', '-e', 'go']"
+                for n in entries
+                if n not in conditions
+            ]
+            continue
+        for key, value in _flat(section, entries):
             try:
-                setting = find_setting(f"{section}.{name}", in_store=False)
+                setting = find_setting(key, in_store=False)
                 values[setting.key] = setting.read(value)
             except (InvalidInputError, NotFoundError) as error:
                 problems.append(str(error))
     if problems:
         raise InvalidInputError(f"{home.config}: " + "; ".join(problems))
-    return Config(values, env)
+    return Config(values, env, conditions)
+
+
+def _flat(section: str, entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The values of a section and of those within it, by their whole key."""
+    for name, value in entries.items():
+        key = f"{section}.{name}"
+        if isinstance(value, dict) and key not in SETTINGS:
+            yield from _flat(key, value)
+        else:
+            yield key, value
 
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str | int | float) and "\0" not in str(value)
+
+
+def _is_command(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(_is_text(each) for each in value)
 
 
 def find_setting(key: str, *, in_store: bool | None = None) -> Setting:
@@ -244,15 +312,18 @@ def write_config(home: Home, key: str, value: Any) -> None:
     import tomlkit
 
     load_config(home)
-    section, _, name = key.partition(".")
+    *sections, name = key.split(".")
     try:
         with open(home.config, encoding="utf-8") as file:
             document = tomlkit.parse(file.read())
     except FileNotFoundError:
         document = tomlkit.document()
-    if section not in document:
-        document[section] = tomlkit.table()
-    document[section][name] = value
+    table: Any = document
+    for section in sections:
+        if section not in table:
+            table[section] = tomlkit.table(is_super_table=section != sections[-1])
+        table = table[section]
+    table[name] = value
     fresh = f"{home.config}.{os.urandom(4).hex()}.tmp"
     descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:

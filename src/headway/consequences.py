@@ -4,13 +4,14 @@ The engine settles claims and blocks jobs through here; the client cancels and r
 So an end looks the same, and wakes the same, whoever brought it about.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from headway.core.artifacts import ArtifactKind, artifact_topic
 from headway.core.model import Job, JobId, LockMode, Wait, lock_topic, shown
 from headway.core.settle import Ended, Retry, follow_up, next_in_chain
 from headway.core.states import Status
-from headway.store.base import Event, WriteTx
+from headway.store.base import Event, Marker, WriteTx
 
 
 def end_unstarted(
@@ -28,14 +29,45 @@ def end_unstarted(
 def end_chain(tx: WriteTx, job: Job, ended: Ended, *, actor: str) -> None:
     """The last job of a chain ended: tell those that wait for it, and do what it asked for then."""
     if ended.status is Status.SUCCEEDED:
-        tx.chains_succeeded([job.chain])
+        chains_succeeded(tx, [job.chain], actor=actor)
     else:
         tx.chain_failed(job.chain)
+        tx.wake_topics(artifact_topic(each.artifact) for each in tx.produced_by([job.chain]))
     if job.on_finish:
         following = follow_up(job, ended, new_id=tx.take_ids(1), now=tx.now())
         if following is not None:
             tx.add_jobs([following])
             tx.add_events([_submitted(following)], actor=actor)
+
+
+def chains_succeeded(tx: WriteTx, chains: Sequence[JobId], *, actor: str) -> None:
+    """Chains came to a good end: what they said they make is there, and who waits may look."""
+    if not chains:
+        return
+    tx.chains_succeeded(chains)
+    products = tx.produced_by(chains)
+    if not products:
+        return
+    tx.made_again(chains)
+    marked = [
+        Marker(each.artifact, each.job_id, tx.now())
+        for each in products
+        if each.artifact.startswith(f"{ArtifactKind.CUSTOM}:")
+    ]
+    # What a job has published itself keeps what it gave with it.
+    known = {(each.artifact, each.job_id) for each in tx.markers_by([m.job_id for m in marked])}
+    publish(tx, [each for each in marked if (each.artifact, each.job_id) not in known], actor=actor)
+    tx.wake_topics(artifact_topic(each.artifact) for each in products)
+
+
+def publish(tx: WriteTx, markers: Sequence[Marker], *, actor: str) -> None:
+    """Say that artifacts are there, with what they carry, and tell those that wait for them."""
+    tx.publish(markers)
+    tx.add_events(
+        (Event("published", each.job_id, {"artifact": each.artifact}) for each in markers),
+        actor=actor,
+    )
+    tx.wake_topics(artifact_topic(each.artifact) for each in markers)
 
 
 def continue_chain(
@@ -68,6 +100,11 @@ def pass_on_shared(tx: WriteTx, job: Job, *, lacking: Collection[str] = ()) -> N
 def release_locks(tx: WriteTx, job_id: JobId) -> None:
     """The job's process tree is gone: its locks are free."""
     tx.wake_first([lock_topic(key) for key in tx.release_locks(job_id)])
+
+
+def kept_log_bytes(outcome: Mapping[str, Any]) -> int:
+    """How much a job's logs take, as its supervisor counted them at its end."""
+    return sum(log["bytes"] - log["dropped"] for log in outcome["logs"].values())
 
 
 def _submitted(job: Job) -> Event:

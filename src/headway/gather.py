@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from headway.config import store_setting
-from headway.core.facts import Door, Facts, TaskView
-from headway.core.model import HostTrouble, Job, JobId, WaitKind
+from headway.core.artifacts import artifact_key
+from headway.core.facts import Answer, Door, Facts, TaskView
+from headway.core.model import NOTHING, HostTrouble, Job, JobId, Question, WaitKind
 from headway.executors import TYPES
+from headway.home import Home
 from headway.store.base import Lending, ReadTx, Slots
 from headway.units import show_size
 
@@ -18,8 +20,13 @@ def gather(
     door: Door,
     queues: Sequence[str],
     tasks: TaskView | None = None,
+    *,
+    home: Home,
+    answers: Mapping[Question, Answer] = NOTHING,
 ) -> Facts:
+    """`answers` are looks at the world outside of the store, made before."""
     keys = {lock.key for job in jobs for lock in job.locks}
+    needs = {artifact_key(text, job.repo) for job in jobs for text in job.needs}
     return Facts(
         now=tx.now(),
         door=door,
@@ -29,7 +36,16 @@ def gather(
         tasks=tasks,
         queues=queues,
         hosts=_elsewhere(tx, jobs, queues),
+        artifacts=tx.artifact_views(needs) if needs else NOTHING,
+        answers=answers,
+        wait_for_producers=bool(needs) and _waits_for_producers(tx),
+        home=home.path,
+        jobs_folder=home.jobs,
     )
+
+
+def _waits_for_producers(tx: ReadTx) -> bool:
+    return bool(store_setting(tx.settings(), "scheduler.missing_producer") == "wait")
 
 
 def tasks_known(tx: ReadTx) -> TaskView | None:
@@ -72,7 +88,10 @@ def _trouble(tx: ReadTx, host_id: str, slots: Slots, log_budget: int) -> HostTro
             f"all logs together use {show_size(used)} of the {show_size(log_budget)} "
             "that logs.budget allows"
         )
-        remedy = "raise logs.budget: headway config set logs.budget SIZE"
+        remedy = (
+            "remove old jobs: headway jobs gc --days N; or raise logs.budget: "
+            "headway config set logs.budget SIZE"
+        )
         return HostTrouble(WaitKind.STORAGE, cause, 0, tx.now(), probing=True, remedy=remedy)
     trouble = tx.host_trouble(host_id)
     if trouble is None or not slots.probing:

@@ -23,6 +23,8 @@ _IGNORED = """\
 !workflows/**
 !runners/
 !runners/**
+!plans/
+!plans/**
 """
 
 
@@ -96,6 +98,11 @@ class Home:
     @property
     def jobs(self) -> str:
         return self._of_store("jobs")
+
+    @property
+    def worktrees(self) -> str:
+        """Where jobs have worktrees of their own."""
+        return self._of_store("worktrees")
 
     def serves_several_stores(self) -> bool:
         others = self._in("stores")

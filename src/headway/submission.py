@@ -10,9 +10,21 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from headway.core.model import FUNCTION, NOTHING, JobId, JobSpec, Lock, LockMode, RetryPolicy
+from headway.core.model import (
+    FUNCTION,
+    NOTHING,
+    JobId,
+    JobSpec,
+    Lock,
+    LockMode,
+    RetryPolicy,
+)
 from headway.errors import InvalidInputError, NotFoundError
 from headway.units import LONGEST
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from headway.gating import Gates
 
 SLUG = re.compile(r"[A-Za-z0-9._-]{1,64}")
 LABEL = re.compile(r"[A-Za-z0-9._/-]{1,64}")
@@ -54,6 +66,13 @@ class Request(NamedTuple):
     on_finish: tuple[str, ...] = ()
     any_host: bool = False
     check: bool = True
+    needs: tuple[str, ...] = ()
+    produces: tuple[str, ...] = ()
+    require: tuple[str, ...] = ()  # preconditions
+    require_approval: bool = False
+    pin_head: str | None = None  # a branch, or "" for what is checked out
+    worktree: str | None = None  # a base, or "" for what is checked out
+    save_patch: bool = False
 
 
 def parse_job_id(text: str) -> JobId:
@@ -97,6 +116,7 @@ def specify(
     stdin = os.path.join(working_directory, request.stdin) if request.stdin else None
     if request.check:
         _check_files(request, environ, cwd, stdin, {} if found is None else found)
+    gates = _gates(request, cwd)
     params = {
         "argv": list(request.argv) or None,
         "shell": request.shell,
@@ -107,8 +127,10 @@ def specify(
         "grace_seconds": request.grace / 1e6,
         "skip_exit_codes": list(request.skip_exit_codes) or None,
         "any_host": request.any_host or None,
+        "worktree": gates.worktree if gates else None,
+        "save_patch": request.save_patch or None,
     }
-    spec = _spec(request, params, request.name or default_name(request))
+    spec = _spec(request, params, request.name or default_name(request), gates)
     if _may_be_too_large(spec):
         asked = (spec.params, spec.labels, spec.on_finish)
         if sum(len(json.dumps(each)) for each in asked) > LARGEST_SPEC:
@@ -120,13 +142,16 @@ def function_spec(request: Request, task: str, arguments: Mapping[str, Any]) -> 
     """The checked specification of a call; of the request, what is not about a command."""
     _check_words(request)
     _check_numbers(request)
+    if request.pin_head is not None or request.require or request.worktree is not None:
+        raise InvalidInputError(f"{task}: a function has no repository of its own to look at")
     params: dict[str, Any] = {
         "task": task,
         "args": {},
         "timeout_seconds": request.timeout / 1e6 if request.timeout is not None else None,
         "grace_seconds": request.grace / 1e6 if request.grace != _USUAL_GRACE else None,
     }
-    spec = _spec(request, params, request.name or task)._replace(type=FUNCTION)
+    gates = _gates(request, os.getcwd()) if request.needs or request.produces else None
+    spec = _spec(request, params, request.name or task, gates)._replace(type=FUNCTION)
     return with_arguments(spec, arguments)
 
 
@@ -138,8 +163,27 @@ def with_arguments(spec: JobSpec, arguments: Mapping[str, Any]) -> JobSpec:
     return spec._replace(params={**spec.params, "args": arguments})
 
 
-def _spec(request: Request, params: Mapping[str, Any], name: str) -> JobSpec:
-    return JobSpec(
+def _gates(request: Request, cwd: str) -> "Gates | None":
+    """Most requests ask for nothing of the graph, and must not pay for it."""
+    asked = (
+        request.needs,
+        request.produces,
+        request.require,
+        request.save_patch,
+        request.pin_head is not None,
+        request.worktree is not None,
+    )
+    if not any(asked):
+        return None
+    from headway.gating import gates_of
+
+    return gates_of(request, cwd)
+
+
+def _spec(
+    request: Request, params: Mapping[str, Any], name: str, gates: "Gates | None" = None
+) -> JobSpec:
+    spec = JobSpec(
         params={key: value for key, value in params.items() if value is not None},
         name=name,
         slug=request.slug,
@@ -154,6 +198,16 @@ def _spec(request: Request, params: Mapping[str, Any], name: str) -> JobSpec:
         ),
         key=request.key,
         on_finish=request.on_finish,
+        require_approval=request.require_approval,
+    )
+    if gates is None:
+        return spec
+    return spec._replace(
+        needs=gates.needs,
+        produces=gates.produces,
+        pinned_head=gates.pinned_head,
+        preconditions=gates.preconditions,
+        repo=gates.repo,
     )
 
 
@@ -196,6 +250,15 @@ def digest(spec: JobSpec) -> str:
         "retry": [spec.retry.max_attempts, spec.retry.base, spec.retry.cap, spec.retry.on],
         "on_finish": spec.on_finish,
     }
+    gates = {
+        "needs": spec.needs,
+        "produces": spec.produces,
+        "pinned_head": spec.pinned_head,
+        "preconditions": spec.preconditions,
+        "repo": spec.repo,
+        "require_approval": spec.require_approval,
+    }
+    document |= {name: value for name, value in gates.items() if value}
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 

@@ -22,12 +22,14 @@ from headway.core.model import TASKS_TOPIC, Claim, Job, shown
 from headway.core.states import Status
 from headway.engine.crew import Crew
 from headway.engine.functionhost import Call, Told, how_it_ended
+from headway.engine.looks import Looks
 from headway.engine.planner import Planner
 from headway.engine.settling import Settler
 from headway.errors import HeadwayError, TimedOutError
 from headway.functions.current import Current, become, leave
 from headway.functions.host import Host, Order
 from headway.functions.journal import parse
+from headway.probes import look_at
 from headway.store import open_store
 from headway.store.base import Progress
 from headway.testing import FakeClock
@@ -54,13 +56,19 @@ class Drain:
         self._app = app
         self._caller = Caller(app)
         self._settler = Settler(client.host, WORKER)
+        self._looks = Looks(
+            lambda questions: look_at(questions, client.config.conditions),
+            self._clock,
+            in_thread=False,
+        )
         self._planner = Planner(
             client.host,
             WORKER,
             self._settler,
             specify=_no_commands,
-            folder_of=client.home.job,
             log_budget=client.config.bytes("logs.budget"),
+            home=client.home,
+            looks=self._looks,
             queues=(),
             crew=cast(Crew, self._caller),
         )
@@ -91,12 +99,14 @@ class Drain:
 
     def _step(self) -> bool:
         """Start one job, if one may start, and bring it to its end; False if none may."""
+        self._looks.go()
         with self._store.write() as tx:
+            tx.wake_topics(self._looks.take_in())
             step = self._planner.step(tx, limit=1)
             self._planner.chosen.clear()
         for claim in step.started:
             self._call(claim)
-        return bool(step.started) or step.more
+        return bool(step.started) or step.more or self._looks.unsure()
 
     def _wait(self) -> bool:
         """Move a fake clock to the next instant that brings something; False if none does."""

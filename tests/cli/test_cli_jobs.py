@@ -159,18 +159,35 @@ def test_retry_prints_the_new_job_and_what_was_started(headway: CommandLine) -> 
     headway("exec", "--", "false", code=1)
     done = headway("jobs", "retry", "1")
     assert done.stdout == "job-2\n"
-    assert "job-2 (attempt 2 of job-1's chain); started job-2" in done.stderr
+    assert "queued again: job-2; started job-2" in done.stderr
     headway("jobs", "wait", "1", code=1)
-    document = headway.json("jobs", "retry", "job-1")
-    assert (document["job"]["id"], document["job"]["retry_of"]) == ("job-3", "job-2")
 
 
-def test_retry_of_what_succeeded_or_is_active_conflicts(headway: CommandLine) -> None:
+@pytest.mark.req("V44")
+def test_retry_tells_the_whole_segment(headway: CommandLine) -> None:
     headway("exec", "--", "true")
-    headway("jobs", "retry", "1", code=4)
-    headway("submit", "--delay", "1h", "--", "true")
-    headway("jobs", "retry", "2", code=4)
-    assert headway.count() == 2
+    headway("submit", "--after", "1", "--", "false")
+    headway("submit", "--after", "2", "--", "true")
+    headway("jobs", "wait", "3", code=10)
+    planned = headway.json("jobs", "retry", "--dry-run", "2")
+    assert (planned["retry_set"], planned["restarted"]) == (["job-2", "job-3"], [])
+    assert headway.out("jobs", "retry", "--dry-run", "2") == "job-2\njob-3"
+    assert headway.count() == 3
+    assert headway.json("jobs", "retry", "2") == {
+        "version": 1,
+        "requested_job": "job-2",
+        "retry_root": "job-2",
+        "last_successful_point": ["job-1"],
+        "retry_set": ["job-2", "job-3"],
+        "reset": ["job-4", "job-5"],
+        "restarted": ["job-4"],
+    }
+
+
+def test_retry_of_what_succeeded_conflicts(headway: CommandLine) -> None:
+    headway("exec", "--", "true")
+    assert "nothing to retry" in headway("jobs", "retry", "1", code=4).stderr
+    assert headway.count() == 1
 
 
 @pytest.mark.req("V78")

@@ -12,11 +12,14 @@ from headway.core.model import Claim, Job, JobId, Pause, Stage, Wait, WaitKind
 from headway.core.plan import Hold, decide
 from headway.core.settle import Retry
 from headway.core.states import TERMINAL, WAITING, Status
+from headway.engine.looks import Looks
 from headway.engine.planner import Planner, Step
 from headway.engine.settling import Judgement, Settler
 from headway.gather import door as open_door
 from headway.gather import gather
+from headway.home import Home
 from headway.host import Host
+from headway.probes import look_at
 from headway.store.base import Filing, Finish, ReadTx, Store, Unclaim, WriteTx
 from headway.testing import FakeClock
 
@@ -127,8 +130,9 @@ class System:
             "worker",
             self.settler,
             specify=lambda job, claim: {},
-            folder_of=lambda job_id: str(folder / str(job_id)),
             log_budget=BUDGET,
+            home=Home(str(folder)),
+            looks=Looks(lambda questions: look_at(questions, {}), clock, in_thread=False),
         )
 
     def submit(self, **fields: Any) -> Job:
@@ -200,7 +204,7 @@ class System:
             waiting = [each for each in tx.active_jobs() if each.status in WAITING]
             door = self.door(tx)
             for each in waiting:
-                decision = decide(each, gather(tx, [each], door, ("",)))
+                decision = decide(each, gather(tx, [each], door, ("",), home=Home("/none")))
                 if not isinstance(decision, Hold):
                     found[each.id] = decision
         return found

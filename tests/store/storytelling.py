@@ -25,11 +25,13 @@ from headway.config import Config
 from headway.core.model import Claim
 from headway.core.model import Job as Row
 from headway.core.states import TERMINAL, WAITING
+from headway.engine.looks import Looks
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Rescuer
 from headway.engine.settling import Settler
 from headway.home import Home, make_home
 from headway.host import Host
+from headway.probes import look_at
 from headway.store.base import Event, ReadTx, Store
 from headway.submission import Request
 from headway.testing import FakeClock
@@ -116,8 +118,9 @@ class Told(RuleBasedStateMachine):
             "worker",
             self.settler,
             specify=lambda job, claim: {},
-            folder_of=self.home.job,
             log_budget=BUDGET,
+            home=self.home,
+            looks=Looks(lambda questions: look_at(questions, {}), self.clock, in_thread=False),
             queues=self.client.queues,
         )
 

@@ -56,6 +56,34 @@ _OPTIONS = (
     click.option(
         "--after", multiple=True, metavar="JOB", help="Only after JOB's success (repeat)."
     ),
+    click.option(
+        "--needs", multiple=True, metavar="ART", help="Only once this artifact is there (repeat)."
+    ),
+    click.option(
+        "--produces", multiple=True, metavar="ART", help="What its success makes (repeat)."
+    ),
+    click.option("--require-approval", is_flag=True, help="Only after a person has approved it."),
+    click.option(
+        "--pin-head",
+        metavar="BRANCH",
+        is_flag=False,
+        flag_value="",
+        help="Only while BRANCH, or what is checked out, is at its present commit.",
+    ),
+    click.option(
+        "--require",
+        multiple=True,
+        metavar="WHAT",
+        help="clean_worktree, branch_exists[:B] or custom:ID must hold (repeat).",
+    ),
+    click.option(
+        "--worktree",
+        metavar="BASE",
+        is_flag=False,
+        flag_value="",
+        help="Run it in a git worktree of its own, on its own branch from BASE or the head.",
+    ),
+    click.option("--save-patch", is_flag=True, help="Keep what it changed as command.patch."),
     click.option("--lock", multiple=True, metavar="KEY[:shared]", help="Hold a lock (repeat)."),
     click.option("--delay", type=DURATION, default=0, metavar="10s", help="Not before then."),
     click.option("--at", metavar="TIME", help="Not before this time, as 2026-11-15T22:30 or +10m."),
@@ -123,12 +151,19 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         retry_base=options["retry_base"],
         retry_on=tuple(word for each in options["retry_on"] for word in each.split(",")),
         skip_exit_codes=tuple(options["skip_exit_code"]),
-        env=_parse_env(options["env"]),
+        env=parse_env(options["env"]),
         cwd=options["cwd"],
         stdin=options["stdin"],
         key=options["key"],
         on_finish=_split(options["on_finish"]),
         any_host=options["any_host"],
+        needs=tuple(options["needs"]),
+        produces=tuple(options["produces"]),
+        require=tuple(options["require"]),
+        require_approval=options["require_approval"],
+        pin_head=options["pin_head"],
+        worktree=options["worktree"],
+        save_patch=options["save_patch"],
         check=not options["no_check"],
     )
 
@@ -152,7 +187,7 @@ def parse_labels(entries: Sequence[str]) -> dict[str, str]:
     return labels
 
 
-def _parse_env(entries: Sequence[str]) -> dict[str, str]:
+def parse_env(entries: Sequence[str]) -> dict[str, str]:
     env = {}
     for entry in entries:
         name, equals, value = entry.partition("=")

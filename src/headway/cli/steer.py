@@ -18,44 +18,63 @@ CONFLICT = 4
 
 @click.command()
 @click.argument("job", metavar="JOB|RUN")
+@click.option("--dry-run", is_flag=True, help="Say what would be run again; change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
-def retry(scope: Scope, job: str, as_json: bool) -> None:
-    """Run a job again that ended without success.
+def retry(scope: Scope, job: str, dry_run: bool, as_json: bool) -> None:
+    """Run a failed segment again: the job, and everything that follows from it.
 
-    Makes a new job in its chain, however often it was tried; the old one stays as it is.
+    Each of them that has ended gets a new job in its chain, however often it was tried; the old
+    one stays as it is. Those that wait are put back to the start. What the set has made counts as
+    missing until it is made again; what came before is not touched.
     """
+    from headway.rewinding import preview, rewind
+
     client = scope.connect()
-    seen = last_event(client)
-    following = client.retry(parse_job_or_run(job))
-    started = started_by(client, seen)
-    if as_json:
-        emit({"job": client.document(following.id), "started": started})
+    asked = parse_job_or_run(job)
+    if dry_run:
+        planned = preview(client, asked).document([])
+        if as_json:
+            emit(planned)
+        else:
+            print("\n".join(planned["retry_set"]))
+            say(f"would run again: {listed(planned['retry_set'])}")
         return
-    print(shown(following.id), flush=True)
+    seen = last_event(client)
+    rewound = rewind(client, asked)
+    document = rewound.document(started_by(client, seen))
+    if as_json:
+        emit(document)
+        return
+    print(shown(rewound.new_root), flush=True)
+    started = document["restarted"]
     say(
-        f"{shown(following.id)} (attempt {following.attempt} of {shown(following.chain)}'s chain); "
+        f"queued again: {listed(document['reset'])}; "
         + (f"started {listed(started)}" if started else "nothing was started yet")
     )
 
 
 @click.command()
 @click.argument("jobs", nargs=-1, required=True, metavar="JOB ...")
+@click.option("--downstream", is_flag=True, help="Also all that comes after them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
-def cancel(scope: Scope, jobs: tuple[str, ...], as_json: bool) -> int:
+def cancel(scope: Scope, jobs: tuple[str, ...], downstream: bool, as_json: bool) -> int:
     """Cancel jobs and wait until they have ended.
 
     All processes of a running job get TERM, and KILL after its grace. Final for the chain. Exit 4
     if a job ended by itself first.
     """
     client = scope.connect()
-    results = client.cancel([parse_job_id(each) for each in jobs])
+    asked = [parse_job_id(each) for each in jobs]
+    results = client.cancel_downstream(asked) if downstream else client.cancel(asked)
     code = 0
     for each in results:
         if each.job_id != each.asked_for:
             say(f"{shown(each.asked_for)} has a later job in its chain, {shown(each.job_id)}")
-        if not _await_cancelled(client, each.job_id):
+        if each.cleaned:
+            say(f"{shown(each.job_id)} had ended before; its worktree is cleaned away now")
+        elif not _await_cancelled(client, each.job_id):
             code = CONFLICT
     if as_json:
         emit({"jobs": [client.document(each.job_id) for each in results]})

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from headway.core.model import NOTHING, HostTrouble, JobId, LockMode, OrderKey, Pause
+from headway.core.artifacts import ArtifactKey
+from headway.core.model import NOTHING, HostTrouble, JobId, LockMode, OrderKey, Pause, Question
 from headway.core.states import Status
 
 
@@ -17,6 +18,33 @@ class Predecessor(NamedTuple):
     chain: JobId
     status: Status | None
     error: str | None = None
+
+
+class Producer(NamedTuple):
+    """The last job of a chain that makes an artifact."""
+
+    job_id: JobId
+    status: Status
+
+
+class ArtifactView(NamedTuple):
+    """What the store knows of an artifact: whether a job has published it, who makes it, and
+    whether a rewind has withdrawn it, so that a look at the world does not count."""
+
+    published: bool = False
+    withdrawn: bool = False
+    producers: tuple[Producer, ...] = ()
+
+
+class Answer(NamedTuple):
+    """What a look at the world showed: a commit, the names of changed files, or nothing for no.
+
+    `trouble` says why it could not be looked at; it is `final` if no later look can succeed.
+    """
+
+    found: str | None = None
+    trouble: str | None = None
+    final: bool = False
 
 
 class Holder(NamedTuple):
@@ -62,7 +90,8 @@ class TaskView(NamedTuple):
 
 class Facts(NamedTuple):
     """`types` of jobs can be run and `queues` are served where this is asked; `hosts` names others
-    that a job may belong to."""
+    that a job may belong to. `answers` are looks at the world that are fresh enough to act on;
+    `home` and `jobs_folder` are where our own files are."""
 
     now: int
     door: Door = Door()
@@ -72,3 +101,8 @@ class Facts(NamedTuple):
     tasks: TaskView | None = None
     queues: Collection[str] = ("",)
     hosts: Mapping[str, str] = NOTHING
+    artifacts: Mapping[ArtifactKey, ArtifactView] = NOTHING
+    answers: Mapping[Question, Answer] = NOTHING
+    wait_for_producers: bool = False
+    home: str = ""
+    jobs_folder: str = ""

@@ -10,12 +10,19 @@ from typing import NamedTuple
 
 from headway.core import admission
 from headway.core.facts import Facts, LockView, Predecessor
+from headway.core.graphgates import (
+    approved,
+    artifacts_present,
+    head_pinned,
+    preconditions_hold,
+)
 from headway.core.model import (
     FUNCTION,
     TASKS_TOPIC,
     Block,
     Job,
     Lock,
+    Objection,
     Wait,
     WaitKind,
     chain_topic,
@@ -24,14 +31,16 @@ from headway.core.model import (
 )
 from headway.core.states import ACTIVE, Status
 
-Objection = Wait | Block
-
 
 class Wake(StrEnum):
     """The events that can change a gate's answer."""
 
     TIME_CAME = "time_came"
     CHAIN_ENDED = "chain_ended"
+    ARTIFACT_CHANGED = "artifact_changed"  # published, withdrawn, or a producer came or ended
+    ANOTHER_ANSWER = "another_answer"  # a look at the world showed something else than before
+    DECIDED = "decided"  # a person approved
+    REPINNED = "repinned"
     LOCK_RELEASED = "lock_released"
     LOCK_GIVEN_UP = "lock_given_up"  # a reserving waiter ended, changed or objects elsewhere
     SLOT_FREED = "slot_freed"
@@ -197,6 +206,10 @@ def _elsewhere(job: Job, facts: Facts) -> Objection | None:
 GATES: tuple[Gate, ...] = (
     Gate(due, frozenset({Wake.TIME_CAME})),
     Gate(after_met, frozenset({Wake.CHAIN_ENDED})),
+    Gate(artifacts_present, frozenset({Wake.ARTIFACT_CHANGED, Wake.ANOTHER_ANSWER})),
+    Gate(head_pinned, frozenset({Wake.ANOTHER_ANSWER, Wake.REPINNED})),
+    Gate(preconditions_hold, frozenset({Wake.ANOTHER_ANSWER})),
+    Gate(approved, frozenset({Wake.DECIDED})),
     Gate(locks_free, frozenset({Wake.LOCK_RELEASED, Wake.LOCK_GIVEN_UP}), shared=True),
     Gate(
         slot_free,

@@ -81,6 +81,30 @@ class Stage(StrEnum):
     FILED = "filed"
 
 
+class Sight(StrEnum):
+    """What can be asked about the world outside of the store."""
+
+    HEAD = "head"  # the commit that is checked out
+    BRANCH = "branch"  # the commit that a local branch is at
+    CLEAN = "clean"  # whether a worktree has changes
+    FILE_ON_BRANCH = "file_on_branch"  # `name` is branch:path
+    FILE = "file"  # whether a path exists
+    CONDITION = "condition"  # whether a registered condition holds
+
+
+class Question(NamedTuple):
+    """Something to look up outside: in a repository, on disk, by asking a registered condition."""
+
+    sight: Sight
+    repo: str = ""
+    name: str = ""
+
+    @property
+    def topic(self) -> str:
+        """What a job is filed under while it waits for another answer."""
+        return f"look:{self.sight}:{self.repo}:{self.name}"
+
+
 class Wait(NamedTuple):
     """Why a job does not start now, and what it is filed under until that changes."""
 
@@ -90,15 +114,49 @@ class Wait(NamedTuple):
     until: int | None = None  # so does this instant
     at_door: bool = False  # it stands in the one ordered queue for a slot
     remedy: str = ""  # what would clear it, for people
+    asks: tuple[Question, ...] = ()  # what must be looked up, now or again, to decide
 
 
 class Block(NamedTuple):
-    """Why a job can never start: it ends in `status`."""
+    """Why a job can never start: it ends in `status`.
+
+    `asks` is what was looked up to know it. Such a look may be older than the end of a job that has
+    just changed the world, so it must be made once more before the end of this one is final.
+    """
 
     kind: WaitKind
     detail: str
     status: Status = Status.BLOCKED_BY_DEPENDENCY
     remedy: str = ""
+    asks: tuple[Question, ...] = ()
+
+
+Objection = Wait | Block
+
+
+class PinnedHead(NamedTuple):
+    """The commit that must be where it was: a branch's tip, or what is checked out (`head`)."""
+
+    branch: str
+    oid: str
+    head: bool = False
+
+
+class ApprovalState(StrEnum):
+    PENDING = "pending"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+class Approval(NamedTuple):
+    """A person must agree before the job starts."""
+
+    state: ApprovalState
+    requested_at: int
+    requested_by: str
+    decided_at: int | None = None
+    decided_by: str | None = None
+    reason: str | None = None
 
 
 class JobSpec(NamedTuple):
@@ -118,6 +176,12 @@ class JobSpec(NamedTuple):
     key: str | None = None
     env_digest: str | None = None
     on_finish: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    produces: tuple[str, ...] = ()
+    pinned_head: PinnedHead | None = None
+    preconditions: tuple[str, ...] = ()
+    repo: str | None = None  # the repository that its gates look at
+    require_approval: bool = False
 
 
 class Job(NamedTuple):
@@ -156,6 +220,12 @@ class Job(NamedTuple):
     finished_at: int | None = None
     cancel_requested_at: int | None = None
     cancel_requested_by: str | None = None
+    needs: tuple[str, ...] = ()
+    produces: tuple[str, ...] = ()
+    pinned_head: PinnedHead | None = None
+    preconditions: tuple[str, ...] = ()
+    repo: str | None = None
+    approval: Approval | None = None
 
     @property
     def order(self) -> OrderKey:

@@ -9,8 +9,8 @@ from typing import NamedTuple, assert_never
 
 from headway.core import admission
 from headway.core.facts import Facts, Holder, LockView, Reserver
-from headway.core.gates import GATES, Objection
-from headway.core.model import Block, Job, JobId, Wait, WaitKind, lock_topic
+from headway.core.gates import GATES
+from headway.core.model import Block, Job, JobId, Objection, Question, Wait, WaitKind, lock_topic
 from headway.core.states import Move
 
 
@@ -41,6 +41,11 @@ class Hold(NamedTuple):
     @property
     def until(self) -> int | None:
         return min((wait.until for wait in self.waits if wait.until is not None), default=None)
+
+    @property
+    def asks(self) -> tuple[Question, ...]:
+        """What must be looked up in the world to decide otherwise."""
+        return tuple(question for wait in self.waits for question in wait.asks)
 
     def topics(self, job: Job) -> tuple[str, ...]:
         if self.reserves:

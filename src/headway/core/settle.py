@@ -277,6 +277,12 @@ def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
         on_finish=job.on_finish,
         submitted_by=job.submitted_by,
         queue=job.queue,
+        needs=job.needs,
+        produces=job.produces,
+        pinned_head=job.pinned_head,
+        preconditions=job.preconditions,
+        repo=job.repo,
+        approval=job.approval,
     )
 
 

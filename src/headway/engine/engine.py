@@ -4,6 +4,7 @@ Ended jobs are settled and the next ones claimed in one transaction. What touche
 after the commit: a crash in between leaves a claim without a start record, which recovery undoes.
 """
 
+import selectors
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
@@ -18,6 +19,7 @@ from headway.engine.crew import Crew
 from headway.engine.finisher import Finisher
 from headway.engine.functionhost import AppSettings, Told
 from headway.engine.janitor import put_back_environments
+from headway.engine.looks import Looks
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.settling import Settler, Verdict
@@ -25,6 +27,7 @@ from headway.executors.command import how_to_reach_a_worker, specification
 from headway.executors.function import host_specification
 from headway.home import Home
 from headway.host import Host, queues_of
+from headway.probes import look_at
 from headway.store.base import Event, HostRecord, ReadTx, Store, WriteTx
 from headway.supervise.evidence import Evidence
 from headway.supervise.launcher import Launcher
@@ -57,6 +60,7 @@ class Engine:
         report: Callable[[dict[str, Any]], None] = lambda document: None,
         say: Callable[[str], None] = lambda text: None,
         descriptors: int | None = None,
+        look_in_thread: bool = False,
     ) -> None:
         self.store = store
         self.worker_id = worker_id
@@ -84,6 +88,15 @@ class Engine:
             say=say,
         )
         self.finisher.crew = self.crew
+        self.looks = Looks(
+            lambda questions: look_at(questions, config.conditions),
+            clock,
+            in_thread=look_in_thread,
+        )
+        if look_in_thread:
+            self.finisher.selector.register(
+                self.looks.fileno(), selectors.EVENT_READ, self.looks.heard
+            )
         self._planner = Planner(
             host,
             worker_id,
@@ -92,8 +105,9 @@ class Engine:
                 **specification(job, claim, home, config, worker),
                 "descriptors": descriptors,
             },
-            folder_of=home.job,
             log_budget=config.bytes("logs.budget"),
+            home=home,
+            looks=self.looks,
             queues=queues_of(store.shared, host),
             lease=LEASE if store.shared else None,
             crew=self.crew,
@@ -156,6 +170,7 @@ class Engine:
             with self.store.write_soon() as tx:
                 documents = self._settle(tx, judged)
                 self._settle_calls(tx, told)
+                tx.wake_topics(self.looks.take_in())
                 self._look_at_probes(tx)
                 self._end_expired_lendings(tx)
                 self._renew_leases(tx, now)
@@ -186,10 +201,20 @@ class Engine:
         self._after_settling(judged, documents)
         self._pass_on_cancels(cancelling)
         self._rescue(now)
-        if again is not None:
-            delay = min(delay, again)
+        self._look_around()
+        delay = min(each for each in (delay, again, self.looks.next_in()) if each is not None)
         self._expected_delay = 0.0 if more else delay
         return self._expected_delay
+
+    def _look_around(self) -> None:
+        """Look at what waiting jobs want to know; what nobody asks any more is let go."""
+        due = self.looks.due()
+        if not due or not self.dispatching:
+            return
+        with self.store.read() as tx:
+            waited_for = tx.topics_waited_for([each.topic for each in due])
+        self.looks.drop(each for each in due if each.topic not in waited_for)
+        self.looks.go()
 
     def _settle_calls(self, tx: WriteTx, told: list[Told]) -> None:
         """Settle what became of function calls, and keep what they returned and reported."""
@@ -337,11 +362,11 @@ class Engine:
                 self._told.add(claim.token)
 
     def _look_at_probes(self, tx: WriteTx) -> None:
-        """A probe that got as far as its start record proves that the host can start again."""
+        """A probe that got as far as its command proves that the host can start again."""
         if tx.host_trouble(self._host.id) is None:
             return
         for claim in self.finisher.claims:
-            if claim.probe and Evidence(claim.folder, claim.token).read_started() is not None:
+            if claim.probe and Evidence(claim.folder, claim.token).has_begun():
                 self._settler.host_recovered(tx)
                 return
 

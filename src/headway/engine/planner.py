@@ -19,6 +19,7 @@ from headway.core.model import (
     Claim,
     Job,
     JobId,
+    Question,
     Stage,
     Wait,
     WaitKind,
@@ -28,10 +29,12 @@ from headway.core.plan import Hold, Planned, Start, decide, move_for, plan
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
 from headway.core.states import after
 from headway.engine.crew import Crew
+from headway.engine.looks import Looks
 from headway.engine.settling import Settler, Verdict
 from headway.errors import DataError
 from headway.gather import door as open_door
 from headway.gather import gather
+from headway.home import Home
 from headway.host import Host
 from headway.store.base import Event, Filing, WriteTx
 from headway.supervise.evidence import Evidence
@@ -59,8 +62,9 @@ class Planner:
         settler: Settler,
         *,
         specify: Specify,
-        folder_of: Callable[[JobId], str],
         log_budget: int,
+        home: Home,
+        looks: Looks,
         queues: Sequence[str] = ("",),
         lease: int | None = None,
         crew: Crew | None = None,
@@ -71,8 +75,9 @@ class Planner:
         self._worker_id = worker_id
         self._settler = settler
         self._specify = specify
-        self._folder_of = folder_of
         self._log_budget = log_budget
+        self._home = home
+        self._looks = looks
         self._lease = lease
         self._crew = crew
         self.chosen: list[Claim] = []  # claims that hosts hold places for; without a commit, none
@@ -120,7 +125,10 @@ class Planner:
         missed = []
         for job in waiting:
             decision = decide(job, facts)
-            kinds = [wait.kind for wait in decision.waits] if isinstance(decision, Hold) else []
+            kinds = []
+            if isinstance(decision, Hold):
+                kinds = [wait.kind for wait in decision.waits]
+                self._looks.take_over(decision.asks)
             if job.wait is None or job.wait.kind not in kinds:
                 missed.append(job)
         tx.touch_checked([job.id for job in waiting])
@@ -139,7 +147,15 @@ class Planner:
 
     def _gather(self, tx: WriteTx, jobs: Sequence[Job], door: Door) -> Facts:
         tasks = self._crew.view() if self._crew is not None else None
-        return gather(tx, jobs, door, (*self._queues, FUNCTIONS), tasks)
+        return gather(
+            tx,
+            jobs,
+            door,
+            (*self._queues, FUNCTIONS),
+            tasks,
+            home=self._home,
+            answers=self._looks.answers(),
+        )
 
     def _candidates(self, tx: WriteTx, door: Door, remaining: int | None) -> tuple[list[Job], bool]:
         """Woken jobs, and the head of the queue as far as it may pass the door; and whether no
@@ -190,7 +206,7 @@ class Planner:
                         self.chosen.append(claim)
                         starts.append((each.job, claim))
                         continue
-                    folder = self._folder_of(each.job.id)
+                    folder = self._home.job(each.job.id)
                     claim = self._claim(tx, each.job, used, borrows, probe, folder)
                     outcome = self._prepare(each.job, claim)
                     if outcome is None:
@@ -205,7 +221,11 @@ class Planner:
                 case Hold():
                     holds.append((each.job, each.decision))
                 case Block():
-                    blocks.append((each.job, each.decision))
+                    doubtful = self._looks.doubt(each.job.id, each.decision.asks)
+                    if doubtful:
+                        holds.append((each.job, _look_again(each.job, each.decision, doubtful)))
+                    else:
+                        blocks.append((each.job, each.decision))
                 case _:
                     assert_never(each.decision)
         self._start(tx, starts)
@@ -274,6 +294,8 @@ class Planner:
             for filing, hold in ((_filing(job, hold), hold) for job, hold in holds)
             if not _stands_already(filing)
         ]
+        for _, hold in holds:
+            self._looks.want(hold.asks)
         tx.file([filing for filing, _ in changed])
         tx.add_events(
             (
@@ -311,6 +333,13 @@ def _token(now: int) -> str:
 def _wake_nobody(planned: Sequence[Planned]) -> bool:
     """Plain starts: no lock is taken or given up, nothing ends, nothing is filed elsewhere."""
     return all(isinstance(each.decision, Start) and not each.job.locks for each in planned)
+
+
+def _look_again(job: Job, block: Block, asks: tuple[Question, ...]) -> Hold:
+    """It seems to be without hope; whoever gave it hope may have just ended."""
+    known = job.wait is not None and job.wait.kind is block.kind
+    detail = job.wait.detail if job.wait is not None and known else "looking once more"
+    return Hold((Wait(block.kind, detail, topics=tuple(each.topic for each in asks), asks=asks),))
 
 
 def _filing(job: Job, hold: Hold) -> Filing:

@@ -12,6 +12,8 @@ from headway.store.base import Store
 from headway.supervise.launcher import Launcher
 from headway.supervise.workerlock import START, WorkerLock
 
+MOST_LOOKS = 5  # one gate after another may ask for one
+
 
 def single_step(
     store: Store, home: Home, config: Config, host: Host, clock: Clock, *, limit: int
@@ -21,7 +23,8 @@ def single_step(
     if not lock.take(START):
         lock.close()
         raise WorkerPresentError(f"a worker is already there (pid {lock.read_pid()})")
-    without_functions = Config({**config.values, "app.modules": ()}, config.env)
+    values = {**config.values, "app.modules": ()}
+    without_functions = Config(values, config.env, config.conditions)
     engine = Engine(
         store,
         home,
@@ -35,13 +38,22 @@ def single_step(
         engine.finisher.open()
         engine.recover()
         known = {claim.token for claim in engine.finisher.claims}
-        engine.step(limit=limit)
+        _step(engine, limit)
         started = [claim for claim in engine.finisher.claims if claim.token not in known]
         _until_launched(engine, clock)
         return [claim.job_id for claim in started]
     finally:
         engine.finisher.close()
         lock.close()
+
+
+def _step(engine: Engine, limit: int) -> None:
+    """One step; where a gate had to look at the world first, the step is made with what it saw."""
+    before = len(engine.finisher.claims)
+    for _ in range(MOST_LOOKS):
+        engine.step(limit=limit - (len(engine.finisher.claims) - before))
+        if not engine.looks.unsure():
+            return
 
 
 def _until_launched(engine: Engine, clock: Clock) -> None:

@@ -22,7 +22,7 @@ from headway.config import Config
 from headway.core.model import Pause, shown
 from headway.crashpoints import reach
 from headway.engine.engine import Engine
-from headway.engine.janitor import EVERY, Janitor
+from headway.engine.janitor import Janitor
 from headway.errors import StoreBusyError, StoreFullError, StoreReadOnlyError, WorkerPresentError
 from headway.home import Home
 from headway.host import Host
@@ -94,8 +94,9 @@ class Worker:
             report=self._report,
             say=say,
             descriptors=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+            look_in_thread=True,
         )
-        self._janitor = Janitor(store, home, clock)
+        self._janitor = Janitor(store, home, clock, host_id=host.id, actor=self.id, say=say)
         self._trouble = 0
         self._recovered = False
         self._left = False
@@ -194,8 +195,8 @@ class Worker:
                 due = now + self._step()
             if settle_at is not None and now >= settle_at and self._managed(self._settled):
                 settle_at = None
-            if now >= clean_at and self._managed(self._janitor.step):
-                clean_at = now + EVERY
+            if now >= clean_at:
+                clean_at = now + self._clean()
             if engine.finisher.claims or engine.crew.running():
                 busy_at = now
             if self._wishes.leave is not None:
@@ -211,7 +212,7 @@ class Worker:
                     return "idle"
                 busy_at = now
             self._watch_hints()
-            self._wait(min(due, self._looked_at + POLL) - clock.monotonic())
+            self._wait(min(due, clean_at, self._looked_at + POLL) - clock.monotonic())
 
     def _changed_meanwhile(self, now: float) -> bool:
         """Look, unless a hint made us look just now."""
@@ -257,6 +258,17 @@ class Worker:
             self._say(f"put off: {error}")
             return False
         return True
+
+    def _clean(self) -> float:
+        """Housekeeping; returns the seconds until there is more of it."""
+        delay = POLL
+
+        def clean() -> None:
+            nonlocal delay
+            delay = self._janitor.step()
+
+        self._managed(clean)
+        return delay
 
     def _settled(self) -> None:
         with self._store.write() as tx:

@@ -14,7 +14,16 @@ _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
 _NAME = re.compile(r"^-- name: (\w+)( \(hot\))?$", re.M)
 _ROWS = re.compile(r"\$ROWS\(:(\w+), ([^()]+)\)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-_FILES = ("jobs.sql", "planning.sql", "claims.sql", "functions.sql", "scheduler.sql", "checks.sql")
+_FILES = (
+    "jobs.sql",
+    "planning.sql",
+    "claims.sql",
+    "functions.sql",
+    "graph.sql",
+    "removing.sql",
+    "scheduler.sql",
+    "checks.sql",
+)
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")
 _OBJECT = re.compile(
     r"^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"

@@ -10,7 +10,7 @@ from headway.clock import Clock, SystemClock
 from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.base import HasFileno, ReadTx, WriteTx
-from headway.store.reading import SqlReadTx
+from headway.store.removing import RetentionReadTx
 from headway.store.rows import COLUMNS
 from headway.store.writing import SqlWriteTx
 
@@ -67,7 +67,7 @@ class SqlStore:
         with self._turn:
             now = self.database.begin_read()
             try:
-                yield SqlReadTx(self.database, self.queries, self._instant(now))
+                yield RetentionReadTx(self.database, self.queries, self._instant(now))
             finally:
                 self.database.rollback()
 

@@ -13,7 +13,7 @@ from headway.store.rows import load
 
 # Changes of these tables are changes of the state; of those, of where something lies.
 _OF_STATE = frozenset({"settings", "pauses", "breakers", "marks", "lendings", "claims"})
-_OF_OUTLINE = frozenset({"jobs", "claims"})
+_OF_WHEREABOUTS = frozenset({"jobs", "claims"})
 # Queries whose effect on the state is also written here by those who run them, or is none.
 _FOLLOWED = frozenset(
     {
@@ -29,11 +29,11 @@ def changes_state(query: str, table: str | None) -> bool:
     return table in _OF_STATE and query not in _FOLLOWED
 
 
-def changes_outline(query: str, table: str | None) -> bool:
-    return table in _OF_OUTLINE and query not in _TAKE_AWAY
+def changes_whereabouts(query: str, table: str | None) -> bool:
+    return table in _OF_WHEREABOUTS and query not in _TAKE_AWAY
 
 
-class Outline(NamedTuple):
+class Whereabouts(NamedTuple):
     """Where something lies at all, so that nobody looks where nothing can be."""
 
     woken: bool
@@ -83,7 +83,7 @@ class State:
         self._slots = None
 
 
-def load_state(rows: Iterable[tuple[Any, ...]]) -> tuple[State, Outline]:
+def load_state(rows: Iterable[tuple[Any, ...]]) -> tuple[State, Whereabouts]:
     state = State()
     lies: Mapping[str, list[str]] = {"ready": [], "wake": []}
     there: set[str] = set()
@@ -106,11 +106,11 @@ def load_state(rows: Iterable[tuple[Any, ...]]) -> tuple[State, Outline]:
             lies[what].append(a)
         else:
             there.add(what)
-    outline = Outline(
+    whereabouts = Whereabouts(
         woken="woken" in there,
         ready=frozenset(lies["ready"]),
         next_wake=min((int(each) for each in lies["wake"] if each is not None), default=None),
         cancelling="cancelling" in there,
         unproven="unproven" in there,
     )
-    return state, outline
+    return state, whereabouts

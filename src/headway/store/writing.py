@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, takewhile
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import Any
 
 from headway.core.model import (
     POSITION_GAP,
@@ -31,52 +31,16 @@ from headway.store.base import (
     Unclaim,
     WorkerRecord,
 )
-from headway.store.reading import SqlReadTx
+from headway.store.graphwriting import GraphWriteTx
+from headway.store.removing import RetentionWriteTx
 from headway.store.rows import dump, dump_claim, dump_job, dump_pairs
-from headway.store.state import changes_outline, changes_state
-
-if TYPE_CHECKING:
-    from headway.store.queries import Query
 
 _SIMPLE = frozenset({str, int})
 
 MOST_SHARERS = 16  # the next ones are woken when these have started
 
 
-class SqlWriteTx(SqlReadTx):
-    def _run(self, query: str, /, **parameters: Any) -> int:
-        """Run a change and say how many rows it touched."""
-        self._all(query, **parameters)
-        return self._database.changes()
-
-    def _tell(self, query: str, /, **parameters: Any) -> None:
-        """Run a change whose effect is not looked at: it may be sent along with the next."""
-        named = self._named[query]
-        self._forget(named)
-        self._database.tell(named.sql, parameters)
-
-    def _forget(self, query: Query) -> None:
-        """What this query may have changed is asked for anew when it is needed."""
-        if self._state is not None and changes_state(query.name, query.table):
-            self._state = None
-        if self._outline is not None and changes_outline(query.name, query.table):
-            self._outline = None
-
-    def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
-        named = self._named[query]
-        self._forget(named)
-        return self._database.execute(named.sql, parameters)
-
-    def _many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a change for each of these; for none, nothing is done."""
-        rows = iter(rows)
-        first = next(rows, None)
-        if first is None:
-            return
-        named = self._named[query]
-        self._forget(named)
-        self._database.execute_many(named.sql, chain((first,), rows))
-
+class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
 
@@ -96,6 +60,7 @@ class SqlWriteTx(SqlReadTx):
             for place, declared in enumerate(job.after)
         )
         self._many("add_edges", edges)
+        self._add_graph(jobs)
 
     def add_retries(self, jobs: Sequence[Job]) -> None:
         """Like add_jobs, for the next jobs of their chains: edges keep their marks."""
@@ -103,6 +68,7 @@ class SqlWriteTx(SqlReadTx):
         for job in jobs:
             if job.after:
                 self._tell("copy_edges", from_job=job.retry_of, to_job=job.id)
+        self._add_graph(jobs)
 
     def add_events(self, events: Iterable[Event], *, actor: str) -> None:
         rows = (
@@ -118,8 +84,8 @@ class SqlWriteTx(SqlReadTx):
         self._many("add_events", rows)
 
     def wake_due(self, now: int, limit: int) -> int:
-        if self._outline is not None:
-            due = self._outline.next_wake
+        if self._whereabouts is not None:
+            due = self._whereabouts.next_wake
             if due is None or due > now:
                 return 0
         return self._run("wake_due", now=now, limit=limit)
@@ -198,6 +164,24 @@ class SqlWriteTx(SqlReadTx):
         self._tell("clear_waits", job_id=job.id)
         return ended == 1
 
+    def change_job(self, job: Job) -> bool:
+        """What a person may change of a job that waits; False if it no longer does."""
+        changed = self._run(
+            "change_job",
+            id=job.id,
+            name=job.name,
+            slug=job.slug,
+            labels=dump(job.labels),
+            priority=job.priority,
+            position=job.position,
+            params=dump(job.params),
+        )
+        return changed == 1
+
+    def clear_waits(self, ids: Sequence[JobId]) -> None:
+        """These are filed under nothing any more, and reserve nothing."""
+        self._many("clear_waits", ({"job_id": job_id} for job_id in ids))
+
     def fail_unreadable(self, job_ids: Sequence[JobId], *, worker_id: str) -> None:
         """A waiting job whose row cannot be read fails with exit code 1."""
         for job_id in job_ids:
@@ -257,8 +241,8 @@ class SqlWriteTx(SqlReadTx):
             if tokens:
                 rows = self._all("end_claims", tokens=self._database.json(tokens), state=state)
                 live.update(row[0] for row in rows)
-                if self._outline is not None and not gone:
-                    self._outline = self._outline._replace(unproven=True)
+                if self._whereabouts is not None and not gone:
+                    self._whereabouts = self._whereabouts._replace(unproven=True)
         written = [each for each in finishes if each.token in live]
         executed = [each for each in written if each.executed]
         undone = [each for each in written if not each.executed]

@@ -133,6 +133,11 @@ update jobs set status = :status, reason = :reason, finished_at = :finished_at, 
   waited_on = :waited_on
 where id = :id and stage is not null
 
+-- name: change_job
+update jobs set name = :name, slug = :slug, labels = :labels, priority = :priority,
+  position = :position, params = :params
+where id = :id and stage is not null
+
 -- name: fail_unreadable (hot)
 update jobs set status = 'failed', reason = :reason, started_at = :at, finished_at = :at, stage = null,
   wake_at = null, checked_at = null

@@ -1,0 +1,117 @@
+"""Artifacts: named facts that one job makes and others need.
+
+Written `kind:name`, as in `plan_doc:login`, `custom:report:june` or `file:/srv/data.csv`. Custom
+ones are there when a job has published them; all others are looked up where they are: in the
+repository, on disk, in a job's folder. Those of a repository are known by their text and the
+repository, which together are the artifact's key.
+"""
+
+import re
+from enum import StrEnum
+from typing import NamedTuple
+
+from headway.errors import InvalidInputError
+
+
+class ArtifactKind(StrEnum):
+    PLAN_BRANCH = "plan_branch"
+    PLAN_DOC = "plan_doc"
+    PLAN_COMMITS = "plan_commits"
+    TARGET_BRANCH = "target_branch"
+    MERGE_SENTINEL = "merge_sentinel"
+    COMMAND_PATCH = "command_patch"
+    CUSTOM = "custom"
+    FILE = "file"
+
+
+_OF_A_PLAN = frozenset({ArtifactKind.PLAN_BRANCH, ArtifactKind.PLAN_DOC, ArtifactKind.PLAN_COMMITS})
+IN_REPOSITORY = _OF_A_PLAN | {ArtifactKind.TARGET_BRANCH}
+LONGEST = 500
+
+_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_CUSTOM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}:[^\s:][^\s]{0,199}")
+_JOB = re.compile(r"job-([1-9][0-9]{0,17})")
+_BRANCH = re.compile(r"[^\s~^:?*\[\\-][^\s~^:?*\[\\]*")
+
+ArtifactKey = str
+
+
+class Artifact(NamedTuple):
+    """One artifact; `name` is what follows the kind."""
+
+    kind: ArtifactKind
+    name: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+    @property
+    def branch(self) -> str | None:
+        """The branch that it is, or is on."""
+        if self.kind is ArtifactKind.TARGET_BRANCH:
+            return self.name
+        return plan_branch(self.name) if self.kind in _OF_A_PLAN else None
+
+    @property
+    def job_id(self) -> int:
+        """The job whose patch it is."""
+        match = _JOB.fullmatch(self.name)
+        return int(match[1]) if match else 0
+
+
+def plan_branch(slug: str) -> str:
+    return f"draft/{slug}"
+
+
+def plan_document(slug: str) -> str:
+    """Where a plan's document is on its branch."""
+    return f".headway/plans/{slug}.md"
+
+
+def sentinel_path(home: str, slug: str) -> str:
+    """The file that says that a merge of this plan met a conflict."""
+    return f"{home}/merge-conflicts/{slug}.json"
+
+
+_FORMS = {
+    ArtifactKind.PLAN_BRANCH: (_SLUG, "plan_branch:SLUG"),
+    ArtifactKind.PLAN_DOC: (_SLUG, "plan_doc:SLUG"),
+    ArtifactKind.PLAN_COMMITS: (_SLUG, "plan_commits:SLUG"),
+    ArtifactKind.TARGET_BRANCH: (_BRANCH, "target_branch:BRANCH"),
+    ArtifactKind.MERGE_SENTINEL: (_SLUG, "merge_sentinel:SLUG"),
+    ArtifactKind.COMMAND_PATCH: (_JOB, "command_patch:job-N"),
+    ArtifactKind.CUSTOM: (_CUSTOM, "custom:TYPE:KEY"),
+    ArtifactKind.FILE: (re.compile(r".+"), "file:PATH"),
+}
+
+
+def parse_artifact(text: str) -> Artifact:
+    kind, colon, name = text.partition(":")
+    if not colon or kind not in set(ArtifactKind):
+        raise InvalidInputError(
+            f"artifact {text[:60]!r} is not of a known kind: {', '.join(ArtifactKind)}"
+        )
+    form, example = _FORMS[ArtifactKind(kind)]
+    if len(text) > LONGEST or not text.isprintable() or not form.fullmatch(name):
+        raise InvalidInputError(f"artifact {text[:60]!r} is not of the form {example}")
+    return Artifact(ArtifactKind(kind), name)
+
+
+def artifact_key(text: str, repo: str | None) -> ArtifactKey:
+    """What the artifact is known by: two repositories may have a branch of the same name."""
+    kind = text.partition(":")[0]
+    return f"{text} {repo}" if repo and kind in IN_REPOSITORY else text
+
+
+def split_key(key: ArtifactKey) -> tuple[str, str | None]:
+    """The artifact's text and the repository that it belongs to, if any."""
+    if key.partition(":")[0] not in IN_REPOSITORY:
+        return key, None
+    text, _, repo = key.partition(" ")
+    return text, repo or None
+
+
+def artifact_topic(key: ArtifactKey) -> str:
+    """What a job is filed under while it waits for this artifact."""
+    return f"artifact:{key}"

@@ -1,0 +1,277 @@
+"""The gates of the job graph: artifacts, the pinned head, preconditions, approval.
+
+What they need to know of the world outside (a branch, a file, a condition) is in `facts.answers`. A
+gate that misses an answer says what to look up (`Wait.asks`); the look is made outside of any
+transaction, and the gate is asked again. The words of the details are contract.
+"""
+
+from headway.core.artifacts import (
+    Artifact,
+    ArtifactKind,
+    artifact_key,
+    artifact_topic,
+    parse_artifact,
+    plan_document,
+    sentinel_path,
+)
+from headway.core.facts import Answer, ArtifactView, Facts
+from headway.core.model import (
+    ApprovalState,
+    Block,
+    Job,
+    Objection,
+    Question,
+    Sight,
+    Wait,
+    WaitKind,
+    shown,
+)
+from headway.core.states import ACTIVE, Status
+
+BRANCH_LOCK = "branch:"  # a lock with such a key is about that branch
+CUSTOM = "custom:"
+
+
+def artifacts_present(job: Job, facts: Facts) -> Objection | None:
+    """Every artifact that it needs is there; the first that is not decides."""
+    for text in job.needs:
+        objection = lacking(text, job, facts)
+        if objection is not None:
+            return objection
+    return None
+
+
+def lacking(text: str, job: Job, facts: Facts) -> Objection | None:
+    """Why this one artifact is not there for the job; None if it is."""
+    key = artifact_key(text, job.repo)
+    view = facts.artifacts.get(key, ArtifactView())
+    if view.published:
+        return None
+    artifact = parse_artifact(text)
+    patch_made = any(each.status is Status.SUCCEEDED for each in view.producers)
+    if artifact.kind is ArtifactKind.COMMAND_PATCH and patch_made and not view.withdrawn:
+        return None
+    question = where_to_look(artifact, job.repo, facts, view)
+    asks: tuple[Question, ...] = ()
+    if question is not None and not view.withdrawn:
+        answer = facts.answers.get(question)
+        if answer is None:
+            return _unseen(WaitKind.DEPENDENCIES, f"waiting on {text}", question)
+        if answer.trouble is not None:
+            return _troubled(WaitKind.DEPENDENCIES, f"waiting on {text}", question, answer)
+        if answer.found is not None:
+            return None
+        asks = (question,)
+    return _missing(text, key, view, asks, facts)
+
+
+def _missing(
+    text: str, key: str, view: ArtifactView, asks: tuple[Question, ...], facts: Facts
+) -> Objection:
+    """It is not there: whether it is worth waiting for is up to those who make it."""
+    active = [each.job_id for each in view.producers if each.status in ACTIVE]
+    if active or (not view.producers and facts.wait_for_producers):
+        makers = ", ".join(shown(each) for each in active[:3]) if active else "nobody yet"
+        return Wait(
+            WaitKind.DEPENDENCIES,
+            f"waiting on {text}",
+            topics=(artifact_topic(key), *(each.topic for each in asks)),
+            remedy=f"it is made by {makers}",
+            asks=asks,
+        )
+    if not view.producers:
+        return Block(
+            WaitKind.DEPENDENCIES,
+            f"missing {text}",
+            remedy="nobody produces it: submit its producer first, or set "
+            "scheduler.missing_producer to wait",
+            asks=asks,
+        )
+    if any(each.status is Status.SUCCEEDED for each in view.producers):
+        return Block(
+            WaitKind.DEPENDENCIES,
+            f"missing {text}",
+            remedy="its producer succeeded without making it: correct that and retry it",
+            asks=asks,
+        )
+    failed = view.producers[0]
+    return Block(
+        WaitKind.DEPENDENCIES,
+        f"dependency failed for {text}",
+        remedy=f"headway jobs retry {shown(failed.job_id)} ({failed.status})",
+        asks=asks,
+    )
+
+
+def where_to_look(
+    artifact: Artifact, repo: str | None, facts: Facts, view: ArtifactView
+) -> Question | None:
+    """What shows that an artifact is there; None for one that only its marker shows."""
+    match artifact.kind:
+        case ArtifactKind.CUSTOM:
+            return None
+        case ArtifactKind.FILE:
+            return Question(Sight.FILE, name=artifact.name)
+        case ArtifactKind.MERGE_SENTINEL:
+            return Question(Sight.FILE, name=sentinel_path(facts.home, artifact.name))
+        case ArtifactKind.COMMAND_PATCH:
+            last = max((each.job_id for each in view.producers), default=artifact.job_id)
+            return Question(Sight.FILE, name=f"{facts.jobs_folder}/{last}/command.patch")
+        case ArtifactKind.PLAN_DOC:
+            name = f"{artifact.branch}:{plan_document(artifact.name)}"
+            return Question(Sight.FILE_ON_BRANCH, repo or "", name)
+        case _:
+            return Question(Sight.BRANCH, repo or "", artifact.branch or "")
+
+
+def head_pinned(job: Job, facts: Facts) -> Objection | None:
+    """The head is still at the commit that the job was pinned to."""
+    pin = job.pinned_head
+    if pin is None:
+        return None
+    sight = Question(Sight.HEAD, job.repo or "")
+    question = sight if pin.head else Question(Sight.BRANCH, job.repo or "", pin.branch)
+    detail = f"pinned head mismatch on {pin.branch}"
+    answer = facts.answers.get(question)
+    if answer is None:
+        return _unseen(WaitKind.PINNED_HEAD, f"looking at {pin.branch}", question)
+    if answer.trouble is not None:
+        return _troubled(WaitKind.PINNED_HEAD, detail, question, answer)
+    if answer.found == pin.oid:
+        return None
+    there = f"is at {answer.found[:12]}" if answer.found else "is gone"
+    return Wait(
+        WaitKind.PINNED_HEAD,
+        detail,
+        topics=(question.topic,),
+        remedy=f"{pin.branch} {there}, not at {pin.oid[:12]}: move it back, "
+        f"or headway jobs repin {shown(job.id)}",
+        asks=(question,),
+    )
+
+
+def preconditions_hold(job: Job, facts: Facts) -> Objection | None:
+    """The worktree is clean, the branch exists, registered conditions hold."""
+    for text in job.preconditions:
+        objection = _unheld(text, job, facts)
+        if objection is not None:
+            return objection
+    return None
+
+
+def _unheld(text: str, job: Job, facts: Facts) -> Objection | None:
+    # A custom one may name a built-in.
+    kind, _, argument = text.removeprefix(CUSTOM).partition(":")
+    if kind == "clean_worktree":
+        return _unclean(job, facts)
+    if kind == "branch_exists":
+        return _branch_missing(argument, job, facts)
+    if text.startswith(CUSTOM):
+        return _condition_unmet(text.removeprefix(CUSTOM), job, facts)
+    return _invalid(f"unknown precondition {text}", "submit it again without it")
+
+
+def _unclean(job: Job, facts: Facts) -> Objection | None:
+    question = Question(Sight.CLEAN, job.repo or "")
+    answer = facts.answers.get(question)
+    if answer is None:
+        return _unseen(WaitKind.PRECONDITIONS, "looking at the worktree", question)
+    if answer.trouble is not None:
+        return _troubled(WaitKind.PRECONDITIONS, "worktree is not clean", question, answer)
+    if answer.found is None:
+        return None
+    return Wait(
+        WaitKind.PRECONDITIONS,
+        "worktree is not clean",
+        topics=(question.topic,),
+        remedy=f"commit or remove the changes in {job.repo}: {answer.found}",
+        asks=(question,),
+    )
+
+
+def _branch_missing(named: str, job: Job, facts: Facts) -> Objection | None:
+    branches = _branches_meant(named, job)
+    if len(branches) != 1:
+        which = ", ".join(branches) if branches else "none"
+        return _invalid(
+            f"branch_exists needs one branch, and there is {which}",
+            "submit it again with --require branch_exists:BRANCH",
+        )
+    question = Question(Sight.BRANCH, job.repo or "", branches[0])
+    detail = f"branch {branches[0]} does not exist"
+    answer = facts.answers.get(question)
+    if answer is None:
+        return _unseen(WaitKind.PRECONDITIONS, f"looking for branch {branches[0]}", question)
+    if answer.trouble is not None:
+        return _troubled(WaitKind.PRECONDITIONS, detail, question, answer)
+    if answer.found is not None:
+        return None
+    return Wait(
+        WaitKind.PRECONDITIONS,
+        detail,
+        topics=(question.topic,),
+        remedy=f"git branch {branches[0]}, in {job.repo}",
+        asks=(question,),
+    )
+
+
+def _branches_meant(named: str, job: Job) -> list[str]:
+    """As it was given, else the pinned one, else that of the one lock on a branch."""
+    if named:
+        return [named]
+    if job.pinned_head is not None and job.pinned_head.branch:
+        return [job.pinned_head.branch]
+    keys = (lock.key for lock in job.locks)
+    return [key.removeprefix(BRANCH_LOCK) for key in keys if key.startswith(BRANCH_LOCK)]
+
+
+def _condition_unmet(name: str, job: Job, facts: Facts) -> Objection | None:
+    question = Question(Sight.CONDITION, job.repo or "", name)
+    detail = f"condition {name} does not hold"
+    answer = facts.answers.get(question)
+    if answer is None:
+        return _unseen(WaitKind.PRECONDITIONS, f"asking condition {name}", question)
+    if answer.trouble is not None:
+        return _troubled(WaitKind.PRECONDITIONS, detail, question, answer)
+    if answer.found is not None:
+        return None
+    return Wait(
+        WaitKind.PRECONDITIONS,
+        detail,
+        topics=(question.topic,),
+        remedy=f"wait until {name} holds",
+        asks=(question,),
+    )
+
+
+def approved(job: Job, facts: Facts) -> Objection | None:
+    """A person has agreed, if one is to be asked."""
+    if job.approval is None or job.approval.state is ApprovalState.APPROVED:
+        return None
+    return Wait(
+        WaitKind.APPROVAL,
+        "awaiting human approval",
+        remedy=f"headway jobs approve {shown(job.id)}, or reject it; "
+        f"asked for by {job.approval.requested_by or 'its submitter'}",
+    )
+
+
+def _unseen(kind: WaitKind, detail: str, question: Question) -> Wait:
+    return Wait(kind, detail, topics=(question.topic,), asks=(question,), remedy="wait a moment")
+
+
+def _troubled(kind: WaitKind, detail: str, question: Question, answer: Answer) -> Objection:
+    """It could not be looked at. That concerns this job alone; it is tried again."""
+    if answer.final:
+        return Block(kind, f"{answer.trouble}", remedy="submit it again without that condition")
+    return Wait(
+        kind,
+        detail,
+        topics=(question.topic,),
+        remedy=f"it could not be looked at: {answer.trouble}",
+        asks=(question,),
+    )
+
+
+def _invalid(detail: str, remedy: str) -> Block:
+    return Block(WaitKind.PRECONDITIONS, detail, remedy=remedy)

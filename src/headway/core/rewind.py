@@ -1,0 +1,78 @@
+"""What a rewind does to each member of the set it re-runs: the rules, without any effect.
+
+The set is a job and everything downstream of it, each chain by its last job. A member that has
+ended gets a new job in its chain, so that no evidence is lost; one that waits is put back to the
+start in place. Upstream is not touched.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from headway.core.model import Approval, ApprovalState, Job, JobId, shown
+from headway.core.states import ACTIVE, TERMINAL, Move, Status, after
+from headway.errors import ConflictError
+
+MOST_NAMED = 5
+
+
+class Rewind(NamedTuple):
+    """The plan: who gets a new job, and who is reset in place."""
+
+    root: Job
+    again: tuple[Job, ...]
+    reset: tuple[Job, ...]
+
+    @property
+    def members(self) -> tuple[Job, ...]:
+        return tuple(sorted((*self.again, *self.reset), key=lambda job: job.id))
+
+    @property
+    def chains(self) -> tuple[JobId, ...]:
+        return tuple(job.chain for job in self.members)
+
+
+def plan_rewind(root: Job, downstream: Sequence[Job]) -> Rewind:
+    """What re-running `root` and all that follows from it means; refused while any of it runs."""
+    members = (root, *downstream)
+    running = [shown(job.id) for job in members if job.status is Status.RUNNING]
+    if running:
+        some = ", ".join(running[:MOST_NAMED])
+        verb = "is" if len(running) == 1 else "are"
+        raise ConflictError(f"{some} {verb} running; cancel it or wait for its end, then retry")
+    if all(job.status is Status.SUCCEEDED for job in members):
+        what = "and all that follows from it " if downstream else ""
+        raise ConflictError(f"{shown(root.id)} {what}succeeded; there is nothing to retry")
+    for job in members:
+        if job.status in ACTIVE:
+            after(job.status, Move.RESET)
+    return Rewind(
+        root=root,
+        again=tuple(job for job in members if job.status in TERMINAL),
+        reset=tuple(job for job in members if job.status in ACTIVE),
+    )
+
+
+def asked_again(approval: Approval | None, *, now: int, by: str) -> Approval | None:
+    """A person who agreed to one run has not agreed to the next."""
+    if approval is None:
+        return None
+    return Approval(ApprovalState.PENDING, requested_at=now, requested_by=by)
+
+
+def put_back(job: Job, *, now: int, by: str) -> Job:
+    """A waiting member at the start again: nothing that it has gone through counts."""
+    return job._replace(
+        status=after(job.status, Move.RESET),
+        wait=None,
+        waited_on=(),
+        not_before=None,
+        launch_failures=0,
+        launch_wait=None,
+        last_failure=None,
+        approval=asked_again(job.approval, now=now, by=by),
+    )
+
+
+def last_successful_point(direct: Mapping[JobId, Status]) -> tuple[JobId, ...]:
+    """Of the root's direct predecessors, by the last jobs of their chains, those that succeeded."""
+    return tuple(sorted(job for job, status in direct.items() if status is Status.SUCCEEDED))

@@ -1,0 +1,178 @@
+"""What the planner's gates want to know of the world, looked up outside of its transactions.
+
+A gate that misses an answer files its job under the question. The look is made in a thread, since a
+repository may take long to answer, and wakes those jobs when it has shown something else than
+before. While jobs wait for another answer it is made again, ever more rarely. An answer counts for
+a moment only: what was clean a minute ago may not be so now.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from headway.clock import Clock
+from headway.core.facts import Answer
+from headway.core.model import JobId, Question
+
+FRESH_SECONDS = 1.0
+FIRST_AGAIN = 0.5
+LONGEST_AGAIN = 10.0
+
+Look = Callable[[Collection[Question]], Mapping[Question, Answer]]
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One question; `missed` means that a gate had to do without a fresh answer."""
+
+    next_at: float
+    again: float = FIRST_AGAIN
+    answer: Answer | None = None
+    seen_at: float = 0.0
+    missed: bool = True
+    under_way: bool = False
+    begun: int = 0  # counted, not timed: which came first must be certain
+    doubted: dict[JobId, int] = field(default_factory=dict)  # by whom, since when
+
+
+class Looks:
+    """`in_thread` is for workers; others look at once and wait."""
+
+    def __init__(self, look: Look, clock: Clock, *, in_thread: bool) -> None:
+        self._look = look
+        self._clock = clock
+        self._in_thread = in_thread
+        self._watched: dict[Question, _Watched] = {}
+        self._seen: list[tuple[Mapping[Question, Answer], float]] = []
+        self._bell: int | None = None
+        self._count = 0
+
+    def answers(self) -> dict[Question, Answer]:
+        """Those that are fresh enough to act on."""
+        if not self._watched:
+            return {}
+        since = self._clock.monotonic() - FRESH_SECONDS
+        return {
+            question: watched.answer
+            for question, watched in self._watched.items()
+            if watched.answer is not None and watched.seen_at >= since
+        }
+
+    def want(self, questions: Iterable[Question]) -> None:
+        """A job was held back by these: look now where there is no fresh answer, else later."""
+        now = self._clock.monotonic()
+        for question in questions:
+            watched = self._watched.get(question)
+            if watched is None:
+                self._watched[question] = _Watched(next_at=now)
+            elif watched.answer is None or watched.seen_at < now - FRESH_SECONDS:
+                watched.missed = True
+                watched.next_at = now
+
+    def take_over(self, questions: Iterable[Question]) -> None:
+        """Jobs wait for other answers to these, too: whoever looked for them may be gone."""
+        now = self._clock.monotonic()
+        for question in questions:
+            self._watched.setdefault(question, _Watched(next_at=now))
+
+    def doubt(self, job_id: JobId, questions: Iterable[Question]) -> tuple[Question, ...]:
+        """Of these, the ones that must be looked at again before the job may be ended for what
+        they showed: the look has to begin after the job was found to be without hope."""
+        now = self._clock.monotonic()
+        doubtful = []
+        for question in questions:
+            watched = self._watched.setdefault(question, _Watched(next_at=now))
+            since = watched.doubted.get(job_id)
+            if since is not None and since < watched.begun and not watched.under_way:
+                del watched.doubted[job_id]
+                continue
+            if since is None:
+                self._count += 1
+                watched.doubted[job_id] = self._count
+            watched.missed = True
+            watched.next_at = now
+            doubtful.append(question)
+        return tuple(doubtful)
+
+    def due(self) -> list[Question]:
+        now = self._clock.monotonic()
+        return [
+            question
+            for question, watched in self._watched.items()
+            if not watched.under_way and watched.next_at <= now
+        ]
+
+    def drop(self, questions: Iterable[Question]) -> None:
+        """Nobody waits for another answer to these."""
+        for question in questions:
+            self._watched.pop(question, None)
+
+    def go(self) -> None:
+        """Begin the looks that are due."""
+        due = self.due()
+        self._count += 1
+        for question in due:
+            self._watched[question].under_way = True
+            self._watched[question].begun = self._count
+        if not due:
+            return
+        if self._in_thread:
+            threading.Thread(target=self._look_and_ring, args=(due,), daemon=True).start()
+        else:
+            self._look_and_ring(due)
+
+    def _look_and_ring(self, questions: Collection[Question]) -> None:
+        try:
+            answers = self._look(questions)
+        except Exception as error:  # one that is not foreseen must not silence the others
+            trouble = f"unexpected {type(error).__name__}: {error}"
+            answers = dict.fromkeys(questions, Answer(trouble=trouble))
+        self._seen.append((answers, self._clock.monotonic()))
+        if self._bell is not None:
+            os.eventfd_write(self._bell, 1)
+
+    def take_in(self) -> list[str]:
+        """Take in what was seen; the topics under which jobs are to be looked at again."""
+        topics = []
+        while self._seen:
+            answers, at = self._seen.pop(0)
+            for question, answer in answers.items():
+                watched = self._watched.get(question)
+                if watched is not None and self._note(watched, answer, at):
+                    topics.append(question.topic)
+        return topics
+
+    def _note(self, watched: _Watched, answer: Answer, at: float) -> bool:
+        changed = watched.missed or answer != watched.answer
+        watched.again = FIRST_AGAIN if changed else min(2 * watched.again, LONGEST_AGAIN)
+        watched.answer, watched.seen_at = answer, at
+        watched.next_at = self._clock.monotonic() + watched.again
+        watched.missed = watched.under_way = False
+        return changed
+
+    def unsure(self) -> bool:
+        """Whether a gate waits for the first answer to something."""
+        return bool(self._seen) or any(watched.missed for watched in self._watched.values())
+
+    def next_in(self) -> float | None:
+        """The seconds until the next look, if one is to be made."""
+        if self._seen:
+            return 0.0
+        times = [each.next_at for each in self._watched.values() if not each.under_way]
+        return max(0.0, min(times) - self._clock.monotonic()) if times else None
+
+    def fileno(self) -> int:
+        """Readable when a look was made."""
+        if self._bell is None:
+            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        return self._bell
+
+    def heard(self) -> None:
+        if self._bell is not None:
+            os.eventfd_read(self._bell)
+
+    def close(self) -> None:
+        if self._bell is not None:
+            bell, self._bell = self._bell, None
+            os.close(bell)

@@ -1,0 +1,25 @@
+"""Everything that Headway does with the `git` program; needs no store and weighs little.
+
+`program` starts it safely, `looking` asks without changing anything, `worktrees` gives a job its
+own checkout and takes it back, `patches` writes down what a checkout holds.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+
+_SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_MAIN = (
+    f"import sys; sys.path.insert(0, {_SOURCE!r}); from headway.git.__main__ import main; main()"
+)
+
+
+def command(verb: str, request: Mapping[str, object]) -> list[str]:
+    """The command line of the small process that does this one thing (`git/__main__.py`).
+
+    Isolated, so that neither the job's environment nor its directory decides what is imported, and
+    without `site`, which costs more than the rest: so the way to the package is given along.
+    """
+    import json
+
+    return [sys.executable, "-I", "-S", "-X", "utf8", "-c", _MAIN, verb, json.dumps(request)]

@@ -1,0 +1,62 @@
+"""Registered preconditions: a command of the configuration, or a function of an installed package.
+
+`[conditions]` in config.toml maps a name to a command that succeeds while the condition holds. A
+package registers a function by the entry point group `headway.conditions`; it is called without
+arguments in a process of its own and returns whether the condition holds. Either may take
+`SECONDS`; what takes longer, fails or raises does not hold, and says why.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from headway.core.facts import Answer
+
+SECONDS = 10.0
+GROUP = "headway.conditions"
+_CALL = (
+    "import sys; from importlib.metadata import entry_points; "
+    "[entry] = entry_points(group=sys.argv[1], name=sys.argv[2]); "
+    "sys.exit(0 if entry.load()() else 1)"
+)
+
+
+def ask(name: str, folder: str, commands: Mapping[str, Sequence[str]]) -> Answer:
+    """Whether the condition holds now, seen from this folder."""
+    if name in commands:
+        return _run(name, [str(word) for word in commands[name]], folder)
+    if _registered(name):
+        return _run(name, [sys.executable, "-P", "-c", _CALL, GROUP, name], folder)
+    return Answer(trouble=f"unknown custom precondition {name}", final=True)
+
+
+def _registered(name: str) -> bool:
+    from importlib.metadata import entry_points
+
+    return len(entry_points(group=GROUP, name=name)) == 1
+
+
+def _run(name: str, argv: Sequence[str], folder: str) -> Answer:
+    try:
+        process = subprocess.Popen(
+            argv,
+            cwd=folder or None,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Answer(trouble=f"condition {name} cannot be asked: {error.strerror}")
+    try:
+        code = process.wait(SECONDS)
+    except subprocess.TimeoutExpired:
+        return Answer(trouble=f"condition {name} took longer than {SECONDS:g} s")
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return Answer(name if code == 0 else None)

@@ -1,0 +1,48 @@
+"""How a write transaction changes rows: named queries, and what must be read again afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from headway.store.graphreading import GraphReadTx
+from headway.store.state import changes_state, changes_whereabouts
+
+if TYPE_CHECKING:
+    from headway.store.queries import Query
+
+
+class Changing(GraphReadTx):
+    def _run(self, query: str, /, **parameters: Any) -> int:
+        """Run a change and say how many rows it touched."""
+        self._all(query, **parameters)
+        return self._database.changes()
+
+    def _tell(self, query: str, /, **parameters: Any) -> None:
+        """Run a change whose effect is not looked at: it may be sent along with the next."""
+        named = self._named[query]
+        self._forget(named)
+        self._database.tell(named.sql, parameters)
+
+    def _forget(self, query: Query) -> None:
+        """What this query may have changed is asked for anew when it is needed."""
+        if self._state is not None and changes_state(query.name, query.table):
+            self._state = None
+        if self._whereabouts is not None and changes_whereabouts(query.name, query.table):
+            self._whereabouts = None
+
+    def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
+        named = self._named[query]
+        self._forget(named)
+        return self._database.execute(named.sql, parameters)
+
+    def _many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Run a change for each of these; for none, nothing is done."""
+        rows = iter(rows)
+        first = next(rows, None)
+        if first is None:
+            return
+        named = self._named[query]
+        self._forget(named)
+        self._database.execute_many(named.sql, chain((first,), rows))

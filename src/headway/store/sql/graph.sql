@@ -1,0 +1,136 @@
+-- name: add_needs
+insert into needs (artifact, job_id) values (:artifact, :job_id) on conflict do nothing
+
+-- name: add_produces
+insert into produces (artifact, job_id, chain) values (:artifact, :job_id, :chain)
+on conflict do nothing
+
+-- name: published_keys (hot)
+select distinct artifact from artifacts where artifact in $TEXTS(:keys) and withdrawn_at is null
+
+-- name: withdrawn_keys (hot)
+select distinct artifact from withdrawals where artifact in $TEXTS(:keys)
+
+-- name: producers_of (hot)
+-- For each artifact the last job of each chain that makes it.
+select made.artifact, last.id, last.status
+from (select distinct artifact, chain from produces where artifact in $TEXTS(:keys)) made
+join jobs last on last.id = (select max(id) from jobs each where each.chain = made.chain)
+order by made.artifact, last.id
+
+-- name: chain_ends (hot)
+select id, status from jobs
+where id = (select max(each.id) from jobs each
+            where each.chain = (select asked.chain from jobs asked where asked.id = :job_id))
+
+-- name: produced_by_chains (hot)
+-- What these chains make, each by the chain's newest job.
+select artifact, max(job_id), chain from produces where chain in $IDS(:chains)
+group by artifact, chain order by artifact, chain
+
+-- name: consumers_of (hot)
+select artifact, job_id from needs where artifact in $TEXTS(:keys) order by job_id
+
+-- name: dependents_of_chains (hot)
+select distinct job_id from edges where chain in $IDS(:chains) order by job_id
+
+-- name: chains_of_jobs (hot)
+select id, chain from jobs where id in $IDS(:ids)
+
+-- name: jobs_of_chains (hot)
+select $JOB from jobs where chain in $IDS(:chains) order by id
+
+-- name: publish
+insert into artifacts (artifact, job_id, at, data, withdrawn_at)
+values (:artifact, :job_id, :at, :data, null)
+on conflict (artifact, job_id) do update set at = excluded.at, data = excluded.data, withdrawn_at = null
+
+-- name: end_withdrawals (hot)
+delete from withdrawals where chain in $IDS(:chains)
+
+-- name: end_withdrawal (hot)
+delete from withdrawals where artifact = :artifact and chain = :chain
+
+-- name: withdraw_markers
+update artifacts set withdrawn_at = :at
+where withdrawn_at is null and job_id in (select id from jobs where chain in $IDS(:chains))
+returning artifact
+
+-- name: withdraw_products
+insert into withdrawals (artifact, chain, at)
+select distinct artifact, chain, :at from produces where chain in $IDS(:chains)
+on conflict do nothing
+
+-- name: published_by_jobs (hot)
+select artifact, job_id from artifacts where job_id in $IDS(:ids) order by job_id, artifact
+
+-- name: markers_of_jobs
+select artifact, job_id, at, data, withdrawn_at from artifacts where job_id in $IDS(:ids)
+order by job_id, artifact
+
+-- name: markers_of_keys
+select artifact, job_id, at, data, withdrawn_at from artifacts where artifact in $TEXTS(:keys)
+order by artifact, job_id
+
+-- name: newest_markers
+-- Without what they carry: a listing does not show it, and it may be large.
+select artifact, job_id, at, null, withdrawn_at from artifacts
+where not exists (select 1 from artifacts newer where newer.artifact = artifacts.artifact
+                  and (newer.at > artifacts.at or (newer.at = artifacts.at
+                                                   and newer.job_id > artifacts.job_id)))
+order by at desc, artifact limit :limit
+
+-- name: declared_keys
+-- What any active job makes or needs, for listings.
+select distinct artifact from produces where job_id in (select id from jobs where finished_at is null)
+union
+select distinct artifact from needs where job_id in (select id from jobs where finished_at is null)
+
+-- name: to_approve
+select $JOB from jobs where approval is not null and finished_at is null order by created_at, id
+
+-- name: set_approval (hot)
+update jobs set approval = :approval where id = :id and stage is not null
+
+-- name: set_gates (hot)
+update jobs set gates = :gates where id = :id and stage is not null
+
+-- name: locks_held
+select key, job_id, mode from held_locks order by key, job_id
+
+-- name: lock_waiters
+-- Only what is filed under a lock has a mode.
+select topic, job_id, mode, reserves from waits where mode is not null
+order by topic, priority desc, position, created_at, job_id limit :limit
+
+-- name: topics_waited_for (hot)
+-- One look at each, however many are filed under it.
+select given.topic from $ROWS(:rows, topic text)
+where exists (select 1 from waits where waits.topic = given.topic)
+
+-- name: reset_jobs (hot)
+-- A rewind puts a waiting job back to the start.
+update jobs set status = :status, stage = 'woken', wait_kind = null, wait_detail = null,
+  wake_at = null, checked_at = null, waited_on = '[]', not_before = null, launch_failures = 0,
+  launch_wait = null, last_failure = null, approval = :approval
+where id = :id and stage is not null
+
+-- name: reopen_edges (hot)
+-- Inside of a rewound set nothing is satisfied any more.
+update edges set mark = 'pending' where job_id in $IDS(:ids) and chain in $IDS(:chains)
+
+-- name: own_worktrees
+insert into worktrees (job_id, repo, path, branch, base, state, error, at)
+values (:job_id, :repo, :path, :branch, :base, :state, null, :at)
+on conflict do nothing
+
+-- name: worktrees_of_jobs
+select job_id, repo, path, branch, base, state, error from worktrees where job_id in $IDS(:ids)
+order by job_id
+
+-- name: kept_worktrees
+select job_id, repo, path, branch, base, state, error from worktrees where state <> 'cleaned'
+order by job_id
+
+-- name: set_worktree_state
+update worktrees set state = :state, error = :error, at = :at where job_id = :job_id

@@ -1,0 +1,260 @@
+"""`jobs retry`: a failed segment is run again, upstream stays as it is, no evidence is lost."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.harness import Bench
+
+from headway.core.model import ApprovalState
+from headway.core.states import Status
+from headway.errors import ConflictError
+from headway.rewinding import preview, rewind
+from headway.store.base import Marker
+from headway.testing import FakeClock
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
+    done = subprocess.run(
+        ["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def segment(bench: Bench) -> tuple[int, int, int, int, int]:
+    """up -> root (fails) -> follower -> last, and a job beside them."""
+    up = bench.submit("true")
+    root = bench.submit("sh", "-c", f"test -e {bench.folder}/go", after=(up,))
+    follower = bench.submit("true", after=(root,))
+    last = bench.submit("true", after=(follower,))
+    beside = bench.submit("true", after=(up,))
+    bench.until_ended(up, root, follower, last, beside)
+    return up, root, follower, last, beside
+
+
+@pytest.mark.req("V31", "V32", "V33", "V44", "V79")
+def test_the_job_and_all_that_follows_run_again(
+    bench: Bench, segment: tuple[int, int, int, int, int]
+) -> None:
+    up, root, follower, last, beside = segment
+    assert bench.status(last) is Status.BLOCKED_BY_DEPENDENCY
+    (bench.folder / "go").touch()
+
+    rewound = rewind(bench.client, root)
+
+    assert (rewound.requested, rewound.root) == (root, root)
+    assert rewound.last_successful_point == (up,)
+    assert rewound.members == (root, follower, last)
+    assert rewound.reset == (6, 7, 8) and rewound.new_root == 6
+    ended = bench.until_ended(root, follower, last)
+    assert [(job.id, job.status) for job in ended] == [
+        (each, Status.SUCCEEDED) for each in (6, 7, 8)
+    ]
+    assert [bench.status(each) for each in (root, follower, last)] == [
+        Status.FAILED,
+        Status.BLOCKED_BY_DEPENDENCY,
+        Status.BLOCKED_BY_DEPENDENCY,
+    ], "what happened stays on record"
+    assert len(bench.client.chain(up)) == len(bench.client.chain(beside)) == 1
+
+
+def test_a_succeeded_follower_waits_for_the_new_attempt(bench: Bench) -> None:
+    root = bench.submit("true")
+    follower = bench.submit("true", after=(root,))
+    failing = bench.submit("false", after=(follower,))
+    bench.until_ended(root, follower, failing)
+    bench.client.pause("look at it")
+
+    rewound = rewind(bench.client, root)
+
+    bench.client.resume()
+    bench.step(limit=0)
+    new_follower = rewound.reset[1]
+    assert bench.job(new_follower).after == (root,)
+    bench.step()
+    assert bench.status(new_follower) is Status.WAITING_ON_DEPS, "its old success does not count"
+    assert [job.status for job in bench.until_ended(root, follower, failing)] == [
+        Status.SUCCEEDED,
+        Status.SUCCEEDED,
+        Status.FAILED,
+    ]
+
+
+@pytest.mark.req("V34")
+def test_nothing_changes_while_a_member_runs(bench: Bench) -> None:
+    root = bench.submit("false")
+    bench.until_ended(root)
+    fifo = bench.folder / "fifo"
+    subprocess.run(["mkfifo", str(fifo)], check=True)
+    again = rewind(bench.client, root).new_root
+    follower = bench.submit("true", after=(root,))
+    bench.until_ended(root, follower)
+    running = bench.submit("sh", "-c", f"read line < {fifo}", produces=("custom:a:b",))
+    consumer = bench.submit("true", needs=("custom:a:b",))
+    bench.until(lambda: bench.status(running) is Status.RUNNING)
+    before = bench.client.listing(everything=True)
+
+    with pytest.raises(ConflictError, match=f"job-{running} is running"):
+        rewind(bench.client, running)
+
+    assert bench.client.listing(everything=True) == before
+    fifo.write_text("go\n")
+    bench.until_ended(running, consumer)
+    assert bench.status(again) is Status.FAILED
+
+
+@pytest.mark.req("V35", "V36", "V69")
+def test_waiting_members_are_put_back_to_the_start(bench: Bench) -> None:
+    root = bench.submit("false")
+    approved = bench.submit("true", after=(root,), require_approval=True)
+    bench.client.pause("hold")
+    with bench.store.write() as tx:
+        job = tx.jobs([approved])[approved]
+        assert job.approval is not None
+        tx.set_approval(approved, job.approval._replace(state=ApprovalState.APPROVED))
+    bench.client.resume()
+    delayed = bench.submit("true", after=(approved,), delay=3_600_000_000)
+    bench.step(limit=1)
+    bench.client.pause("hold")
+    bench.until(lambda: bench.status(root) is Status.FAILED)
+    # The planner has not looked at the failure yet: its followers still wait.
+    assert bench.status(delayed) in (Status.QUEUED, Status.WAITING_ON_DEPS)
+
+    rewound = rewind(bench.client, delayed)
+
+    assert rewound.reset == (delayed,) and rewound.new_root == delayed
+    job = bench.job(delayed)
+    assert (job.status, job.wait, job.waited_on, job.not_before) == (Status.QUEUED, None, (), None)
+    assert "rewound" in bench.kinds(delayed)
+
+
+@pytest.mark.req("V69")
+def test_a_person_is_asked_again(bench: Bench) -> None:
+    job = bench.submit("false", require_approval=True)
+    with bench.store.write() as tx:
+        approval = tx.jobs([job])[job].approval
+        assert approval is not None
+        tx.set_approval(job, approval._replace(state=ApprovalState.APPROVED, decided_by="ann"))
+        tx.wake_jobs([job])
+    bench.until_ended(job)
+    assert bench.status(job) is Status.FAILED
+
+    new = bench.job(rewind(bench.client, job).new_root)
+
+    assert new.approval is not None
+    assert (new.approval.state, new.approval.decided_by) == (ApprovalState.PENDING, None)
+    bench.step()
+    assert bench.status(new.id) is Status.WAITING_ON_APPROVAL
+
+
+@pytest.mark.req("V31", "V37")
+def test_what_the_set_made_counts_as_missing_until_it_is_made_again(bench: Bench) -> None:
+    made = bench.folder / "report.txt"
+    producer = bench.submit(
+        "sh", "-c", f"touch {made}", produces=("custom:report:june", f"file:{made}")
+    )
+    consumer = bench.submit("true", needs=("custom:report:june", f"file:{made}"))
+    failing = bench.submit("false", needs=("custom:report:june",))
+    bench.until_ended(producer, consumer, failing)
+    assert bench.status(consumer) is Status.SUCCEEDED
+    with bench.store.read() as tx:
+        [marker] = tx.markers(["custom:report:june"])
+    bench.client.pause("hold")
+
+    rewound = rewind(bench.client, producer)
+
+    assert rewound.members == (producer, consumer, failing), "its consumers follow from it"
+    with bench.store.read() as tx:
+        view = tx.artifact_views(["custom:report:june", f"file:{made}"])
+        assert [(each.published, each.withdrawn) for each in view.values()] == [(False, True)] * 2
+        [evidence] = tx.markers(["custom:report:june"])
+    assert evidence.withdrawn_at is not None and evidence.at == marker.at
+    bench.client.resume()
+    bench.step()
+    assert made.exists(), "the file of the old attempt is there, and does not count"
+    assert bench.status(rewound.reset[1]) is Status.WAITING_ON_DEPS
+    bench.until_ended(producer, consumer, failing)
+    assert bench.status(rewound.reset[1]) is Status.SUCCEEDED
+
+
+def test_an_artifact_published_again_counts_at_once(bench: Bench) -> None:
+    producer = bench.submit("false", produces=("custom:report:june",))
+    consumer = bench.submit("true", needs=("custom:report:june",))
+    bench.until_ended(producer, consumer)
+    rewound = rewind(bench.client, producer)
+    with bench.store.write() as tx:
+        tx.publish([Marker("custom:report:june", rewound.new_root, tx.now())])
+        tx.made_one_again("custom:report:june", producer)
+    bench.until_ended(consumer)
+    assert bench.last(consumer).status is Status.SUCCEEDED
+
+
+@pytest.mark.req("V43")
+@pytest.mark.parametrize("own_repository", [True, False], ids=["own", "of a member"])
+def test_refused_in_the_middle_of_a_merge(
+    bench: Bench, tmp_path: Path, own_repository: bool
+) -> None:
+    # fault I1
+    repo = bench.folder if own_repository else tmp_path / "elsewhere"
+    repo.mkdir(exist_ok=True)
+    git(repo, "init", "-q", "-b", "main")
+    git(repo, "commit", "-q", "--allow-empty", "-m", "one")
+    options = {} if own_repository else {"cwd": str(repo), "pin_head": ""}
+    job = bench.submit("false", **options)
+    bench.until_ended(job)
+    (repo / ".git" / "MERGE_HEAD").write_text(git(repo, "rev-parse", "HEAD") + "\n")
+    before = bench.client.listing(everything=True)
+
+    for verb in (preview, rewind):
+        with pytest.raises(ConflictError, match=r"in the middle of a merge.*--abort"):
+            verb(bench.client, job)
+
+    assert bench.client.listing(everything=True) == before
+    (repo / ".git" / "MERGE_HEAD").unlink()
+    assert rewind(bench.client, job).new_root == job + 1
+
+
+@pytest.mark.req("V42")
+def test_a_conflict_sentinel_of_the_set_is_cleared(bench: Bench) -> None:
+    job = bench.submit("false", produces=("merge_sentinel:login",))
+    other = bench.submit("true")
+    bench.until_ended(job, other)
+    folder = Path(bench.home.path) / "merge-conflicts"
+    folder.mkdir()
+    for slug in ("login", "search"):
+        (folder / f"{slug}.json").write_text("{}")
+
+    rewind(bench.client, job)
+
+    assert [path.name for path in folder.iterdir()] == ["search.json"]
+
+
+def test_a_preview_changes_nothing(bench: Bench, segment: tuple[int, int, int, int, int]) -> None:
+    _, root, follower, last, _ = segment
+    before = bench.client.listing(everything=True)
+    assert preview(bench.client, root).members == (root, follower, last)
+    assert bench.client.listing(everything=True) == before
+
+
+def test_a_retry_that_backs_off_is_tried_at_once(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(clock=FakeClock())
+    job = bench.submit("false", retries=1, retry_base=3_600_000_000)
+    bench.until(lambda: bench.last(job).id != job)
+    second = bench.last(job)
+    assert second.not_before is not None
+
+    assert rewind(bench.client, job).new_root == second.id
+
+    bench.until_ended(job)
+    assert bench.status(second.id) is Status.FAILED
+
+
+def test_what_wholly_succeeded_is_not_run_again(bench: Bench) -> None:
+    job = bench.submit("true")
+    follower = bench.submit("true", after=(job,))
+    bench.until_ended(job, follower)
+    with pytest.raises(ConflictError, match="all that follows from it succeeded"):
+        rewind(bench.client, job)
