@@ -16,10 +16,9 @@ from headway.core.model import (
     PinnedHead,
     Question,
     Sight,
-    Stage,
     WaitKind,
 )
-from headway.core.plan import Hold, Start, decide, explain, plan
+from headway.core.plan import Hold, Start, decide, explain
 from headway.core.states import Status
 
 REPO = "/srv/repo"
@@ -109,19 +108,3 @@ def test_a_job_asks_only_for_what_the_gate_that_holds_it_needs(gate: str) -> Non
     decision = decide(waiting, world._replace(answers={}))
     assert isinstance(decision, Hold) and decision.asks == ()
     assert decision.topics(waiting) == ("chain:4",)
-
-
-def test_a_slot_is_kept_for_the_moment_of_a_look_that_one_at_the_door_needs() -> None:
-    pinned, world = held_up_by("head_pinned")
-    first = pinned._replace(stage=Stage.READY)
-    second = job(2, stage=Stage.READY)
-    unseen = world._replace(answers={}, door=Door(max_active=1))
-
-    def started(*jobs: Job, facts: Facts = unseen) -> list[int]:
-        return [each.job.id for each in plan(jobs, facts) if isinstance(each.decision, Start)]
-
-    assert started(first, second) == []
-    assert started(first, second, job(3), facts=unseen._replace(door=Door(max_active=2))) == [2]
-    assert started(first._replace(stage=Stage.WOKEN), second) == [2], "it has not come so far"
-    mismatch = unseen._replace(answers={HEAD: Answer(OTHER)})
-    assert started(first, second, facts=mismatch) == [2], "it waits for something else"

@@ -273,3 +273,27 @@ def test_an_approval_and_a_cancel_at_once_end_in_a_cancelled_job_that_never_ran(
             assert str(refused[0]) == f"job-{job} has already ended (cancelled)"
     ada.close()
     eve.close()
+
+
+@pytest.mark.req("V69")
+@pytest.mark.parametrize("decide", ["approve", "reject"])
+def test_a_retry_by_hand_asks_a_person_anew(bench: Bench, decide: str) -> None:
+    job = bench.submit("false", require_approval=True)
+    if decide == "approve":
+        approve(bench.client, job)
+        bench.until_ended(job)
+    else:
+        reject(bench.client, job, "no")
+    again = bench.client.retry(job).id
+    asked = bench.job(again).approval
+    assert asked is not None and (asked.state, asked.decided_by) == ("pending", None)
+    bench.step()
+    assert bench.status(again) is Status.WAITING_ON_APPROVAL
+    with pytest.raises(ConflictError) as refused:
+        approve(bench.client, job)
+    done = {"approve": "approved", "reject": "rejected"}[decide]
+    hint = f"of its chain job-{again} awaits approval"
+    assert str(refused.value) == f"job-{job} was already {done} by tester; {hint}"
+    approve(bench.client, again)
+    bench.until_ended(again)
+    assert bench.status(again) is Status.FAILED

@@ -92,10 +92,6 @@ class GraphReadTx(SqlReadTx):
         rows = self._all("markers_of_keys", keys=self._database.json(keys))
         return [_marker(row) for row in rows]
 
-    def all_markers(self, limit: int) -> list[Marker]:
-        """The newest ones."""
-        return [_marker(row) for row in self._all("all_markers", limit=limit)]
-
     def newest_markers(self, limit: int) -> list[Marker]:
         """Of each artifact the newest marker, without what it carries; the newest first."""
         return [_marker(row) for row in self._all("newest_markers", limit=limit)]

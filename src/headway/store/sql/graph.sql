@@ -77,9 +77,6 @@ order by job_id, artifact
 select artifact, job_id, at, data, withdrawn_at from artifacts where artifact in $TEXTS(:keys)
 order by artifact, job_id
 
--- name: all_markers
-select artifact, job_id, at, data, withdrawn_at from artifacts order by at desc, artifact limit :limit
-
 -- name: newest_markers
 -- Without what they carry: a listing does not show it, and it may be large.
 select artifact, job_id, at, null, withdrawn_at from artifacts
