@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 import headway.core.plan
-from headway import consequences
 from headway.core.gates import GATES
-from headway.store.base import WriteTx
 from headway.store.writing import SqlWriteTx
 from simulation.running import Simulated, in_file, on_server, seed_of, simulate
 from simulation.watching import Violation
@@ -117,15 +115,3 @@ def test_a_missed_wake_up_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(SqlWriteTx, "chain_failed", silent)
     assert "was found by the sweep alone" in first_violation()
-
-
-def test_locks_that_are_let_go_too_early_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though something of the tree still lives."""
-    end_chain = consequences.end_chain
-
-    def hasty(tx: WriteTx, job: object, ended: object, *, actor: str) -> None:
-        end_chain(tx, job, ended, actor=actor)  # type: ignore[arg-type]
-        consequences.release_locks(tx, job.id)  # type: ignore[attr-defined]
-
-    monkeypatch.setattr("headway.engine.settling.end_chain", hasty)
-    assert "beside its holder" in first_violation(200)

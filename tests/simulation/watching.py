@@ -65,7 +65,7 @@ class Watch:
             rows = tx.jobs([each for each in new if each is not None]) if new else {}
             held = tx.locks_held()
         for event in events:
-            self.digest = hash((self.digest, event.seq, _number(event.kind), event.job_id))
+            self.digest = hash((self.digest, event.seq, _number(event.kind), event.job_id or 0))
             if event.job_id is None:
                 continue
             if event.kind == "submitted":
