@@ -107,6 +107,9 @@ def written(name: str, value: Any) -> str | None:
             return f"{value['branch']} at {(value['oid'] or '?')[:12]}"
         case "approval":
             return _approval(value)
+        case "worktree":
+            trouble = f", {value['state']}: {value['error']}" if value["error"] else ""
+            return f"{value['branch']} in {value['path']}{trouble}"
     return _plainly(value)
 
 
