@@ -30,7 +30,7 @@ from headway.downstream import made_by
 from headway.errors import ConflictError, DataError, NotFoundError
 from headway.home import Home
 from headway.store.base import Ended, Event, ReadTx, Store, WriteTx
-from headway.worktreeing import clean_worktrees
+from headway.worktreeing import clean_for_good
 
 BATCH = 500
 _BEFORE_ALL = Place(-1, 0)
@@ -83,6 +83,7 @@ class Collector:
         self._limits: Limits | None = None
         self._after = _BEFORE_ALL
         self._files_after: JobId | None = 0
+        self._freed: set[JobId] = set()  # chains whose worktrees this round has tried to take back
 
     def step(self, most: int = BATCH) -> Removed | None:
         """Look at so many jobs at most, and remove those that may go; None at the end."""
@@ -99,7 +100,11 @@ class Collector:
             obstacles = obstacles_of(tx, due)
         if not page:
             return None
-        self._free_worktrees(obstacles)
+        owners = [c for c in obstacles if c not in self._freed and _only_worktree(obstacles[c])]
+        if owners:  # one at a time: git may take long, and others have their turn in between
+            self._freed.add(owners[0])
+            self._free_worktrees(owners[0])
+            return Removed()
         removed = self._remove_due(most) if due else Removed()
         self._after = page[-1].place
         return removed
@@ -126,7 +131,9 @@ class Collector:
 
         with self._store.read() as tx:
             obstacles = obstacles_of(tx, [_ended(tx, job_id).chain])
-        self._free_worktrees(obstacles)
+        for chain, each in obstacles.items():
+            if _only_worktree(each):
+                self._free_worktrees(chain)
         removed = self._store.story(story)
         reach("gc.cleaned")
         self._delete_files(removed.jobs)
@@ -173,15 +180,12 @@ class Collector:
         tx.add_events([Event("removed", None, data)], actor=self._actor)
         return Removed(jobs, log_bytes, _by_job(tx, kept))
 
-    def _free_worktrees(self, obstacles: Mapping[JobId, Obstacle]) -> None:
+    def _free_worktrees(self, chain: JobId) -> None:
         """Take back the worktrees of jobs that are to go, before the transaction; a chain whose
         worktree cannot be taken back stays."""
-        chains = [chain for chain, each in obstacles.items() if _only_worktree(each)]
-        if not chains:
-            return
         with self._store.read() as tx:
-            members = list(tx.members_of(chains))
-        clean_worktrees(self._store, self._home, members, actor=self._actor)
+            members = list(tx.members_of([chain]))
+        clean_for_good(self._store, self._home, members, actor=self._actor)
 
     def _delete_files(self, jobs: Sequence[JobId]) -> None:
         if not jobs:

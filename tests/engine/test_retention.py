@@ -246,6 +246,18 @@ def test_a_worktree_is_taken_back_before_its_job_goes(bench: Bench, tmp_path: Pa
     assert collect(bench) == [stubborn]
 
 
+def test_what_was_not_committed_outlives_the_job(bench: Bench, tmp_path: Path) -> None:  # fault I3
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    for words in ("init -q", "-c user.name=A -c user.email=a@b commit -q --allow-empty -m one"):
+        subprocess.run(["git", *words.split()], cwd=repo, check=True)
+    job = bench.submit(shell="echo precious >new", cwd=str(repo), worktree="")
+    bench.until_ended(job)
+    assert collect(bench) == [job]
+    assert not Path(bench.home.job(job)).exists()
+    assert "+precious" in Path(bench.home.saved, f"job-{job}.patch").read_text()
+
+
 def change(bench: Bench, statement: str) -> None:
     with bench.store.write():
         bench.store.database.execute(statement, {})  # type: ignore[attr-defined]
