@@ -155,6 +155,7 @@ def _about(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
         ("approval", of("approval")),
         ("locks", of("locks")),
         ("workflow", of("workflow")),
+        ("worktree", of("worktree")),
         ("runs in", document["execution_root"]),
         ("attempt", _attempt(document)),
         ("retry of", document["retry_of"]),
