@@ -95,6 +95,11 @@ NONSENSE = ["", "blah", "\0", "[1]", "-", "{}", " ", "1\n2", "1.5"]
 SENSIBLE = {
     *(("logs.head", "1.5"), ("logs.tail", "1.5"), ("logs.budget", "1.5"), ("store.url", "")),
     *(("app.modules", ""), ("app.modules", " "), ("app.modules", "blah")),
+    *(
+        (f"display.lists.{view}.fields", text)
+        for view in ("jobs", "jobs_show")
+        for text in ("", " ")
+    ),
 }
 
 

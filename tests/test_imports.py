@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "store": "store. core. errors clock crashpoints",
     "store.base": "core.",
     "store.queries": "",
-    "executors": "core. config environment errors functions.journal home launching",
+    "executors": "core. config environment errors functions.journal git home launching",
     "gather": "core. config executors home store.base units",
     "consequences": "core. store.base",
     "downstream": "core. store.base",
@@ -52,7 +52,8 @@ MAY_IMPORT = {
         "adding cancelling collecting core. store store.base supervise. clock config documents "
         "environment errors executors gather home host launching listing rewinding submission"
     ),
-    "cancelling": "core. store.base supervise. client consequences downstream errors",
+    "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
+    "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
         "git.program worktreeing"
@@ -60,7 +61,9 @@ MAY_IMPORT = {
     "person": "errors git.layout git.program supervise. client",
     "approving": "core. client consequences environment errors gating person store.base units",
     "editing": "core. client consequences environment errors store.base submission",
-    "collecting": ("core. config consequences crashpoints downstream errors home store.base"),
+    "collecting": (
+        "core. config consequences crashpoints downstream errors home store.base worktreeing"
+    ),
     "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "

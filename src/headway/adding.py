@@ -39,10 +39,11 @@ def add_jobs(
     actor: str,
     host: Host | None,
     env_digest: str | None,
+    worktrees: str,
 ) -> list[Submitted]:
     """Store those that are new; a key that was seen before names the job that has it.
 
-    `host` is the submitter's, in a store of several.
+    `host` is the submitter's, in a store of several; `worktrees` is where its jobs have theirs.
     """
     known = _known_keys(tx, specs)
     keyed = {spec.key for spec in specs} - {None, *known}
@@ -66,6 +67,8 @@ def add_jobs(
             queue=_queue(spec, host),
             submitted_by=actor,
         )
+        if "worktree" in spec.params:
+            job = _with_worktree(job, worktrees)
         if spec.require_approval:
             job = job._replace(approval=Approval(ApprovalState.PENDING, now, actor))
         next_id += 1
@@ -128,6 +131,12 @@ def _job(spec: JobSpec, job_id: JobId, position: int, now: int) -> Job:
         # A call that waits for nothing stands at the door at once, without being looked at.
         stage=Stage.READY if plain and spec.type == FUNCTION else Stage.WOKEN,
     )
+
+
+def _with_worktree(job: Job, folder: str) -> Job:
+    """All jobs of its chain have theirs in the same folder."""
+    asked = job.params["worktree"]
+    return job._replace(params={**job.params, "worktree": {**asked, "folder": folder}})
 
 
 def _known_keys(tx: ReadTx, specs: Sequence[JobSpec]) -> dict[str, Job]:

@@ -22,7 +22,7 @@ from headway.core.model import (
 )
 from headway.core.states import TERMINAL, Move, Status, after
 from headway.environment import kept_directory
-from headway.errors import ConflictError, InvalidInputError, NotFoundError
+from headway.errors import ConflictError, InvalidInputError
 from headway.gating import pin_of
 from headway.person import require_person
 from headway.store.base import Event, ReadTx, WriteTx
@@ -36,7 +36,7 @@ def approve(client: Client, job_id: JobId) -> Job:
     require_person(client, "approve")
 
     def decide(tx: WriteTx) -> Job:
-        job, pending = _undecided(tx, job_id)
+        job, pending = _undecided(client, tx, job_id)
         decided = _decided(pending, ApprovalState.APPROVED, client.actor, tx.now())
         tx.set_approval(job.id, decided)
         tx.add_events([Event("approved", job.id)], actor=client.actor)
@@ -55,7 +55,7 @@ def reject(client: Client, job_id: JobId, reason: str | None) -> Job:
     told = f"rejected by {client.actor}" + (f": {reason}" if reason else "")
 
     def decide(tx: WriteTx) -> Job:
-        job, pending = _undecided(tx, job_id)
+        job, pending = _undecided(client, tx, job_id)
         status = after(job.status, Move.BLOCK_BY_APPROVAL)
         decided = _decided(pending, ApprovalState.REJECTED, client.actor, tx.now(), reason)
         tx.set_approval(job.id, decided)  # first: what has ended cannot be changed
@@ -85,15 +85,12 @@ def inbox(client: Client) -> list[dict[str, Any]]:
 def repin(client: Client, job_id: JobId) -> tuple[PinnedHead, PinnedHead]:
     """Move a waiting job's pin to where its branch is now; the old pin and the new one."""
     job = client.job(job_id)
-    _refuse_unpinned(job)
-    assert job.pinned_head is not None  # noqa: S101
-    new = pin_of(job.repo or "", None if job.pinned_head.head else job.pinned_head.branch)
+    seen = _movable_pin(job)
+    new = pin_of(job.repo or "", None if seen.head else seen.branch)
 
     def move(tx: WriteTx) -> PinnedHead:
-        present = _known(tx, job_id)
-        _refuse_unpinned(present)
-        assert present.pinned_head is not None  # noqa: S101
-        old = present.pinned_head
+        present = client.require(tx, [job_id])[job_id]
+        old = _movable_pin(present)
         tx.set_gates(present._replace(pinned_head=new))
         data = {"branch": new.branch, "from": old.oid, "to": new.oid}
         tx.add_events([Event("repinned", job_id, data)], actor=client.actor)
@@ -105,15 +102,16 @@ def repin(client: Client, job_id: JobId) -> tuple[PinnedHead, PinnedHead]:
     return old, new
 
 
-def _refuse_unpinned(job: Job) -> None:
+def _movable_pin(job: Job) -> PinnedHead:
     if job.pinned_head is None:
         raise ConflictError(f"{shown(job.id)} is not pinned to a commit; submit it with --pin-head")
     _refuse_unless_waiting(job)
+    return job.pinned_head
 
 
-def _undecided(tx: ReadTx, job_id: JobId) -> tuple[Job, Approval]:
+def _undecided(client: Client, tx: ReadTx, job_id: JobId) -> tuple[Job, Approval]:
     """The job and its pending approval; refused if there is nothing to decide."""
-    job = _known(tx, job_id)
+    job = client.require(tx, [job_id])[job_id]
     last = tx.last_in_chain(job.chain) or job
     try:
         if job.approval is None:
@@ -186,10 +184,3 @@ def _where_it_runs(client: Client, job: Job) -> str | None:
     """Its directory as it was asked for, else that of its submitter; of another host: None."""
     kept = kept_directory(client.home, job.env_digest) if job.env_digest else None
     return job.params.get("cwd") or kept
-
-
-def _known(tx: ReadTx, job_id: JobId) -> Job:
-    job = tx.jobs([job_id]).get(job_id)
-    if job is None:
-        raise NotFoundError(f"there is no {shown(job_id)}; `headway jobs list --all`")
-    return job

@@ -15,13 +15,19 @@ from headway.errors import ConflictError
 from headway.store.base import Event, ReadTx, WriteTx
 from headway.supervise.evidence import Evidence
 from headway.supervise.rescue import tell_to_cancel
+from headway.worktreeing import clean_worktrees, degraded
 
 Asked = tuple[JobId, Job]  # as it was named, and the last job of its chain
 Story = Callable[[WriteTx], tuple[list[Cancelled], list[Claim]]]
 
 
 def cancel(client: Client, job_ids: Sequence[JobId]) -> list[Cancelled]:
-    """Cancel each job, or the active job of its chain; refused if any has already ended."""
+    """Cancel each job, or the active job of its chain; refused if any has already ended, unless a
+    worktree of it is still to be cleaned away."""
+    cleaned = _clean_what_is_left(client, job_ids)
+    job_ids = [each for each in job_ids if each not in {done.asked_for for done in cleaned}]
+    if not job_ids:
+        return cleaned
 
     def story(tx: WriteTx) -> tuple[list[Cancelled], list[Claim]]:
         asked = _ends(client, tx, job_ids)
@@ -30,7 +36,7 @@ def cancel(client: Client, job_ids: Sequence[JobId]) -> list[Cancelled]:
                 raise _already_ended(client, tx, named)
         return _cancel(client, tx, asked)
 
-    return _told(client, story)
+    return [*cleaned, *_told(client, story)]
 
 
 def cancel_downstream(client: Client, job_ids: Sequence[JobId]) -> list[Cancelled]:
@@ -88,4 +94,27 @@ def _told(client: Client, story: Story) -> list[Cancelled]:
             here = claim.folder if claim.home == client.home.path else client.home.job(claim.job_id)
             tell_to_cancel(Evidence(here, claim.token))
     client.wake()
+    unstarted = [each.job_id for each in done if not each.was_running]
+    clean_worktrees(client.store, client.home, unstarted, actor=client.actor)
     return done
+
+
+def _clean_what_is_left(client: Client, job_ids: Sequence[JobId]) -> list[Cancelled]:
+    """Try once more to take back the worktrees that earlier cleanings left behind."""
+    with client.store.read() as tx:
+        ends = _ends(client, tx, job_ids)
+        ended = {named: last for named, last in ends if last.status not in ACTIVE}
+        owners = sorted({*ended, *(last.id for last in ended.values())})
+        left = degraded(tx, owners) if owners else []
+    cleaned = clean_worktrees(client.store, client.home, left, actor=client.actor)
+    for job_id, result in cleaned.items():
+        if result.status == "degraded":
+            raise ConflictError(
+                f"{shown(job_id)} has already ended and its worktree cannot be cleaned: "
+                f"{result.error}"
+            )
+    return [
+        Cancelled(last.id, False, named, cleaned=True)
+        for named, last in ended.items()
+        if last.id in cleaned or named in cleaned
+    ]

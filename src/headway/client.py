@@ -47,6 +47,7 @@ class Cancelled(NamedTuple):
     job_id: JobId
     was_running: bool
     asked_for: JobId
+    cleaned: bool = False  # it had ended before; what was left to do was to clean its worktree
 
 
 class Elsewhere(NamedTuple):
@@ -138,7 +139,10 @@ class Client:
     ) -> list[Submitted]:
         self.require(tx, sorted({each for spec in specs for each in spec.after}))
         host = self.host if self.store.shared else None
-        return add_jobs(tx, specs, actor=self.actor, host=host, env_digest=env_digest)
+        folder = self.home.worktrees
+        return add_jobs(
+            tx, specs, actor=self.actor, host=host, env_digest=env_digest, worktrees=folder
+        )
 
     def require(self, tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
         jobs = tx.jobs(ids) if ids else {}
@@ -203,7 +207,7 @@ class Client:
         return found.documents
 
     def _documents(self, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str, Any]]:
-        from headway.documents import job_document
+        from headway.documents import job_document, made_by, worktrees_of
 
         ids = [job.id for job in jobs]
         runs = tx.runs(ids)
@@ -213,6 +217,7 @@ class Client:
         called = [job.id for job in jobs if job.id in runs and job.type == FUNCTION]
         results = tx.results(called) if called else {}
         progress = tx.progress(called) if called else {}
+        worktrees, made = worktrees_of(tx, jobs), made_by(tx, list(runs))
         documents = []
         for job in jobs:
             there = elsewhere.get(job.id)
@@ -225,6 +230,8 @@ class Client:
                 host=there.host if there else None,
                 result=results.get(job.id),
                 progress=progress.get(job.id),
+                worktree=worktrees.get(job.id),
+                artifacts=made.get(job.id, ()),
             )
             documents.append(document)
         return documents
@@ -343,8 +350,9 @@ def present_wait(job: Job, facts: Facts) -> Wait | None:
     """The wait to show: of a job at the door it is what the door says now, asked as on the host
     that it belongs to."""
     from headway.core.gates import slot_free
+    from headway.core.states import Status
 
-    if job.stage not in (Stage.READY, Stage.WOKEN):
+    if job.stage not in (Stage.READY, Stage.WOKEN) or job.status is not Status.QUEUED:
         return job.wait
     objection = slot_free(job, facts._replace(queues=(job.queue,)))
     if isinstance(objection, Wait):

@@ -30,6 +30,7 @@ from headway.downstream import made_by
 from headway.errors import ConflictError, DataError, NotFoundError
 from headway.home import Home
 from headway.store.base import Ended, Event, ReadTx, Store, WriteTx
+from headway.worktreeing import clean_worktrees
 
 BATCH = 500
 _BEFORE_ALL = Place(-1, 0)
@@ -95,11 +96,10 @@ class Collector:
         with self._store.read() as tx:
             page = self._page(tx, most)
             due = self._due(page)
-            obstacles = tx.in_the_way(due) if due else {}
+            obstacles = obstacles_of(tx, due)
         if not page:
             return None
-        with_worktree = [c for c, each in obstacles.items() if each.why is InTheWay.WORKTREE]
-        self._free_worktrees(with_worktree)
+        self._free_worktrees(obstacles)
         removed = self._remove_due(most) if due else Removed()
         self._after = page[-1].place
         return removed
@@ -112,7 +112,8 @@ class Collector:
                 return None
             self._after = page[-1].place
             due = self._due(page)
-            kept = obstacles_of(tx, due)
+            found = obstacles_of(tx, due)
+            kept = {chain: each for chain, each in found.items() if not _only_worktree(each)}
             jobs = tuple(tx.members_of([chain for chain in due if chain not in kept]))
             return Removed(jobs, _log_bytes(tx, jobs), _by_job(tx, kept))
 
@@ -123,6 +124,9 @@ class Collector:
             job = _ended(tx, job_id)
             return self._remove(tx, [job.chain], refuse=job)
 
+        with self._store.read() as tx:
+            obstacles = obstacles_of(tx, [_ended(tx, job_id).chain])
+        self._free_worktrees(obstacles)
         removed = self._store.story(story)
         reach("gc.cleaned")
         self._delete_files(removed.jobs)
@@ -169,9 +173,15 @@ class Collector:
         tx.add_events([Event("removed", None, data)], actor=self._actor)
         return Removed(jobs, log_bytes, _by_job(tx, kept))
 
-    def _free_worktrees(self, chains: Sequence[JobId]) -> None:
-        """The one place where worktrees of jobs that are to go would be cleaned away, before the
-        transaction; a chain whose worktree is still there stays."""
+    def _free_worktrees(self, obstacles: Mapping[JobId, Obstacle]) -> None:
+        """Take back the worktrees of jobs that are to go, before the transaction; a chain whose
+        worktree cannot be taken back stays."""
+        chains = [chain for chain, each in obstacles.items() if _only_worktree(each)]
+        if not chains:
+            return
+        with self._store.read() as tx:
+            members = list(tx.members_of(chains))
+        clean_worktrees(self._store, self._home, members, actor=self._actor)
 
     def _delete_files(self, jobs: Sequence[JobId]) -> None:
         if not jobs:
@@ -205,16 +215,22 @@ def unknown_job(tx: ReadTx, job_id: JobId) -> NotFoundError:
 
 
 def obstacles_of(tx: ReadTx, chains: Sequence[JobId]) -> dict[JobId, Obstacle]:
-    """Of these ended chains those that must stay, and why."""
+    """Of these ended chains those that must stay, and why: a worktree, which can be taken back,
+    only where nothing else is in the way."""
     if not chains:
         return {}
     found = tx.in_the_way(chains)
-    made = made_by(tx, tx.members_of([chain for chain in chains if chain not in found]))
+    free = [chain for chain in chains if chain not in found or _only_worktree(found[chain])]
+    made = made_by(tx, tx.members_of(free))
     needed = tx.active_in_need({key for key, _ in made}) if made else {}
     for key, chain in made:
         if key in needed:
             found[chain] = Obstacle(InTheWay.ARTIFACT, needed[key])
     return found
+
+
+def _only_worktree(obstacle: Obstacle) -> bool:
+    return obstacle.why is InTheWay.WORKTREE
 
 
 def _by_job(tx: ReadTx, kept: Mapping[JobId, Obstacle]) -> dict[JobId, Obstacle]:

@@ -189,3 +189,54 @@ def test_a_look_that_comes_after_the_end_disturbs_nobody(
     looks.close()
     gate.set()
     wait_for(lambda: world.asked, what="the look is made")
+
+
+def test_a_hopeless_job_is_believed_only_after_a_look_that_began_later(
+    looks: Looks, world: World
+) -> None:
+    looks.want([HEAD])
+    looks.go()
+    assert looks.take_in() == [HEAD.topic]
+    assert looks.doubt(7, [HEAD]) == (HEAD,), "that look may be older than what ended just now"
+    assert looks.doubt(7, [HEAD]) == (HEAD,), "asking twice is no look"
+    assert looks.unsure() and looks.next_in() == 0
+    looks.go()
+    assert looks.doubt(7, [HEAD]) == (HEAD,), "it is not taken in yet"
+    assert looks.take_in() == [HEAD.topic], "who doubts is woken although nothing has changed"
+    assert looks.doubt(8, [HEAD]) == (HEAD,), "each for itself"
+    assert looks.doubt(7, [HEAD]) == ()
+    assert looks.doubt(7, [HEAD]) == (HEAD,), "later it is another doubt"
+
+
+def test_a_look_under_way_does_not_settle_a_doubt(world: World, clock: FakeClock) -> None:
+    begun, finish = threading.Event(), threading.Event()
+
+    def slow(questions: Collection[Question]) -> Mapping[Question, Answer]:
+        begun.set()
+        assert finish.wait(DEADLINE)
+        return world.look(questions)
+
+    looks = Looks(slow, clock, in_thread=True)
+    looks.want([HEAD])
+    looks.go()
+    assert begun.wait(DEADLINE)
+    assert looks.doubt(7, [HEAD]) == (HEAD,)
+    finish.set()
+    wait_for(looks.take_in)
+    assert looks.doubt(7, [HEAD]) == (HEAD,), "it began before the doubt"
+    looks.go()
+    wait_for(looks.take_in)
+    assert looks.doubt(7, [HEAD]) == ()
+    assert len(world.asked) == 2
+
+
+def test_jobs_that_doubt_the_same_need_one_look(looks: Looks, world: World) -> None:
+    looks.want([HEAD])
+    looks.go()
+    looks.take_in()
+    jobs = range(100)
+    assert all(looks.doubt(each, [HEAD]) for each in jobs)
+    looks.go()
+    looks.take_in()
+    assert not any(looks.doubt(each, [HEAD]) for each in jobs)
+    assert len(world.asked) == 2

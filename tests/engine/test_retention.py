@@ -1,6 +1,8 @@
 """Ended jobs go after their time, rows and files, and never while somebody needs them."""
 
 import os
+import shutil
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -222,16 +224,26 @@ def test_a_job_whose_processes_may_live_stays(bench: Bench) -> None:
     assert collector(bench).clean(job).jobs == (job,)
 
 
-def test_a_job_with_a_worktree_stays(bench: Bench) -> None:
-    job = ended(bench)
-    change(
-        bench,
-        "insert into worktrees (job_id, repo, path, branch, base, state, at) "
-        f"values ({job}, '/r', '/p', 'b', 'o', 'owned', 1)",
-    )
-    assert collect(bench) == []
-    change(bench, "update worktrees set state = 'cleaned'")
-    assert collect(bench) == [job]
+def test_a_worktree_is_taken_back_before_its_job_goes(bench: Bench, tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    for words in ("init -q", "-c user.name=A -c user.email=a@b commit -q --allow-empty -m one"):
+        subprocess.run(["git", *words.split()], cwd=repo, check=True)
+    options = {"cwd": str(repo), "worktree": ""}
+    needed = ended(bench, produces=("custom:a:b",), **options)
+    going, stubborn = (ended(bench, **options) for _ in range(2))
+    bench.submit("true", needs=("custom:a:b",), delay=3_600_000_000)
+    folders = {job: Path(bench.home.worktrees, f"job-{job}") for job in (needed, going, stubborn)}
+    shutil.rmtree(repo / ".git" / "worktrees" / f"job-{stubborn}")  # git does not know it any more
+
+    assert sorted(collector(bench).preview().jobs) == [going, stubborn]
+    assert all(folder.exists() for folder in folders.values()), "a preview changes nothing"
+    assert collect(bench) == [going]
+    assert [job for job, folder in folders.items() if folder.exists()] == [needed, stubborn]
+    with pytest.raises(ConflictError, match="worktree"):
+        collector(bench).clean(stubborn)
+    shutil.rmtree(folders[stubborn])
+    assert collect(bench) == [stubborn]
 
 
 def change(bench: Bench, statement: str) -> None:

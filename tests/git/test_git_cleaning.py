@@ -2,6 +2,9 @@
 
 import os
 import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -188,14 +191,51 @@ def test_repository_inside_cannot_be_saved_by_a_patch(  # fault I3
     assert Path(worktree.path, "readme.txt").exists() and not patch.exists()
 
 
-def test_folders_that_nobody_may_write_to_are_removed(
-    repo: Repo, worktree: Worktree, patch: Path
-) -> None:
-    Path(worktree.path, "cache").mkdir()
-    Path(worktree.path, "cache", "module").write_text("x")
-    Path(worktree.path, "cache").chmod(0o555)
-    assert clean(worktree, "job-1", str(patch)).status == "done"
-    assert nothing_is_left(repo, worktree)
+AS_USER = """
+import os, sys
+# Before the rights are gone: their files may be closed to others.
+import hashlib, resource, signal, subprocess
+from headway.git import worktrees
+from repos import Repo
+from pathlib import Path
+if os.getuid() == 0:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+folder = Path(sys.argv[1])
+repo = Repo.make(folder / "project")
+worktree = repo.worktree("job-1")
+worktrees.make(worktree, "job-1")
+os.makedirs(worktree.path + "/cache/deep")
+Path(worktree.path, "cache/deep/module").write_text("cached")
+os.chmod(worktree.path + "/cache/deep", 0o555)
+os.chmod(worktree.path + "/cache", 0o555)
+cleaned = worktrees.clean(worktree, "job-1", str(folder / "p"))
+assert cleaned == ("done", None, str(folder / "p"), None), cleaned
+assert "+cached" in (folder / "p").read_text()
+assert not os.path.exists(worktree.path) and not repo.entries() and not repo.notes()
+"""
+
+
+@pytest.fixture
+def open_folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder of an ordinary user; pytest's own are closed to others."""
+    folder = Path("/tmp") / f"headway-{os.getpid()}-{tmp_path.name}"
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.user
+def test_folders_that_nobody_may_write_to_are_removed(open_folder: Path) -> None:
+    path = os.pathsep.join(each for each in sys.path if each)
+    done = subprocess.run(
+        [sys.executable, "-c", AS_USER, str(open_folder)],
+        env={**os.environ, "PYTHONPATH": path, "HOME": str(open_folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.req("V38", "V39")

@@ -70,6 +70,7 @@ def killer(tmp_path: Path) -> Killer:
 
 
 MOST_CALLS = 40
+REMOVING = 'case "$*" in *"worktree remove"*) true;; *) false;; esac'
 WHEN = pytest.mark.parametrize("before", [":", '{git} "$@"'], ids=["before", "after"])
 
 
@@ -141,9 +142,8 @@ def test_removal_that_was_cut_short_does_not_spoil_the_patch(  # fault I3
     make(worktree, "job-1")
     if dirty:
         Path(worktree.path, "precious").write_text("precious\n")
-    removing = 'case "$*" in *"worktree remove"*) true;; *) false;; esac'
     some = f"rm -f {worktree.path}/precious {worktree.path}/readme.txt"
-    assert killer.act_when(removing, "clean", worktree, patch, some)
+    assert killer.act_when(REMOVING, "clean", worktree, patch, some)
     assert not Path(worktree.path, "readme.txt").exists()
     saved = patch.read_bytes() if dirty else None
     cleaned = clean(worktree, "job-1", str(patch))
@@ -152,14 +152,25 @@ def test_removal_that_was_cut_short_does_not_spoil_the_patch(  # fault I3
     assert saved is None or (b"+precious" in saved and b"readme" not in saved)
 
 
-def test_change_after_a_removal_was_cut_short_is_saved_after_all(  # fault I3
+def test_making_after_a_removal_that_was_cut_short_makes_it_whole(  # fault I6
     repo: Repo, tmp_path: Path, killer: Killer
+) -> None:
+    worktree = repo.worktree("job-1")
+    make(worktree, "job-1")
+    some = f"rm -f {worktree.path}/readme.txt"
+    assert killer.act_when(REMOVING, "clean", worktree, tmp_path / "p", some)
+    make(worktree, "job-1")
+    assert repo.git("status", "--porcelain", at=Path(worktree.path)) == ""
+
+
+@pytest.mark.parametrize("name", ["precious", "readme.txt"])
+def test_change_after_a_removal_was_cut_short_is_saved_after_all(  # fault I3
+    repo: Repo, tmp_path: Path, killer: Killer, name: str
 ) -> None:
     worktree, patch = repo.worktree("job-1"), tmp_path / "p"
     make(worktree, "job-1")
-    removing = 'case "$*" in *"worktree remove"*) true;; *) false;; esac'
-    assert killer.act_when(removing, "clean", worktree, patch, ":")
-    Path(worktree.path, "precious").write_text("precious\n")
+    assert killer.act_when(REMOVING, "clean", worktree, patch, ":")
+    Path(worktree.path, name).write_text("precious\n")
     cleaned = clean(worktree, "job-1", str(patch))
     assert cleaned.status == "degraded" and "changed while" in (cleaned.error or "")
     assert clean(worktree, "job-1", str(patch)) == Cleaned("done", None, str(patch))

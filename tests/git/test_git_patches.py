@@ -109,6 +109,20 @@ def test_lost_index_is_made_from_the_base(repo: Repo, tmp_path: Path) -> None:
     assert applied(repo, tmp_path / "p", base, tmp_path) == repo.tree_of(repo.path)
 
 
+def test_change_in_the_very_moment_of_the_index_is_seen(repo: Repo, tmp_path: Path) -> None:
+    """git tells by the index's own time that it must look into the file; the copy must keep it."""
+    repo.git("config", "core.trustctime", "false")
+    moment = (10**18, 10**18)
+    file = repo.path / "readme.txt"
+    os.utime(file, ns=moment)
+    repo.git("update-index", "--refresh")
+    os.utime(repo.path / ".git/index", ns=moment)
+    file.write_text("f1rst\nsecond\nthird\n")
+    os.utime(file, ns=moment)
+    save_patch(str(repo), repo.head(), str(tmp_path / "p"))
+    assert b"+f1rst" in (tmp_path / "p").read_bytes()
+
+
 def test_folder_with_a_colon_is_no_list_of_folders(tmp_path: Path) -> None:
     repo = Repo.make(tmp_path / 'a:b"c')
     repo.write("readme.txt", "changed")

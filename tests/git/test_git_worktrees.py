@@ -125,10 +125,12 @@ def stopped_halfway(repo: Repo, tmp_path: Path) -> Worktree:
     wait_for(told.exists)
     process.kill()
     process.wait()
-    with pytest.raises(GitError, match="others kept the lock"):  # its git goes on without it
-        make(worktree, "job-1", wait_seconds=0)
-    repo.git("config", "--unset", "filter.gate.smudge")
-    (tmp_path / "gate").write_text("")
+    try:
+        with pytest.raises(GitError, match="others kept the lock"):  # its git goes on without it
+            make(worktree, "job-1", wait_seconds=0, timeout=5)
+    finally:
+        repo.git("config", "--unset", "filter.gate.smudge")
+        (tmp_path / "gate").write_text("")
     return worktree
 
 

@@ -7,7 +7,7 @@ from stocked import SECOND, START, add, filing, finish_of, start
 from headway.core.facts import ArtifactView, Producer
 from headway.core.model import Approval, ApprovalState, Job, Lock, LockMode, PinnedHead, Stage
 from headway.core.states import Status
-from headway.store.base import HeldLock, Marker, Product, Store, WriteTx
+from headway.store.base import HeldLock, LockWaiter, Marker, Product, Store, WriteTx
 from headway.testing import FakeClock
 
 REPORT = "custom:report:june"
@@ -118,7 +118,7 @@ def test_who_makes_and_who_needs_what(store: Store) -> None:
 # -- markers --------------------------------------------------------------------------------------
 
 
-@verbs("publish", "markers_by", "markers", "all_markers")
+@verbs("publish", "markers_by", "markers", "newest_markers")
 def test_markers_keep_who_published_them_when_and_with_what(store: Store) -> None:
     with store.write() as tx:
         one, two = add(tx), add(tx)
@@ -129,8 +129,9 @@ def test_markers_keep_who_published_them_when_and_with_what(store: Store) -> Non
         assert tx.markers_by([one.id]) == [first, third]
         assert tx.markers([REPORT]) == [first, second]
         assert tx.markers(["custom:no:body"]) == []
-        assert tx.all_markers(10) == [third, second, first]
-        assert tx.all_markers(2) == [third, second]
+        light = third._replace(data=None)  # without what it carries
+        assert tx.newest_markers(10) == [light, second], "one for each artifact"
+        assert tx.newest_markers(1) == [light]
 
 
 @verbs("publish", "markers")
@@ -140,6 +141,18 @@ def test_a_job_that_publishes_again_has_one_marker_the_newest(store: Store) -> N
         tx.publish([Marker(REPORT, maker.id, START, 1)])
         tx.publish([Marker(REPORT, maker.id, START + SECOND, 2)])
         assert tx.markers([REPORT]) == [Marker(REPORT, maker.id, START + SECOND, 2)]
+
+
+@verbs("newest_markers")
+def test_a_listing_has_the_newest_marker_of_each_artifact_without_its_data(store: Store) -> None:
+    with store.write() as tx:
+        one, two = add(tx), add(tx)
+        tx.publish([Marker(REPORT, one.id, START, {"large": "x"})])
+        tx.publish([Marker(REPORT, two.id, START, 2)])
+        tx.publish([Marker("custom:a:old", two.id, START - SECOND)])
+        newest = [Marker(REPORT, two.id, START), Marker("custom:a:old", two.id, START - SECOND)]
+        assert tx.newest_markers(10) == newest
+        assert tx.newest_markers(1) == newest[:1]
 
 
 @verbs("withdraw", "markers", "artifact_views", "publish")
@@ -243,6 +256,25 @@ def test_all_locks_that_are_held(store: Store) -> None:
             HeldLock("a", sharing.id, LockMode.SHARED),
             HeldLock("b", alone.id, LockMode.EXCLUSIVE),
         ]
+
+
+@verbs("lock_waiters")
+def test_who_waits_for_a_lock_stands_in_the_order_in_which_they_get_it(store: Store) -> None:
+    with store.write() as tx:
+        late = add(tx, locks=(Lock("b"), Lock("a", LockMode.SHARED)))
+        first = add(tx, locks=(Lock("b"),), priority=5)
+        other = add(tx)
+        for each in (late, first):
+            topics = [f"lock:{lock.key}" for lock in each.locks]
+            tx.file([filing(each, *topics, reserves=each is first)])
+        tx.file([filing(other, "chain:7")])
+        waiters = [
+            LockWaiter("a", late.id, LockMode.SHARED, False),
+            LockWaiter("b", first.id, LockMode.EXCLUSIVE, True),
+            LockWaiter("b", late.id, LockMode.EXCLUSIVE, False),
+        ]
+        assert tx.lock_waiters(10) == waiters
+        assert tx.lock_waiters(2) == waiters[:2]
 
 
 @verbs("topics_waited_for")

@@ -31,16 +31,16 @@ def last_line(folder: str) -> LastLine | None:
     """Of the stream that was written to last; None if there is nothing."""
     for end in sorted(_ends(folder), reverse=True):
         offset = end.begin + max(0, end.size - MOST_BYTES)
-        data, _, _ = read_log(folder, end.stream, offset, MOST_BYTES)
-        text = _last(data)
-        if text:
-            return LastLine(end.stream, text)
+        with suppress(OSError):  # the job may do to its logs what it likes
+            text = _last(read_log(folder, end.stream, offset, MOST_BYTES)[0])
+            if text:
+                return LastLine(end.stream, text)
     return None
 
 
 def _ends(folder: str) -> list[_End]:
     ends: dict[str, _End] = {}
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+    with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             stream, dot_log, offset = entry.name.partition(".log")
             if stream not in ("stdout", "stderr") or not dot_log:

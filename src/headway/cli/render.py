@@ -113,7 +113,8 @@ def fields(entries: Sequence[tuple[str, str | None]], *, indent: str = "  ") -> 
     lines: list[str] = []
     for name, value in shown:
         lead = f"{indent}{name.ljust(room)}  "
-        wrapped = textwrap.wrap(value, width() - len(lead)) or [""]
+        # Not at hyphens: a path or a command is there to be copied.
+        wrapped = textwrap.wrap(value, width() - len(lead), break_on_hyphens=False) or [""]
         lines.append((lead + wrapped[0]).rstrip())
         lines += [" " * len(lead) + line for line in wrapped[1:]]
     return lines

@@ -72,7 +72,9 @@ def cancel(scope: Scope, jobs: tuple[str, ...], downstream: bool, as_json: bool)
     for each in results:
         if each.job_id != each.asked_for:
             say(f"{shown(each.asked_for)} has a later job in its chain, {shown(each.job_id)}")
-        if not _await_cancelled(client, each.job_id):
+        if each.cleaned:
+            say(f"{shown(each.job_id)} had ended before; its worktree is cleaned away now")
+        elif not _await_cancelled(client, each.job_id):
             code = CONFLICT
     if as_json:
         emit({"jobs": [client.document(each.job_id) for each in results]})

@@ -11,7 +11,7 @@ import sys
 import termios
 import tty
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -162,11 +162,12 @@ class Keyboard:
 
     def _listen(self) -> None:
         if self._fd >= 0:
-            tty.setcbreak(self._fd)
+            tty.setcbreak(self._fd, termios.TCSANOW)
 
     def _restore(self) -> None:
         if self._before:
-            termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._before)
+            with suppress(termios.error):  # it may be closed
+                termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, self._before)
 
 
 @contextmanager

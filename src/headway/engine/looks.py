@@ -70,6 +70,12 @@ class Looks:
                 watched.missed = True
                 watched.next_at = now
 
+    def take_over(self, questions: Iterable[Question]) -> None:
+        """Jobs wait for other answers to these, too: whoever looked for them may be gone."""
+        now = self._clock.monotonic()
+        for question in questions:
+            self._watched.setdefault(question, _Watched(next_at=now))
+
     def doubt(self, job_id: JobId, questions: Iterable[Question]) -> tuple[Question, ...]:
         """Of these, the ones that must be looked at again before the job may be ended for what
         they showed: the look has to begin after the job was found to be without hope."""

@@ -125,7 +125,10 @@ class Planner:
         missed = []
         for job in waiting:
             decision = decide(job, facts)
-            kinds = [wait.kind for wait in decision.waits] if isinstance(decision, Hold) else []
+            kinds = []
+            if isinstance(decision, Hold):
+                kinds = [wait.kind for wait in decision.waits]
+                self._looks.take_over(decision.asks)
             if job.wait is None or job.wait.kind not in kinds:
                 missed.append(job)
         tx.touch_checked([job.id for job in waiting])

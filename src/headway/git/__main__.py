@@ -1,14 +1,16 @@
 """The small process that a supervisor runs before a job, to make its worktree, and after it, to
 save its patch: `headway.git.command(verb, request)` gives its command line.
 
-    worktree-make  {"repo", "path", "branch", "base", "owner"}
-    save-patch     {"root", "base", "to", "limit_bytes"?}
+    worktree-make  {"repo", "path", "branch", "base", "owner", "wait_seconds"?}
+    note-base      {"root", "to"}
+    save-patch     {"root", "base" or "base_from", "to", "limit_bytes"?}
 
 Exit 0; 1 with one line on standard error; 75 with one line if it is the host's trouble (a full
 disk, too many open files), so that no job is blamed for it.
 """
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -36,21 +38,41 @@ def main() -> NoReturn:
 
 
 def make_worktree(request: Mapping[str, Any]) -> None:
+    from headway.git.locking import WAIT_SECONDS
     from headway.git.worktrees import Worktree, make
 
     worktree = Worktree(request["repo"], request["path"], request["branch"], request["base"])
-    make(worktree, request["owner"])
+    make(worktree, request["owner"], wait_seconds=request.get("wait_seconds", WAIT_SECONDS))
+
+
+def note_base(request: Mapping[str, Any]) -> None:
+    """Write down what is checked out, for a later `save-patch` with this file as `base_from`."""
+    from headway.git.patches import base_of
+
+    with open(request["to"], "w", encoding="ascii", opener=_private) as file:
+        file.write(f"{base_of(request['root'])}\n")
 
 
 def save(request: Mapping[str, Any]) -> None:
     from headway.git.patches import LIMIT_BYTES, save_patch
 
     limit_bytes = request.get("limit_bytes", LIMIT_BYTES)
-    save_patch(request["root"], request["base"], request["to"], limit_bytes)
+    base = request["base"] if "base" in request else _noted(request["base_from"])
+    save_patch(request["root"], base, request["to"], limit_bytes)
+
+
+def _noted(path: str) -> str:
+    with open(path, encoding="ascii", errors="replace") as file:
+        return file.read(100).strip()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 VERBS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
     "worktree-make": make_worktree,
+    "note-base": note_base,
     "save-patch": save,
 }
 

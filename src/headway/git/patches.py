@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from headway.git import layout
-from headway.git.program import GitError, ask, end, failed, is_oid, start, too_slow
+from headway.git.program import GitError, ask, end, failed, is_oid, run, start, too_slow
 
 LIMIT_BYTES = 64 * 1024 * 1024
 PATCH_SECONDS = 600.0
@@ -68,6 +68,18 @@ def save_patch(
         ) from None
     finally:
         _clear(work)
+
+
+def base_of(root: str) -> str:
+    """What a later patch is to be compared with: the commit that is checked out, or in a
+    repository without one the empty tree, which every repository knows."""
+    top = layout.repository_of(root)
+    if top is None:
+        raise GitError(f"{root} is not in a git repository: there is no commit to start from")
+    head = run(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    if head.code == 0:
+        return head.lines[0]
+    return ask(top, "hash-object", "-t", "tree", "--stdin", input=b"").lines[0]
 
 
 def at(git_dir: str, path: str) -> dict[str, str]:

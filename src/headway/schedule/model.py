@@ -66,7 +66,7 @@ class Schedule(NamedTuple):
     edges: Mapping[JobId, tuple[Edge, ...]]
     nodes: Mapping[JobId, Node]
     focus: JobId | None = None
-    hidden: int = 0  # rows that were cut off
+    hidden: int = 0  # rows that were cut off, as far as they were loaded
 
     def first(self, count: int) -> "Schedule":
         kept = self.rows[:count]

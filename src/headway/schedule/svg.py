@@ -99,7 +99,7 @@ def _scheme(colours: Mapping[str, tuple[str, str]], *, ink: str, faint: str, gro
 
 def _counted(schedule: Schedule) -> str:
     count = len(schedule.rows)
-    more = f", {schedule.hidden} more not shown" if schedule.hidden else ""
+    more = ", and more that are not shown" if schedule.hidden else ""
     return f"{count} {'job' if count == 1 else 'jobs'}{more}"
 
 
@@ -120,8 +120,9 @@ def _box(node: Node, at: Point, schedule: Schedule, lonely: int) -> Iterator[str
         f'<rect class="job {kind_of(node.status)}{focus}" width="{BOX_WIDTH}" '
         f'height="{BOX_HEIGHT}" rx="7"/>'
     )
-    told = f"needs {lonely} that nobody produces" if lonely else node.wait or ""
-    below = f"{node.status.value}: {told}" if told else node.status.value
+    below = f"{node.status.value}: {node.wait}" if node.wait else node.status.value
+    if lonely:
+        below = f"nobody produces {lonely} of its needs"
     yield f'<text class="id" x="10" y="15">{_text(shortened(_title(node), SMALL_LETTERS))}</text>'
     yield f'<text class="name" x="10" y="31">{_text(shortened(plain(node.name), LETTERS))}</text>'
     yield f'<text class="id" x="10" y="46">{_text(shortened(plain(below), SMALL_LETTERS))}</text>'

@@ -9,6 +9,7 @@ from headway.core.artifacts import ArtifactKey, ArtifactKind, parse_artifact
 from headway.core.facts import ArtifactView, Producer
 from headway.core.model import Job, JobId, LockMode, lock_topic
 from headway.core.states import Status
+from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.store.base import HeldLock, LockWaiter, Marker, Product
 from headway.store.reading import SqlReadTx
 from headway.store.rows import dump, load
@@ -91,10 +92,6 @@ class GraphReadTx(SqlReadTx):
         rows = self._all("markers_of_keys", keys=self._database.json(keys))
         return [_marker(row) for row in rows]
 
-    def all_markers(self, limit: int) -> list[Marker]:
-        """The newest ones."""
-        return [_marker(row) for row in self._all("all_markers", limit=limit)]
-
     def newest_markers(self, limit: int) -> list[Marker]:
         """Of each artifact the newest marker, without what it carries; the newest first."""
         return [_marker(row) for row in self._all("newest_markers", limit=limit)]
@@ -102,6 +99,15 @@ class GraphReadTx(SqlReadTx):
     def declared_artifacts(self) -> list[ArtifactKey]:
         """What active jobs make or need."""
         return sorted(row[0] for row in self._all("declared_keys"))
+
+    def worktrees(self, ids: Sequence[JobId]) -> dict[JobId, OwnedWorktree]:
+        """The worktrees that these jobs own, or owned."""
+        rows = self._all("worktrees_of_jobs", ids=self._database.json(ids))
+        return {row[0]: _worktree(row) for row in rows}
+
+    def kept_worktrees(self) -> dict[JobId, OwnedWorktree]:
+        """Those that were not cleaned away."""
+        return {row[0]: _worktree(row) for row in self._all("kept_worktrees")}
 
     def to_approve(self) -> list[Job]:
         """Active jobs that ask for approval, decided or not."""
@@ -118,6 +124,11 @@ class GraphReadTx(SqlReadTx):
             LockWaiter(topic.removeprefix(lock_topic("")), job_id, LockMode(mode), bool(reserves))
             for topic, job_id, mode, reserves in rows
         ]
+
+
+def _worktree(row: tuple[Any, ...]) -> OwnedWorktree:
+    job_id, repo, path, branch, base, state, error = row
+    return OwnedWorktree(job_id, repo, path, branch, base, state=WorktreeState(state), error=error)
 
 
 def _marker(row: tuple[Any, ...]) -> Marker:

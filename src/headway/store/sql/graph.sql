@@ -72,9 +72,6 @@ order by job_id, artifact
 select artifact, job_id, at, data, withdrawn_at from artifacts where artifact in $TEXTS(:keys)
 order by artifact, job_id
 
--- name: all_markers
-select artifact, job_id, at, data, withdrawn_at from artifacts order by at desc, artifact limit :limit
-
 -- name: newest_markers
 -- Without what they carry: a listing does not show it, and it may be large.
 select artifact, job_id, at, null, withdrawn_at from artifacts
@@ -121,3 +118,19 @@ where id = :id and stage is not null
 -- name: reopen_edges (hot)
 -- Inside of a rewound set nothing is satisfied any more.
 update edges set mark = 'pending' where job_id in $IDS(:ids) and chain in $IDS(:chains)
+
+-- name: own_worktrees
+insert into worktrees (job_id, repo, path, branch, base, state, error, at)
+values (:job_id, :repo, :path, :branch, :base, :state, null, :at)
+on conflict do nothing
+
+-- name: worktrees_of_jobs
+select job_id, repo, path, branch, base, state, error from worktrees where job_id in $IDS(:ids)
+order by job_id
+
+-- name: kept_worktrees
+select job_id, repo, path, branch, base, state, error from worktrees where state <> 'cleaned'
+order by job_id
+
+-- name: set_worktree_state
+update worktrees set state = :state, error = :error, at = :at where job_id = :job_id

@@ -56,6 +56,7 @@ create table worktrees (
   error   text,
   at      bigint not null
 );
+create index worktrees_kept on worktrees (job_id) where state <> 'cleaned';
 
 -- Jobs that were removed, whose files a host has still to delete.
 create table removals (
