@@ -110,10 +110,8 @@ def test_cancel_downstream_names_them_all(site: Site) -> None:
     third = site.submit("true", after=(second,))
     beside = site.submit("true", delay=3_600_000_000)
     done = site.run("jobs", "cancel", "--downstream", str(first), "--json")
-    cancelled_jobs = {each["id"]: each["state"] for each in json.loads(done.stdout)["jobs"]}
-    assert cancelled_jobs == dict.fromkeys(
-        (f"job-{n}" for n in (first, second, third)), "cancelled"
-    )
+    found = {each["id"]: each["state"] for each in json.loads(done.stdout)["jobs"]}
+    assert found == dict.fromkeys((f"job-{n}" for n in (first, second, third)), "cancelled")
     assert states(site)[f"job-{beside}"] == "queued"
     assert site.run("jobs", "cancel", "--downstream", str(first), check=False).returncode == 4
 
