@@ -30,9 +30,10 @@ from headway.downstream import made_by
 from headway.errors import ConflictError, DataError, NotFoundError
 from headway.home import Home
 from headway.store.base import Ended, Event, ReadTx, Store, WriteTx
-from headway.worktreeing import clean_worktrees
+from headway.worktreeing import WAIT_SECONDS, clean_worktrees, degraded
 
 BATCH = 500
+HURRIED_WAIT = 0.5  # for the lock of a repository, in seconds
 _BEFORE_ALL = Place(-1, 0)
 _REMEDY = {
     InTheWay.AFTER: "wait until {by} has ended, or cancel it",
@@ -71,15 +72,19 @@ class Collector:
         *,
         actor: str,
         rule: Rule | None = None,
+        hurried: bool = False,
         trouble: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Without a rule it is that of the settings."""
+        """Without a rule it is that of the settings. One that is `hurried` hardly waits for the
+        lock of a repository, and leaves worktrees alone that could not be taken back before."""
         self._store = store
         self._home = home
         self._host_id = host_id
         self._actor = actor
         self._rule = rule
+        self._hurried = hurried
         self._trouble = trouble
+        self._tried: set[JobId] = set()  # jobs whose worktrees this round has tried to take back
         self._limits: Limits | None = None
         self._after = _BEFORE_ALL
         self._files_after: JobId | None = 0
@@ -99,7 +104,8 @@ class Collector:
             obstacles = obstacles_of(tx, due)
         if not page:
             return None
-        self._free_worktrees(obstacles)
+        if self._take_back_a_worktree(obstacles):
+            return Removed()  # git may take its time: others have their turn, then look again
         removed = self._remove_due(most) if due else Removed()
         self._after = page[-1].place
         return removed
@@ -124,9 +130,11 @@ class Collector:
             job = _ended(tx, job_id)
             return self._remove(tx, [job.chain], refuse=job)
 
-        with self._store.read() as tx:
-            obstacles = obstacles_of(tx, [_ended(tx, job_id).chain])
-        self._free_worktrees(obstacles)
+        while True:
+            with self._store.read() as tx:
+                obstacles = obstacles_of(tx, [_ended(tx, job_id).chain])
+            if not self._take_back_a_worktree(obstacles):
+                break
         removed = self._store.story(story)
         reach("gc.cleaned")
         self._delete_files(removed.jobs)
@@ -173,15 +181,20 @@ class Collector:
         tx.add_events([Event("removed", None, data)], actor=self._actor)
         return Removed(jobs, log_bytes, _by_job(tx, kept))
 
-    def _free_worktrees(self, obstacles: Mapping[JobId, Obstacle]) -> None:
-        """Take back the worktrees of jobs that are to go, before the transaction; a chain whose
-        worktree cannot be taken back stays."""
-        chains = [chain for chain, each in obstacles.items() if _only_worktree(each)]
-        if not chains:
-            return
+    def _take_back_a_worktree(self, obstacles: Mapping[JobId, Obstacle]) -> bool:
+        """One that is all that keeps its job, before the transaction; False if each was tried. A
+        chain whose worktree cannot be taken back stays."""
+        jobs = [each.by for each in obstacles.values() if _only_worktree(each)]
+        jobs = [job_id for job_id in jobs if job_id not in self._tried]
+        if not jobs:
+            return False
+        self._tried.add(jobs[0])
         with self._store.read() as tx:
-            members = list(tx.members_of(chains))
-        clean_worktrees(self._store, self._home, members, actor=self._actor)
+            stuck = degraded(tx, jobs[:1])
+        if not (stuck and self._hurried):
+            wait = HURRIED_WAIT if self._hurried else WAIT_SECONDS
+            clean_worktrees(self._store, self._home, jobs[:1], actor=self._actor, wait_seconds=wait)
+        return True
 
     def _delete_files(self, jobs: Sequence[JobId]) -> None:
         if not jobs:
