@@ -30,7 +30,7 @@ from headway.downstream import made_by
 from headway.errors import ConflictError, DataError, NotFoundError
 from headway.home import Home
 from headway.store.base import Ended, Event, ReadTx, Store, WriteTx
-from headway.worktreeing import WAIT_SECONDS, clean_worktrees, degraded
+from headway.worktreeing import WAIT_SECONDS, clean_for_good, degraded
 
 BATCH = 500
 HURRIED_WAIT = 0.5  # for the lock of a repository, in seconds
@@ -84,10 +84,10 @@ class Collector:
         self._rule = rule
         self._hurried = hurried
         self._trouble = trouble
-        self._tried: set[JobId] = set()  # jobs whose worktrees this round has tried to take back
         self._limits: Limits | None = None
         self._after = _BEFORE_ALL
         self._files_after: JobId | None = 0
+        self._freed: set[JobId] = set()  # chains whose worktrees this round has tried to take back
 
     def step(self, most: int = BATCH) -> Removed | None:
         """Look at so many jobs at most, and remove those that may go; None at the end."""
@@ -104,8 +104,11 @@ class Collector:
             obstacles = obstacles_of(tx, due)
         if not page:
             return None
-        if self._take_back_a_worktree(obstacles):
-            return Removed()  # git may take its time: others have their turn, then look again
+        owners = [c for c in obstacles if c not in self._freed and _only_worktree(obstacles[c])]
+        if owners:  # one at a time: git may take long, and others have their turn in between
+            self._freed.add(owners[0])
+            self._free_worktrees(owners[0])
+            return Removed()
         removed = self._remove_due(most) if due else Removed()
         self._after = page[-1].place
         return removed
@@ -130,11 +133,11 @@ class Collector:
             job = _ended(tx, job_id)
             return self._remove(tx, [job.chain], refuse=job)
 
-        while True:
-            with self._store.read() as tx:
-                obstacles = obstacles_of(tx, [_ended(tx, job_id).chain])
-            if not self._take_back_a_worktree(obstacles):
-                break
+        with self._store.read() as tx:
+            obstacles = obstacles_of(tx, [_ended(tx, job_id).chain])
+        for chain, each in obstacles.items():
+            if _only_worktree(each):
+                self._free_worktrees(chain)
         removed = self._store.story(story)
         reach("gc.cleaned")
         self._delete_files(removed.jobs)
@@ -181,20 +184,15 @@ class Collector:
         tx.add_events([Event("removed", None, data)], actor=self._actor)
         return Removed(jobs, log_bytes, _by_job(tx, kept))
 
-    def _take_back_a_worktree(self, obstacles: Mapping[JobId, Obstacle]) -> bool:
-        """One that is all that keeps its job, before the transaction; False if each was tried. A
-        chain whose worktree cannot be taken back stays."""
-        jobs = [each.by for each in obstacles.values() if _only_worktree(each)]
-        jobs = [job_id for job_id in jobs if job_id not in self._tried]
-        if not jobs:
-            return False
-        self._tried.add(jobs[0])
+    def _free_worktrees(self, chain: JobId) -> None:
+        """Take back the worktrees of jobs that are to go, before the transaction; a chain whose
+        worktree cannot be taken back stays."""
         with self._store.read() as tx:
-            stuck = degraded(tx, jobs[:1])
-        if not (stuck and self._hurried):
-            wait = HURRIED_WAIT if self._hurried else WAIT_SECONDS
-            clean_worktrees(self._store, self._home, jobs[:1], actor=self._actor, wait_seconds=wait)
-        return True
+            members = list(tx.members_of([chain]))
+            stuck = degraded(tx, members) if self._hurried else []
+        wait = HURRIED_WAIT if self._hurried else WAIT_SECONDS
+        members = [job_id for job_id in members if job_id not in stuck]
+        clean_for_good(self._store, self._home, members, actor=self._actor, wait_seconds=wait)
 
     def _delete_files(self, jobs: Sequence[JobId]) -> None:
         if not jobs:

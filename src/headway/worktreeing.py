@@ -9,7 +9,7 @@ later cleaning tries it again.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headway.core.model import JobId, shown
@@ -36,24 +36,59 @@ def clean_worktrees(
 ) -> dict[JobId, Cleaned]:
     """Clean the worktrees that these jobs still own; those of jobs that have not ended, and of
     other homes, are left alone. What was not committed is saved in the job's folder first."""
-    if not job_ids:
-        return {}
-    with store.read() as tx:
-        owned, busy = _to_clean(tx, home, job_ids, shared=store.shared)
-    cleaned: dict[JobId, Cleaned] = {}
-    for each in owned:
-        cleaned[each.job_id] = _clean(each, home, wait_seconds, busy=each.job_id in busy)
-        reach("worktrees.cleaned")
-    if cleaned:
-        store.story(lambda tx: _record(tx, cleaned, actor=actor))
-        reach("worktrees.recorded")
-    return cleaned
+
+    def beside(job_id: JobId) -> str:
+        return os.path.join(home.job(job_id), SAVED)
+
+    return _clean_all(store, home, job_ids, actor, beside, wait_seconds)
+
+
+def clean_for_good(
+    store: Store,
+    home: Home,
+    job_ids: Sequence[JobId],
+    *,
+    actor: str,
+    wait_seconds: float = WAIT_SECONDS,
+) -> dict[JobId, Cleaned]:
+    """The same for jobs whose folders go next: what was not committed outlives them."""
+
+    def apart(job_id: JobId) -> str:
+        os.makedirs(home.saved, mode=0o700, exist_ok=True)
+        return os.path.join(home.saved, f"{shown(job_id)}.patch")
+
+    return _clean_all(store, home, job_ids, actor, apart, wait_seconds)
 
 
 def degraded(tx: ReadTx, job_ids: Sequence[JobId]) -> list[JobId]:
     """Of these jobs, those with a worktree that an earlier cleaning could not remove."""
     rows = tx.worktrees(job_ids)
     return [each for each, row in rows.items() if row.state is WorktreeState.DEGRADED]
+
+
+def _clean_all(
+    store: Store,
+    home: Home,
+    job_ids: Sequence[JobId],
+    actor: str,
+    save_to: Callable[[JobId], str],
+    wait_seconds: float,
+) -> dict[JobId, Cleaned]:
+    if not job_ids:
+        return {}
+    with store.read() as tx:
+        owned, busy = _to_clean(tx, home, job_ids, shared=store.shared)
+    cleaned: dict[JobId, Cleaned] = {}
+    for each in owned:
+        if each.job_id in busy:
+            cleaned[each.job_id] = _not_yet()
+        else:
+            cleaned[each.job_id] = _clean(each, home, save_to(each.job_id), wait_seconds)
+        reach("worktrees.cleaned")
+    if cleaned:
+        store.story(lambda tx: _record(tx, cleaned, actor=actor))
+        reach("worktrees.recorded")
+    return cleaned
 
 
 def _to_clean(
@@ -75,16 +110,20 @@ def _to_clean(
     return owned, busy
 
 
-def _clean(worktree: OwnedWorktree, home: Home, wait_seconds: float, *, busy: bool) -> Cleaned:
-    from headway.git.cleaning import Cleaned, clean
+def _not_yet() -> Cleaned:
+    from headway.git.cleaning import Cleaned
+
+    return Cleaned("degraded", "its processes are not yet proven gone; clean it again later")
+
+
+def _clean(worktree: OwnedWorktree, home: Home, save_to: str, wait_seconds: float) -> Cleaned:
+    from headway.git.cleaning import clean
     from headway.git.ownership import Worktree
 
-    if busy:
-        return Cleaned("degraded", "its processes are not yet proven gone; clean it again later")
     return clean(
         Worktree(worktree.repo, worktree.path, worktree.branch, worktree.base),
         shown(worktree.job_id),
-        os.path.join(home.job(worktree.job_id), SAVED),
+        save_to,
         inside=home.worktrees,
         wait_seconds=wait_seconds,
     )

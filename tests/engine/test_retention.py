@@ -272,6 +272,15 @@ def test_the_janitor_takes_back_one_worktree_at_a_time_and_a_stubborn_one_once(
     assert bench.kinds(jobs[1]).count("worktree_degraded") == 1, "not every hour"
 
 
+def test_what_was_not_committed_outlives_the_job(bench: Bench, tmp_path: Path) -> None:  # fault I3
+    repo = repository(tmp_path)
+    job = bench.submit(shell="echo precious >new", cwd=str(repo), worktree="")
+    bench.until_ended(job)
+    assert collect(bench) == [job]
+    assert not Path(bench.home.job(job)).exists()
+    assert "+precious" in Path(bench.home.saved, f"job-{job}.patch").read_text()
+
+
 def change(bench: Bench, statement: str) -> None:
     with bench.store.write():
         bench.store.database.execute(statement, {})  # type: ignore[attr-defined]

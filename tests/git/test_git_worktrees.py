@@ -345,9 +345,31 @@ def test_small_process_makes_and_saves(repo: Repo, tmp_path: Path) -> None:
     assert refused.returncode == 1 and "larger than 3 bytes" in refused.stderr
 
 
+def test_small_process_notes_a_base_for_later(repo: Repo, tmp_path: Path) -> None:
+    noted, target = tmp_path / "command.base", tmp_path / "command.patch"
+    assert run_small("note-base", {"root": str(repo), "to": str(noted)}).returncode == 0
+    assert noted.read_text() == f"{repo.head()}\n" and noted.stat().st_mode & 0o777 == 0o600
+    repo.write("new", "new\n")
+    repo.commit("later")
+    document = {"root": str(repo), "base_from": str(noted), "to": str(target)}
+    assert run_small("save-patch", document).returncode == 0
+    assert b"+new" in target.read_bytes()
+    noted.write_text("main\n")
+    refused = run_small("save-patch", document)
+    assert refused.returncode == 1 and "not the full name of a commit" in refused.stderr
+
+
+def test_small_process_waits_for_its_turn_as_long_as_it_is_told(repo: Repo) -> None:
+    document = request(repo.worktree("job-1"), "job-1")
+    with holding(str(repo)):
+        done = run_small("worktree-make", {**document, "wait_seconds": 0.05})
+    assert done.returncode == 1 and "for 0.05 s" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("verb", "document"),
     [
+        ("note-base", {"root": "/", "to": "/nowhere/b"}),
         ("worktree-make", {}),
         ("worktree-make", []),
         (
