@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from simulation.machines import Fate, Process
-
 from headway import approving, publishing, rewinding
 from headway.client import Client
 from headway.config import Config
@@ -27,6 +25,7 @@ from headway.core.model import (
 )
 from headway.errors import ConflictError, NotFoundError
 from headway.store.base import Store
+from simulation.machines import Fate, Process
 
 if TYPE_CHECKING:
     from simulation.world import World

@@ -13,12 +13,6 @@ from contextlib import ExitStack
 from random import Random
 from typing import Any
 
-from simulation import machines
-from simulation.machines import Fate, Machine, Process, SimulatedLauncher
-from simulation.people import People, Profile
-from simulation.seams import Crash, WorkersStore, installed
-from simulation.watching import Violation, Watch, recently
-
 from headway.clock import SECOND
 from headway.config import Config
 from headway.core.facts import Answer
@@ -28,6 +22,11 @@ from headway.home import Home, make_home
 from headway.host import Host
 from headway.store.base import Store
 from headway.testing import NEW_YEAR, FakeClock
+from simulation import machines
+from simulation.machines import Fate, Machine, Process, SimulatedLauncher
+from simulation.people import People, Profile
+from simulation.seams import Crash, WorkersStore, installed
+from simulation.watching import Violation, Watch, recently
 
 POLL = 1.0
 MOST_EVENTS_PER_JOB = 2000
