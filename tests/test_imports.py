@@ -117,6 +117,7 @@ THIRD_PARTY = {
     "apsw": {"store.sqlite"},
     "psycopg": {
         *("store.postgres", "store.pgaddress", "store.pgjoin", "store.pgpool", "store.pgsession"),
+        "store.pgwire",
     },
     "psycopg_pool": {"store.pgpool"},
     "tomlkit": {"config"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.core.artifacts import artifact_key, artifact_topic
 from headway.core.model import (
@@ -60,8 +60,11 @@ def add_jobs(
             continue
         if spec.priority not in positions:
             positions[spec.priority] = tx.next_position(spec.priority)
-        job = _job(spec, next_id, positions[spec.priority], now)
-        job = job._replace(
+        job = _job(
+            spec,
+            next_id,
+            positions[spec.priority],
+            now,
             env_digest=env_digest,
             spec_digest=spec_digest,
             queue=_queue(spec, host),
@@ -95,7 +98,7 @@ def _queue(spec: JobSpec, host: Host | None) -> str:
     return "" if host is None or spec.params.get("any_host") else host.id
 
 
-def _job(spec: JobSpec, job_id: JobId, position: int, now: int) -> Job:
+def _job(spec: JobSpec, job_id: JobId, position: int, now: int, **kept: Any) -> Job:
     plain = not (
         spec.after
         or spec.locks
@@ -130,6 +133,7 @@ def _job(spec: JobSpec, job_id: JobId, position: int, now: int) -> Job:
         repo=spec.repo,
         # A call that waits for nothing stands at the door at once, without being looked at.
         stage=Stage.READY if plain and spec.type == FUNCTION else Stage.WOKEN,
+        **kept,
     )
 
 

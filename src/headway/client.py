@@ -28,7 +28,7 @@ from headway.core.model import (
 from headway.environment import keep_environment, present_umask
 from headway.errors import NotFoundError, StoreError
 from headway.home import Home, find_home, make_home, refuse_unsafe
-from headway.launching import nudge
+from headway.launching import Bell
 from headway.store import open_store
 from headway.store.base import Event, Progress, ReadTx, Store, WriteTx
 from headway.submission import Request, specify
@@ -79,6 +79,7 @@ class Client:
         self.unreadable: dict[JobId, str] = {}  # rows that the last listing could not read
         self.left_out = False  # whether its limit cut something off
         self._host: Host | None = None
+        self._bell = Bell(home)
         self._counting = threading.Lock()
         self._changes = 0
 
@@ -98,6 +99,7 @@ class Client:
         return self._host
 
     def close(self) -> None:
+        self._bell.close()
         self.store.close()
 
     # -- submitting ----------------------------------------------------------------------------
@@ -163,7 +165,7 @@ class Client:
 
     def wake(self) -> bool:
         """Make sure a worker looks at what was committed; False if none is there."""
-        return nudge(self.home, self.environ, start=self.config["worker.autostart"])
+        return self._bell.ring(self.environ, start=self.config["worker.autostart"])
 
     def worker_is_there(self) -> bool:
         return worker_is_there(self.home.worker_lock)

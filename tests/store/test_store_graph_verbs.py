@@ -115,6 +115,22 @@ def test_who_makes_and_who_needs_what(store: Store) -> None:
         assert tx.declared_artifacts() == [f"{PLAN} {THERE}"]
 
 
+@verbs("produced_by", "withdraw")
+def test_a_patch_that_someone_needs_is_a_product_of_its_chain(store: Store) -> None:
+    """So that those who need it hear of the chain's end, and of its rewind."""
+    with store.write() as tx:
+        maker = add(tx)
+        fail(tx, maker)
+        assert tx.produced_by([maker.chain]) == []
+        patch = f"command_patch:job-{maker.id}"
+        add(tx, needs=(patch, "command_patch:job-99"))
+        assert tx.produced_by([maker.chain]) == [Product(patch, maker.id, maker.chain)]
+        again = retry(tx, maker)
+        tx.withdraw([maker.chain])
+        view = ArtifactView(False, True, (Producer(again.id, Status.QUEUED),))
+        assert tx.artifact_views([patch]) == {patch: view}
+
+
 # -- markers --------------------------------------------------------------------------------------
 
 

@@ -134,6 +134,22 @@ def test_a_transaction_has_one_instant_and_is_all_or_nothing(
         assert tx.take_ids(1) == 4  # the rolled-back taking took nothing
 
 
+@verbs("write_soon")
+def test_a_turn_that_comes_with_the_first_question_is_like_any_other(store: Store) -> None:
+    with store.write_soon() as tx:
+        made = add(tx)
+        assert made.created_at == tx.now() == START
+    with pytest.raises(RuntimeError), store.write_soon() as tx:
+        add(tx)
+        raise RuntimeError
+    with store.write_soon():
+        pass
+    with pytest.raises(RuntimeError), store.write_soon():
+        raise RuntimeError
+    with store.read() as tx:
+        assert [job.id for job in tx.active_jobs()] == [made.id]
+
+
 @verbs("changed", "check")
 def test_a_store_notices_what_others_commit(store: Store, opener: Opener) -> None:
     other = opener()

@@ -40,7 +40,10 @@ def as_table(documents: Sequence[dict[str, Any]], names: Sequence[str], now: int
     colours = [state_colour(each["state"]) for each in documents] if state is not None else []
     wide = [at for at, name in enumerate(names) if name not in NARROW and name not in TIMES]
     header = [title_of(name) for name in names]
-    return table(header, rows, flexible=wide, colours=colours, coloured=state or 0)
+    favoured = names.index("result") if "result" in names else None
+    return table(
+        header, rows, flexible=wide, favoured=favoured, colours=colours, coloured=state or 0
+    )
 
 
 def as_block(document: dict[str, Any], names: Sequence[str], now: int) -> list[str]:

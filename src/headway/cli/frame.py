@@ -142,7 +142,7 @@ def _pane(frame: Frame, rows: Sequence[Node]) -> RenderableType:
     title.no_wrap, title.overflow = True, "ellipsis"
     if running.started_at is not None:
         passed = max(0, frame.now - running.started_at) // SECOND * SECOND
-        title.append(f"  for {show_duration(passed)}", "dim")
+        title.append(f"  for {show_duration(passed) if passed else '0s'}", "dim")
     return Panel(_output(running), title=title, title_align="left", border_style="blue")
 
 

@@ -15,6 +15,7 @@ from headway.units import MICROSECONDS, parse_instant, show_duration
 
 GAP = 2
 LEAST_COLUMN = 8
+FAVOUR = 0.6
 _COLOURS = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
 
 
@@ -70,10 +71,12 @@ def table(
     rows: Sequence[Sequence[str]],
     *,
     flexible: Sequence[int],
+    favoured: int | None = None,
     colours: Sequence[str | None] = (),
     coloured: int = 0,
 ) -> list[str]:
-    """Lines that fit the width: of the `flexible` columns the widest gives way, again and again.
+    """Lines that fit the width: of the `flexible` columns the widest gives way, again and again;
+    the `favoured` one counts for less than it is.
 
     `colours` has one entry per row, for the column `coloured`.
     """
@@ -81,7 +84,7 @@ def table(
     widths = [max(cells(row[i]) for row in [header, *rows]) for i in range(len(header))]
     excess = sum(widths) + GAP * (len(widths) - 1) - width()
     while excess > 0 and flexible:
-        widest = max(flexible, key=lambda index: (widths[index], index))
+        widest = max(flexible, key=lambda at: (widths[at] * (FAVOUR if at == favoured else 1), at))
         if widths[widest] <= LEAST_COLUMN:
             break
         widths[widest] -= 1

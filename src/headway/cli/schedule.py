@@ -148,7 +148,7 @@ def summary(loaded: Schedule) -> list[str]:
         for number, node in enumerate(loaded.rows, 1)
     ]
     colours = [state_colour(node.status) for node in loaded.rows]
-    return table(HEADER, rows, flexible=(1, 2, 4), colours=colours, coloured=3)
+    return table(HEADER, rows, flexible=(1, 2, 4), favoured=4, colours=colours, coloured=3)
 
 
 def _say_what_is_missing(client: Client, loaded: Schedule, top: int | None) -> None:

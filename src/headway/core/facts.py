@@ -39,12 +39,14 @@ class ArtifactView(NamedTuple):
 class Answer(NamedTuple):
     """What a look at the world showed: a commit, the names of changed files, or nothing for no.
 
-    `trouble` says why it could not be looked at; it is `final` if no later look can succeed.
+    `trouble` says why it could not be looked at; it is `final` if no later look can succeed. One
+    that is not `fresh` still tells where a job stands, but nothing is started on it.
     """
 
     found: str | None = None
     trouble: str | None = None
     final: bool = False
+    fresh: bool = True
 
 
 class Holder(NamedTuple):
@@ -90,7 +92,7 @@ class TaskView(NamedTuple):
 
 class Facts(NamedTuple):
     """`types` of jobs can be run and `queues` are served where this is asked; `hosts` names others
-    that a job may belong to. `answers` are looks at the world that are fresh enough to act on;
+    that a job may belong to. `answers` are looks at the world;
     `home` and `jobs_folder` are where our own files are."""
 
     now: int

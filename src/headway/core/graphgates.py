@@ -5,6 +5,8 @@ gate that misses an answer says what to look up (`Wait.asks`); the look is made 
 transaction, and the gate is asked again. The words of the details are contract.
 """
 
+from collections.abc import Iterator
+
 from headway.core.artifacts import (
     Artifact,
     ArtifactKind,
@@ -20,6 +22,7 @@ from headway.core.model import (
     Block,
     Job,
     Objection,
+    PinnedHead,
     Question,
     Sight,
     Wait,
@@ -48,8 +51,7 @@ def lacking(text: str, job: Job, facts: Facts) -> Objection | None:
     if view.published:
         return None
     artifact = parse_artifact(text)
-    patch_made = any(each.status is Status.SUCCEEDED for each in view.producers)
-    if artifact.kind is ArtifactKind.COMMAND_PATCH and patch_made and not view.withdrawn:
+    if _made_by_success(text, view):
         return None
     question = where_to_look(artifact, job.repo, facts, view)
     asks: tuple[Question, ...] = ()
@@ -63,6 +65,12 @@ def lacking(text: str, job: Job, facts: Facts) -> Objection | None:
             return None
         asks = (question,)
     return _missing(text, key, view, asks, facts)
+
+
+def _made_by_success(text: str, view: ArtifactView) -> bool:
+    """A patch is there when its job has succeeded, whether it changed anything or not."""
+    made = any(each.status is Status.SUCCEEDED for each in view.producers)
+    return made and not view.withdrawn and text.startswith(f"{ArtifactKind.COMMAND_PATCH}:")
 
 
 def _missing(
@@ -129,8 +137,7 @@ def head_pinned(job: Job, facts: Facts) -> Objection | None:
     pin = job.pinned_head
     if pin is None:
         return None
-    sight = Question(Sight.HEAD, job.repo or "")
-    question = sight if pin.head else Question(Sight.BRANCH, job.repo or "", pin.branch)
+    question = _head_question(pin, job)
     detail = f"pinned head mismatch on {pin.branch}"
     answer = facts.answers.get(question)
     if answer is None:
@@ -148,6 +155,12 @@ def head_pinned(job: Job, facts: Facts) -> Objection | None:
         f"or headway jobs repin {shown(job.id)}",
         asks=(question,),
     )
+
+
+def _head_question(pin: PinnedHead, job: Job) -> Question:
+    if pin.head:
+        return Question(Sight.HEAD, job.repo or "")
+    return Question(Sight.BRANCH, job.repo or "", pin.branch)
 
 
 def preconditions_hold(job: Job, facts: Facts) -> Objection | None:
@@ -169,6 +182,16 @@ def _unheld(text: str, job: Job, facts: Facts) -> Objection | None:
     if text.startswith(CUSTOM):
         return _condition_unmet(text.removeprefix(CUSTOM), job, facts)
     return _invalid(f"unknown precondition {text}", "submit it again without it")
+
+
+def _precondition_question(text: str, job: Job) -> Question:
+    """What shows whether it holds; of one that can be resolved."""
+    kind, _, argument = text.removeprefix(CUSTOM).partition(":")
+    if kind == "clean_worktree":
+        return Question(Sight.CLEAN, job.repo or "")
+    if kind == "branch_exists":
+        return Question(Sight.BRANCH, job.repo or "", _branches_meant(argument, job)[0])
+    return Question(Sight.CONDITION, job.repo or "", text.removeprefix(CUSTOM))
 
 
 def _unclean(job: Job, facts: Facts) -> Objection | None:
@@ -242,6 +265,31 @@ def _condition_unmet(name: str, job: Job, facts: Facts) -> Objection | None:
         remedy=f"wait until {name} holds",
         asks=(question,),
     )
+
+
+def too_old(job: Job, facts: Facts) -> Wait | None:
+    """Of a job that passes every gate: what must be looked at once more before it starts, since
+    the answers that it passes on are from before."""
+    for kind, question in _passed_on(job, facts):
+        answer = facts.answers.get(question)
+        if answer is None or not answer.fresh:
+            asks = (question,)
+            return Wait(kind, "looking once more", topics=(question.topic,), asks=asks)
+    return None
+
+
+def _passed_on(job: Job, facts: Facts) -> Iterator[tuple[WaitKind, Question]]:
+    for text in job.needs:
+        view = facts.artifacts.get(artifact_key(text, job.repo), ArtifactView())
+        question = (
+            None if view.published else where_to_look(parse_artifact(text), job.repo, facts, view)
+        )
+        if question is not None and not _made_by_success(text, view):
+            yield WaitKind.DEPENDENCIES, question
+    if job.pinned_head is not None:
+        yield WaitKind.PINNED_HEAD, _head_question(job.pinned_head, job)
+    for text in job.preconditions:
+        yield WaitKind.PRECONDITIONS, _precondition_question(text, job)
 
 
 def approved(job: Job, facts: Facts) -> Objection | None:

@@ -167,7 +167,7 @@ class Engine:
         self._planner.prepared.clear()
         self._planner.chosen.clear()
         try:
-            with self.store.write() as tx:
+            with self.store.write_soon() as tx:
                 documents = self._settle(tx, judged)
                 self._settle_calls(tx, told)
                 tx.wake_topics(self.looks.take_in())

@@ -91,9 +91,11 @@ class Planner:
         if door.lenders:
             tx.wake_chains(list(door.lenders))
         started: list[Claim] = []
+        expected = self._looks.expected()
         looked_at = 0
         while looked_at < STEP_JOBS:
-            remaining = None if limit is None else limit - len(started)
+            kept = self._looks.expected() - expected
+            remaining = None if limit is None else max(0, limit - len(started) - kept)
             candidates, are_all = self._candidates(tx, door, remaining)
             if tx.unreadable():
                 self._fail_unreadable(tx)
@@ -138,6 +140,9 @@ class Planner:
 
     def _door(self, tx: WriteTx) -> Door:
         door = open_door(tx, self._host.id, log_budget=self._log_budget)
+        kept = self._looks.expected()
+        if kept:
+            door = door._replace(running=door.running + kept)
         return door if self._crew is None else door._replace(places=self._crew.places())
 
     def _served(self) -> Sequence[str]:
@@ -250,7 +255,7 @@ class Planner:
         used.add(slot)
         return Claim(
             job_id=job.id,
-            token=os.urandom(16).hex(),
+            token=_token(tx.now()),
             slot=slot,
             worker_id=self._worker_id,
             host_id=self._host.id,
@@ -294,8 +299,11 @@ class Planner:
             for filing, hold in ((_filing(job, hold), hold) for job, hold in holds)
             if not _stands_already(filing)
         ]
-        for _, hold in holds:
-            self._looks.want(hold.asks)
+        for job, hold in holds:
+            if hold.expected:
+                self._looks.expect(job.id, hold.asks)
+            else:
+                self._looks.want(hold.asks)
         tx.file([filing for filing, _ in changed])
         tx.add_events(
             (
@@ -304,8 +312,8 @@ class Planner:
                     filing.job.id,
                     {"wait": filing.wait.kind.value, "detail": filing.wait.detail},
                 )
-                for filing, _ in changed
-                if _says_something_new(filing)
+                for filing, hold in changed
+                if _says_something_new(filing) and not hold.expected
             ),
             actor=self._worker_id,
         )
@@ -322,6 +330,12 @@ class Planner:
     def _block(self, tx: WriteTx, job: Job, block: Block) -> None:
         wait = Wait(block.kind, block.detail)
         end_unstarted(tx, job, block.status, block.detail, wait=wait, actor=self._worker_id)
+
+
+def _token(now: int) -> str:
+    """Not to be guessed, and growing with time: so the newest stand together in an index, and a
+    batch of them changes a page of it and not one for each."""
+    return f"{now & 0xFF_FFFF_FFFF_FFFF:014x}{os.urandom(9).hex()}"
 
 
 def _wake_nobody(planned: Sequence[Planned]) -> bool:

@@ -100,6 +100,7 @@ class Worker:
         self._trouble = 0
         self._recovered = False
         self._left = False
+        self._looked_at = 0.0  # whether others had committed
         self._hints: HasFileno | None = None
         self._hints_fd: int | None = None
 
@@ -190,7 +191,7 @@ class Worker:
         due = clean_at = clock.monotonic()
         while True:
             now = clock.monotonic()
-            if self._wishes.woken or now >= due or self._changed():
+            if self._wishes.woken or now >= due or self._changed_meanwhile(now):
                 due = now + self._step()
             if settle_at is not None and now >= settle_at and self._managed(self._settled):
                 settle_at = None
@@ -211,9 +212,14 @@ class Worker:
                     return "idle"
                 busy_at = now
             self._watch_hints()
-            self._wait(min(min(due, clean_at) - clock.monotonic(), POLL))
+            self._wait(min(due, clean_at, self._looked_at + POLL) - clock.monotonic())
+
+    def _changed_meanwhile(self, now: float) -> bool:
+        """Look, unless a hint made us look just now."""
+        return now - self._looked_at >= POLL and self._changed()
 
     def _changed(self) -> bool:
+        self._looked_at = self._clock.monotonic()
         try:
             return self._store.changed()
         except StoreBusyError:

@@ -120,9 +120,7 @@ def _box(node: Node, at: Point, schedule: Schedule, lonely: int) -> Iterator[str
         f'<rect class="job {kind_of(node.status)}{focus}" width="{BOX_WIDTH}" '
         f'height="{BOX_HEIGHT}" rx="7"/>'
     )
-    below = f"{node.status.value}: {node.wait}" if node.wait else node.status.value
-    if lonely:
-        below = f"nobody produces {lonely} of its needs"
+    below = f"nobody produces {lonely} of its needs" if lonely else node.wait or node.status.value
     yield f'<text class="id" x="10" y="15">{_text(shortened(_title(node), SMALL_LETTERS))}</text>'
     yield f'<text class="name" x="10" y="31">{_text(shortened(plain(node.name), LETTERS))}</text>'
     yield f'<text class="id" x="10" y="46">{_text(shortened(plain(below), SMALL_LETTERS))}</text>'

@@ -357,6 +357,9 @@ class Store(Protocol):
 
     def read(self) -> AbstractContextManager[ReadTx]: ...
     def write(self) -> AbstractContextManager[WriteTx]: ...
+    def write_soon(self) -> AbstractContextManager[WriteTx]:
+        """Like `write`, but the turn may be waited for only with the first question."""
+
     def story(self, tell: Callable[[WriteTx], Told]) -> Told:
         """What `tell` does in one write transaction; made anew, whole, when others undid it."""
 

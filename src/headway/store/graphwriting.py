@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from headway.core.artifacts import ArtifactKey, artifact_key
+from headway.core.artifacts import ArtifactKey, ArtifactKind, artifact_key, parse_artifact
 from headway.core.model import Approval, Job, JobId
 from headway.core.worktrees import OwnedWorktree, WorktreeState, owned_worktree
 from headway.store.base import Marker
 from headway.store.changing import Changing
 from headway.store.rows import dump, dump_approval, dump_gates
+
+_PATCH = f"{ArtifactKind.COMMAND_PATCH}:"
 
 
 class GraphWriteTx(Changing):
@@ -38,6 +40,11 @@ class GraphWriteTx(Changing):
                 for job in involved
                 for text in job.produces
             ],
+        )
+        patches = {text for job in involved for text in job.needs if text.startswith(_PATCH)}
+        self._many(
+            "add_patch_maker",
+            [{"artifact": each, "maker": parse_artifact(each).job_id} for each in sorted(patches)],
         )
 
     def own_worktrees(self, worktrees: Sequence[OwnedWorktree]) -> None:

@@ -38,7 +38,7 @@ from headway.store.rows import (
     load_run,
     stand_in,
 )
-from headway.store.state import State, load_state
+from headway.store.state import State, Whereabouts, load_state
 
 if TYPE_CHECKING:
     from headway.store.queries import Query
@@ -49,16 +49,29 @@ NEVER = 1 << 62
 
 
 class SqlReadTx:
-    def __init__(self, database: Statements, named: Mapping[str, Query], now: int) -> None:
+    def __init__(
+        self,
+        database: Statements,
+        named: Mapping[str, Query],
+        now: int | Callable[[], int],
+    ) -> None:
+        """`now` may be known only later: who shares a database learns it with the first answer."""
         self._database = database
         self._named = named
-        self._now = now
+        self._instant = now
         self._unreadable: dict[JobId, str] = {}
         self._state: State | None = None
+        self._whereabouts: Whereabouts | None = None
 
     def now(self) -> int:
         """The instant of this transaction; every row it writes carries the same."""
         return self._now
+
+    @property
+    def _now(self) -> int:
+        if callable(self._instant):
+            self._instant = self._instant()
+        return self._instant
 
     def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
         return self._database.execute(self._named[query].sql, parameters)
@@ -162,6 +175,8 @@ class SqlReadTx:
         return {job.chain: job for job in self._readable(rows, load_outline)}
 
     def anything_active(self) -> bool:
+        if self._state is not None and self._state.taken:
+            return True
         return self._one("any_active") is not None
 
     def anything_woken(self) -> bool:
@@ -188,10 +203,14 @@ class SqlReadTx:
 
     def woken(self, limit: int, queues: Sequence[str] = ("",)) -> list[Job]:
         """Jobs of these queues to look at, in dispatch order."""
+        if self._whereabouts is not None and not self._whereabouts.woken:
+            return []
         return self._queued("woken", limit, queues)
 
     def ready(self, limit: int, queues: Sequence[str] = ("",)) -> list[Job]:
         """The head of these queues at the door, in dispatch order."""
+        if self._whereabouts is not None:
+            queues = [each for each in queues if each in self._whereabouts.ready]
         return self._queued("ready", limit, queues)
 
     def _queued(self, query: str, limit: int, queues: Sequence[str]) -> list[Job]:
@@ -215,6 +234,8 @@ class SqlReadTx:
         return rows[0][0], rows[0][1]
 
     def next_wake(self) -> int | None:
+        if self._whereabouts is not None:
+            return self._whereabouts.next_wake
         row = self._one("next_wake")
         return row[0] if row else None
 
@@ -270,6 +291,8 @@ class SqlReadTx:
         return [load_claim(row) for row in self._all("live_claims")]
 
     def unproven_claims(self) -> list[Claim]:
+        if self._whereabouts is not None and not self._whereabouts.unproven:
+            return []
         return [load_claim(row) for row in self._all("unproven_claims")]
 
     def claims(self, tokens: Sequence[str]) -> dict[str, Claim]:
@@ -277,6 +300,9 @@ class SqlReadTx:
         return {row[1]: load_claim(row) for row in rows}
 
     def cancelling_jobs(self) -> set[JobId]:
+        self._present()  # whoever asks this asks for the rest, too
+        if self._whereabouts is not None and not self._whereabouts.cancelling:
+            return set()
         return {row[0] for row in self._all("cancelling_jobs")}
 
     def claim_of(self, job_id: JobId) -> Claim | None:
@@ -309,7 +335,7 @@ class SqlReadTx:
     def _present(self) -> State:
         """Asked for once, until this transaction itself changes something of it."""
         if self._state is None:
-            self._state = load_state(self._all("present_state"))
+            self._state, self._whereabouts = load_state(self._all("present_state"))
         return self._state
 
     def recent_workers(self, host_id: str, limit: int) -> list[WorkerRecord]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -53,14 +53,23 @@ COLUMNS: Mapping[str, str] = {
 _ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 
 
-def dump(value: Any) -> str:
-    return _ENCODER.encode(value)
+def _encoder() -> Callable[[Any], str]:
+    """What `json` would make anew for every value, made once."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # an interpreter without it
+        return _ENCODER.encode
+    quote = json.encoder.encode_basestring_ascii
+    encode = make(None, _ENCODER.default, quote, None, ":", ",", True, False, True)
+    return lambda value: "".join(encode(value, 0))
+
+
+dump = _encoder()
 
 
 @lru_cache(maxsize=1000)
 def dump_pairs(pairs: tuple[tuple[str, str | int], ...]) -> str:
     """A small object: the same few come again and again."""
-    return _ENCODER.encode(dict(pairs))
+    return dump(dict(pairs))
 
 
 def load(text: str, what: str) -> Any:

@@ -84,6 +84,10 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
         self._many("add_events", rows)
 
     def wake_due(self, now: int, limit: int) -> int:
+        if self._whereabouts is not None:
+            due = self._whereabouts.next_wake
+            if due is None or due > now:
+                return 0
         return self._run("wake_due", now=now, limit=limit)
 
     def wake_topics(self, topics: Iterable[str]) -> None:
@@ -206,6 +210,8 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
             raise InvalidOperationError(f"job-{min(gone, default=ids[0])} is no longer waiting")
         self._many("clear_waits", ({"job_id": job.id} for job, _ in claims if _was_filed(job)))
         self._many("add_claims", (dump_claim(claim) for _, claim in claims))
+        if self._state is not None:
+            self._state.claimed(claim for _, claim in claims)
         first = claims[0][1]
         self._tell(
             "add_runs",
@@ -235,6 +241,8 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
             if tokens:
                 rows = self._all("end_claims", tokens=self._database.json(tokens), state=state)
                 live.update(row[0] for row in rows)
+                if self._whereabouts is not None and not gone:
+                    self._whereabouts = self._whereabouts._replace(unproven=True)
         written = [each for each in finishes if each.token in live]
         executed = [each for each in written if each.executed]
         undone = [each for each in written if not each.executed]
@@ -249,9 +257,16 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
         for each in written:
             if each.document is not None:
                 self._keep(each.token, "outcome", each.job_id, each.document)
-        ids = self._database.json([each.job_id for each in written])
-        self._tell("end_lendings_of_jobs", ids=ids)
+        self._let_go([each.job_id for each in written])
         return [each.token in live for each in finishes]
+
+    def _let_go(self, ids: Sequence[JobId]) -> None:
+        """These jobs run no more: they hold no slot, and lend nothing."""
+        if self._state is not None:
+            self._state.ended(ids)
+            if not self._state.lendings:
+                return
+        self._tell("end_lendings_of_jobs", ids=self._database.json(ids))
 
     def unclaim(self, unclaims: Sequence[Unclaim]) -> list[bool]:
         return [self._unclaim(unclaim) for unclaim in unclaims]
@@ -259,6 +274,8 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
     def _unclaim(self, unclaim: Unclaim) -> bool:
         if self._run("forget_claim", token=unclaim.token) != 1:
             return False
+        if self._state is not None:
+            self._state.ended([unclaim.job_id])
         self._tell("forget_open_run", job_id=unclaim.job_id)
         self._tell(
             "unclaim_job",
@@ -391,9 +408,13 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
 
     def set_mark(self, name: str, value: int) -> None:
         self._tell("set_mark", name=name, value=value)
+        if self._state is not None and name in self._state.marks:
+            self._state.marks[name] = value
 
     def add_to_mark(self, name: str, amount: int) -> None:
         self._tell("add_to_mark", name=name, amount=amount)
+        if self._state is not None and name in self._state.marks:
+            self._state.marks[name] += amount
 
 
 def _data(data: Mapping[str, Any]) -> str:

@@ -5,6 +5,11 @@ insert into needs (artifact, job_id) values (:artifact, :job_id) on conflict do 
 insert into produces (artifact, job_id, chain) values (:artifact, :job_id, :chain)
 on conflict do nothing
 
+-- name: add_patch_maker
+-- The patch of a job is made by its chain, which need not have said so.
+insert into produces (artifact, job_id, chain) select :artifact, id, chain from jobs where id = :maker
+on conflict do nothing
+
 -- name: published_keys (hot)
 select distinct artifact from artifacts where artifact in $TEXTS(:keys) and withdrawn_at is null
 
