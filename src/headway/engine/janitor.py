@@ -12,7 +12,7 @@ from headway.home import Home
 from headway.store.base import Store
 
 EVERY = 3600.0
-AT_ONCE = 100  # so many ended jobs are looked at, or removed, before others have their turn
+AT_ONCE = 20  # ended jobs looked at, or removed, before others have their turn; files take longest
 SOON = 0.05
 KEEP_ENVIRONMENTS = 7 * 86_400 * SECOND
 LOG_LIMIT = 1 << 20
