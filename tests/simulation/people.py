@@ -120,9 +120,7 @@ class People:
 
     def _caller(self, worker: Any, store: Store) -> Caller:
         config = Config({"worker.autostart": False})
-        caller = Caller(
-            worker.home, config, store, self._world.clock, environ={}, actor="ann"
-        )
+        caller = Caller(worker.home, config, store, self._world.clock, environ={}, actor="ann")
         caller.world = self._world
         caller._host = worker.host
         return caller

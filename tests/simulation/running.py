@@ -42,9 +42,7 @@ def simulate(
     try:
         world.run()
         watch = world.watch
-        return Simulated(
-            seed, len(watch.jobs), world.crashes, watch.digest, watch.ends, watch._seq
-        )
+        return Simulated(seed, len(watch.jobs), world.crashes, watch.digest, watch.ends, watch._seq)
     except Violation:
         raise
     except Exception as error:

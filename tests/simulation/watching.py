@@ -245,7 +245,9 @@ class Watch:
         answers: dict[Question, Answer] = {}
         while True:
             decision = decide(job, self._facts(tx, job, answers))
-            asks = decision.asks if not isinstance(decision, tuple) else getattr(decision, "asks", ())
+            asks = (
+                decision.asks if not isinstance(decision, tuple) else getattr(decision, "asks", ())
+            )
             unseen = [each for each in asks if each not in answers]
             if not unseen:
                 return tuple(answers)
@@ -255,7 +257,11 @@ class Watch:
         """Everything has ended, nothing is left over, and what is recorded is what happened."""
         self.look()
         left = list(self.active)[:5]
-        self._demand(not left, left[0] if left else 0, f"never ends ({self.state.get(left[0]) if left else ''})")
+        self._demand(
+            not left,
+            left[0] if left else 0,
+            f"never ends ({self.state.get(left[0]) if left else ''})",
+        )
         with self._store.read() as tx:
             for what, rows in (
                 ("claims", tx.live_claims()),
