@@ -139,6 +139,14 @@ def load_outline(row: Row) -> Job:
         raise DataError(f"the row of job-{row[0]} cannot be read: {error}") from error
 
 
+_QUEUE = [each.strip() for each in _JOB_COLUMNS.split(",")].index("queue")
+
+
+def queue_of(row: Row) -> str:
+    """In which queue a job stands, also one whose row cannot be read."""
+    return str(row[_QUEUE])
+
+
 def stand_in(row: Row) -> Job:
     """What is certain about a running job whose row cannot be read."""
     return Job(
