@@ -59,6 +59,10 @@ class Acts:
         found = self.tx.jobs([job.id for job in self.jobs])
         return [job for job in found.values() if job.stage is not None]
 
+    def at_hand(self) -> list[Job]:
+        """Those that a step may look at."""
+        return [job for job in self.waiting() if job.stage is not Stage.FILED]
+
     def act(self) -> str:
         verb = self.lots.choice([name for name in vars(Acts) if name.startswith("do_")])
         getattr(self, verb)()
@@ -70,8 +74,7 @@ class Acts:
         self.jobs.append(add(self.tx, stage=stage, queue=self.lots.choice(QUEUES), **makes))
 
     def do_claim(self) -> None:
-        at_hand = [job for job in self.waiting() if job.stage is not Stage.FILED]
-        for job in at_hand[: self.lots.randrange(3)]:
+        for job in self.at_hand()[: self.lots.randrange(3)]:
             self.slot += 1
             claim = claim_for(job.id, self.slot, token=f"t{self.slot}", probe=self.slot % 5 == 0)
             self.tx.claim([(job, claim)])
@@ -88,12 +91,12 @@ class Acts:
             self.tx.unclaim([unclaim_of(self.claims.pop())])
 
     def do_file(self) -> None:
-        for job in self.waiting()[:1]:
+        for job in self.at_hand()[:1]:
             at = self.lots.choice([None, START + 5, START + 50])
             self.tx.file([filing(job, "lock:a", wake_at=at)])
 
     def do_file_at_the_door(self) -> None:
-        for job in self.waiting()[:1]:
+        for job in self.at_hand()[:1]:
             self.tx.file([filing(job, stage=Stage.READY, status=Status.QUEUED)])
 
     def do_wake(self) -> None:

@@ -4,11 +4,13 @@ A transaction asks once and keeps it true: what it changes itself it also change
 not known to leave it as it is makes it be asked for anew. Nobody else writes meanwhile.
 """
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from headway.core.model import Claim, HostTrouble, JobId, Pause, WaitKind
-from headway.store.base import Lending, Slots
+from headway.core.model import Claim, HostTrouble, JobId, Pause, Stage, WaitKind
+from headway.store.base import Filing, Lending, Slots
 from headway.store.rows import load
 
 # Changes of these tables are changes of the state; of those, of where something lies.
@@ -46,6 +48,15 @@ class Whereabouts(NamedTuple):
     unproven: bool
     products: bool  # what any job declares to make
 
+    def with_filed(self, filings: Sequence[Filing]) -> Whereabouts:
+        """After jobs that were looked at were put where they wait."""
+        times = [each.wake_at for each in filings if each.wake_at is not None]
+        at_door = {each.job.queue for each in filings if each.stage is Stage.READY}
+        return self._replace(
+            ready=self.ready | at_door,
+            next_wake=min((*times, *_some(self.next_wake)), default=None),
+        )
+
 
 def whereabouts_after(before: Whereabouts, query: str, table: str | None) -> Whereabouts | None:
     """What is still known after this query; None: it must be asked for anew."""
@@ -54,6 +65,10 @@ def whereabouts_after(before: Whereabouts, query: str, table: str | None) -> Whe
     if query in _WAKE and before.next_wake is None:  # else one may have had its time, and has not
         return before._replace(woken=True)
     return None
+
+
+def _some(instant: int | None) -> tuple[int, ...]:
+    return () if instant is None else (instant,)
 
 
 class Taken(NamedTuple):
