@@ -7,6 +7,7 @@ look at or its bound is reached. A claim's files are made before the claim commi
 
 import os
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, NamedTuple, assert_never
 
 from headway.consequences import end_unstarted, pass_on_shared
@@ -199,20 +200,21 @@ class Planner:
         holds: list[tuple[Job, Hold]] = []
         blocks: list[tuple[Job, Block]] = []
         broken: list[tuple[Job, Claim, Outcome]] = []
-        used = set(tx.slots().used)
+        used = tx.slots().used
+        free = (number for number in count(1) if number not in used)
         for each in planned:
             match each.decision:
                 case Start(borrows):
                     probe = door.trouble is not None
                     if each.job.type == FUNCTION and self._crew is not None:
                         host = self._crew.choose()
-                        claim = self._claim(tx, each.job, used, borrows, probe, host.folder)
+                        claim = self._claim(tx, each.job, next(free), borrows, probe, host.folder)
                         claim = host.take(claim, each.job)
                         self.chosen.append(claim)
                         starts.append((each.job, claim))
                         continue
                     folder = self._home.job(each.job.id)
-                    claim = self._claim(tx, each.job, used, borrows, probe, folder)
+                    claim = self._claim(tx, each.job, next(free), borrows, probe, folder)
                     outcome = self._prepare(each.job, claim)
                     if outcome is None:
                         starts.append((each.job, claim))
@@ -246,26 +248,25 @@ class Planner:
         self,
         tx: WriteTx,
         job: Job,
-        used: set[int],
+        slot: int,
         borrows: JobId | None,
         probe: bool,
         folder: str,
     ) -> Claim:
-        slot = next(number for number in range(1, len(used) + 2) if number not in used)
-        used.add(slot)
+        now = tx.now()
         return Claim(
             job_id=job.id,
-            token=_token(tx.now()),
+            token=_token(now),
             slot=slot,
             worker_id=self._worker_id,
             host_id=self._host.id,
             home=self._host.home,
             boot_id=self._host.boot_id,
             folder=folder,
-            claimed_at=tx.now(),
+            claimed_at=now,
             borrowed_from=borrows,
             probe=probe,
-            lease_until=tx.now() + self._lease if self._lease is not None else None,
+            lease_until=now + self._lease if self._lease is not None else None,
         )
 
     def _prepare(self, job: Job, claim: Claim) -> Outcome | None:

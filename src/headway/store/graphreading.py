@@ -51,6 +51,8 @@ class GraphReadTx(SqlReadTx):
 
     def produced_by(self, chains: Sequence[JobId]) -> list[Product]:
         """What these chains declare to make, each by the chain's newest job."""
+        if self._whereabouts is not None and not self._whereabouts.products:
+            return []
         rows = self._all("produced_by_chains", chains=self._database.json(chains))
         return [Product(*row) for row in rows]
 

@@ -139,6 +139,14 @@ def load_outline(row: Row) -> Job:
         raise DataError(f"the row of job-{row[0]} cannot be read: {error}") from error
 
 
+_QUEUE = [each.strip() for each in _JOB_COLUMNS.split(",")].index("queue")
+
+
+def queue_of(row: Row) -> str:
+    """In which queue a job stands, also one whose row cannot be read."""
+    return str(row[_QUEUE])
+
+
 def stand_in(row: Row) -> Job:
     """What is certain about a running job whose row cannot be read."""
     return Job(
@@ -166,7 +174,7 @@ def _job(row: Row) -> Job:
         id=row[0],
         name=row[1],
         type=row[2],
-        status=Status(row[3]),
+        status=_STATUS[row[3]],
         priority=row[4],
         position=row[5],
         params=_mapping(row[6]),
@@ -191,7 +199,7 @@ def _job(row: Row) -> Job:
         launch_failures=row[23],
         last_failure=row[24],
         launch_wait=WaitKind(row[25]) if row[25] else None,
-        stage=Stage(row[26]) if row[26] else None,
+        stage=_STAGE[row[26]] if row[26] else None,
         wait=Wait(WaitKind(row[27]), row[28]) if row[27] else None,
         waited_on=tuple(json.loads(row[29])) if row[29] != "[]" else (),
         reason=row[30],

@@ -133,9 +133,11 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
 
     def file(self, filings: Iterable[Filing]) -> None:
         filings = list(filings)
+        known = self._whereabouts
         self._many("clear_waits", ({"job_id": filing.job.id} for filing in filings))
         self._many("file_job", map(self._filed, filings))
         self._many("add_waits", (row for filing in filings for row in _wait_rows(filing)))
+        self._whereabouts = known.with_filed(filings) if known is not None else None
 
     def _filed(self, filing: Filing) -> dict[str, Any]:
         return {
