@@ -26,7 +26,15 @@ from headway.core.model import (
     WaitKind,
     lock_topic,
 )
-from headway.core.plan import Hold, Planned, Start, decide, move_for, plan
+from headway.core.plan import (
+    Decision,
+    Hold,
+    Planned,
+    Start,
+    decide,
+    move_for,
+    plan,
+)
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
 from headway.core.states import after
 from headway.engine.crew import Crew
@@ -125,17 +133,21 @@ class Planner:
             self._fail_unreadable(tx)
         door = self._door(tx)
         facts = self._gather(tx, waiting, door)
-        missed = []
+        again, missed = [], []
         for job in waiting:
             decision = decide(job, facts)
             kinds = []
             if isinstance(decision, Hold):
                 kinds = [wait.kind for wait in decision.waits]
                 self._looks.take_over(decision.asks)
+                if any(each not in facts.answers for each in decision.asks):
+                    continue  # it has passed that gate before; without a look nobody can tell
             if job.wait is None or job.wait.kind not in kinds:
-                missed.append(job)
+                again.append(job.id)
+                if not _stands_behind_another(job, decision):
+                    missed.append(job)
         tx.touch_checked([job.id for job in waiting])
-        tx.wake_jobs([job.id for job in missed])
+        tx.wake_jobs(again)
         tx.add_events((Event("missed_wake_up", job.id) for job in missed), actor=self._worker_id)
         return missed
 
@@ -349,6 +361,13 @@ def _look_again(job: Job, block: Block, asks: tuple[Question, ...]) -> Hold:
     known = job.wait is not None and job.wait.kind is block.kind
     detail = job.wait.detail if job.wait is not None and known else "looking once more"
     return Hold((Wait(block.kind, detail, topics=tuple(each.topic for each in asks), asks=asks),))
+
+
+def _stands_behind_another(job: Job, decision: Decision) -> bool:
+    """Its locks are free, but someone before it means to take them and stands at the door: it need
+    not have been woken."""
+    was_locked = job.wait is not None and job.wait.kind is WaitKind.LOCKS
+    return was_locked and isinstance(decision, Hold) and decision.at_door
 
 
 def _filing(job: Job, hold: Hold) -> Filing:
