@@ -43,12 +43,16 @@ MAY_IMPORT = {
     "probes": "core. git.looking git.program probes.",
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base clock config "
-        "consequences crashpoints documents errors gather home host launching probes units"
+        "consequences crashpoints documents errors filing gather home host launching probes units"
     ),
-    "adding": "core. errors host store.base submission",
+    "filing": "core. store.base",
+    "cycles": "core. errors store.base",
+    "linking": "core. errors submission",
+    "graphs": "errors linking submission units",
+    "adding": "core. cycles errors filing host store.base submission",
     "client": (
         "adding core. store store.base supervise. clock config consequences documents "
-        "environment errors executors gather home host launching rewinding submission"
+        "environment errors executors gather home host launching linking rewinding submission"
     ),
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "

@@ -120,6 +120,12 @@ SETTINGS: Mapping[str, Setting] = {
             "what a job does that needs an artifact which nobody makes",
         ),
         Setting(
+            "scheduler.graph_limit",
+            100_000,
+            _whole_number(1),
+            "how many jobs one graph may have that is submitted as a whole",
+        ),
+        Setting(
             "worker.autostart", True, _yes_or_no, "start a worker in the background when needed"
         ),
         Setting("worker.idle", "30s", _duration, "how long a background worker stays idle"),

@@ -192,7 +192,8 @@ def _load_retry(text: str) -> RetryPolicy:
 
 
 def dump_job(job: Job) -> dict[str, Any]:
-    """The parameters of `add_jobs`."""
+    """The parameters of `add_jobs`. What it waits for is stored only of one that lies filed."""
+    wait = job.wait if job.stage is Stage.FILED else None
     return {
         "id": job.id,
         "name": job.name,
@@ -221,6 +222,11 @@ def dump_job(job: Job) -> dict[str, Any]:
         "queue": job.queue,
         "gates": dump_gates(job),
         "approval": dump_approval(job.approval) if job.approval else None,
+        "wait_kind": wait.kind.value if wait else None,
+        "wait_detail": wait.detail if wait else None,
+        "wake_at": wait.until if wait else None,
+        "checked_at": job.created_at if wait else None,
+        "waited_on": f'["{wait.kind.value}"]' if wait else "[]",
     }
 
 
