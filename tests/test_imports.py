@@ -69,7 +69,7 @@ MAY_IMPORT = {
         "home host units"
     ),
     "hints": "",
-    "tasks": "core. app errors hints submission units",
+    "tasks": "core. app errors hints linking submission units",
     "app": "core. client clock errors functions.current submission tasks views waiting",
     "functions": "",
     "functions.journal": "",

@@ -127,8 +127,11 @@ class Client:
         """A graph to be put together, and then submitted with `submit_commands`."""
         from headway.linking import Drafts
 
-        limit: int = store_setting(self.settings(), "scheduler.graph_limit")
-        return Drafts(self._check(), limit=limit)
+        return Drafts(self._check(), limit=self.graph_limit())
+
+    def graph_limit(self) -> int:
+        """How many jobs one graph may have."""
+        return int(store_setting(self.settings(), "scheduler.graph_limit"))
 
     def _check(self) -> Callable[[Request], JobSpec]:
         return partial(specify, environ=self.environ, working_directory=os.getcwd(), found={})

@@ -49,10 +49,10 @@ def file_new(jobs: MutableSequence[Job], first_id: JobId, now: int) -> None:
         predecessors[job.id] = (Predecessor(first, first, Status.QUEUED),)
         decision = decide(job, facts)
         if isinstance(decision, Hold):
-            filing = filing_of(job, decision)
+            wait = decision.shown
             jobs[place] = job._replace(
-                status=filing.status,
-                stage=filing.stage,
-                wait=filing.wait,
-                waited_on=(filing.wait.kind.value,),
+                status=after(job.status, move_for(wait)),
+                stage=Stage.FILED,
+                wait=wait,
+                waited_on=(wait.kind.value,),
             )

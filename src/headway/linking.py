@@ -81,11 +81,7 @@ class Drafts:
             self.refuse("there is no job in it")
 
     def keep_to_the_limit(self, count: int) -> None:
-        if count > self._limit:
-            raise InvalidInputError(
-                f"the graph has more than {self._limit:,} jobs; submit it in parts, "
-                "or raise scheduler.graph_limit"
-            )
+        refuse_larger(count, self._limit)
 
     def linked(self) -> list[JobSpec]:
         """The specifications with every name resolved. Raises with all that is wrong."""
@@ -131,6 +127,14 @@ def cycle_among(afters: Iterable[Sequence[JobId]]) -> list[int] | None:
         [index for each in after if (index := index_of(each)) is not None] for after in afters
     ]
     return None if only_backwards(inside) else find_cycle(inside)
+
+
+def refuse_larger(count: int, limit: int) -> None:
+    if count > limit:
+        raise InvalidInputError(
+            f"the graph has more than {limit:,} jobs; submit it in parts, "
+            "or raise scheduler.graph_limit"
+        )
 
 
 def _called(request: Request, index: int) -> str:

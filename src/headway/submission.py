@@ -360,7 +360,7 @@ def _passable(what: str, text: str) -> None:
 
 
 def _plain(what: str, text: str) -> None:
-    if not text or len(text) > LONGEST_NAME or not all(char.isprintable() for char in text):
+    if not text or len(text) > LONGEST_NAME or not text.isprintable():
         raise InvalidInputError(
             f"{what} {text[:40]!r} must be 1 to {LONGEST_NAME} printable characters on one line"
         )

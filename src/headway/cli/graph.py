@@ -1,5 +1,6 @@
 """`headway submit --graph FILE`: queue a whole graph of jobs, or nothing."""
 
+import gc
 import os
 import sys
 from contextlib import nullcontext
@@ -21,6 +22,7 @@ SMALL = 10_000  # jobs of which nobody wants to hear how far they are
 
 
 def submit_graph(scope: Scope, path: str, *, as_json: bool) -> int:
+    gc.disable()  # what is read is kept to the end: looking through it frees nothing
     here = os.getcwd()
     exists = find_home(scope.home, os.environ, here)[1]
     if exists:
