@@ -69,6 +69,10 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
         "logs.budget": "20GiB",
         "processes.cgroup": "auto",
         "processes.leftovers": "kill",
+        "display.lists.jobs.fields": ("id", "name", "state", "result", "age"),
+        "display.lists.jobs.format": "table",
+        "display.lists.jobs_show.fields": (),
+        "display.lists.jobs_show.format": "block",
     }
     assert config.micros("worker.idle") == 30_000_000
     assert config.bytes("logs.head") == 32 << 20
@@ -91,6 +95,11 @@ NONSENSE = ["", "blah", "\0", "[1]", "-", "{}", " ", "1\n2", "1.5"]
 SENSIBLE = {
     *(("logs.head", "1.5"), ("logs.tail", "1.5"), ("logs.budget", "1.5"), ("store.url", "")),
     *(("app.modules", ""), ("app.modules", " "), ("app.modules", "blah")),
+    *(
+        (f"display.lists.{view}.fields", text)
+        for view in ("jobs", "jobs_show")
+        for text in ("", " ")
+    ),
 }
 
 

@@ -24,7 +24,9 @@ MAY_IMPORT = {
     "core": "core. errors",
     "units": "errors",
     "home": "errors",
-    "config": "core. errors home units",
+    "fields": "errors units",
+    "text": "",
+    "config": "core. errors fields home units",
     "environment": "errors home",
     "host": "home supervise.",
     "launching": "home supervise.",
@@ -32,7 +34,7 @@ MAY_IMPORT = {
     "store": "store. core. errors clock crashpoints",
     "store.base": "core.",
     "store.queries": "",
-    "executors": "core. config environment errors functions.journal home launching",
+    "executors": "core. config environment errors functions.journal git home launching",
     "gather": "core. config executors home store.base units",
     "consequences": "core. store.base",
     "downstream": "core. store.base",
@@ -42,7 +44,7 @@ MAY_IMPORT = {
     "git": "git. errors",
     "probes": "core. git.looking git.program probes.",
     "engine": (
-        "core. engine. supervise. executors. functions.journal store.base clock config "
+        "core. engine. supervise. executors. functions.journal store.base clock collecting config "
         "consequences crashpoints documents errors filing gather home host launching probes units"
     ),
     "filing": "core. store.base",
@@ -51,13 +53,23 @@ MAY_IMPORT = {
     "graphs": "errors linking submission units",
     "adding": "core. cycles errors filing host store.base submission",
     "client": (
-        "adding core. store store.base supervise. clock config consequences documents "
-        "environment errors executors gather home host launching linking rewinding submission"
+        "adding cancelling collecting core. store store.base supervise. clock config documents "
+        "environment errors executors gather home host launching linking listing rewinding "
+        "submission"
     ),
+    "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
+    "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
         "git.program worktreeing"
     ),
+    "person": "errors git.layout git.program supervise. client",
+    "approving": "core. client consequences environment errors gating person store.base units",
+    "editing": "core. client consequences environment errors store.base submission",
+    "collecting": (
+        "core. config consequences crashpoints downstream errors home store.base worktreeing"
+    ),
+    "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "
         "store.postgres store.sqlite store.transfer supervise. clock crashpoints errors home host "
@@ -78,6 +90,9 @@ MAY_IMPORT = {
     "functions.host": "functions. app crashpoints hints",
     "waiting": "core. store.base client clock errors gather submission units",
     "elsewhere": "core. store.base units",
+    "listing": "core. store.base",
+    "schedule": "core. schedule. text units",
+    "schedule.loading": "core. schedule. store.base client downstream probes",
     "views": "core. store.base client config elsewhere gather probes units",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
@@ -107,16 +122,18 @@ THIRD_PARTY = {
     "apsw": {"store.sqlite"},
     "psycopg": {
         *("store.postgres", "store.pgaddress", "store.pgjoin", "store.pgpool", "store.pgsession"),
+        "store.pgwire",
     },
     "psycopg_pool": {"store.pgpool"},
     "tomlkit": {"config"},
     "click": {"cli"},
+    "rich": {"cli.frame", "cli.watch"},
     "pytest": {"testing_fixtures"},
 }
 
 # Time is read in clock.py, and where no clock can be handed in: in supervisors and function hosts,
-# and for the pause before a lost connection is made anew.
-READS_TIME = {"clock", "supervise", "functions", "store.pgsession"}
+# for the pause before a lost connection is made anew, and while others hold a repository's lock.
+READS_TIME = {"clock", "supervise", "functions", "store.pgsession", "git.locking"}
 FORMATS_DATES = {"units", "cli"}
 # For the core; for that pause; before a transaction that others undid is made again.
 DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}

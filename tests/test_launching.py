@@ -1,6 +1,7 @@
 """Making sure that somebody looks: what a worker may know of its starter, and who starts one."""
 
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from harness import Site, wait_for
 from headway.home import Home, make_home
-from headway.launching import clean_environment, nudge, worker_argv
+from headway.launching import Bell, clean_environment, nudge, worker_argv
 from headway.supervise.workerlock import COMING, START, STAYS, WorkerLock, worker_is_there
 
 
@@ -99,6 +100,26 @@ def test_a_nudge_clears_the_stopped_mark(home: Home) -> None:
     nudge(home, os.environ, start=False)
     assert not os.path.lexists(home.worker_stopped)
     nudge(home, os.environ, start=False)
+
+
+def test_a_bell_that_was_rung_finds_whoever_comes_later_and_elsewhere(home: Home) -> None:
+    """What it keeps open leads to the folder that is there, not to one that was moved away."""
+    bell = Bell(home)
+    assert bell.ring(os.environ, start=False) is False
+    for moved in ("first", "second"):
+        lock = WorkerLock(home.worker_lock)
+        assert lock.take(STAYS)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as worker:
+            worker.bind(home.worker_socket)
+            assert bell.ring(os.environ, start=False) is True
+            assert worker.recv(16) == b"wake"
+            os.rename(home.run, f"{home.run}.{moved}")
+            assert bell.ring(os.environ, start=False) is False
+            with pytest.raises(BlockingIOError):
+                worker.recv(16)
+        lock.close()
+        os.mkdir(home.run, 0o700)
+    bell.close()
 
 
 def test_a_nudge_starts_one_worker_with_a_clean_environment(site: Site) -> None:

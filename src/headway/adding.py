@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from headway.core.artifacts import artifact_key, artifact_topic
 from headway.core.model import (
     FUNCTION,
     FUNCTIONS,
@@ -35,6 +36,7 @@ class Origin(NamedTuple):
     """Who submits, where, and with which environment; `host` only in a store of several."""
 
     actor: str
+    worktrees: str  # where jobs of this home have theirs
     host: Host | None = None
     env_digest: str | None = None
 
@@ -63,6 +65,8 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
         if spec.priority not in positions:
             positions[spec.priority] = tx.next_position(spec.priority)
         job = _job(spec, job_id, positions[spec.priority], tx.now(), after, spec_digest, origin)
+        if "worktree" in spec.params:
+            job = _with_worktree(job, origin.worktrees)
         positions[spec.priority] += POSITION_GAP
         jobs.append(job)
         submitted.append(Submitted(job_id, created=True))
@@ -86,6 +90,9 @@ def _add(tx: WriteTx, jobs: list[Job], first_id: JobId, origin: Origin) -> None:
         file_new(jobs, first_id, tx.now())
     tx.add_jobs(jobs)
     tx.add_events(_events(jobs), actor=origin.actor)
+    made = [artifact_key(text, job.repo) for job in jobs for text in job.produces]
+    if made:  # who waits for it may have waited for nobody until now
+        tx.wake_topics(artifact_topic(each) for each in made)
 
 
 def _events(jobs: Sequence[Job]) -> Iterator[Event]:
@@ -168,6 +175,12 @@ def _job(
         repo=spec.repo,
         approval=asked,
     )
+
+
+def _with_worktree(job: Job, folder: str) -> Job:
+    """All jobs of its chain have theirs in the same folder."""
+    asked = job.params["worktree"]
+    return job._replace(params={**job.params, "worktree": {**asked, "folder": folder}})
 
 
 def _known_keys(tx: ReadTx, specs: Sequence[JobSpec]) -> dict[str, Job]:

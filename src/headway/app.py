@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from headway.core.model import Job, JobId, JobSpec, shown
 from headway.core.states import TERMINAL, Status
 from headway.errors import HeadwayError, InvalidInputError, TimedOutError
-from headway.submission import function_spec
+from headway.submission import function_spec, with_arguments
 from headway.tasks import Call, Task, linked, name_of, request_for
 
 if TYPE_CHECKING:
@@ -115,13 +115,18 @@ class App:
         return [Handle(self, each.job_id) for each in submitted]
 
     def _specs(self, calls: Sequence[Call], client: Client) -> list[JobSpec]:
+        """Checked specifications. What calls of one task have in common, when they also share
+        their options, is checked once."""
         now = client.clock.now()
+        common: dict[tuple[int, int], JobSpec] = {}
+        specs = []
         for call in calls:
             if not isinstance(call, Call):
                 raise InvalidInputError(f"{call!r} is not a call; make one with task.call(...)")
-        specs = [
-            function_spec(request_for(call, now), call.task.name, call.arguments) for call in calls
-        ]
+            kind = id(call.task), id(call.options)
+            if kind not in common:
+                common[kind] = function_spec(request_for(call, now), call.task.name, {})
+            specs.append(with_arguments(common[kind], call.arguments))
         if any("after" in call.options for call in calls):
             return linked(calls, specs, client.graph_limit)
         return specs

@@ -25,13 +25,11 @@ from headway.core.model import (
     Pause,
     Stage,
     Wait,
-    shown,
 )
-from headway.core.states import TERMINAL, WAITING, Move, Status, after
 from headway.environment import keep_environment, present_umask
-from headway.errors import ConflictError, NotFoundError, StoreError
+from headway.errors import NotFoundError, StoreError
 from headway.home import Home, find_home, make_home, refuse_unsafe
-from headway.launching import nudge
+from headway.launching import Bell
 from headway.store import open_store
 from headway.store.base import Event, Progress, ReadTx, Store, WriteTx
 from headway.submission import Request, refers_inside, specify
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from headway.host import Host
     from headway.linking import Drafts
 
-DAY = 86_400_000_000
 MOST_LISTED = 10_000
 
 
@@ -52,6 +49,7 @@ class Cancelled(NamedTuple):
     job_id: JobId
     was_running: bool
     asked_for: JobId
+    cleaned: bool = False  # it had ended before; what was left to do was to clean its worktree
 
 
 class Elsewhere(NamedTuple):
@@ -80,8 +78,10 @@ class Client:
         self.clock = clock
         self.environ = environ
         self.actor = actor
-        self.unreadable: dict[JobId, str] = {}  # rows that the last listing left out
+        self.unreadable: dict[JobId, str] = {}  # rows that the last listing could not read
+        self.left_out = False  # whether its limit cut something off
         self._host: Host | None = None
+        self._bell = Bell(home)
         self._counting = threading.Lock()
         self._changes = 0
 
@@ -101,6 +101,7 @@ class Client:
         return self._host
 
     def close(self) -> None:
+        self._bell.close()
         self.store.close()
 
     # -- submitting ----------------------------------------------------------------------------
@@ -163,13 +164,15 @@ class Client:
     ) -> list[Submitted]:
         self.require(tx, sorted({each for spec in specs for each in spec.after if each > 0}))
         host = self.host if self.store.shared else None
-        return add_jobs(tx, specs, Origin(self.actor, host, env_digest))
+        return add_jobs(tx, specs, Origin(self.actor, self.home.worktrees, host, env_digest))
 
     def require(self, tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
         jobs = tx.jobs(ids) if ids else {}
         for job_id in ids:
             if job_id not in jobs:
-                raise NotFoundError(f"there is no {shown(job_id)}; `headway jobs list --all`")
+                from headway.collecting import unknown_job
+
+                raise unknown_job(tx, job_id)
         return jobs
 
     @property
@@ -182,7 +185,7 @@ class Client:
 
     def wake(self) -> bool:
         """Make sure a worker looks at what was committed; False if none is there."""
-        return nudge(self.home, self.environ, start=self.config["worker.autostart"])
+        return self._bell.ring(self.environ, start=self.config["worker.autostart"])
 
     def worker_is_there(self) -> bool:
         return worker_is_there(self.home.worker_lock)
@@ -201,66 +204,56 @@ class Client:
 
     def document(self, job_id: JobId) -> dict[str, Any]:
         with self.store.read() as tx:
-            self.require(tx, [job_id])
-            return self._documents(tx, [job_id])[0]
+            job = self.require(tx, [job_id])[job_id]
+            return self._documents(tx, [job])[0]
 
     def chain(self, job_id: JobId) -> list[dict[str, Any]]:
         with self.store.read() as tx:
             job = self.require(tx, [job_id])[job_id]
-            return self._documents(tx, [each.id for each in tx.chain(job.chain)])
+            return self._documents(tx, tx.chain(job.chain))
 
     def history(self, job_id: JobId) -> list[Event]:
         with self.store.read() as tx:
             self.require(tx, [job_id])
             return tx.events_of(job_id)
 
-    def listing(
-        self,
-        *,
-        everything: bool = False,
-        states: Sequence[str] = (),
-        statuses: Sequence[str] = (),
-        labels: Mapping[str, str] | None = None,
-        limit: int = MOST_LISTED,
-    ) -> list[dict[str, Any]]:
-        """Documents in the order of `created_at, id`: active jobs and the last day's, or all."""
+    def listing(self, *, limit: int = MOST_LISTED, **asked: Any) -> list[dict[str, Any]]:
+        """The newest documents that a `listing.Query` asks for, by `created_at, id`; without one,
+        active jobs and the last day's."""
+        from headway.listing import Query, find
+
         with self.store.read() as tx:
-            since = 0 if everything else tx.now() - DAY
-            jobs = [*tx.active_jobs(), *tx.finished_jobs(since, limit)]
+            found = find(tx, Query(**asked), limit, lambda jobs: self._documents(tx, jobs))
             self.unreadable = dict(tx.unreadable())
-            jobs.sort(key=lambda job: (job.created_at, job.id))
-            documents = self._documents(tx, [job.id for job in jobs])
-        return [
-            document
-            for document in documents
-            if (not states or document["state"] in states)
-            and (not statuses or document["status"] in statuses)
-            and (labels or {}).items() <= document["labels"].items()
-        ]
+        self.left_out = found.more
+        return found.documents
 
-    def _documents(self, tx: ReadTx, ids: Sequence[JobId]) -> list[dict[str, Any]]:
-        from headway.documents import job_document
+    def _documents(self, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+        from headway.documents import job_document, made_by, worktrees_of
 
-        jobs = tx.jobs(ids)
+        ids = [job.id for job in jobs]
         runs = tx.runs(ids)
         evidence = tx.evidence(ids)
-        facts = self._at_the_door(tx)
+        facts = self.at_the_door(tx)
         elsewhere = self._ran_elsewhere(tx, runs)
-        called = [each for each in runs if jobs[each].type == FUNCTION]
+        called = [job.id for job in jobs if job.id in runs and job.type == FUNCTION]
         results = tx.results(called) if called else {}
         progress = tx.progress(called) if called else {}
+        worktrees, made = worktrees_of(tx, jobs), made_by(tx, list(runs))
         documents = []
-        for each in ids:
-            there = elsewhere.get(each)
+        for job in jobs:
+            there = elsewhere.get(job.id)
             document = job_document(
-                jobs[each],
-                runs.get(each),
-                evidence.get(each, {}),
-                wait=present_wait(jobs[each], facts),
-                folder=there.folder if there else self.home.job(each),
+                job,
+                runs.get(job.id),
+                evidence.get(job.id, {}),
+                wait=present_wait(job, facts),
+                folder=there.folder if there else self.home.job(job.id),
                 host=there.host if there else None,
-                result=results.get(each),
-                progress=progress.get(each),
+                result=results.get(job.id),
+                progress=progress.get(job.id),
+                worktree=worktrees.get(job.id),
+                artifacts=made.get(job.id, ()),
             )
             documents.append(document)
         return documents
@@ -290,7 +283,8 @@ class Client:
 
         return door(tx, self.host.id, log_budget=self.config.bytes("logs.budget"))
 
-    def _at_the_door(self, tx: ReadTx) -> Facts:
+    def at_the_door(self, tx: ReadTx) -> Facts:
+        """The facts that tell what a job at the door waits for now."""
         from headway.core.facts import Facts
         from headway.executors import TYPES
         from headway.gather import tasks_known
@@ -306,45 +300,15 @@ class Client:
 
     def cancel(self, job_ids: Sequence[JobId]) -> list[Cancelled]:
         """Cancel each job, or the active job of its chain; refused if any has already ended."""
+        from headway.cancelling import cancel
 
-        def cancel(tx: WriteTx) -> tuple[list[Cancelled], dict[JobId, Claim | None]]:
-            jobs = self.require(tx, job_ids)
-            results = [self._cancel(tx, jobs[job_id]) for job_id in dict.fromkeys(job_ids)]
-            claims = {
-                result.job_id: tx.claim_of(result.job_id)
-                for result in results
-                if result.was_running
-            }
-            return results, claims
+        return cancel(self, job_ids)
 
-        results, claims = self.store.story(cancel)
-        for claim in claims.values():
-            if claim is not None and claim.host_id == self.host.id:
-                self._tell_supervisor(claim)  # of another host: its worker does
-        self.wake()
-        return results
+    def cancel_downstream(self, job_ids: Sequence[JobId]) -> list[Cancelled]:
+        """Cancel these jobs and every active one that comes after them."""
+        from headway.cancelling import cancel_downstream
 
-    def _cancel(self, tx: WriteTx, asked: Job) -> Cancelled:
-        from headway.consequences import end_unstarted
-
-        job = tx.last_in_chain(asked.chain) or asked
-        if job.status in TERMINAL:
-            raise ConflictError(f"{shown(asked.id)} has already ended ({asked.status})")
-        if job.status in WAITING:
-            after(job.status, Move.CANCEL)
-            reason = f"cancelled by {self.actor}"
-            end_unstarted(tx, job, Status.CANCELLED, reason, actor=self.actor)
-            return Cancelled(job.id, False, asked.id)
-        if tx.request_cancel(job.id, self.actor):
-            tx.add_events([Event("cancel_requested", job.id)], actor=self.actor)
-        return Cancelled(job.id, True, asked.id)
-
-    def _tell_supervisor(self, claim: Claim) -> None:
-        from headway.supervise.evidence import Evidence
-        from headway.supervise.rescue import tell_to_cancel
-
-        here = claim.folder if claim.home == self.home.path else self.home.job(claim.job_id)
-        tell_to_cancel(Evidence(here, claim.token))
+        return cancel_downstream(self, job_ids)
 
     def retry(self, job_id: JobId) -> Job:
         """Queue a job that ended without success, and all that follows from it, once more."""
@@ -408,8 +372,9 @@ def present_wait(job: Job, facts: Facts) -> Wait | None:
     """The wait to show: of a job at the door it is what the door says now, asked as on the host
     that it belongs to."""
     from headway.core.gates import slot_free
+    from headway.core.states import Status
 
-    if job.stage not in (Stage.READY, Stage.WOKEN):
+    if job.stage not in (Stage.READY, Stage.WOKEN) or job.status is not Status.QUEUED:
         return job.wait
     objection = slot_free(job, facts._replace(queues=(job.queue,)))
     if isinstance(objection, Wait):

@@ -6,11 +6,12 @@ and stands in `config.toml`. A value is checked before it is stored, a file is c
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from headway.core.model import NOTHING
 from headway.errors import InvalidInputError, NotFoundError
+from headway.fields import FORMATS, LIST_FIELDS, parse_fields
 from headway.home import Home
 from headway.units import parse_duration, parse_size
 
@@ -126,6 +127,18 @@ SETTINGS: Mapping[str, Setting] = {
             "how many jobs one graph may have that is submitted as a whole",
         ),
         Setting(
+            "scheduler.retention_days",
+            30,
+            _whole_number(0),
+            "how many days ended jobs are kept; 0 keeps them however old",
+        ),
+        Setting(
+            "scheduler.retention_jobs",
+            10_000,
+            _whole_number(0),
+            "how many ended jobs are kept, and all of the last day; 0 keeps any number",
+        ),
+        Setting(
             "worker.autostart", True, _yes_or_no, "start a worker in the background when needed"
         ),
         Setting("worker.idle", "30s", _duration, "how long a background worker stays idle"),
@@ -180,6 +193,19 @@ SETTINGS: Mapping[str, Setting] = {
             "kill",
             _one_of("kill", "wait", "leave"),
             "what happens to processes that a job leaves behind",
+        ),
+        Setting("display.lists.jobs.fields", LIST_FIELDS, parse_fields, "what `jobs list` shows"),
+        Setting(
+            "display.lists.jobs.format", "table", _one_of(*FORMATS), "how `jobs list` shows it"
+        ),
+        Setting(
+            "display.lists.jobs_show.fields",
+            (),
+            parse_fields,
+            "what `jobs show` shows; empty is everything",
+        ),
+        Setting(
+            "display.lists.jobs_show.format", "block", _one_of(*FORMATS), "how `jobs show` shows it"
         ),
     )
 }
@@ -247,15 +273,25 @@ def load_config(home: Home) -> Config:
                 if n not in conditions
             ]
             continue
-        for name, value in entries.items():
+        for key, value in _flat(section, entries):
             try:
-                setting = find_setting(f"{section}.{name}", in_store=False)
+                setting = find_setting(key, in_store=False)
                 values[setting.key] = setting.read(value)
             except (InvalidInputError, NotFoundError) as error:
                 problems.append(str(error))
     if problems:
         raise InvalidInputError(f"{home.config}: " + "; ".join(problems))
     return Config(values, env, conditions)
+
+
+def _flat(section: str, entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The values of a section and of those within it, by their whole key."""
+    for name, value in entries.items():
+        key = f"{section}.{name}"
+        if isinstance(value, dict) and key not in SETTINGS:
+            yield from _flat(key, value)
+        else:
+            yield key, value
 
 
 def _is_text(value: object) -> bool:
@@ -282,15 +318,18 @@ def write_config(home: Home, key: str, value: Any) -> None:
     import tomlkit
 
     load_config(home)
-    section, _, name = key.partition(".")
+    *sections, name = key.split(".")
     try:
         with open(home.config, encoding="utf-8") as file:
             document = tomlkit.parse(file.read())
     except FileNotFoundError:
         document = tomlkit.document()
-    if section not in document:
-        document[section] = tomlkit.table()
-    document[section][name] = value
+    table: Any = document
+    for section in sections:
+        if section not in table:
+            table[section] = tomlkit.table(is_super_table=section != sections[-1])
+        table = table[section]
+    table[name] = value
     fresh = f"{home.config}.{os.urandom(4).hex()}.tmp"
     descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:

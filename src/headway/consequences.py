@@ -49,32 +49,25 @@ def chains_succeeded(tx: WriteTx, chains: Sequence[JobId], *, actor: str) -> Non
     if not products:
         return
     tx.made_again(chains)
-    publish(
-        tx,
-        [
-            Marker(each.artifact, each.job_id, tx.now())
-            for each in products
-            if each.artifact.startswith(f"{ArtifactKind.CUSTOM}:")
-        ],
-        actor=actor,
-    )
+    marked = [
+        Marker(each.artifact, each.job_id, tx.now())
+        for each in products
+        if each.artifact.startswith(f"{ArtifactKind.CUSTOM}:")
+    ]
+    # What a job has published itself keeps what it gave with it.
+    known = {(each.artifact, each.job_id) for each in tx.markers_by([m.job_id for m in marked])}
+    publish(tx, [each for each in marked if (each.artifact, each.job_id) not in known], actor=actor)
     tx.wake_topics(artifact_topic(each.artifact) for each in products)
 
 
 def publish(tx: WriteTx, markers: Sequence[Marker], *, actor: str) -> None:
-    """Say that artifacts are there; those that a job published itself keep what it gave."""
-    known = {(each.artifact, each.job_id) for each in tx.markers_by([m.job_id for m in markers])}
-    new = [
-        each
-        for each in markers
-        if each.data is not None or (each.artifact, each.job_id) not in known
-    ]
-    tx.publish(new)
+    """Say that artifacts are there, with what they carry, and tell those that wait for them."""
+    tx.publish(markers)
     tx.add_events(
-        (Event("published", each.job_id, {"artifact": each.artifact}) for each in new),
+        (Event("published", each.job_id, {"artifact": each.artifact}) for each in markers),
         actor=actor,
     )
-    tx.wake_topics(artifact_topic(each.artifact) for each in new)
+    tx.wake_topics(artifact_topic(each.artifact) for each in markers)
 
 
 def continue_chain(
@@ -107,6 +100,11 @@ def pass_on_shared(tx: WriteTx, job: Job, *, lacking: Collection[str] = ()) -> N
 def release_locks(tx: WriteTx, job_id: JobId) -> None:
     """The job's process tree is gone: its locks are free."""
     tx.wake_first([lock_topic(key) for key in tx.release_locks(job_id)])
+
+
+def kept_log_bytes(outcome: Mapping[str, Any]) -> int:
+    """How much a job's logs take, as its supervisor counted them at its end."""
+    return sum(log["bytes"] - log["dropped"] for log in outcome["logs"].values())
 
 
 def _submitted(job: Job) -> Event:

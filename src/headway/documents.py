@@ -5,12 +5,13 @@ Times are RFC 3339 in UTC; what does not apply is null. Environment values never
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from headway.core.model import FUNCTION, Approval, Claim, Job, JobId, Run, Wait, shown
 from headway.core.states import API_STATUS, Status
+from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.home import Home
 from headway.store.base import Progress, ReadTx
 from headway.supervise.evidence import Evidence
@@ -27,6 +28,7 @@ def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, d
     evidence = tx.evidence(executed) if executed else {}
     called = [each for each in executed if jobs[each].type == FUNCTION]
     results = tx.results(called) if called else {}
+    worktrees, made = worktrees_of(tx, jobs.values()), made_by(tx, executed)
     return {
         job.id: job_document(
             job,
@@ -34,9 +36,27 @@ def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, d
             evidence.get(job.id, {}),
             folder=home.job(job.id),
             result=results.get(job.id),
+            worktree=worktrees.get(job.id),
+            artifacts=made.get(job.id, ()),
         )
         for job in jobs.values()
     }
+
+
+def worktrees_of(tx: ReadTx, jobs: Iterable[Job]) -> dict[JobId, OwnedWorktree]:
+    """The worktrees that these jobs still own; few jobs ask for one."""
+    asked = [job.id for job in jobs if "worktree" in job.params]
+    found = tx.worktrees(asked) if asked else {}
+    return {each: row for each, row in found.items() if row.state is not WorktreeState.CLEANED}
+
+
+def made_by(tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, list[str]]:
+    """The artifacts that these jobs have published, and that still count."""
+    made: dict[JobId, list[str]] = {}
+    for marker in tx.markers_by(ids) if ids else ():
+        if marker.withdrawn_at is None:
+            made.setdefault(marker.job_id, []).append(marker.artifact)
+    return made
 
 
 def job_document(
@@ -49,6 +69,8 @@ def job_document(
     host: str | None = None,
     result: Any = None,
     progress: Progress | None = None,
+    worktree: OwnedWorktree | None = None,
+    artifacts: Sequence[str] = (),
 ) -> dict[str, Any]:
     """`wait` overrides the stored one, for jobs whose wait is known only at the door; `host` says
     who ran it, if that was another one than this."""
@@ -91,15 +113,40 @@ def job_document(
         "started_at": show_instant(job.started_at),
         "finished_at": show_instant(job.finished_at),
         "cancel_requested_at": show_instant(job.cancel_requested_at),
-        "execution_root": None,
+        "execution_root": execution_root(job, worktree),
+        "worktree": worktree_document(worktree),
         "submitted_by": job.submitted_by or None,
         "run": {
             **run_document(job, run, evidence or {}, folder, host),
+            "artifacts": [*run.artifacts, *artifacts],
             "result": result,
             "progress": progress and {"fraction": progress.fraction, "text": progress.text},
         }
         if run
         else None,
+    }
+
+
+def execution_root(job: Job, worktree: OwnedWorktree | None) -> str | None:
+    """Where it works, as seen from the top of its repository."""
+    if worktree is None:
+        return "." if job.repo else None
+    inside = os.path.relpath(worktree.path, worktree.repo)
+    return worktree.path if inside.startswith("..") else inside
+
+
+def worktree_document(worktree: OwnedWorktree | None) -> dict[str, Any] | None:
+    if worktree is None:
+        return None
+    degraded = worktree.state is WorktreeState.DEGRADED
+    return {
+        "path": worktree.path,
+        "branch": worktree.branch,
+        "base": worktree.base,
+        "state": worktree.state.value,
+        "error": worktree.error,
+        "retry_cleanup_status": "degraded" if degraded else None,
+        "retry_cleanup_error": worktree.error if degraded else None,
     }
 
 
@@ -138,12 +185,12 @@ def run_document(
         "duration_ms": duration // 1000 if duration is not None else None,
         "worker_id": run.worker_id,
         "host": host,
-        "artifacts": list(run.artifacts),
         "params_snapshot": shown_params(run.params_snapshot),
         "stdout_path": os.path.join(folder, "stdout.log") if folder else None,
         "stderr_path": os.path.join(folder, "stderr.log") if folder else None,
         "dropped_bytes": sum(log.get("dropped", 0) for log in logs.values()),
         "usage": outcome.get("usage"),
+        "patch": outcome.get("patch"),
         "late_outcome": evidence.get("late_outcome"),
     }
 

@@ -1,6 +1,6 @@
 """What comes after a job: all that waits, or has waited, for its chain or for what that makes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 
 from headway.core.artifacts import ArtifactKey, ArtifactKind
 from headway.core.model import Job, JobId, shown
@@ -26,15 +26,18 @@ def _next_chains(
     tx: ReadTx, chains: Sequence[JobId], members: dict[JobId, list[Job]]
 ) -> set[JobId]:
     """The chains with an edge to one of these, or in need of something that one of them makes."""
-    made = {product.artifact for product in tx.produced_by(chains)}
-    made.update(_made_undeclared(tx, [job for jobs in members.values() for job in jobs]))
-    waiting = {job_id for ids in tx.consumers(made).values() for job_id in ids} if made else set()
+    made = made_by(tx, {job.id: job.chain for jobs in members.values() for job in jobs})
+    consumers = tx.consumers({key for key, _ in made}) if made else {}
+    waiting = {job_id for ids in consumers.values() for job_id in ids}
     waiting.update(tx.dependents_of(chains))
     return set(tx.chains_of(sorted(waiting)).values()) if waiting else set()
 
 
-def _made_undeclared(tx: ReadTx, jobs: Sequence[Job]) -> Iterator[ArtifactKey]:
-    """What jobs published without having announced it, and the patches of their own."""
-    ids = [job.id for job in jobs]
-    yield from (marker.artifact for marker in tx.markers_by(ids))
-    yield from (f"{ArtifactKind.COMMAND_PATCH}:{shown(job_id)}" for job_id in ids)
+def made_by(tx: ReadTx, members: Mapping[JobId, JobId]) -> set[tuple[ArtifactKey, JobId]]:
+    """What chains make, and which of them: what they announce, what their jobs published without
+    having announced it, and the patches of these. `members` are their jobs, each with its chain."""
+    ids = sorted(members)
+    made = {(f"{ArtifactKind.COMMAND_PATCH}:{shown(each)}", members[each]) for each in ids}
+    made |= {(key, members[job_id]) for key, job_id in tx.published_by(ids)}
+    made |= {(each.artifact, each.chain) for each in tx.produced_by(sorted({*members.values()}))}
+    return made

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from headway.errors import StoreError, StoreFullError
 from headway.home import Home
@@ -59,6 +60,27 @@ def keep_environment(
             f"cannot keep the environment in {path}: {error.strerror}"
         ) from error
     return digest
+
+
+def kept_directory(home: Home, digest: str) -> str | None:
+    """The working directory that was kept with an environment, if that is here."""
+    kept = _read(home, digest)
+    return str(kept["cwd"]) if "cwd" in kept else None
+
+
+def kept_variables(home: Home, digest: str) -> dict[str, str] | None:
+    """The variables of a kept environment, if that is here."""
+    env = _read(home, digest).get("env")
+    return env if isinstance(env, dict) else None
+
+
+def _read(home: Home, digest: str) -> dict[str, Any]:
+    try:
+        with open(os.path.join(home.environments, digest), encoding="ascii") as file:
+            document = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def _write_synced(path: str, content: bytes) -> None:

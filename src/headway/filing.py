@@ -3,7 +3,7 @@ of a submit that knows already what its jobs wait for."""
 
 from collections.abc import MutableSequence
 
-from headway.core.facts import Facts, Predecessor
+from headway.core.facts import Facts, Predecessor, waits_for_last
 from headway.core.model import Job, JobId, Stage, Wait
 from headway.core.plan import Hold, decide, move_for
 from headway.core.states import Status, after
@@ -44,9 +44,9 @@ def file_new(jobs: MutableSequence[Job], first_id: JobId, now: int) -> None:
     for place, job in enumerate(jobs):
         if not job.after or not all(first_id <= each <= last_id for each in job.after):
             continue
-        first = job.after[0]
+        awaited = job.after[-1 if waits_for_last(job.after) else 0]
         predecessors.clear()
-        predecessors[job.id] = (Predecessor(first, first, Status.QUEUED),)
+        predecessors[job.id] = (Predecessor(awaited, awaited, Status.QUEUED),)
         decision = decide(job, facts)
         if isinstance(decision, Hold):
             wait = decision.shown

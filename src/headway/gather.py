@@ -88,7 +88,10 @@ def _trouble(tx: ReadTx, host_id: str, slots: Slots, log_budget: int) -> HostTro
             f"all logs together use {show_size(used)} of the {show_size(log_budget)} "
             "that logs.budget allows"
         )
-        remedy = "raise logs.budget: headway config set logs.budget SIZE"
+        remedy = (
+            "remove old jobs: headway jobs gc --days N; or raise logs.budget: "
+            "headway config set logs.budget SIZE"
+        )
         return HostTrouble(WaitKind.STORAGE, cause, 0, tx.now(), probing=True, remedy=remedy)
     trouble = tx.host_trouble(host_id)
     if trouble is None or not slots.probing:

@@ -55,13 +55,13 @@ def gates_of(request: "Request", working_directory: str) -> Gates:
 
 
 def _artifacts(option: str, texts: Iterable[str], folder: str) -> tuple[str, ...]:
-    found = dict.fromkeys(_artifact(text, folder) for text in texts)
+    found = dict.fromkeys(resolved_artifact(text, folder) for text in texts)
     if len(found) > MOST:
         raise InvalidInputError(f"{option}: {len(found)} artifacts are more than {MOST}")
     return tuple(found)
 
 
-def _artifact(text: str, folder: str) -> str:
+def resolved_artifact(text: str, folder: str) -> str:
     """As it is stored: a file by its whole path."""
     artifact = parse_artifact(text)
     if artifact.kind is ArtifactKind.FILE:

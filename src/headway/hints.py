@@ -73,8 +73,11 @@ def json_value(value: Any, at: str, depth: int = 0) -> str | None:
 def _plain(hint: type) -> Check:
     name = _PLAIN[hint]
     allowed = (int, float) if hint is float else (hint,)
+    always_good = hint if hint in (str, bool) else None
 
     def check(value: Any, at: str) -> str | None:
+        if type(value) is always_good:
+            return None
         if (isinstance(value, bool) and hint is not bool) or not isinstance(value, allowed):
             return _not(value, name, at)
         return json_value(value, at)

@@ -99,6 +99,16 @@ class Home:
     def jobs(self) -> str:
         return self._of_store("jobs")
 
+    @property
+    def worktrees(self) -> str:
+        """Where jobs have worktrees of their own."""
+        return self._of_store("worktrees")
+
+    @property
+    def saved(self) -> str:
+        """Where the patches of worktrees are kept whose jobs are gone."""
+        return self._of_store("saved")
+
     def serves_several_stores(self) -> bool:
         others = self._in("stores")
         count = len(os.listdir(others)) if os.path.isdir(others) else 0

@@ -7,11 +7,12 @@ that counts on it.
 
 import os
 import sys
+import threading
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from headway.home import Home
-from headway.supervise.workerlock import autostart, wake, worker_is_there
+from headway.supervise.workerlock import Waker, autostart, worker_is_there
 
 # What a background worker may know of the one who happened to start it.
 _KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV")
@@ -24,15 +25,37 @@ def worker_argv(home: Home) -> list[str]:
 
 def nudge(home: Home, environ: Mapping[str, str], *, start: bool) -> bool:
     """Wake the worker of this home, or start one; says whether one is there now or coming up."""
-    with suppress(FileNotFoundError):
-        os.unlink(home.worker_stopped)
-    if wake(home.worker_socket, b"wake") and worker_is_there(home.worker_lock):
+    with closing(Bell(home)) as bell:
+        return bell.ring(environ, start=start)
+
+
+class Bell:
+    """The way to the worker of one home, kept open for a client that submits again and again."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._stopped = home.worker_stopped
+        self._lock = home.worker_lock
+        self._waker = Waker(home.worker_socket)
+        self._turn = threading.Lock()
+
+    def ring(self, environ: Mapping[str, str], *, start: bool) -> bool:
+        """Wake the worker, or start one; says whether one is there now or coming up."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._stopped)
+        with self._turn:
+            self._waker.wake(b"wake")
+        if worker_is_there(self._lock):
+            return True
+        if not start:
+            return False
+        home = self._home
+        if not _asked_supervisor(home, environ):
+            autostart(self._lock, worker_argv(home), worker_environment(home, environ))
         return True
-    if not start:
-        return worker_is_there(home.worker_lock)
-    if not _asked_supervisor(home, environ):
-        autostart(home.worker_lock, worker_argv(home), worker_environment(home, environ))
-    return True
+
+    def close(self) -> None:
+        self._waker.close()
 
 
 def _asked_supervisor(home: Home, environ: Mapping[str, str]) -> bool:

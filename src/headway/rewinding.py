@@ -27,6 +27,7 @@ from headway.crashpoints import reach
 from headway.downstream import downstream
 from headway.errors import ConflictError
 from headway.store.base import Event, ReadTx, WriteTx
+from headway.worktreeing import clean_worktrees
 
 
 class Rewound(NamedTuple):
@@ -79,6 +80,7 @@ def rewind(client: Client, job_id: JobId) -> Rewound:
     reach("rewind.committed")
     _clear_sentinels(client, planned)
     client.wake()
+    _take_back_worktrees(client, planned)
     return rewound
 
 
@@ -147,6 +149,14 @@ def _refuse_within_merge(client: Client, planned: Rewind) -> None:
                 f"{repo} is in the middle of a {busy}; finish it (git {busy} --continue) or "
                 f"give it up (git {busy} --abort), then retry"
             )
+
+
+def _take_back_worktrees(client: Client, planned: Rewind) -> None:
+    """Those of all earlier attempts; each new job makes its own."""
+    with client.store.read() as tx:
+        members = tx.jobs_of_chains(planned.chains)
+    owners = [job.id for jobs in members.values() for job in jobs if "worktree" in job.params]
+    clean_worktrees(client.store, client.home, owners, actor=client.actor)
 
 
 def _clear_sentinels(client: Client, planned: Rewind) -> None:

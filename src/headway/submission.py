@@ -192,17 +192,23 @@ def function_spec(request: Request, task: str, arguments: Mapping[str, Any]) -> 
     _check_numbers(request)
     if request.pin_head is not None or request.require or request.worktree is not None:
         raise InvalidInputError(f"{task}: a function has no repository of its own to look at")
-    params = {
+    params: dict[str, Any] = {
         "task": task,
-        "args": arguments,
+        "args": {},
         "timeout_seconds": request.timeout / 1e6 if request.timeout is not None else None,
         "grace_seconds": request.grace / 1e6 if request.grace != _USUAL_GRACE else None,
     }
     gates = _gates(request, os.getcwd()) if request.needs or request.produces else None
     spec = _spec(request, params, request.name or task, gates)._replace(type=FUNCTION)
+    return with_arguments(spec, arguments)
+
+
+def with_arguments(spec: JobSpec, arguments: Mapping[str, Any]) -> JobSpec:
+    """The same call with these arguments."""
     if len(repr(arguments)) > LARGEST_SPEC // 12 and len(json.dumps(arguments)) > LARGEST_SPEC:
+        task = spec.params["task"]
         raise InvalidInputError(f"{task}: the arguments are larger than 1 MiB; use a file")
-    return spec
+    return spec._replace(params={**spec.params, "args": arguments})
 
 
 def _gates(request: Request, cwd: str) -> "Gates | None":

@@ -101,6 +101,11 @@ class Signature:
         hints = _hints_of(function)
         self.names = frozenset(self._signature.parameters)
         self._checks: dict[str, Check] = {}
+        kinds = {each.kind for each in self._signature.parameters.values()}
+        self._takes_more = inspect.Parameter.VAR_KEYWORD in kinds
+        # With so many arguments, and no names, each has its place; else it is not as simple.
+        simple = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD}
+        self._all_by_place = len(self.names) if simple else -1
         for name, parameter in self._signature.parameters.items():
             if parameter.kind is parameter.POSITIONAL_ONLY:
                 raise InvalidInputError(
@@ -116,17 +121,26 @@ class Signature:
                 dict[str, hint] if parameter.kind is parameter.VAR_KEYWORD else hint  # type: ignore[valid-type]
             )
 
-    def bind(self, task: str, args: Iterable[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    def bind(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments by name, checked. Raises with the name of the one that is wrong."""
-        try:
-            bound = self._signature.bind(*args, **kwargs).arguments
-        except TypeError as error:
-            raise InvalidInputError(f"{task}{self._signature}: {error}") from None
+        bound: Mapping[str, Any]
+        if not kwargs and len(args) == self._all_by_place:
+            bound = dict(zip(self._checks, args, strict=True))
+        else:
+            bound = self._bound(task, args, kwargs)
         for name, value in bound.items():
             problem = self._checks[name](value, "")
             if problem:
                 raise InvalidInputError(f"{task}: argument {name}{_joined(problem)}")
-        return self._flat(bound)
+        return self._flat(bound) if self._takes_more else bound
+
+    def _bound(
+        self, task: str, args: Iterable[Any], kwargs: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        try:
+            return self._signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise InvalidInputError(f"{task}{self._signature}: {error}") from None
 
     def _flat(self, bound: Mapping[str, Any]) -> Mapping[str, Any]:
         flat: dict[str, Any] = {}

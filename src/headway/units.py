@@ -71,6 +71,14 @@ def parse_instant(text: str, now: int) -> int:
     return since_epoch // timedelta(microseconds=1)
 
 
+def parse_since(text: str, now: int) -> int:
+    """A time that has passed: `2h` ago, or an instant."""
+    stripped = text.strip()
+    if _PART.match(stripped):
+        return now - parse_duration(stripped, "time")
+    return parse_instant(stripped, now)
+
+
 def show_instant(instant: int | None) -> str | None:
     """RFC 3339 in UTC."""
     if instant is None:

@@ -4,6 +4,7 @@ Both answer with the code that decides, so what they say is what will happen.
 """
 
 import os
+import re
 import socket
 from collections.abc import Sequence
 from typing import Any
@@ -12,16 +13,30 @@ from headway.client import Client
 from headway.config import store_setting
 from headway.core.admission import closed, free_slots
 from headway.core.facts import Door, Facts
-from headway.core.model import Block, Job, JobId, Objection, Question, Stage, Wait, shown
+from headway.core.model import (
+    Block,
+    Job,
+    JobId,
+    LockMode,
+    Objection,
+    Question,
+    Stage,
+    Wait,
+    WaitKind,
+    shown,
+)
 from headway.core.plan import Hold, Planned, Start, explain, plan
 from headway.core.states import TERMINAL, Status
 from headway.elsewhere import claims_elsewhere
 from headway.gather import gather, tasks_known
 from headway.probes import look_at
 from headway.store.base import ReadTx
-from headway.units import show_instant
+from headway.units import show_duration, show_instant
 
 STEP_WITHIN = 2.0
+SECOND = 1_000_000
+MOST_WAITERS = 10_000
+_JOB = re.compile(r"\bjob-([1-9][0-9]*)\b")
 
 
 def why(client: Client, job_id: JobId) -> dict[str, Any]:
@@ -31,22 +46,14 @@ def why(client: Client, job_id: JobId) -> dict[str, Any]:
         door = client.door(tx)
         facts = gather(tx, [job], door, client.queues, tasks_known(tx), home=client.home)
         objections = _explained(client, job, facts) if job.stage is not None else ()
+        told = [_objection(tx, job, each) for each in objections]
         ahead, queued = tx.place_in_queue(job) if job.stage is not None else (0, 0)
     at_door = job.stage in (Stage.READY, Stage.WOKEN)
     return {
         "id": shown(job.id),
         "state": job.status.value,
         "reason": job.reason,
-        "objections": [
-            {
-                "kind": each.kind.value,
-                "detail": each.detail,
-                "remedy": each.remedy or None,
-                "final": isinstance(each, Block),
-                "until": show_instant(None if isinstance(each, Block) else each.until),
-            }
-            for each in objections
-        ],
+        "objections": told,
         "place": ahead + 1 if at_door else None,
         "queued": queued,
         "worker": client.worker_is_there(),
@@ -64,6 +71,91 @@ def _explained(client: Client, job: Job, facts: Facts) -> tuple[Objection, ...]:
             return objections
         answers = {**facts.answers, **look_at(unseen, client.config.conditions)}
         facts = facts._replace(answers=answers)
+
+
+def _objection(tx: ReadTx, job: Job, objection: Objection) -> dict[str, Any]:
+    """As it is told to people: with the names of the jobs in the way, and for how long."""
+    final = isinstance(objection, Block)
+    others = {} if final else _in_the_way(tx, job, objection.remedy)
+    remedy = _JOB.sub(
+        lambda found: others[found[0]][0] if found[0] in others else found[0], objection.remedy
+    )
+    if objection.kind is WaitKind.APPROVAL and job.approval is not None:
+        remedy += f", {_rounded(tx.now() - job.approval.requested_at)} ago"
+    return {
+        "kind": objection.kind.value,
+        "detail": objection.detail,
+        "remedy": remedy or None,
+        "final": final,
+        "until": show_instant(None if isinstance(objection, Block) else objection.until),
+        "jobs": [document for _, document in others.values()],
+    }
+
+
+def _in_the_way(tx: ReadTx, job: Job, remedy: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """For each other job that a remedy names: how to call it, and what is known of it. Of a chain
+    that goes on it is the last job that counts."""
+    ids = {int(each) for each in _JOB.findall(remedy)} - {job.id}
+    found = {}
+    for named in tx.readable_jobs(sorted(ids)).values():
+        last = tx.last_in_chain(named.chain) or named
+        since = last.started_at or last.created_at
+        state = f"{last.status} for {_rounded(tx.now() - since)}"
+        now = f"now {shown(last.id)}, " if last.id != named.id else ""
+        document = {
+            "id": shown(last.id),
+            "name": last.name,
+            "state": last.status.value,
+            "since": show_instant(since),
+        }
+        found[shown(named.id)] = (f"{shown(named.id)} ({last.name}, {now}{state})", document)
+    return found
+
+
+def _rounded(passed: int) -> str:
+    """How long, in whole seconds from one on."""
+    return show_duration(passed - passed % SECOND if passed >= SECOND else max(0, passed))
+
+
+def locks(client: Client) -> list[dict[str, Any]]:
+    """Who holds each lock that is held or waited for, and who waits, in the order of getting it."""
+    with client.store.read() as tx:
+        held, waiting = tx.locks_held(), tx.lock_waiters(MOST_WAITERS)
+        ids = {*(each.job_id for each in held), *(each.job_id for each in waiting)}
+        jobs = tx.readable_jobs(sorted(ids))
+        now = tx.now()
+    found: dict[str, dict[str, Any]] = {
+        key: {"key": key, "holders": [], "waiters": []}
+        for key in sorted({*(each.key for each in held), *(each.key for each in waiting)})
+    }
+    for lock in held:
+        told = _holder(lock.job_id, lock.mode, jobs.get(lock.job_id), now)
+        found[lock.key]["holders"].append(told)
+    for waiter in waiting:
+        job = jobs.get(waiter.job_id)
+        found[waiter.key]["waiters"].append(
+            {
+                "job": shown(waiter.job_id),
+                "name": job.name if job else None,
+                "mode": waiter.mode.value,
+                "reserves": waiter.reserves,
+                "since": show_instant(job.created_at) if job else None,
+            }
+        )
+    return list(found.values())
+
+
+def _holder(job_id: JobId, mode: LockMode, job: Job | None, now: int) -> dict[str, Any]:
+    """A lock is taken when the job starts, and kept until its last process is gone."""
+    since = job.started_at if job else None
+    return {
+        "job": shown(job_id),
+        "name": job.name if job else None,
+        "state": job.status.value if job else None,
+        "mode": mode.value,
+        "since": show_instant(since),
+        "held_ms": (now - since) // 1000 if since is not None else None,
+    }
 
 
 def scheduler_status(client: Client) -> dict[str, Any]:

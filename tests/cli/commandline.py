@@ -18,7 +18,7 @@ from headway.supervise.workerlock import WorkerLock, worker_is_there
 
 DEADLINE = 60.0
 SOURCES = str(Path(headway.__file__).parent.parent)
-ACTIVE = ("queued", "waiting_on_deps", "waiting_on_locks", "running")
+ACTIVE = ("queued", "waiting_on_deps", "waiting_on_approval", "waiting_on_locks", "running")
 
 
 def wait_for(condition: Callable[[], Any], *, seconds: float = DEADLINE) -> Any:

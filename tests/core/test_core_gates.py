@@ -267,6 +267,10 @@ def test_each_gate_declares_what_can_change_its_answer() -> None:
     assert {gate.name: set(gate.woken_by) for gate in GATES} == {
         "due": {Wake.TIME_CAME},
         "after_met": {Wake.CHAIN_ENDED},
+        "artifacts_present": {Wake.ARTIFACT_CHANGED, Wake.ANOTHER_ANSWER},
+        "head_pinned": {Wake.ANOTHER_ANSWER, Wake.REPINNED},
+        "preconditions_hold": {Wake.ANOTHER_ANSWER},
+        "approved": {Wake.DECIDED},
         "locks_free": {Wake.LOCK_RELEASED, Wake.LOCK_GIVEN_UP},
         "slot_free": {
             Wake.SLOT_FREED,

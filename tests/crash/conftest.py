@@ -8,7 +8,7 @@ import pytest
 
 from harness import Site
 
-pytest.register_assert_rewrite("stage", "scenes", "leftovers")
+pytest.register_assert_rewrite("stage", "scenes", "leftovers", "checkouts")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -418,7 +418,9 @@ class HastyJanitor(Janitor):
 
 def tidy(part: Part, script: str) -> None:
     client = part.client()
-    janitor = HastyJanitor(client.store, client.home, client.clock)
+    janitor = HastyJanitor(
+        client.store, client.home, client.clock, host_id=client.host.id, actor="actor"
+    )
     janitor.hurry = lambda: submit(part, script)
     janitor.drop_stale_environments()
 

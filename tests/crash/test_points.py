@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import calls
+import checkouts
 import pytest
+import removals
 import rewinds
 import scenes
 from scenes import (
@@ -47,6 +49,8 @@ POINTS: dict[str, list[Scene]] = {
     "autostart.detached": [scenes.starter_dies],
     "autostart.forked": [scenes.starter_dies],
     "child.let_go": twice(KILLED_COMMAND),
+    "child.prepared": checkouts.dies_around_its_command(KILLED_COMMAND),
+    "child.preparing": checkouts.dies_around_its_command(KILLED_COMMAND),
     "child.reported": [scenes.child_dies_reporting],
     "crew.launched": [calls.worker_dies_calling],
     "crew.sent": [calls.worker_dies_calling],
@@ -70,6 +74,10 @@ POINTS: dict[str, list[Scene]] = {
     "evidence.voided": [scenes.worker_dies_recovering],
     "evidence.worker_wanted": [scenes.asker_dies],
     "finisher.parent_replaced": [scenes.worker_dies_replacing_its_parent],
+    "gc.cleaned": [removals.cleaner_dies],
+    "gc.files_deleted": [removals.collector_dies, removals.worker_dies_collecting],
+    "gc.files_noted": [removals.collector_dies],
+    "gc.removed": [removals.collector_dies, removals.worker_dies_collecting],
     "host.called": both_hosts(Status.FAILED, 1),
     "host.ready": both_hosts(Status.SUCCEEDED, 1),
     "host.started": both_hosts(Status.FAILED, 0),
@@ -91,6 +99,7 @@ POINTS: dict[str, list[Scene]] = {
     "store.migrated": [scenes.maker_dies],
     "supervisor.child_ended": twice(LOST_AFTER),
     "supervisor.crash_traced": [scenes.supervisor_dies_of_itself],
+    "supervisor.finishing": checkouts.dies_around_its_command(LOST_AFTER),
     "supervisor.forked": twice(),
     "supervisor.go": twice(LOST_AT_GO),
     "supervisor.locked": [*twice(), scenes.child_sleeps],
@@ -113,6 +122,8 @@ POINTS: dict[str, list[Scene]] = {
     "worker.settled": [scenes.worker_dies_settled],
     "worker.stop_marked": [scenes.worker_dies_leaving],
     "worker.up": at_visits(1),
+    "worktrees.cleaned": [checkouts.cleaner_dies],
+    "worktrees.recorded": [checkouts.cleaner_dies],
 }
 # On a store that hosts share a worker stays, however idle.
 SQLITE_ALONE = {"worker.gave_up", "worker.left"}

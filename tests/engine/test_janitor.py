@@ -28,7 +28,8 @@ def bench(make_bench: Callable[..., Bench], clock: FakeClock) -> Bench:
 
 @pytest.fixture
 def janitor(bench: Bench, clock: FakeClock) -> Janitor:
-    return Janitor(bench.store, bench.home, clock)
+    host_id = bench.client.host.id
+    return Janitor(bench.store, bench.home, clock, host_id=host_id, actor="worker-test")
 
 
 def environments(bench: Bench) -> set[str]:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import Bench
+from harness import Bench, wait_for
 from headway.clock import SystemClock
 from headway.core.states import Status
+from headway.supervise.evidence import Evidence
 from headway.testing import FakeClock
 
 
@@ -200,3 +201,25 @@ def test_without_a_parent_nothing_is_claimed_and_the_host_is_blamed(bench: Bench
     bench.client.reset()
     bench.until_ended(job)
     assert bench.status(job) is Status.SUCCEEDED
+
+
+def test_an_end_that_two_tell_of_is_settled_once(
+    make_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parent dies between its fork and its answer; the supervisor's own word comes, too."""
+    monkeypatch.setenv("HEADWAY_POINTS", "parent.forked=kill")
+    bench = make_bench()
+    job = bench.submit("true", on_finish=("true",))
+    bench.step()
+    [claim] = bench.engine.finisher.claims
+    evidence = Evidence(claim.folder, claim.token)
+    wait_for(lambda: evidence.read_outcome(), what="the outcome")
+    wait_for(lambda: not bench.engine.finisher._launcher.alive(), what="the parent's death")
+    bench.engine.finisher.hear(f"ended {claim.token}".encode())
+    monkeypatch.delenv("HEADWAY_POINTS")
+    bench.until_ended(job)
+    bench.step()
+    assert bench.kinds(job).count("succeeded") == 1
+    with bench.store.read() as tx:
+        following = [each for each in tx.marks().items() if each[0] == "next_job_id"]
+    assert following == [("next_job_id", 3)], "what it asked for at its end was made once"

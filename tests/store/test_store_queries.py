@@ -11,7 +11,7 @@ from stocked import SECOND, START, Opener, claim_for, filing, finish_of, job, un
 
 from headway.core.model import Job, Lock, Stage
 from headway.store import open_store
-from headway.store.base import Lending, Store, WriteTx
+from headway.store.base import Lending, Marker, Store, WriteTx
 from headway.store.queries import load
 from headway.store.rows import COLUMNS
 from headway.store.sqlite import DIALECT, SqliteDatabase
@@ -37,6 +37,7 @@ PLAUSIBLE: dict[str, Any] = {
     "keys": ["a", "b"],
     "tokens": ["token-1"],
     "topic": "lock:k-7",
+    "artifact": "custom:made:7",
     "mode": "exclusive",
     "mark": "satisfied",
     "token": "token-1",
@@ -75,16 +76,24 @@ insert into runs (job_id, started_at, worker_id, params_snapshot, status, artifa
 select id, 1, 'w', '{}', 'COMPLETED', '[]', 2 from jobs
 """
 HELD = "insert into held_locks (key, job_id, mode) select 'held-' || id, id, 'shared' from jobs"
+GRAPH = (
+    "insert into needs (artifact, job_id) select 'custom:made:' || (id - 1), id from jobs",
+    "insert into produces (artifact, job_id, chain) select 'custom:made:' || id, id, id from jobs",
+    "insert into artifacts (artifact, job_id, at) select 'custom:made:' || id, id, 1 from jobs",
+    "insert into withdrawals (artifact, chain, at) select 'custom:made:' || id, id, 1 from jobs",
+)
 
 
 def populate(store: Store, *, finished: int, filed: int) -> None:
-    """Ended jobs with claims and runs, filed jobs in equal parts of locks, edges and times."""
+    """Ended jobs with claims, runs and artifacts, filed jobs in equal parts of locks, edges and
+    times."""
     database = store.database  # type: ignore[attr-defined]
     with store.write() as tx:
         database.execute(FINISHED.format(count=finished, start=START), {})
         database.execute(FINISHED_CLAIMS, {})
         database.execute(FINISHED_RUNS, {})
-        database.execute(HELD, {})
+        for statement in (HELD, *GRAPH):
+            database.execute(statement, {})
         first = finished + 1
         tx.set_mark("next_job_id", first + filed)
         made = [job(first + each, **_kind(each, first)) for each in range(filed)]
@@ -208,6 +217,13 @@ def test_what_a_planning_step_runs_is_marked_hot() -> None:
         "clear_waits",
         "last_position",
         "next_wake",
+        "published_keys",
+        "withdrawn_keys",
+        "producers_of",
+        "chain_ends",
+        "produced_by_chains",
+        "end_withdrawals",
+        "topics_waited_for",
     } <= set(HOT)
 
 
@@ -244,6 +260,13 @@ def file_at_the_door(tx: WriteTx) -> None:
     tx.ready(10)
 
 
+def need_and_make(tx: WriteTx) -> None:
+    made = job(
+        tx.take_ids(1), needs=("custom:made:7",), produces=("custom:made:new", "custom:made:7")
+    )
+    tx.add_jobs([made])
+
+
 ACTS: dict[str, Callable[[WriteTx], Any]] = {
     "woken": lambda tx: tx.woken(200),
     "ready": lambda tx: tx.ready(200),
@@ -265,6 +288,15 @@ ACTS: dict[str, Callable[[WriteTx], Any]] = {
     "awaited_chains": lambda tx: tx.awaited_chains(7),
     "lend": lambda tx: tx.lend("lending", Lending(1, 2, START)),
     "chain_reopened": lambda tx: tx.chain_reopened(7),
+    "artifact_views": lambda tx: tx.artifact_views(["custom:made:7", "command_patch:job-7"]),
+    "produced_by": lambda tx: tx.produced_by([7]),
+    "consumers": lambda tx: tx.consumers(["custom:made:7"]),
+    "markers_by": lambda tx: tx.markers_by([7]),
+    "topics_waited_for": lambda tx: tx.topics_waited_for(["lock:k-5"]),
+    "publish": lambda tx: tx.publish([Marker("custom:made:7", 7, START)]),
+    "made_again": lambda tx: tx.made_again([7]),
+    "withdraw": lambda tx: tx.withdraw([8]),
+    "needs and makes": need_and_make,
     "start and finish": start_and_finish,
     "start and undo": start_and_undo,
     "file at the door": file_at_the_door,

@@ -43,7 +43,16 @@ from headway.errors import (
     StoreUndoneError,
 )
 from headway.store import open_store
-from headway.store.base import Event, HostRecord, Lending, Progress, Slots, Store, WorkerRecord
+from headway.store.base import (
+    Event,
+    HostRecord,
+    Lending,
+    Progress,
+    Search,
+    Slots,
+    Store,
+    WorkerRecord,
+)
 from headway.testing import FakeClock
 
 SHARED, EXCLUSIVE = LockMode.SHARED, LockMode.EXCLUSIVE
@@ -61,6 +70,9 @@ def ids(jobs: list[Job]) -> list[int]:
 
 
 def test_every_verb_of_the_seam_is_tested() -> None:
+    import test_store_graph_verbs  # noqa: F401  it declares which verbs it is about
+    import test_store_removing_verbs  # noqa: F401
+
     assert declared_verbs() == set(TESTED)
 
 
@@ -120,6 +132,22 @@ def test_a_transaction_has_one_instant_and_is_all_or_nothing(
         assert tx.active_jobs() == []
     with store.write() as tx:
         assert tx.take_ids(1) == 4  # the rolled-back taking took nothing
+
+
+@verbs("write_soon")
+def test_a_turn_that_comes_with_the_first_question_is_like_any_other(store: Store) -> None:
+    with store.write_soon() as tx:
+        made = add(tx)
+        assert made.created_at == tx.now() == START
+    with pytest.raises(RuntimeError), store.write_soon() as tx:
+        add(tx)
+        raise RuntimeError
+    with store.write_soon():
+        pass
+    with pytest.raises(RuntimeError), store.write_soon():
+        raise RuntimeError
+    with store.read() as tx:
+        assert [job.id for job in tx.active_jobs()] == [made.id]
 
 
 @verbs("changed", "check")
@@ -1049,3 +1077,139 @@ def test_chains_and_those_that_wait_for_them_are_found_together(store: Store) ->
             first.id: [first.id, again.id],
             other.id: [other.id],
         }
+
+
+# -- what views show ------------------------------------------------------------------------------
+
+
+def ended(tx: Any, status: Status, at: int = START, **fields: Any) -> Job:
+    """A job that ended without having run."""
+    made = add(tx, **fields)
+    tx.end_waiting(made, status, "because", None)
+    return made
+
+
+@verbs("find_jobs")
+def test_jobs_are_found_newest_first_in_pages(store: Store, clock: FakeClock) -> None:
+    with store.write() as tx:
+        made = [add(tx, created_at=START + each % 2) for each in range(6)]
+    order = sorted(made, key=lambda each: (each.created_at, each.id), reverse=True)
+    with store.read() as tx:
+        first = tx.find_jobs(Search(), before=None, limit=4)
+        rest = tx.find_jobs(Search(), before=first[-1], limit=4)
+        assert ids(first + rest) == ids(order)
+        assert tx.find_jobs(Search(), before=rest[-1], limit=4) == []
+
+
+@verbs("find_jobs")
+def test_jobs_are_found_by_state_time_and_label(store: Store, clock: FakeClock) -> None:
+    with store.write() as tx:
+        old = ended(tx, Status.CANCELLED, created_at=START - 5)
+        clock.advance(10)
+    with store.write() as tx:
+        new = ended(tx, Status.SKIPPED, labels={"team": 'a"b%', "x": "y"})
+        active = add(tx, labels={"team": "a"})
+
+    def found(**search: Any) -> set[int]:
+        with store.read() as tx:
+            return {each.id for each in tx.find_jobs(Search(**search), before=None, limit=9)}
+
+    everything = {old.id, new.id, active.id}
+    assert found() == everything
+    assert found(ended_since=START + 5 * SECOND) == {new.id, active.id}
+    assert found(created_since=START) == {new.id, active.id}
+    assert found(statuses=frozenset({Status.CANCELLED, Status.QUEUED})) == {old.id, active.id}
+    assert found(statuses=frozenset({Status.QUEUED})) == {active.id}
+    assert found(statuses=frozenset()) == set()
+    assert found(labels={"team": 'a"b%'}) == {new.id}
+    assert found(labels={"team": "a"}) == {active.id}
+    assert found(labels={"eam": "a"}) == set()
+
+
+GLOBS = {
+    "*": {"build", "b_ild", "100%", "back\\slash", "[x]"},
+    "b*": {"build", "b_ild", "back\\slash"},
+    "b_ild": {"b_ild"},
+    "b?ild": {"build", "b_ild"},
+    "100%": {"100%"},
+    "*%": {"100%"},
+    "*\\slash": {"back\\slash"},
+    "b[uv]ild": {"build"},
+    "b[!u]ild": {"b_ild"},
+    "[[]x]": {"[x]"},
+    "nothing*": set(),
+}
+
+
+@verbs("find_jobs")
+@pytest.mark.parametrize("glob", GLOBS)
+def test_a_pattern_of_a_name_lets_through_all_that_it_should(store: Store, glob: str) -> None:
+    with store.write() as tx:
+        for name in GLOBS["*"]:
+            add(tx, name=name)
+    with store.read() as tx:
+        found = {each.name for each in tx.find_jobs(Search(name=glob), before=None, limit=99)}
+    assert GLOBS[glob] <= found
+    if "[" not in glob:
+        assert found == GLOBS[glob]
+
+
+@verbs("outlines_shown", "outlines_all", "count_ended", "chain_ends", "outlines")
+def test_a_schedule_shows_active_and_blocked_jobs_and_what_blocks_them(store: Store) -> None:
+    with store.write() as tx:
+        active = add(tx, created_at=START + 9)
+        failed = ended(tx, Status.FAILED)
+        blocked = ended(tx, Status.BLOCKED_BY_DEPENDENCY, after=(failed.id,))
+        alone = ended(tx, Status.FAILED)
+        retried = ended(tx, Status.BLOCKED_BY_APPROVAL)
+        again = job(tx.take_ids(1), chain=retried.id, retry_of=retried.id)
+        tx.add_retries([again])
+        tx.chain_failed(failed.id)
+    with store.read() as tx:
+        assert ids(tx.outlines_shown(99)) == [failed.id, blocked.id, again.id, active.id]
+        assert ids(tx.outlines_shown(2)) == [failed.id, blocked.id]
+        assert alone.id not in ids(tx.outlines_shown(99))
+        assert sorted(ids(tx.outlines_all(99))) == list(range(1, 7))
+        assert tx.count_ended() == (4, 1)
+        ends = tx.chain_ends([retried.id, failed.id, 999])
+        assert {chain: end.id for chain, end in ends.items()} == {
+            retried.id: again.id,
+            failed.id: failed.id,
+        }
+        assert set(tx.outlines([active.id, 999])) == {active.id}
+
+
+@verbs("outlines")
+def test_an_outline_has_what_a_schedule_shows(store: Store) -> None:
+    with store.write() as tx:
+        first = add(tx)
+        made = add(
+            tx,
+            slug="slug",
+            after=(first.id,),
+            needs=("custom:a:b",),
+            produces=("custom:c:d",),
+            repo="/repo",
+        )
+        tx.file([filing(made, "chain:1")])
+        call = add(tx, type="function", params={"task": "t"}, stage=Stage.READY)
+        whole = tx.jobs([made.id])[made.id]
+        outline = tx.outlines([made.id])[made.id]
+        kept = (
+            "id name type status created_at chain slug after stage wait queue needs produces repo"
+        )
+        for name in kept.split():
+            assert getattr(outline, name) == getattr(whole, name), name
+        assert outline.params == {}
+        assert tx.outlines([call.id])[call.id].params == {"task": "t"}
+
+
+@verbs("outlines_shown", "unreadable")
+def test_a_row_that_cannot_be_read_is_left_out_of_a_schedule(store: Store) -> None:
+    with store.write() as tx:
+        broken, sound = add(tx), add(tx)
+        store.database.execute(  # type: ignore[attr-defined]
+            f"update jobs set after_ids = 'x' where id = {broken.id}", {}
+        )
+        assert ids(tx.outlines_shown(9)) == [sound.id]
+        assert list(tx.unreadable()) == [broken.id]

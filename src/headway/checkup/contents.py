@@ -17,6 +17,7 @@ from headway.checkup.finding import (
     job_ids,
     size_of,
 )
+from headway.checkup.worktrees import worktrees
 from headway.clock import SECOND
 from headway.core.model import shown
 from headway.core.states import Status
@@ -275,6 +276,7 @@ CONTENT_CHECKS: tuple[StoreCheck, ...] = (
     _clock,
     _folders,
     _environments,
+    worktrees,
     _worker,
     _pause,
     _launching,

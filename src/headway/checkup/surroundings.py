@@ -18,6 +18,7 @@ from headway.checkup.finding import (
     named,
     size_of,
 )
+from headway.checkup.services import service
 from headway.clock import SECOND
 from headway.errors import HeadwayError
 from headway.home import Home, refuse_unsafe
@@ -170,4 +171,4 @@ def _same_file(one: str, other: str) -> bool:
 
 # The order is that of the report.
 HOST_CHECKS: tuple[HostCheck, ...] = (_system, _sqlite, _cgroup)
-HOME_CHECKS: tuple[HomeCheck, ...] = (_file_system, _space, _leftovers)
+HOME_CHECKS: tuple[HomeCheck, ...] = (_file_system, _space, _leftovers, service)

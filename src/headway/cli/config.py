@@ -44,9 +44,15 @@ def set_value(scope: Scope, key: str, value: str) -> None:
         client.set_setting(key, parsed)
     else:
         write_config(client.home, key, parsed)
-        if client.worker_is_there() and not (key.startswith("app.") and _renewed_worker(client)):
+        if _kept_by_worker(client, key):
             say("the worker that is there keeps the old value; the next one takes the new")
     say(f"{key} = {_written(parsed)}")
+
+
+def _kept_by_worker(client: Client, key: str) -> bool:
+    if key.startswith("display.") or not client.worker_is_there():
+        return False
+    return not (key.startswith("app.") and _renewed_worker(client))
 
 
 def _renewed_worker(client: Client) -> bool:

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from headway.cli.render import plain, shortened, width
+from headway.cli.render import width
 from headway.cli.terminal import LineCap, Sanitiser
 from headway.home import Home
 from headway.supervise.logs import read_log
+from headway.text import plain, shortened
 
 STREAMS = ("stdout", "stderr")
 CHUNK = 256 << 10

@@ -94,7 +94,7 @@ def run(argv: list[str]) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    from headway.cli.render import plain
+    from headway.text import plain
 
     sys.stderr.write(f"headway: {plain(message)}\n")
     return code

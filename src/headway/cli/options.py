@@ -151,7 +151,7 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         retry_base=options["retry_base"],
         retry_on=tuple(word for each in options["retry_on"] for word in each.split(",")),
         skip_exit_codes=tuple(options["skip_exit_code"]),
-        env=_parse_env(options["env"]),
+        env=parse_env(options["env"]),
         cwd=options["cwd"],
         stdin=options["stdin"],
         key=options["key"],
@@ -178,7 +178,7 @@ def parse_labels(entries: Sequence[str]) -> dict[str, str]:
     return labels
 
 
-def _parse_env(entries: Sequence[str]) -> dict[str, str]:
+def parse_env(entries: Sequence[str]) -> dict[str, str]:
     env = {}
     for entry in entries:
         name, equals, value = entry.partition("=")

@@ -10,21 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core.states import ACTIVE, Status
+from headway.text import cells, plain, shortened
 from headway.units import MICROSECONDS, parse_instant, show_duration
 
 GAP = 2
 LEAST_COLUMN = 8
+FAVOUR = 0.6
 _COLOURS = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
-
-
-def plain(text: str) -> str:
-    """The text on one line, without anything that a terminal would obey."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in text
-    )
 
 
 def say(message: str) -> None:
@@ -74,49 +66,29 @@ def width() -> int:
     return max(40, shutil.get_terminal_size((80, 24)).columns)
 
 
-def cells(text: str) -> int:
-    """How many columns of a terminal the text takes."""
-    if text.isascii():
-        return len(text)
-    from unicodedata import combining, east_asian_width
-
-    return sum(
-        0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text
-    )
-
-
-def shortened(text: str, room: int) -> str:
-    if cells(text) <= room:
-        return text
-    kept = ""
-    for char in text:
-        if cells(kept + char) > room - 3:
-            break
-        kept += char
-    return kept.rstrip() + "..."
-
-
 def table(
     header: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
     flexible: Sequence[int],
+    favoured: int | None = None,
     colours: Sequence[str | None] = (),
     coloured: int = 0,
 ) -> list[str]:
-    """Lines that fit the width: the `flexible` columns give way, the last of them first.
+    """Lines that fit the width: of the `flexible` columns the widest gives way, again and again;
+    the `favoured` one counts for less than it is.
 
     `colours` has one entry per row, for the column `coloured`.
     """
     rows = [[plain(cell) for cell in row] for row in rows]
     widths = [max(cells(row[i]) for row in [header, *rows]) for i in range(len(header))]
     excess = sum(widths) + GAP * (len(widths) - 1) - width()
-    for index in sorted(flexible, reverse=True):
-        fair = max(LEAST_COLUMN, widths[index] - max(0, excess))
-        if index != min(flexible):
-            fair = max(fair, min(widths[index], 24))
-        excess -= widths[index] - fair
-        widths[index] = fair
+    while excess > 0 and flexible:
+        widest = max(flexible, key=lambda at: (widths[at] * (FAVOUR if at == favoured else 1), at))
+        if widths[widest] <= LEAST_COLUMN:
+            break
+        widths[widest] -= 1
+        excess -= 1
     lines = [paint(_line(header, widths), "bold")]
     for number, row in enumerate(rows):
         paints = {coloured: colours[number]} if colours else {}
@@ -144,7 +116,8 @@ def fields(entries: Sequence[tuple[str, str | None]], *, indent: str = "  ") -> 
     lines: list[str] = []
     for name, value in shown:
         lead = f"{indent}{name.ljust(room)}  "
-        wrapped = textwrap.wrap(value, width() - len(lead)) or [""]
+        # Not at hyphens: a path or a command is there to be copied.
+        wrapped = textwrap.wrap(value, width() - len(lead), break_on_hyphens=False) or [""]
         lines.append((lead + wrapped[0]).rstrip())
         lines += [" " * len(lead) + line for line in wrapped[1:]]
     return lines

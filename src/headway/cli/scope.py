@@ -17,3 +17,13 @@ class Scope:
         from headway.client import connect
 
         return connect(home=self.home, store_url=self.store, actor=self.actor, create=create)
+
+    def connect_as_person(self) -> "Client":
+        """For what people decide: they are known by their git identity, unless they say who."""
+        import os
+
+        from headway.client import connect
+        from headway.person import who_decides
+
+        actor = self.actor or who_decides(os.environ, os.getcwd())
+        return connect(home=self.home, store_url=self.store, actor=actor)

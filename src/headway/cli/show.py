@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from headway.cli.fielded import as_block, as_document, as_table, chosen_fields, chosen_format
 from headway.cli.render import (
     emit,
     fields,
@@ -13,7 +14,6 @@ from headway.cli.render import (
     how_it_ended,
     moment,
     paint,
-    plain,
     result,
     state_colour,
     table,
@@ -22,8 +22,10 @@ from headway.cli.scope import Scope
 from headway.client import Client
 from headway.core.model import FUNCTION
 from headway.core.states import Status
+from headway.fields import written
 from headway.store.base import Event
 from headway.submission import parse_job_id
+from headway.text import plain
 from headway.units import MICROSECONDS, show_duration, show_instant, show_size
 
 LAST_EVENTS = 12
@@ -32,26 +34,43 @@ LONGEST_VALUE = 2000
 
 @click.command()
 @click.argument("job", metavar="JOB")
+@click.option("--fields", metavar="A,B", help="What to show, with commas between.")
+@click.option("--format", "as_format", metavar="F", help="block, table or json.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
-def show(scope: Scope, job: str, as_json: bool) -> None:
+def show(scope: Scope, job: str, fields: str | None, as_format: str | None, as_json: bool) -> None:
     """Show all about one job: its chain and its events."""
     client = scope.connect()
+    configured = client.config["display.lists.jobs_show.fields"]
+    # `--json` alone is the whole document, whatever is configured.
+    names = chosen_fields(fields, () if as_json else configured)
+    style = client.config["display.lists.jobs_show.format"]
+    chosen = chosen_format(as_format, style, as_json=as_json)
     job_id = parse_job_id(job)
     document = client.document(job_id)
-    chain = client.chain(job_id)
-    events = client.history(job_id)
-    if as_json:
-        emit(
-            {
-                "job": document,
-                "chain": [each["id"] for each in chain],
-                "events": [_event_document(each) for each in events],
-            }
-        )
-        return
-    for line in _lines(client, document, chain, events):
-        print(line)
+    now = client.clock.now()
+    match chosen:
+        case "json" if names:
+            emit({"job": as_document(document, names, now)})
+        case "json":
+            emit(_whole(client, document))
+        case "table":
+            lines = as_table([document], names or client.config["display.lists.jobs.fields"], now)
+            print(*lines, sep="\n")
+        case _ if names:
+            print(*as_block(document, names, now), sep="\n")
+        case _:
+            lines = _lines(client, document, client.chain(job_id), client.history(job_id))
+            print(*lines, sep="\n")
+
+
+def _whole(client: Client, document: dict[str, Any]) -> dict[str, Any]:
+    job_id = parse_job_id(document["id"])
+    return {
+        "job": document,
+        "chain": [each["id"] for each in client.chain(job_id)],
+        "events": [_event_document(each) for each in client.history(job_id)],
+    }
 
 
 @click.command()
@@ -107,11 +126,11 @@ def _lines(
 def _about(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
     params = document["params"]
     wait = document["wait"]
-    locks = (
-        lock["key"] + (":shared" if lock["mode"] == "shared" else "") for lock in document["locks"]
-    )
-    labels = (f"{key}={value}" for key, value in document["labels"].items())
     waits = wait and document["finished_at"] is None
+
+    def of(name: str) -> str | None:
+        return written(name, document[name])
+
     return [
         ("command", shlex.join(params["argv"]) if params.get("argv") else None),
         ("shell", params.get("shell")),
@@ -122,12 +141,21 @@ def _about(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
         ("variables", ", ".join(params.get("env") or ()) or None),
         ("timeout", _seconds(params.get("timeout_seconds"))),
         ("waits for", f"{wait['kind']}: {wait['detail']}" if waits else None),
-        ("waited on", ", ".join(document["waited_on"]) or None),
+        ("waited on", of("waited_on")),
         ("slug", document["slug"]),
-        ("labels", ", ".join(labels) or None),
+        ("labels", of("labels")),
+        ("group", document["group_id"]),
+        ("subject", of("subject")),
         ("priority", str(document["priority"]) if document["priority"] else None),
-        ("after", ", ".join(document["after"]) or None),
-        ("locks", ", ".join(locks) or None),
+        ("after", of("after")),
+        ("needs", of("needs")),
+        ("produces", of("produces")),
+        ("pinned head", of("pinned_head")),
+        ("conditions", of("preconditions")),
+        ("approval", of("approval")),
+        ("locks", of("locks")),
+        ("workflow", of("workflow")),
+        ("runs in", document["execution_root"]),
         ("attempt", _attempt(document)),
         ("retry of", document["retry_of"]),
         ("submitted", f"{moment(document['created_at'], now)} by {document['submitted_by']}"),

@@ -56,21 +56,25 @@ def retry(scope: Scope, job: str, dry_run: bool, as_json: bool) -> None:
 
 @click.command()
 @click.argument("jobs", nargs=-1, required=True, metavar="JOB ...")
+@click.option("--downstream", is_flag=True, help="Also all that comes after them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
-def cancel(scope: Scope, jobs: tuple[str, ...], as_json: bool) -> int:
+def cancel(scope: Scope, jobs: tuple[str, ...], downstream: bool, as_json: bool) -> int:
     """Cancel jobs and wait until they have ended.
 
     All processes of a running job get TERM, and KILL after its grace. Final for the chain. Exit 4
     if a job ended by itself first.
     """
     client = scope.connect()
-    results = client.cancel([parse_job_id(each) for each in jobs])
+    asked = [parse_job_id(each) for each in jobs]
+    results = client.cancel_downstream(asked) if downstream else client.cancel(asked)
     code = 0
     for each in results:
         if each.job_id != each.asked_for:
             say(f"{shown(each.asked_for)} has a later job in its chain, {shown(each.job_id)}")
-        if not _await_cancelled(client, each.job_id):
+        if each.cleaned:
+            say(f"{shown(each.job_id)} had ended before; its worktree is cleaned away now")
+        elif not _await_cancelled(client, each.job_id):
             code = CONFLICT
     if as_json:
         emit({"jobs": [client.document(each.job_id) for each in results]})

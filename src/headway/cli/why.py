@@ -4,10 +4,11 @@ from typing import Any
 
 import click
 
-from headway.cli.render import age, emit, fields, how_it_ended, instant, plain, say
+from headway.cli.render import age, emit, fields, how_it_ended, instant, say
 from headway.cli.scope import Scope
 from headway.core.states import Status
 from headway.submission import parse_job_id
+from headway.text import plain
 from headway.units import show_duration
 from headway.views import why as explain
 

@@ -8,11 +8,11 @@ from datetime import datetime
 import click
 
 from headway.cli.options import WHOLE_NUMBER
-from headway.cli.render import plain
 from headway.cli.scope import Scope
 from headway.clock import SECOND
 from headway.config import SETTINGS, Config
 from headway.engine.worker import Mode, Worker
+from headway.text import plain
 
 
 @click.command()

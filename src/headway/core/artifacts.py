@@ -104,6 +104,14 @@ def artifact_key(text: str, repo: str | None) -> ArtifactKey:
     return f"{text} {repo}" if repo and kind in IN_REPOSITORY else text
 
 
+def split_key(key: ArtifactKey) -> tuple[str, str | None]:
+    """The artifact's text and the repository that it belongs to, if any."""
+    if key.partition(":")[0] not in IN_REPOSITORY:
+        return key, None
+    text, _, repo = key.partition(" ")
+    return text, repo or None
+
+
 def artifact_topic(key: ArtifactKey) -> str:
     """What a job is filed under while it waits for this artifact."""
     return f"artifact:{key}"

@@ -1,11 +1,22 @@
 """Everything a gate may look at, gathered before the question is asked."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from headway.core.artifacts import ArtifactKey
 from headway.core.model import NOTHING, HostTrouble, JobId, LockMode, OrderKey, Pause, Question
 from headway.core.states import Status
+
+MANY = 32  # predecessors
+
+
+def waits_for_last(after: Sequence[JobId]) -> bool:
+    """Whether a job waits for the last of its predecessors that has not ended, not for the first.
+
+    Jobs end by and large in the order in which they were submitted. A job that waits for the first
+    of very many would be looked at whenever one of them ends; the last is, as a rule, the only one.
+    """
+    return len(after) > MANY
 
 
 class Predecessor(NamedTuple):
@@ -39,12 +50,14 @@ class ArtifactView(NamedTuple):
 class Answer(NamedTuple):
     """What a look at the world showed: a commit, the names of changed files, or nothing for no.
 
-    `trouble` says why it could not be looked at; it is `final` if no later look can succeed.
+    `trouble` says why it could not be looked at; it is `final` if no later look can succeed. One
+    that is not `fresh` still tells where a job stands, but nothing is started on it.
     """
 
     found: str | None = None
     trouble: str | None = None
     final: bool = False
+    fresh: bool = True
 
 
 class Holder(NamedTuple):
@@ -90,7 +103,7 @@ class TaskView(NamedTuple):
 
 class Facts(NamedTuple):
     """`types` of jobs can be run and `queues` are served where this is asked; `hosts` names others
-    that a job may belong to. `answers` are looks at the world that are fresh enough to act on;
+    that a job may belong to. `answers` are looks at the world;
     `home` and `jobs_folder` are where our own files are."""
 
     now: int

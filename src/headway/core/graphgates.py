@@ -5,6 +5,8 @@ gate that misses an answer says what to look up (`Wait.asks`); the look is made 
 transaction, and the gate is asked again. The words of the details are contract.
 """
 
+from collections.abc import Iterator
+
 from headway.core.artifacts import (
     Artifact,
     ArtifactKind,
@@ -20,6 +22,7 @@ from headway.core.model import (
     Block,
     Job,
     Objection,
+    PinnedHead,
     Question,
     Sight,
     Wait,
@@ -35,22 +38,22 @@ CUSTOM = "custom:"
 def artifacts_present(job: Job, facts: Facts) -> Objection | None:
     """Every artifact that it needs is there; the first that is not decides."""
     for text in job.needs:
-        objection = _lacking(text, job, facts)
+        objection = lacking(text, job, facts)
         if objection is not None:
             return objection
     return None
 
 
-def _lacking(text: str, job: Job, facts: Facts) -> Objection | None:
+def lacking(text: str, job: Job, facts: Facts) -> Objection | None:
+    """Why this one artifact is not there for the job; None if it is."""
     key = artifact_key(text, job.repo)
     view = facts.artifacts.get(key, ArtifactView())
     if view.published:
         return None
     artifact = parse_artifact(text)
-    patch_made = any(each.status is Status.SUCCEEDED for each in view.producers)
-    if artifact.kind is ArtifactKind.COMMAND_PATCH and patch_made and not view.withdrawn:
+    if _made_by_success(text, view):
         return None
-    question = where_to_look(artifact, job, facts, view)
+    question = where_to_look(artifact, job.repo, facts, view)
     asks: tuple[Question, ...] = ()
     if question is not None and not view.withdrawn:
         answer = facts.answers.get(question)
@@ -62,6 +65,12 @@ def _lacking(text: str, job: Job, facts: Facts) -> Objection | None:
             return None
         asks = (question,)
     return _missing(text, key, view, asks, facts)
+
+
+def _made_by_success(text: str, view: ArtifactView) -> bool:
+    """A patch is there when its job has succeeded, whether it changed anything or not."""
+    made = any(each.status is Status.SUCCEEDED for each in view.producers)
+    return made and not view.withdrawn and text.startswith(f"{ArtifactKind.COMMAND_PATCH}:")
 
 
 def _missing(
@@ -84,23 +93,26 @@ def _missing(
             f"missing {text}",
             remedy="nobody produces it: submit its producer first, or set "
             "scheduler.missing_producer to wait",
+            asks=asks,
         )
     if any(each.status is Status.SUCCEEDED for each in view.producers):
         return Block(
             WaitKind.DEPENDENCIES,
             f"missing {text}",
             remedy="its producer succeeded without making it: correct that and retry it",
+            asks=asks,
         )
     failed = view.producers[0]
     return Block(
         WaitKind.DEPENDENCIES,
         f"dependency failed for {text}",
         remedy=f"headway jobs retry {shown(failed.job_id)} ({failed.status})",
+        asks=asks,
     )
 
 
 def where_to_look(
-    artifact: Artifact, job: Job, facts: Facts, view: ArtifactView
+    artifact: Artifact, repo: str | None, facts: Facts, view: ArtifactView
 ) -> Question | None:
     """What shows that an artifact is there; None for one that only its marker shows."""
     match artifact.kind:
@@ -115,9 +127,9 @@ def where_to_look(
             return Question(Sight.FILE, name=f"{facts.jobs_folder}/{last}/command.patch")
         case ArtifactKind.PLAN_DOC:
             name = f"{artifact.branch}:{plan_document(artifact.name)}"
-            return Question(Sight.FILE_ON_BRANCH, job.repo or "", name)
+            return Question(Sight.FILE_ON_BRANCH, repo or "", name)
         case _:
-            return Question(Sight.BRANCH, job.repo or "", artifact.branch or "")
+            return Question(Sight.BRANCH, repo or "", artifact.branch or "")
 
 
 def head_pinned(job: Job, facts: Facts) -> Objection | None:
@@ -125,8 +137,7 @@ def head_pinned(job: Job, facts: Facts) -> Objection | None:
     pin = job.pinned_head
     if pin is None:
         return None
-    sight = Question(Sight.HEAD, job.repo or "")
-    question = sight if pin.head else Question(Sight.BRANCH, job.repo or "", pin.branch)
+    question = _head_question(pin, job)
     detail = f"pinned head mismatch on {pin.branch}"
     answer = facts.answers.get(question)
     if answer is None:
@@ -144,6 +155,12 @@ def head_pinned(job: Job, facts: Facts) -> Objection | None:
         f"or headway jobs repin {shown(job.id)}",
         asks=(question,),
     )
+
+
+def _head_question(pin: PinnedHead, job: Job) -> Question:
+    if pin.head:
+        return Question(Sight.HEAD, job.repo or "")
+    return Question(Sight.BRANCH, job.repo or "", pin.branch)
 
 
 def preconditions_hold(job: Job, facts: Facts) -> Objection | None:
@@ -165,6 +182,16 @@ def _unheld(text: str, job: Job, facts: Facts) -> Objection | None:
     if text.startswith(CUSTOM):
         return _condition_unmet(text.removeprefix(CUSTOM), job, facts)
     return _invalid(f"unknown precondition {text}", "submit it again without it")
+
+
+def _precondition_question(text: str, job: Job) -> Question:
+    """What shows whether it holds; of one that can be resolved."""
+    kind, _, argument = text.removeprefix(CUSTOM).partition(":")
+    if kind == "clean_worktree":
+        return Question(Sight.CLEAN, job.repo or "")
+    if kind == "branch_exists":
+        return Question(Sight.BRANCH, job.repo or "", _branches_meant(argument, job)[0])
+    return Question(Sight.CONDITION, job.repo or "", text.removeprefix(CUSTOM))
 
 
 def _unclean(job: Job, facts: Facts) -> Objection | None:
@@ -238,6 +265,31 @@ def _condition_unmet(name: str, job: Job, facts: Facts) -> Objection | None:
         remedy=f"wait until {name} holds",
         asks=(question,),
     )
+
+
+def too_old(job: Job, facts: Facts) -> Wait | None:
+    """Of a job that passes every gate: what must be looked at once more before it starts, since
+    the answers that it passes on are from before."""
+    for kind, question in _passed_on(job, facts):
+        answer = facts.answers.get(question)
+        if answer is None or not answer.fresh:
+            asks = (question,)
+            return Wait(kind, "looking once more", topics=(question.topic,), asks=asks)
+    return None
+
+
+def _passed_on(job: Job, facts: Facts) -> Iterator[tuple[WaitKind, Question]]:
+    for text in job.needs:
+        view = facts.artifacts.get(artifact_key(text, job.repo), ArtifactView())
+        question = (
+            None if view.published else where_to_look(parse_artifact(text), job.repo, facts, view)
+        )
+        if question is not None and not _made_by_success(text, view):
+            yield WaitKind.DEPENDENCIES, question
+    if job.pinned_head is not None:
+        yield WaitKind.PINNED_HEAD, _head_question(job.pinned_head, job)
+    for text in job.preconditions:
+        yield WaitKind.PRECONDITIONS, _precondition_question(text, job)
 
 
 def approved(job: Job, facts: Facts) -> Objection | None:

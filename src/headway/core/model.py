@@ -118,12 +118,17 @@ class Wait(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Why a job can never start: it ends in `status`."""
+    """Why a job can never start: it ends in `status`.
+
+    `asks` is what was looked up to know it. Such a look may be older than the end of a job that has
+    just changed the world, so it must be made once more before the end of this one is final.
+    """
 
     kind: WaitKind
     detail: str
     status: Status = Status.BLOCKED_BY_DEPENDENCY
     remedy: str = ""
+    asks: tuple[Question, ...] = ()
 
 
 Objection = Wait | Block

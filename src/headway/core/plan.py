@@ -10,6 +10,7 @@ from typing import NamedTuple, assert_never
 from headway.core import admission
 from headway.core.facts import Facts, Holder, LockView, Reserver
 from headway.core.gates import GATES
+from headway.core.graphgates import too_old
 from headway.core.model import Block, Job, JobId, Objection, Question, Wait, WaitKind, lock_topic
 from headway.core.states import Move
 
@@ -21,9 +22,14 @@ class Start(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """It waits. The first objection is the one that is shown; it is filed under all of them."""
+    """It waits. The first objection is the one that is shown; it is filed under all of them.
+
+    An `expected` one passes every gate, and starts if one more look at the world shows the same as
+    the last: meanwhile its locks and its slot are kept for it, or others would take them each time.
+    """
 
     waits: tuple[Wait, ...]
+    expected: bool = False
 
     @property
     def shown(self) -> Wait:
@@ -36,7 +42,7 @@ class Hold(NamedTuple):
     @property
     def reserves(self) -> bool:
         """Only a job that lacks nothing but locks may make others wait for it."""
-        return len(self.waits) == 1 and self.shown.kind is WaitKind.LOCKS
+        return self.expected or (len(self.waits) == 1 and self.shown.kind is WaitKind.LOCKS)
 
     @property
     def until(self) -> int | None:
@@ -48,9 +54,11 @@ class Hold(NamedTuple):
         return tuple(question for wait in self.waits for question in wait.asks)
 
     def topics(self, job: Job) -> tuple[str, ...]:
+        topics = (topic for wait in self.waits for topic in wait.topics)
         if self.reserves:
-            return tuple(lock_topic(lock.key) for lock in job.locks)
-        return tuple(topic for wait in self.waits for topic in wait.topics)
+            kept = (lock_topic(lock.key) for lock in job.locks)
+            return tuple(dict.fromkeys((*kept, *topics)))
+        return tuple(topics)
 
 
 Decision = Start | Hold | Block
@@ -76,6 +84,9 @@ def decide(job: Job, facts: Facts) -> Decision:
                 assert_never(objection)
     if waits:
         return Hold(tuple(waits))
+    look = too_old(job, facts) if job.repo or job.needs else None
+    if look is not None:
+        return Hold((look,), expected=True)
     return Start(admission.borrows(job, facts.door))
 
 
@@ -115,6 +126,10 @@ def plan(jobs: Iterable[Job], facts: Facts, *, limit: int | None = None) -> tupl
             case Hold():
                 if decision.reserves:
                     _reserve(job, locks)
+                if decision.expected:
+                    started += 1
+                    lender = admission.borrows(job, facts.door)
+                    facts = facts._replace(door=admission.enter(job, facts.door, lender))
             case Block():
                 pass
             case _:

@@ -167,7 +167,7 @@ class Engine:
         self._planner.prepared.clear()
         self._planner.chosen.clear()
         try:
-            with self.store.write() as tx:
+            with self.store.write_soon() as tx:
                 documents = self._settle(tx, judged)
                 self._settle_calls(tx, told)
                 tx.wake_topics(self.looks.take_in())
@@ -362,11 +362,11 @@ class Engine:
                 self._told.add(claim.token)
 
     def _look_at_probes(self, tx: WriteTx) -> None:
-        """A probe that got as far as its start record proves that the host can start again."""
+        """A probe that got as far as its command proves that the host can start again."""
         if tx.host_trouble(self._host.id) is None:
             return
         for claim in self.finisher.claims:
-            if claim.probe and Evidence(claim.folder, claim.token).read_started() is not None:
+            if claim.probe and Evidence(claim.folder, claim.token).has_begun():
                 self._settler.host_recovered(tx)
                 return
 

@@ -104,6 +104,8 @@ class Finisher:
     def take_in(self) -> list[Judged]:
         """Verdicts on all claims that are known to have ended, or never to have begun."""
         judged = self._answers()
+        # A supervisor whose parent died before it could answer may also have told of its end.
+        self._ended -= {each.claim.token for each in judged}
         for token in sorted(self._ended):
             verdict = self._outcome(token)
             self._ended.discard(token)

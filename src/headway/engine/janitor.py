@@ -1,15 +1,19 @@
-"""Housekeeping that nobody waits for: stale environments, the worker's own log, the WAL."""
+"""Housekeeping that nobody waits for: old jobs, stale environments, the worker's log, the WAL."""
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 from headway.clock import SECOND, Clock
+from headway.collecting import Collector
 from headway.crashpoints import reach
 from headway.home import Home
 from headway.store.base import Store
 
 EVERY = 3600.0
+AT_ONCE = 100  # so many ended jobs are looked at, or removed, before others have their turn
+SOON = 0.05
 KEEP_ENVIRONMENTS = 7 * 86_400 * SECOND
 LOG_LIMIT = 1 << 20
 ASIDE = ".aside"
@@ -28,20 +32,42 @@ def put_back_environments(home: Home) -> None:
 
 
 class Janitor:
-    def __init__(self, store: Store, home: Home, clock: Clock) -> None:
+    """One round an hour. Jobs are removed a few at a time, so that dispatch is not held up."""
+
+    def __init__(
+        self,
+        store: Store,
+        home: Home,
+        clock: Clock,
+        *,
+        host_id: str,
+        actor: str,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self._store = store
         self._home = home
         self._clock = clock
+        self._host_id = host_id
+        self._actor = actor
+        self._say = say
         self._next = clock.monotonic()
+        self._round: Collector | None = None
 
     def step(self) -> float:
         """Clean if it is time; returns the seconds until the next time."""
         now = self._clock.monotonic()
         if now >= self._next:
             self._next = now + EVERY
+            self._round = Collector(
+                self._store, self._home, self._host_id, actor=self._actor, trouble=self._say
+            )
             self.drop_stale_environments()
             self._cut_worker_log()
             self._store.tidy()
+        if self._round is not None:
+            if self._round.step(AT_ONCE) is not None:
+                return SOON
+            self._round = None
         return self._next - now
 
     def drop_stale_environments(self) -> list[str]:

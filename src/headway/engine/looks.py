@@ -2,22 +2,24 @@
 
 A gate that misses an answer files its job under the question. The look is made in a thread, since a
 repository may take long to answer, and wakes those jobs when it has shown something else than
-before. While jobs wait for another answer it is made again, ever more rarely. An answer counts for
-a moment only: what was clean a minute ago may not be so now.
+before. While jobs wait for another answer it is made again, ever more rarely. An answer is fresh
+for a moment only: what was clean a minute ago may not be so now. So for a job that has waited for
+something else since then one more look is made when its turn comes; until that its slot is kept.
 """
 
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from headway.clock import Clock
 from headway.core.facts import Answer
-from headway.core.model import Question
+from headway.core.model import JobId, Question
 
 FRESH_SECONDS = 1.0
 FIRST_AGAIN = 0.5
 LONGEST_AGAIN = 10.0
+MOST_REMEMBERED = 10_000
 
 Look = Callable[[Collection[Question]], Mapping[Question, Answer]]
 
@@ -32,6 +34,26 @@ class _Watched:
     seen_at: float = 0.0
     missed: bool = True
     under_way: bool = False
+    begun: int = 0  # counted, not timed: which came first must be certain
+    doubted: dict[JobId, int] = field(default_factory=dict)  # by whom, since when
+
+
+class _Known(Mapping[Question, Answer]):
+    """Every answer that is remembered, each with the word whether it is fresh."""
+
+    def __init__(self, seen: Mapping[Question, tuple[Answer, float]], since: float) -> None:
+        self._seen = seen
+        self._since = since
+
+    def __getitem__(self, question: Question) -> Answer:
+        answer, at = self._seen[question]
+        return answer if at >= self._since else answer._replace(fresh=False)
+
+    def __iter__(self) -> Iterator[Question]:
+        return iter(self._seen)
+
+    def __len__(self) -> int:
+        return len(self._seen)
 
 
 class Looks:
@@ -43,18 +65,28 @@ class Looks:
         self._in_thread = in_thread
         self._watched: dict[Question, _Watched] = {}
         self._seen: list[tuple[Mapping[Question, Answer], float]] = []
+        self._remembered: dict[Question, tuple[Answer, float]] = {}
+        self._expected: dict[JobId, set[Question]] = {}
         self._bell: int | None = None
+        self._count = 0
 
-    def answers(self) -> dict[Question, Answer]:
-        """Those that are fresh enough to act on."""
-        if not self._watched:
-            return {}
-        since = self._clock.monotonic() - FRESH_SECONDS
-        return {
-            question: watched.answer
-            for question, watched in self._watched.items()
-            if watched.answer is not None and watched.seen_at >= since
-        }
+    def answers(self) -> Mapping[Question, Answer]:
+        return _Known(self._remembered, self._clock.monotonic() - FRESH_SECONDS)
+
+    def expect(self, job_id: JobId, questions: Collection[Question]) -> None:
+        """The job starts if these looks show the same as the last; till then its slot is kept."""
+        self.want(questions)
+        self._expected[job_id] = set(questions)
+
+    def expected(self) -> int:
+        """How many slots are kept for jobs that a look will let start."""
+        return len(self._expected)
+
+    def _settle(self, question: Question) -> None:
+        """A look was made, or nobody waits for it: no slot is kept for its sake."""
+        for job_id, awaited in list(self._expected.items()):
+            if question in awaited:
+                del self._expected[job_id]
 
     def want(self, questions: Iterable[Question]) -> None:
         """A job was held back by these: look now where there is no fresh answer, else later."""
@@ -66,6 +98,31 @@ class Looks:
             elif watched.answer is None or watched.seen_at < now - FRESH_SECONDS:
                 watched.missed = True
                 watched.next_at = now
+
+    def take_over(self, questions: Iterable[Question]) -> None:
+        """Jobs wait for other answers to these, too: whoever looked for them may be gone."""
+        now = self._clock.monotonic()
+        for question in questions:
+            self._watched.setdefault(question, _Watched(next_at=now))
+
+    def doubt(self, job_id: JobId, questions: Iterable[Question]) -> tuple[Question, ...]:
+        """Of these, the ones that must be looked at again before the job may be ended for what
+        they showed: the look has to begin after the job was found to be without hope."""
+        now = self._clock.monotonic()
+        doubtful = []
+        for question in questions:
+            watched = self._watched.setdefault(question, _Watched(next_at=now))
+            since = watched.doubted.get(job_id)
+            if since is not None and since < watched.begun and not watched.under_way:
+                del watched.doubted[job_id]
+                continue
+            if since is None:
+                self._count += 1
+                watched.doubted[job_id] = self._count
+            watched.missed = True
+            watched.next_at = now
+            doubtful.append(question)
+        return tuple(doubtful)
 
     def due(self) -> list[Question]:
         now = self._clock.monotonic()
@@ -79,12 +136,15 @@ class Looks:
         """Nobody waits for another answer to these."""
         for question in questions:
             self._watched.pop(question, None)
+            self._settle(question)
 
     def go(self) -> None:
         """Begin the looks that are due."""
         due = self.due()
+        self._count += 1
         for question in due:
             self._watched[question].under_way = True
+            self._watched[question].begun = self._count
         if not due:
             return
         if self._in_thread:
@@ -108,10 +168,18 @@ class Looks:
         while self._seen:
             answers, at = self._seen.pop(0)
             for question, answer in answers.items():
+                self._remember(question, answer, at)
+                self._settle(question)
                 watched = self._watched.get(question)
                 if watched is not None and self._note(watched, answer, at):
                     topics.append(question.topic)
         return topics
+
+    def _remember(self, question: Question, answer: Answer, at: float) -> None:
+        self._remembered.pop(question, None)  # the last seen is the last to be forgotten
+        self._remembered[question] = (answer, at)
+        if len(self._remembered) > MOST_REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
 
     def _note(self, watched: _Watched, answer: Answer, at: float) -> bool:
         changed = watched.missed or answer != watched.answer

@@ -19,6 +19,7 @@ from headway.core.model import (
     Claim,
     Job,
     JobId,
+    Question,
     Stage,
     Wait,
     WaitKind,
@@ -90,9 +91,11 @@ class Planner:
         if door.lenders:
             tx.wake_chains(list(door.lenders))
         started: list[Claim] = []
+        expected = self._looks.expected()
         looked_at = 0
         while looked_at < STEP_JOBS:
-            remaining = None if limit is None else limit - len(started)
+            kept = self._looks.expected() - expected
+            remaining = None if limit is None else max(0, limit - len(started) - kept)
             candidates, are_all = self._candidates(tx, door, remaining)
             if tx.unreadable():
                 self._fail_unreadable(tx)
@@ -124,7 +127,10 @@ class Planner:
         missed = []
         for job in waiting:
             decision = decide(job, facts)
-            kinds = [wait.kind for wait in decision.waits] if isinstance(decision, Hold) else []
+            kinds = []
+            if isinstance(decision, Hold):
+                kinds = [wait.kind for wait in decision.waits]
+                self._looks.take_over(decision.asks)
             if job.wait is None or job.wait.kind not in kinds:
                 missed.append(job)
         tx.touch_checked([job.id for job in waiting])
@@ -134,6 +140,9 @@ class Planner:
 
     def _door(self, tx: WriteTx) -> Door:
         door = open_door(tx, self._host.id, log_budget=self._log_budget)
+        kept = self._looks.expected()
+        if kept:
+            door = door._replace(running=door.running + kept)
         return door if self._crew is None else door._replace(places=self._crew.places())
 
     def _served(self) -> Sequence[str]:
@@ -217,7 +226,11 @@ class Planner:
                 case Hold():
                     holds.append((each.job, each.decision))
                 case Block():
-                    blocks.append((each.job, each.decision))
+                    doubtful = self._looks.doubt(each.job.id, each.decision.asks)
+                    if doubtful:
+                        holds.append((each.job, _look_again(each.job, each.decision, doubtful)))
+                    else:
+                        blocks.append((each.job, each.decision))
                 case _:
                     assert_never(each.decision)
         self._start(tx, starts)
@@ -242,7 +255,7 @@ class Planner:
         used.add(slot)
         return Claim(
             job_id=job.id,
-            token=os.urandom(16).hex(),
+            token=_token(tx.now()),
             slot=slot,
             worker_id=self._worker_id,
             host_id=self._host.id,
@@ -286,11 +299,18 @@ class Planner:
             for filing, hold in ((filing_of(job, hold), hold) for job, hold in holds)
             if not _stands_already(filing)
         ]
-        for _, hold in holds:
-            self._looks.want(hold.asks)
+        for job, hold in holds:
+            if hold.expected:
+                self._looks.expect(job.id, hold.asks)
+            else:
+                self._looks.want(hold.asks)
         tx.file([filing for filing, _ in changed])
         tx.add_events(
-            (told(filing) for filing, _ in changed if _says_something_new(filing)),
+            (
+                told(filing)
+                for filing, hold in changed
+                if _says_something_new(filing) and not hold.expected
+            ),
             actor=self._worker_id,
         )
         for filing, hold in changed:
@@ -308,9 +328,22 @@ class Planner:
         end_unstarted(tx, job, block.status, block.detail, wait=wait, actor=self._worker_id)
 
 
+def _token(now: int) -> str:
+    """Not to be guessed, and growing with time: so the newest stand together in an index, and a
+    batch of them changes a page of it and not one for each."""
+    return f"{now & 0xFF_FFFF_FFFF_FFFF:014x}{os.urandom(9).hex()}"
+
+
 def _wake_nobody(planned: Sequence[Planned]) -> bool:
     """Plain starts: no lock is taken or given up, nothing ends, nothing is filed elsewhere."""
     return all(isinstance(each.decision, Start) and not each.job.locks for each in planned)
+
+
+def _look_again(job: Job, block: Block, asks: tuple[Question, ...]) -> Hold:
+    """It seems to be without hope; whoever gave it hope may have just ended."""
+    known = job.wait is not None and job.wait.kind is block.kind
+    detail = job.wait.detail if job.wait is not None and known else "looking once more"
+    return Hold((Wait(block.kind, detail, topics=tuple(each.topic for each in asks), asks=asks),))
 
 
 def _stands_already(filing: Filing) -> bool:

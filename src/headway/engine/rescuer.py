@@ -207,4 +207,6 @@ def taken_in(written: Written) -> Verdict:
             "core_dumped",
         )
     }
+    if written.patch is not None:
+        document["patch"] = written.patch
     return Verdict(outcome, tree_gone=written.tree in ("gone", "left"), document=document)

@@ -4,7 +4,13 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, assert_never
 
-from headway.consequences import chains_succeeded, continue_chain, end_chain, release_locks
+from headway.consequences import (
+    chains_succeeded,
+    continue_chain,
+    end_chain,
+    kept_log_bytes,
+    release_locks,
+)
 from headway.core.backoff import probe_delay
 from headway.core.model import NOTHING, Claim, HostTrouble, Job, JobId, WaitKind
 from headway.core.settle import Ended, Outcome, Undone, host_trouble, never_ran, settle
@@ -147,8 +153,7 @@ class Settler:
         if end.claim.probe and ended.executed:
             self.host_recovered(tx)
         if verdict is not None and verdict.document is not None:
-            logs = verdict.document["logs"].values()
-            tx.add_to_mark("log_bytes", sum(log["bytes"] - log["dropped"] for log in logs))
+            tx.add_to_mark("log_bytes", kept_log_bytes(verdict.document))
 
 
 class _End(NamedTuple):

@@ -22,7 +22,7 @@ from headway.config import Config
 from headway.core.model import Pause, shown
 from headway.crashpoints import reach
 from headway.engine.engine import Engine
-from headway.engine.janitor import EVERY, Janitor
+from headway.engine.janitor import Janitor
 from headway.errors import StoreBusyError, StoreFullError, StoreReadOnlyError, WorkerPresentError
 from headway.home import Home
 from headway.host import Host
@@ -96,10 +96,11 @@ class Worker:
             descriptors=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
             look_in_thread=True,
         )
-        self._janitor = Janitor(store, home, clock)
+        self._janitor = Janitor(store, home, clock, host_id=host.id, actor=self.id, say=say)
         self._trouble = 0
         self._recovered = False
         self._left = False
+        self._looked_at = 0.0  # whether others had committed
         self._hints: HasFileno | None = None
         self._hints_fd: int | None = None
 
@@ -190,12 +191,12 @@ class Worker:
         due = clean_at = clock.monotonic()
         while True:
             now = clock.monotonic()
-            if self._wishes.woken or now >= due or self._changed():
+            if self._wishes.woken or now >= due or self._changed_meanwhile(now):
                 due = now + self._step()
             if settle_at is not None and now >= settle_at and self._managed(self._settled):
                 settle_at = None
-            if now >= clean_at and self._managed(self._janitor.step):
-                clean_at = now + EVERY
+            if now >= clean_at:
+                clean_at = now + self._clean()
             if engine.finisher.claims or engine.crew.running():
                 busy_at = now
             if self._wishes.leave is not None:
@@ -211,9 +212,14 @@ class Worker:
                     return "idle"
                 busy_at = now
             self._watch_hints()
-            self._wait(min(due - clock.monotonic(), POLL))
+            self._wait(min(due, clean_at, self._looked_at + POLL) - clock.monotonic())
+
+    def _changed_meanwhile(self, now: float) -> bool:
+        """Look, unless a hint made us look just now."""
+        return now - self._looked_at >= POLL and self._changed()
 
     def _changed(self) -> bool:
+        self._looked_at = self._clock.monotonic()
         try:
             return self._store.changed()
         except StoreBusyError:
@@ -252,6 +258,17 @@ class Worker:
             self._say(f"put off: {error}")
             return False
         return True
+
+    def _clean(self) -> float:
+        """Housekeeping; returns the seconds until there is more of it."""
+        delay = POLL
+
+        def clean() -> None:
+            nonlocal delay
+            delay = self._janitor.step()
+
+        self._managed(clean)
+        return delay
 
     def _settled(self) -> None:
         with self._store.write() as tx:

@@ -5,11 +5,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.config import Config
-from headway.core.model import Claim, Job
+from headway.core.model import Claim, Job, shown
+from headway.core.worktrees import OwnedWorktree, owned_worktree
 from headway.environment import MINIMAL_PATH
 from headway.errors import DataError
+from headway.git import command as git_command
 from headway.home import Home
 from headway.launching import worker_argv, worker_environment
+
+PREPARE_SECONDS = 300.0
+FINISH_SECONDS = 120.0
+PATCH_BYTES = 64 << 20
+PATCH = "command.patch"
+# What a submitter's environment may hold when a hook of git submits; a worktree is another place.
+OF_ANOTHER_REPOSITORY = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"),
+    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH"),
+)
 
 
 def specification(
@@ -18,6 +30,7 @@ def specification(
     """The content of `claim.T`; raises DataError when the record has no command."""
     params = job.params
     env_file = _submitters_environment(job, home)
+    worktree = _worktree(job)
     return {
         "version": 1,
         "token": claim.token,
@@ -27,7 +40,9 @@ def specification(
         "argv": _argv(job),
         "env_file": env_file,
         "env": {**_own_environment(home, config, alone=env_file is None), **params.get("env", {})},
-        "cwd": params.get("cwd") or (os.path.dirname(home.path) if env_file is None else None),
+        "cwd": _directory(worktree)
+        or params.get("cwd")
+        or (os.path.dirname(home.path) if env_file is None else None),
         "stdin": params.get("stdin"),
         "timeout_seconds": params.get("timeout_seconds"),
         "grace_seconds": params.get("grace_seconds", 10.0),
@@ -39,6 +54,7 @@ def specification(
         },
         "cgroup": config["processes.cgroup"],
         "worker": worker,
+        **_around(job, worktree, claim.folder),
     }
 
 
@@ -51,6 +67,53 @@ def how_to_reach_a_worker(home: Home, config: Config) -> dict[str, Any]:
         "argv": worker_argv(home) if config["worker.autostart"] else None,
         "environ": worker_environment(home, os.environ),
     }
+
+
+def _worktree(job: Job) -> OwnedWorktree | None:
+    worktree = owned_worktree(job)
+    if worktree is None and "worktree" in job.params:
+        raise DataError("it has no place for its worktree")
+    return worktree
+
+
+def _directory(worktree: OwnedWorktree | None) -> str | None:
+    return None if worktree is None else os.path.normpath(f"{worktree.path}/{worktree.inside}")
+
+
+def _around(job: Job, worktree: OwnedWorktree | None, folder: str) -> dict[str, Any]:
+    """What is to be made before the command, and what is to be kept after it."""
+    patched = bool(job.params.get("save_patch"))
+    noted = os.path.join(folder, "command.base")
+    around: dict[str, Any] = {}
+    if worktree is not None:
+        around["prepare"] = _helper(PREPARE_SECONDS, "worktree-make", _to_make(worktree))
+        around["unset"] = OF_ANOTHER_REPOSITORY
+    elif patched:
+        request = {"root": job.repo, "to": noted}
+        around["prepare"] = _helper(PREPARE_SECONDS, "note-base", request)
+    if patched:
+        base = {"base_from": noted} if worktree is None else {"base": worktree.base}
+        root = job.repo if worktree is None else worktree.path
+        to = os.path.join(folder, PATCH)
+        saving = {"root": root, "to": to, "limit_bytes": PATCH_BYTES, **base}
+        around["finish"] = {**_helper(FINISH_SECONDS, "save-patch", saving), "file": PATCH}
+    return around
+
+
+def _to_make(worktree: OwnedWorktree) -> dict[str, Any]:
+    return {
+        "repo": worktree.repo,
+        "path": worktree.path,
+        "branch": worktree.branch,
+        "base": worktree.base,
+        "owner": shown(worktree.job_id),
+        # Many jobs may begin at once, and each has its turn in the repository.
+        "wait_seconds": PREPARE_SECONDS * 0.8,
+    }
+
+
+def _helper(seconds: float, verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    return {"argv": git_command(verb, request), "timeout_seconds": seconds}
 
 
 def _argv(job: Job) -> list[str]:

@@ -1,7 +1,7 @@
 """Everything that Headway does with the `git` program; needs no store and weighs little.
 
-`program` starts it safely, `looking` asks without changing anything, `worktrees` gives a job its own
-checkout and takes it back, `patches` writes down what a checkout holds.
+`program` starts it safely, `looking` asks without changing anything, `worktrees` gives a job its
+own checkout and takes it back, `patches` writes down what a checkout holds.
 """
 
 import os

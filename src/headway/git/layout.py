@@ -48,8 +48,14 @@ def common_dir_of(repo: str) -> str:
     return os.path.realpath(os.path.join(git_dir, shared.strip())) if shared else git_dir
 
 
+def settled(path: str) -> str:
+    """One spelling for one place; a link at the place itself is not followed."""
+    folder, name = os.path.split(os.path.normpath(path))
+    return os.path.join(os.path.realpath(folder), name)
+
+
 def in_progress(git_dir: str) -> str | None:
-    """What git is in the middle of: "merge", "cherry-pick", "revert", "rebase", "bisect" or None."""
+    """What git is in the middle of here, by its own word for it, or None."""
     for name, state in _STATES:
         if os.path.exists(os.path.join(git_dir, name)):
             return state
@@ -74,8 +80,8 @@ def entries(common: str) -> Iterator[tuple[str, str]]:
 
 def entry_of(common: str, path: str) -> str | None:
     """The repository's folder for the worktree at this path, even when the path itself is gone."""
-    wanted = os.path.realpath(path)
-    return next((entry for entry, at in entries(common) if os.path.realpath(at) == wanted), None)
+    wanted = settled(path)
+    return next((entry for entry, at in entries(common) if settled(at) == wanted), None)
 
 
 def read_small(path: str) -> str | None:

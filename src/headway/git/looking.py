@@ -85,7 +85,7 @@ def commit_of(repo: str, name: str) -> str:
 
 
 def in_progress(repo: str) -> str | None:
-    """ "merge", "cherry-pick", "revert", "rebase" or "bisect" if git is in the middle of it here."""
+    """What git is in the middle of: a merge, cherry-pick, revert, rebase or bisect; or None."""
     return layout.in_progress(layout.git_dir_of(repo))
 
 
@@ -161,7 +161,7 @@ def _plain_path(path: str) -> str | None:
 def _dirty(repo: str) -> tuple[str, ...]:
     """The first few tracked or untracked changes that are not Headway's own doing."""
     found = _status(repo, "--untracked-files=normal")
-    # An untracked folder is one line, whoever wrote what is in it. Where our own may be, look inside.
+    # An untracked folder is one line, whoever wrote what is in it. Look inside for our own.
     inside = [
         path
         for path in found

@@ -1,8 +1,9 @@
 """Starts the `git` program: no prompt, no hook, no inherited repository, no time without end.
 
-What a repository or an environment could smuggle in is shut out here, once: the variables that point
-git elsewhere, hooks, the file system monitor, the transports that run commands. Arguments are a
-list. A name that a user chose stands behind `--end-of-options` or was checked by `safe_branch`.
+What a repository or an environment could smuggle in is shut out here, once: the variables that
+point git elsewhere, hooks, the file system monitor, the transports that run commands. Arguments
+are a list. A name that a user chose stands behind `--end-of-options` or was checked by
+`safe_branch`.
 """
 
 import errno
@@ -29,6 +30,9 @@ _ALWAYS = (
     *("-c", "core.hooksPath=/dev/null"),
     *("-c", "core.fsmonitor=false"),
     *("-c", "protocol.ext.allow=never"),
+    # Nothing that goes on in the background, with our lock in its hands.
+    *("-c", "gc.auto=0"),
+    *("-c", "maintenance.auto=false"),
 )
 # git speaks of errors in words; these are about the host, whatever the job is.
 _HOST_WORDS = {
@@ -74,11 +78,14 @@ def run(
     input: bytes | None = None,  # noqa: A002  the word of subprocess
     environ: Mapping[str, str] | None = None,
     writes: bool = False,
+    keeps: int | None = None,
 ) -> Answer:
     """Run git in this very repository or worktree, not in one around it."""
     import subprocess
 
-    process = start(repo, args, input=input is not None, environ=environ, writes=writes)
+    process = start(
+        repo, args, input=input is not None, environ=environ, writes=writes, keeps=keeps
+    )
     try:
         out, err = process.communicate(input, timeout)
     except subprocess.TimeoutExpired:
@@ -112,9 +119,13 @@ def start(
     input: bool = False,  # noqa: A002
     environ: Mapping[str, str] | None = None,
     writes: bool = False,
-    stderr: int | None = None,
+    stdout: int | None = None,
+    keeps: int | None = None,
 ) -> "subprocess.Popen[bytes]":
-    """The process itself, in a session of its own; `end` ends it with all that it started."""
+    """The process itself, in a session of its own; `end` ends it with all that it started.
+
+    `keeps` is a descriptor that stays open in it.
+    """
     import subprocess
 
     if not os.path.isdir(repo):
@@ -125,10 +136,11 @@ def start(
         return subprocess.Popen(
             ["git", "-C", repo, *_ALWAYS, *args],  # noqa: S607  the user's own git
             stdin=subprocess.PIPE if input else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE if stderr is None else stderr,
+            stdout=subprocess.PIPE if stdout is None else stdout,
+            stderr=subprocess.PIPE,
             env=environment(repo, os.environ, writes=writes) | dict(environ or {}),
             cwd="/",
+            pass_fds=() if keeps is None else (keeps,),
             start_new_session=True,
         )
     except FileNotFoundError:
@@ -196,15 +208,16 @@ def too_slow(repo: str, args: tuple[str, ...], timeout: float) -> GitError:
 
 def verb_of(args: tuple[str, ...]) -> str:
     """`worktree add`, `status`: the command without its options, for messages."""
-    words = [each for each in args[:2] if each and not each.startswith("-") and "=" not in each]
-    return " ".join(words if args[:1] == ("worktree",) else words[:1]) or "command"
+    while args[:1] == ("-c",):
+        args = args[2:]
+    return " ".join(args[: 2 if args[:1] == ("worktree",) else 1])
 
 
 _FORBIDDEN = frozenset(" ~^:?*[\\\x7f") | frozenset(map(chr, range(32)))
 
 
 def safe_branch(name: str) -> bool:
-    """May a branch have this name? git's own rules, and nothing that could be taken for an option."""
+    """May a branch have this name? git's own rules, and nothing like an option."""
     try:
         name.encode()
     except UnicodeEncodeError:

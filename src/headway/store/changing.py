@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from headway.store.graphreading import GraphReadTx
+from headway.store.state import changes_state, changes_whereabouts
 
-# What `present_state` reads, these write.
-_CHANGE_THE_STATE = frozenset(
-    {
-        *("take_ids", "take_places", "add_claims", "end_claims", "forget_claim"),
-        *("lend", "end_lending", "end_lendings_of_jobs", "end_expired_lendings"),
-        *("set_setting", "pause", "resume", "set_mark", "add_to_mark"),
-        *("open_breaker", "close_breaker", "close_all_breakers"),
-    }
-)
+if TYPE_CHECKING:
+    from headway.store.queries import Query
 
 
 class Changing(GraphReadTx):
     def _run(self, query: str, /, **parameters: Any) -> int:
         """Run a change and say how many rows it touched."""
-        self._forget_state(query)
-        self._database.execute(self._named[query].sql, parameters)
+        self._all(query, **parameters)
         return self._database.changes()
 
     def _tell(self, query: str, /, **parameters: Any) -> None:
         """Run a change whose effect is not looked at: it may be sent along with the next."""
-        self._forget_state(query)
-        self._database.tell(self._named[query].sql, parameters)
+        named = self._named[query]
+        self._forget(named)
+        self._database.tell(named.sql, parameters)
 
-    def _forget_state(self, query: str) -> None:
-        if query in _CHANGE_THE_STATE:
+    def _forget(self, query: Query) -> None:
+        """What this query may have changed is asked for anew when it is needed."""
+        if self._state is not None and changes_state(query.name, query.table):
             self._state = None
+        if self._whereabouts is not None and changes_whereabouts(query.name, query.table):
+            self._whereabouts = None
 
     def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
-        self._forget_state(query)
-        return super()._all(query, **parameters)
+        named = self._named[query]
+        self._forget(named)
+        return self._database.execute(named.sql, parameters)
 
-    def _many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._forget_state(name)
-        self._database.execute_many(self._named[name].sql, rows)
+    def _many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Run a change for each of these; for none, nothing is done."""
+        rows = iter(rows)
+        first = next(rows, None)
+        if first is None:
+            return
+        named = self._named[query]
+        self._forget(named)
+        self._database.execute_many(named.sql, chain((first,), rows))

@@ -7,11 +7,12 @@ from typing import Any
 
 from headway.core.artifacts import ArtifactKey, ArtifactKind, parse_artifact
 from headway.core.facts import ArtifactView, Producer
-from headway.core.model import Job, JobId, LockMode
+from headway.core.model import Job, JobId, LockMode, lock_topic
 from headway.core.states import Status
-from headway.store.base import HeldLock, Marker, Product
+from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.base import HeldLock, LockWaiter, Marker, Product
 from headway.store.reading import SqlReadTx
-from headway.store.rows import load
+from headway.store.rows import dump, load
 
 
 class GraphReadTx(SqlReadTx):
@@ -45,7 +46,7 @@ class GraphReadTx(SqlReadTx):
 
     def topics_waited_for(self, topics: Sequence[str]) -> set[str]:
         """Of these, the ones that a job is filed under."""
-        rows = self._all("topics_waited_for", topics=self._database.json(topics))
+        rows = self._all("topics_waited_for", rows=dump([{"topic": each} for each in topics]))
         return {row[0] for row in rows}
 
     def produced_by(self, chains: Sequence[JobId]) -> list[Product]:
@@ -97,6 +98,11 @@ class GraphReadTx(SqlReadTx):
             job_id: [each for each in others if each in found] for job_id, others in found.items()
         }
 
+    def published_by(self, ids: Sequence[JobId]) -> list[tuple[ArtifactKey, JobId]]:
+        """The artifacts that these jobs have published, without what they carry."""
+        rows = self._all("published_by_jobs", ids=self._database.json(ids))
+        return [(key, job_id) for key, job_id in rows]
+
     def markers_by(self, ids: Sequence[JobId]) -> list[Marker]:
         """What these jobs have published."""
         rows = self._all("markers_of_jobs", ids=self._database.json(ids))
@@ -106,13 +112,22 @@ class GraphReadTx(SqlReadTx):
         rows = self._all("markers_of_keys", keys=self._database.json(keys))
         return [_marker(row) for row in rows]
 
-    def all_markers(self, limit: int) -> list[Marker]:
-        """The newest ones."""
-        return [_marker(row) for row in self._all("all_markers", limit=limit)]
+    def newest_markers(self, limit: int) -> list[Marker]:
+        """Of each artifact the newest marker, without what it carries; the newest first."""
+        return [_marker(row) for row in self._all("newest_markers", limit=limit)]
 
     def declared_artifacts(self) -> list[ArtifactKey]:
         """What active jobs make or need."""
         return sorted(row[0] for row in self._all("declared_keys"))
+
+    def worktrees(self, ids: Sequence[JobId]) -> dict[JobId, OwnedWorktree]:
+        """The worktrees that these jobs own, or owned."""
+        rows = self._all("worktrees_of_jobs", ids=self._database.json(ids))
+        return {row[0]: _worktree(row) for row in rows}
+
+    def kept_worktrees(self) -> dict[JobId, OwnedWorktree]:
+        """Those that were not cleaned away."""
+        return {row[0]: _worktree(row) for row in self._all("kept_worktrees")}
 
     def to_approve(self) -> list[Job]:
         """Active jobs that ask for approval, decided or not."""
@@ -121,6 +136,19 @@ class GraphReadTx(SqlReadTx):
     def locks_held(self) -> list[HeldLock]:
         rows = self._all("locks_held")
         return [HeldLock(key, job_id, LockMode(mode)) for key, job_id, mode in rows]
+
+    def lock_waiters(self, limit: int) -> list[LockWaiter]:
+        """Those that wait for each lock, in the order in which they will get it."""
+        rows = self._all("lock_waiters", limit=limit)
+        return [
+            LockWaiter(topic.removeprefix(lock_topic("")), job_id, LockMode(mode), bool(reserves))
+            for topic, job_id, mode, reserves in rows
+        ]
+
+
+def _worktree(row: tuple[Any, ...]) -> OwnedWorktree:
+    job_id, repo, path, branch, base, state, error = row
+    return OwnedWorktree(job_id, repo, path, branch, base, state=WorktreeState(state), error=error)
 
 
 def _marker(row: tuple[Any, ...]) -> Marker:

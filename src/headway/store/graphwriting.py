@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from headway.core.artifacts import ArtifactKey, artifact_key
+from headway.core.artifacts import ArtifactKey, ArtifactKind, artifact_key, parse_artifact
 from headway.core.model import Approval, Job, JobId
+from headway.core.worktrees import OwnedWorktree, WorktreeState, owned_worktree
 from headway.store.base import Marker
 from headway.store.changing import Changing
 from headway.store.rows import dump, dump_approval, dump_gates
 
+_PATCH = f"{ArtifactKind.COMMAND_PATCH}:"
+
 
 class GraphWriteTx(Changing):
     def _add_graph(self, jobs: Sequence[Job]) -> None:
-        """Who needs what and who makes it, for jobs that were just added."""
+        """Who needs what, who makes it and who owns a worktree, for jobs that were just added."""
+        self.own_worktrees([each for job in jobs if (each := owned_worktree(job)) is not None])
         involved = [job for job in jobs if job.needs or job.produces]
         if not involved:
             return
@@ -36,6 +40,27 @@ class GraphWriteTx(Changing):
                 for job in involved
                 for text in job.produces
             ],
+        )
+        patches = {text for job in involved for text in job.needs if text.startswith(_PATCH)}
+        self._many(
+            "add_patch_maker",
+            [{"artifact": each, "maker": parse_artifact(each).job_id} for each in sorted(patches)],
+        )
+
+    def own_worktrees(self, worktrees: Sequence[OwnedWorktree]) -> None:
+        """Say whose they are, before there is anything of them."""
+        if worktrees:
+            fields = ("job_id", "repo", "path", "branch", "base", "state")
+            self._many(
+                "own_worktrees",
+                ({**{f: getattr(each, f) for f in fields}, "at": self._now} for each in worktrees),
+            )
+
+    def set_worktree_state(
+        self, job_id: JobId, state: WorktreeState, error: str | None = None
+    ) -> None:
+        self._tell(
+            "set_worktree_state", job_id=job_id, state=state.value, error=error, at=self._now
         )
 
     def publish(self, markers: Iterable[Marker]) -> None:

@@ -1,6 +1,7 @@
 """Where a PostgreSQL store is, how to connect to it, and how to speak of it without passwords."""
 
 import re
+from functools import cached_property
 from typing import Any
 
 import psycopg
@@ -16,8 +17,18 @@ from headway.errors import (
     StoreReadOnlyError,
     StoreUndoneError,
 )
+from headway.store.pgwire import Wire
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """With the short way for our own statements."""
+
+    lasting = True  # what is prepared on it stays there
+
+    @cached_property
+    def wire(self) -> Wire:
+        return Wire(self, lasting=self.lasting)
+
 
 # Dead peers are noticed within seconds, not after the hours that the system allows.
 _KEEPALIVES = {
@@ -32,7 +43,6 @@ _KEEPALIVES = {
 # an index, so a plan that reads a whole table is never the one to keep. Where there is no other, as
 # for a table of five rows, older servers take that for so dear that they would compile it first.
 _BY_INDEX = "set enable_seqscan = off; set jit = off"
-PREPARE_AFTER = 2
 _IN_FRONT = re.compile(r"^(\w+://)([^:/@]*):([^/@]*)@")
 _IN_QUERY = re.compile(r"([?&](?:ssl)?password=)([^&]*)")
 
@@ -53,7 +63,7 @@ class Address:
 
     def connect(self) -> Connection:
         try:
-            connection = psycopg.connect(self.url, **self.options())
+            connection = Connection.connect(self.url, **self.options())
             self.prepare(connection)
         except psycopg.OperationalError as error:
             raise self.unavailable(error) from error
@@ -66,13 +76,13 @@ class Address:
         given = conninfo_to_dict(self.url)
         options: dict[str, Any] = {n: v for n, v in _KEEPALIVES.items() if n not in given}
         options["autocommit"] = True
-        options["prepare_threshold"] = None if self.poll_only else PREPARE_AFTER
+        options["prepare_threshold"] = None
         return options
 
     def prepare(self, connection: Connection) -> None:
         """A new connection."""
+        connection.lasting = not self.poll_only
         if not self.poll_only:
-            connection.prepared_max = 500  # more than there are queries
             connection.execute(_BY_INDEX, prepare=False)
 
     def translated(self, error: psycopg.Error) -> Exception:

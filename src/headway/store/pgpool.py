@@ -54,6 +54,7 @@ class Connections:
 
                 self._pool = ConnectionPool(
                     self._address.url,
+                    connection_class=Connection,
                     kwargs=self._address.options(),
                     configure=self._address.prepare,
                     min_size=0,

@@ -7,10 +7,9 @@ the id of the transaction would not do, because a server that crashed may give t
 again.
 """
 
-import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import psycopg
@@ -20,6 +19,7 @@ from headway.errors import StoreBusyError
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgcopy import ENOUGH, copy_of
 from headway.store.pgpool import Connections
+from headway.store.pgwire import Answer, Parameters
 
 BUSY_SECONDS = 10.0
 SILENT_SECONDS = 30.0
@@ -34,15 +34,16 @@ SCHEMA_HASH = (
     "from pg_class where oid = to_regclass('jobs'))), current_schema())::text)"
 )
 NEWEST = "coalesce((select number from commits where place = -1), 0)"
-# One round trip. The lock is a statement of its own, so that the instant and all that is read come
-# after the wait. A writer that vanished without a word must not keep its turn.
-_BEGIN_WRITE = (
-    "begin isolation level read committed; set local lock_timeout = {busy}; "
-    "set local idle_in_transaction_session_timeout = {silent}; "
-    "select pg_advisory_xact_lock({space}, {key}); "
-    "select {now}, pg_current_xact_id()::text, {newest}"
+# The lock is a statement of its own, so that the instant and all that is read come after the wait.
+# A writer that vanished without a word must not keep its turn.
+_BEGIN_WRITE = "begin isolation level read committed"
+_PATIENCE = (
+    "select set_config('lock_timeout', %(busy)s, true), "
+    "set_config('idle_in_transaction_session_timeout', %(silent)s, true)"
 )
-_BEGIN_READ = f"begin isolation level repeatable read read only; select {NOW}"
+_LOCK = "select pg_advisory_xact_lock({space}, {key})"
+_INSTANT = "select {now}, pg_current_xact_id()::text, {newest}"
+_BEGIN_READ = "begin isolation level repeatable read read only"
 # The traces are a ring, and the newest number stands before it, at -1.
 LEAVE_TRACE = (
     "with head as (insert into commits (place, number, token) values (-1, 1, '') "  # noqa: S608
@@ -50,26 +51,30 @@ LEAVE_TRACE = (
     "insert into commits (place, number, token) "
     f"select mod(number, {TRACES}), number, %(token)s from head "
     "on conflict (place) do update set number = excluded.number, token = excluded.token "
-    "returning number, pg_notify('headway', '')"
+    "returning number, pg_notify('headway', token)"
 )
 _FIND_TRACE = f"select {NEWEST}, exists (select 1 from commits where token = %(token)s)"  # noqa: S608
 
-Answer = TypeVar("Answer")
+Found = TypeVar("Found")
 Row = tuple[Any, ...]
-Parameters = Mapping[str, Any]
+Statement = tuple[str, Parameters]
 
 
 class Session:
+    """One transaction of one thread. It begins with the first statement that is sent."""
+
     def __init__(self, address: Address, connections: Connections) -> None:
         self.changes = 0
         self._address = address
         self._connections = connections
         self._connection: Connection | None = None
-        self._queue: list[tuple[str, Parameters]] = []
+        self._opening: list[Statement] = []  # what it begins with, until that has been answered
+        self._sent = False  # whether the server may know of it
+        self._queue: list[Statement] = []
+        self._now = 0
         self._transaction_id = ""
         self._before = 0  # the newest number when this began
         self._writing = False
-        self._unclear = False  # which statements are prepared on the connection
 
     @property
     def connection(self) -> Connection:
@@ -85,24 +90,42 @@ class Session:
 
     # -- begin and end -------------------------------------------------------------------------
 
-    def begin_read(self) -> int:
-        return int(self.surely(lambda: self._last_row(_BEGIN_READ))[0])
+    def begin_read(self) -> None:
+        self._opening = [(_BEGIN_READ, {}), (f"select {NOW}, '', 0", {})]
 
-    def begin_write(self, key: int | None) -> int:
+    def begin_write(self, key: int | None) -> None:
         """Wait for the turn; without a key, before there are tables."""
-        begin = _BEGIN_WRITE.format(
-            busy=round(BUSY_SECONDS * 1000),
-            silent=round(SILENT_SECONDS * 1000),
-            space=LOCK_SPACE,
-            key=SCHEMA_HASH if key is None else key,
-            now=NOW,
-            newest="0" if key is None else NEWEST,
-        )
-        now, self._transaction_id, self._before = self.surely(lambda: self._last_row(begin))
+        busy, silent = f"{BUSY_SECONDS:g}s", f"{SILENT_SECONDS:g}s"
+        lock = _LOCK.format(space=LOCK_SPACE, key=SCHEMA_HASH if key is None else key)
+        self._opening = [
+            (_BEGIN_WRITE, {}),
+            (_PATIENCE, {"busy": busy, "silent": silent}),
+            (lock, {}),
+            (_INSTANT.format(now=NOW, newest="0" if key is None else NEWEST), {}),
+        ]
         self._writing = True
-        return int(now)
 
-    def surely(self, ask: Callable[[], Answer]) -> Answer:
+    def instant(self) -> int:
+        """When it began, by the server's clock."""
+        if self._opening:
+            self._begin()
+        return self._now
+
+    def _begin(self) -> list[Answer]:
+        """Begin, and send along what is queued: all of that is undone if the line is lost, so it
+        can be sent again on another. The answers to what was queued."""
+        queue, self._queue = self._queue, []
+        answers = self.surely(lambda: self._run([*self._opening, *queue]))
+        count, self._opening = len(self._opening), []
+        self._now, self._transaction_id, self._before = answers[count - 1].rows[0]
+        return answers[count:]
+
+    def _run(self, statements: Sequence[Statement]) -> list[Answer]:
+        wire = self.connection.wire
+        self._sent = True
+        return wire.run(statements)
+
+    def surely(self, ask: Callable[[], Found]) -> Found:
         """Ask what may be asked again, on a new connection if the old one was lost."""
         give_up_at = time.monotonic() + RECONNECT_SECONDS
         while True:
@@ -115,6 +138,9 @@ class Session:
                     "try again"
                 ) from error
             except (psycopg.OperationalError, StoreBusyError) as error:
+                if self._connection is not None and not self._connection.closed:
+                    self.rollback()
+                    raise self._in_our_words(error) from error
                 self._drop()
                 if time.monotonic() > give_up_at:
                     raise self._address.unavailable(error) from error
@@ -126,20 +152,18 @@ class Session:
                 self.rollback()
                 raise
 
-    def _last_row(self, statements: str) -> Row:
-        cursor = self.connection.execute(_trusted(statements), prepare=False)
-        while cursor.nextset():
-            pass
-        return cast(Row, cursor.fetchone())
+    def _in_our_words(self, error: Exception) -> Exception:
+        return self._address.translated(error) if isinstance(error, psycopg.Error) else error
 
-    def commit(self) -> int | None:
+    def commit(self, token: str) -> int | None:
         """The number of this commit; None if its answer was lost, but it has happened."""
-        token = os.urandom(16).hex()
+        if self._opening:
+            self._begin()  # what holds a commit is never sent twice
         self._queue.append((LEAVE_TRACE, {"token": token}))
         self._queue.append(("commit", {}))
         try:
             *_, trace, _ = self._send()
-            return int(cast(Row, trace.fetchone())[0])
+            return int(trace.rows[0][0])
         except psycopg.Error as error:
             if not self.connection.closed:  # the server's own word: it is undone
                 raise self._address.translated(error) from error
@@ -182,16 +206,15 @@ class Session:
         return int(newest), bool(found)
 
     def rollback(self) -> None:
-        """Undo it. One that only read has nothing to undo, and after a rollback psycopg would have
-        all statements prepared anew."""
+        """Undo it; one that only read has nothing to undo."""
         self._queue.clear()
-        if self._connection is None or self._connection.closed:
+        self._opening = []
+        if not self._sent or self._connection is None or self._connection.closed:
             return
+        self._sent = False
         try:
-            self._connection.execute("rollback" if self._writing else "commit", prepare=False)
+            self._connection.wire.run([("rollback" if self._writing else "commit", {})])
         except psycopg.Error:
-            self._drop()
-        if self._unclear:
             self._drop()
 
     def _drop(self) -> None:
@@ -203,52 +226,45 @@ class Session:
 
     def tell(self, statement: str, rows: Sequence[Parameters]) -> None:
         """Changes of one kind of which nobody needs to hear; sent when something else is."""
-        if len(rows) < ENOUGH:
+        copy = copy_of(statement) if len(rows) >= ENOUGH else None
+        if copy is None:
             self._queue.extend((statement, row) for row in rows)
             return
-        copy = copy_of(statement)
         self._plainly(self._send)
-        if copy is not None:
-            self._plainly(lambda: copy.run(self.connection, rows))
-        else:
-            self._plainly(lambda: self.connection.cursor().executemany(_trusted(statement), rows))
+        self._plainly(lambda: copy.run(self.connection, rows))
 
     def execute(self, statement: str, parameters: Parameters) -> list[Row]:
         def run() -> list[Row]:
             self._queue.append((statement, parameters))
-            cursor = self._send()[-1]
-            self.changes = cursor.rowcount
-            return cursor.fetchall() if cursor.description else []
+            answer = self._send()[-1]
+            self.changes = answer.changes
+            return answer.rows
 
         return self._plainly(run)
+
+    def script(self, text: str) -> None:
+        """Many statements without parameters."""
+        self._plainly(self._send)
+        self._plainly(lambda: self.connection.execute(_trusted(text), prepare=False))
 
     def table(self, name: str) -> tuple[list[str], list[Row]]:
         """All columns and rows of one of our tables."""
 
         def run() -> tuple[list[str], list[Row]]:
+            self._send()
             cursor = self.connection.execute(_trusted(f"select * from {name}"))  # noqa: S608
             return [column.name for column in cursor.description or ()], cursor.fetchall()
 
         return self._plainly(run)
 
-    def _send(self) -> list[psycopg.Cursor[Row]]:
+    def _send(self) -> list[Answer]:
         """All that is queued, in one round trip; nothing after one that fails is executed."""
+        if self._opening:
+            return self._begin()
         queue, self._queue = self._queue, []
-        if len(queue) == 1:
-            return [self._put(*queue[0])]
-        if not queue:
-            return []
-        self._unclear = True  # one that was to be prepared after a failure is not
-        with self.connection.pipeline():
-            cursors = [self._put(*each) for each in queue]
-        self._unclear = False
-        return cursors
+        return self._run(queue) if queue else []
 
-    def _put(self, statement: str, parameters: Parameters) -> psycopg.Cursor[Row]:
-        prepare = False if statement == "commit" else None
-        return self.connection.execute(_trusted(statement), parameters or None, prepare=prepare)
-
-    def _plainly(self, run: Callable[[], Answer]) -> Answer:
+    def _plainly(self, run: Callable[[], Found]) -> Found:
         try:
             return run()
         except psycopg.OperationalError as error:

@@ -6,12 +6,13 @@ do not move within it; nothing outlives the transaction, so a pooler in transact
 that one who reads does not wait for one who writes. A lost connection is made anew.
 
 By the number of the newest commit it is known whether others have committed; notifications only say
-when to look.
+when to look, and whether it was ourselves.
 """
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -54,17 +55,26 @@ class PostgresDatabase:
         self._of_thread = threading.local()
         self._looking = threading.RLock()
         self._seen: int | None = None
+        self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
         self._key: int | None = None
 
     # -- transactions --------------------------------------------------------------------------
 
     def begin_read(self) -> int:
         with self._beginning() as session:
-            return session.begin_read()
+            session.begin_read()
+            return session.instant()
 
     def begin_write(self) -> int:
         with self._beginning() as session:
-            return session.begin_write(self._key)
+            session.begin_write(self._key)
+            return session.instant()
+
+    def begin_write_soon(self) -> Callable[[], int]:
+        """The turn is waited for in one round trip with the first question."""
+        with self._beginning() as session:
+            session.begin_write(self._key)
+        return session.instant
 
     @contextmanager
     def _beginning(self) -> Iterator[Session]:
@@ -88,7 +98,10 @@ class PostgresDatabase:
         session = self._present()
         if session is None:
             raise StoreError(f"{self.address}: there is no transaction to commit")
-        number = session.commit()
+        token = os.urandom(16).hex()
+        if self.listener is not None:
+            self._own.append(token)
+        number = session.commit(token)
         self._end(session)
         with self._looking:
             if self._seen is not None and number == self._seen + 1:
@@ -154,7 +167,7 @@ class PostgresDatabase:
     def script(self, text: str) -> None:
         """Many statements without parameters, within a transaction."""
         with self._session() as session:
-            session.execute(text, {})
+            session.script(text)
 
     # -- what others commit --------------------------------------------------------------------
 
@@ -162,7 +175,8 @@ class PostgresDatabase:
         """Whether someone else committed since this was last asked."""
         self._check_process()
         with self._looking:
-            self._take_notices()
+            if self._only_own_notices():
+                return False
             newest = int(self._ask(f"select {NEWEST}")[0][0])
             changed = newest != self._seen
             self._seen = newest
@@ -185,15 +199,20 @@ class PostgresDatabase:
             return self._listening()
         return None
 
-    def _take_notices(self) -> None:
-        """Before looking: what is committed after the look is told anew."""
+    def _only_own_notices(self) -> bool:
+        """Take all that have come, before looking: what is committed after the look is told anew.
+        Whether there were some, and all of them about commits of our own."""
         if self.listener is None:
-            return
+            return False
         try:
-            for _ in self._listening().notifies(timeout=0):
-                pass
+            tokens = [notice.payload for notice in self._listening().notifies(timeout=0)]
         except (psycopg.OperationalError, StoreBusyError):
             self.listener = None
+            return False
+        own = [token for token in tokens if token in self._own]
+        for token in own:
+            self._own.remove(token)
+        return bool(tokens) and len(own) == len(tokens)
 
     def _listening(self) -> Connection:
         if self.listener is None or self.listener.closed:

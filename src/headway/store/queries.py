@@ -7,6 +7,7 @@ the end of a job; a test asks the database for the plan of each hot one and refu
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
@@ -19,9 +20,11 @@ _FILES = (
     "claims.sql",
     "functions.sql",
     "graph.sql",
+    "removing.sql",
     "scheduler.sql",
     "checks.sql",
 )
+_CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")
 _OBJECT = re.compile(
     r"^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"
     r"(?: rename to (\w+))?",
@@ -33,6 +36,7 @@ class Query(NamedTuple):
     name: str
     sql: str
     hot: bool
+    table: str | None = None  # what it changes
 
 
 class Dialect(NamedTuple):
@@ -57,7 +61,10 @@ def load(dialect: Dialect, columns: Mapping[str, str]) -> dict[str, Query]:
         marks = list(_NAME.finditer(text))
         for mark, following in zip(marks, [*marks[1:], None], strict=True):
             body = text[mark.end() : following.start() if following else len(text)]
-            queries[mark[1]] = Query(mark[1], spell(body, dialect, columns), bool(mark[2]))
+            sql = spell(body, dialect, columns)
+            changed = _CHANGED.match(sql)
+            table = changed[1] if changed else None
+            queries[mark[1]] = Query(mark[1], sql, bool(mark[2]), table)
     return queries
 
 
@@ -72,6 +79,12 @@ def spell(text: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
         sql = sql.replace(f"${name}", listing)
     sql = sql.replace("$ID", dialect.identifier).replace("$SERIAL", dialect.serial)
     return _PARAMETER.sub(dialect.parameter, sql)
+
+
+@lru_cache(maxsize=200)
+def parameters_of(sql: str) -> tuple[str, ...]:
+    """The names of a text's parameters, in the order in which a database numbers them."""
+    return tuple(dict.fromkeys(_PARAMETER.findall(sql)))
 
 
 def _rows(parameter: str, listing: str, dialect: Dialect) -> str:

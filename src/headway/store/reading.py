@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.core.facts import Holder, LockView, Predecessor, Reserver, TaskView
+from headway.core.facts import Holder, LockView, Predecessor, Reserver, TaskView, waits_for_last
 from headway.core.model import (
     Claim,
     HostTrouble,
@@ -16,28 +16,62 @@ from headway.core.model import (
     Run,
     lock_topic,
 )
-from headway.core.states import Status
+from headway.core.states import TERMINAL, Status
 from headway.errors import DataError
-from headway.store.base import Event, HostRecord, Lending, Progress, Slots, WorkerRecord
-from headway.store.rows import load, load_claim, load_job, load_run, stand_in
-from headway.store.state import State, load_state
+from headway.store.base import (
+    Event,
+    HostRecord,
+    Lending,
+    Progress,
+    Search,
+    Slots,
+    WorkerRecord,
+)
+from headway.store.rows import (
+    Row,
+    like,
+    like_label,
+    load,
+    load_claim,
+    load_job,
+    load_outline,
+    load_run,
+    stand_in,
+)
+from headway.store.state import State, Whereabouts, load_state
 
 if TYPE_CHECKING:
     from headway.store.queries import Query
     from headway.store.sqlstore import Statements
 
 
+NEVER = 1 << 62
+
+
 class SqlReadTx:
-    def __init__(self, database: Statements, named: Mapping[str, Query], now: int) -> None:
+    def __init__(
+        self,
+        database: Statements,
+        named: Mapping[str, Query],
+        now: int | Callable[[], int],
+    ) -> None:
+        """`now` may be known only later: who shares a database learns it with the first answer."""
         self._database = database
         self._named = named
-        self._now = now
+        self._instant = now
         self._unreadable: dict[JobId, str] = {}
         self._state: State | None = None
+        self._whereabouts: Whereabouts | None = None
 
     def now(self) -> int:
         """The instant of this transaction; every row it writes carries the same."""
         return self._now
+
+    @property
+    def _now(self) -> int:
+        if callable(self._instant):
+            self._instant = self._instant()
+        return self._instant
 
     def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
         return self._database.execute(self._named[query].sql, parameters)
@@ -46,12 +80,14 @@ class SqlReadTx:
         rows = self._all(query, **parameters)
         return rows[0] if rows else None
 
-    def _readable(self, rows: Iterable[tuple[Any, ...]]) -> list[Job]:
+    def _readable(
+        self, rows: Iterable[tuple[Any, ...]], read: Callable[[Row], Job] = load_job
+    ) -> list[Job]:
         """The jobs of these rows; one that cannot be read is remembered and stops nobody else."""
         jobs = []
         for row in rows:
             try:
-                jobs.append(load_job(row))
+                jobs.append(read(row))
             except DataError as error:
                 self._unreadable[row[0]] = str(error)
         return jobs
@@ -98,6 +134,20 @@ class SqlReadTx:
     def finished_jobs(self, since: int, limit: int) -> list[Job]:
         return self._readable(self._all("finished_jobs", since=since, limit=limit))
 
+    def find_jobs(self, search: Search, *, before: Job | None, limit: int) -> list[Job]:
+        rows = self._all(
+            "find_jobs",
+            statuses=self._database.json(sorted(search.statuses)),
+            ended_since=search.ended_since if search.statuses & TERMINAL else NEVER,
+            created_since=search.created_since,
+            name=like(search.name),
+            label=like_label(search.labels),
+            before_at=before.created_at if before else NEVER,
+            before_id=before.id if before else 0,
+            limit=limit,
+        )
+        return self._readable(rows)
+
     def count_active(self) -> dict[Status, int]:
         return {Status(status): count for status, count in self._all("count_active")}
 
@@ -105,7 +155,28 @@ class SqlReadTx:
         rows = self._all("count_finished", since=since)
         return {Status(status): count for status, count in rows}
 
+    def count_ended(self) -> tuple[int, int]:
+        """All jobs that ended, and of these the blocked ones that nobody retried."""
+        ended, blocked = self._all("count_ended")[0]
+        return ended, blocked
+
+    def outlines_shown(self, limit: int) -> list[Job]:
+        return self._readable(self._all("outlines_shown", limit=limit), load_outline)
+
+    def outlines_all(self, limit: int) -> list[Job]:
+        return self._readable(self._all("outlines_all", limit=limit), load_outline)
+
+    def outlines(self, ids: Sequence[JobId]) -> dict[JobId, Job]:
+        rows = self._all("outlines_by_id", ids=self._database.json(ids))
+        return {job.id: job for job in self._readable(rows, load_outline)}
+
+    def chain_ends(self, chains: Sequence[JobId]) -> dict[JobId, Job]:
+        rows = self._all("outlines_of_ends", chains=self._database.json(chains))
+        return {job.chain: job for job in self._readable(rows, load_outline)}
+
     def anything_active(self) -> bool:
+        if self._state is not None and self._state.taken:
+            return True
         return self._one("any_active") is not None
 
     def anything_woken(self) -> bool:
@@ -132,10 +203,14 @@ class SqlReadTx:
 
     def woken(self, limit: int, queues: Sequence[str] = ("",)) -> list[Job]:
         """Jobs of these queues to look at, in dispatch order."""
+        if self._whereabouts is not None and not self._whereabouts.woken:
+            return []
         return self._queued("woken", limit, queues)
 
     def ready(self, limit: int, queues: Sequence[str] = ("",)) -> list[Job]:
         """The head of these queues at the door, in dispatch order."""
+        if self._whereabouts is not None:
+            queues = [each for each in queues if each in self._whereabouts.ready]
         return self._queued("ready", limit, queues)
 
     def _queued(self, query: str, limit: int, queues: Sequence[str]) -> list[Job]:
@@ -159,6 +234,8 @@ class SqlReadTx:
         return rows[0][0], rows[0][1]
 
     def next_wake(self) -> int | None:
+        if self._whereabouts is not None:
+            return self._whereabouts.next_wake
         row = self._one("next_wake")
         return row[0] if row else None
 
@@ -169,7 +246,7 @@ class SqlReadTx:
         return [job for rows in found for job in self._readable(rows)]
 
     def predecessors(self, jobs: Iterable[Job]) -> dict[JobId, tuple[Predecessor, ...]]:
-        """What is unmet: at most the first failed and the first pending edge of each job.
+        """What is unmet: at most the first failed and one pending edge of each job.
 
         A mark is an index; the word that counts is the chain's own, read here.
         """
@@ -177,9 +254,10 @@ class SqlReadTx:
         for job in jobs:
             if not job.after:
                 continue
+            pending = "last_pending_edge" if waits_for_last(job.after) else "pending_edge"
             edges = [
                 self._one("failed_edge", job_id=job.id),
-                self._one("pending_edge", job_id=job.id),
+                self._one(pending, job_id=job.id),
             ]
             found[job.id] = tuple(self._predecessor(edge) for edge in edges if edge)
         return found
@@ -214,6 +292,8 @@ class SqlReadTx:
         return [load_claim(row) for row in self._all("live_claims")]
 
     def unproven_claims(self) -> list[Claim]:
+        if self._whereabouts is not None and not self._whereabouts.unproven:
+            return []
         return [load_claim(row) for row in self._all("unproven_claims")]
 
     def claims(self, tokens: Sequence[str]) -> dict[str, Claim]:
@@ -221,6 +301,9 @@ class SqlReadTx:
         return {row[1]: load_claim(row) for row in rows}
 
     def cancelling_jobs(self) -> set[JobId]:
+        self._present()  # whoever asks this asks for the rest, too
+        if self._whereabouts is not None and not self._whereabouts.cancelling:
+            return set()
         return {row[0] for row in self._all("cancelling_jobs")}
 
     def claim_of(self, job_id: JobId) -> Claim | None:
@@ -253,7 +336,7 @@ class SqlReadTx:
     def _present(self) -> State:
         """Asked for once, until this transaction itself changes something of it."""
         if self._state is None:
-            self._state = load_state(self._all("present_state"))
+            self._state, self._whereabouts = load_state(self._all("present_state"))
         return self._state
 
     def recent_workers(self, host_id: str, limit: int) -> list[WorkerRecord]:

@@ -10,6 +10,7 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -27,7 +28,7 @@ from headway.errors import (
     StoreReplacedError,
 )
 from headway.store.filesystems import file_system, refuse_network_file_system
-from headway.store.queries import Dialect, migrations, schema_version
+from headway.store.queries import Dialect, migrations, parameters_of, schema_version
 
 BUSY_SECONDS = 10.0
 OLDEST_SAFE = (3, 51, 3)  # older ones can corrupt a WAL database when a checkpoint resets the log
@@ -78,6 +79,9 @@ class SqliteDatabase:
             self.rollback()
             raise
 
+    def begin_write_soon(self) -> None:
+        self.begin_write()
+
     def commit(self) -> None:
         self._plainly(self._connection.execute, "commit")
         reach("store.committed")
@@ -101,7 +105,10 @@ class SqliteDatabase:
         self._plainly(self._connection.execute, sql, parameters)
 
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None:
-        self._plainly(self._connection.executemany, sql, parameters)
+        """By place, which takes half the time of looking up each value by its name."""
+        names = parameters_of(sql)
+        rows = map(itemgetter(*names), parameters) if len(names) > 1 else parameters
+        self._plainly(self._connection.executemany, sql, rows)
 
     def changes(self) -> int:
         return self._connection.changes()
@@ -306,6 +313,8 @@ def _connect(path: str, flags: int) -> apsw.Connection:
         connection = apsw.Connection(path, flags=flags, statementcachesize=256)
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
         connection.execute("pragma synchronous = full; pragma mmap_size = 0")
+        # Else SQLite, to plan by the values, would parse a statement anew whenever they are bound.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     except apsw.Error as error:
         raise translate(error, path) from error
     return connection

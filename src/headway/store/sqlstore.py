@@ -10,7 +10,7 @@ from headway.clock import Clock, SystemClock
 from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.base import HasFileno, ReadTx, WriteTx
-from headway.store.graphreading import GraphReadTx
+from headway.store.removing import RetentionReadTx
 from headway.store.rows import COLUMNS
 from headway.store.writing import SqlWriteTx
 
@@ -36,6 +36,7 @@ class Database(Statements, Protocol):
 
     def begin_read(self) -> int | None: ...
     def begin_write(self) -> int | None: ...
+    def begin_write_soon(self) -> Callable[[], int] | None: ...
     def rollback(self) -> None: ...
     def explain(self, sql: str, parameters: Mapping[str, Any]) -> list[str]: ...
 
@@ -66,20 +67,33 @@ class SqlStore:
         with self._turn:
             now = self.database.begin_read()
             try:
-                yield GraphReadTx(self.database, self.queries, self._instant(now))
+                yield RetentionReadTx(self.database, self.queries, self._instant(now))
             finally:
                 self.database.rollback()
 
     @contextmanager
     def write(self) -> Iterator[WriteTx]:
         with self._turn:
-            now = self.database.begin_write()
-            try:
-                yield SqlWriteTx(self.database, self.queries, self._instant(now))
-                self.database.commit()
-            except BaseException:
-                self.database.rollback()
-                raise
+            now = self._instant(self.database.begin_write())
+            with self._ending():
+                yield SqlWriteTx(self.database, self.queries, now)
+
+    @contextmanager
+    def write_soon(self) -> Iterator[WriteTx]:
+        with self._turn:
+            instant = self.database.begin_write_soon()
+            now = self._instant(None) if instant is None else lambda: self._instant(instant())
+            with self._ending():
+                yield SqlWriteTx(self.database, self.queries, now)
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        try:
+            yield
+            self.database.commit()
+        except BaseException:
+            self.database.rollback()
+            raise
 
     def story(self, tell: Callable[[WriteTx], Told]) -> Told:
         """Write in one transaction, and begin anew if it is certain that all of it was undone.
@@ -88,10 +102,10 @@ class SqlStore:
         outcome is unknown is never repeated, and `tell` must do nothing beside the transaction.
         """
         for _ in range(TRIES - 1):
-            with suppress(StoreUndoneError), self.write() as tx:
+            with suppress(StoreUndoneError), self.write_soon() as tx:
                 return tell(tx)
             self._clock.sleep(random.uniform(0.01, 0.2))  # noqa: S311  so that not both come again
-        with self.write() as tx:
+        with self.write_soon() as tx:
             return tell(tx)
 
     @contextmanager

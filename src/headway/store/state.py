@@ -1,46 +1,116 @@
-"""The small state of the scheduler, as one query tells it: what the door asks for in every step."""
+"""The small state of the scheduler, as one query tells it: what the door asks for in every step.
+
+A transaction asks once and keeps it true: what it changes itself it also changes here, and what is
+not known to leave it as it is makes it be asked for anew. Nobody else writes meanwhile.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from headway.core.model import HostTrouble, JobId, Pause, WaitKind
+from headway.core.model import Claim, HostTrouble, JobId, Pause, WaitKind
 from headway.store.base import Lending, Slots
 from headway.store.rows import load
 
+# Changes of these tables are changes of the state; of those, of where something lies.
+_OF_STATE = frozenset({"settings", "pauses", "breakers", "marks", "lendings", "claims"})
+_OF_WHEREABOUTS = frozenset({"jobs", "claims"})
+# Queries whose effect on the state is also written here by those who run them, or is none.
+_FOLLOWED = frozenset(
+    {
+        *("add_claims", "end_claims", "forget_claim", "prove_claim_gone", "renew_leases"),
+        *("set_mark", "add_to_mark"),
+    }
+)
+# Queries that only take away from where something lies.
+_TAKE_AWAY = _FOLLOWED | {"claim_jobs", "finish_jobs", "touch_checked"}
 
-class State(NamedTuple):
-    settings: Mapping[str, Any]
-    pause: Pause | None
-    breakers: Mapping[str, HostTrouble]
-    marks: Mapping[str, int]
-    slots: Slots
-    lendings: tuple[Lending, ...]
+
+def changes_state(query: str, table: str | None) -> bool:
+    return table in _OF_STATE and query not in _FOLLOWED
 
 
-def load_state(rows: Iterable[tuple[Any, ...]]) -> State:
-    settings: dict[str, Any] = {}
-    pause = None
-    breakers: dict[str, HostTrouble] = {}
-    marks: dict[str, int] = {}
-    used: set[int] = set()
-    running: dict[JobId, JobId | None] = {}
-    probing = False
-    lendings: list[Lending] = []
+def changes_whereabouts(query: str, table: str | None) -> bool:
+    return table in _OF_WHEREABOUTS and query not in _TAKE_AWAY
+
+
+class Whereabouts(NamedTuple):
+    """Where something lies at all, so that nobody looks where nothing can be."""
+
+    woken: bool
+    ready: frozenset[str]  # the queues in which jobs stand at the door
+    next_wake: int | None
+    cancelling: bool
+    unproven: bool
+
+
+class Taken(NamedTuple):
+    """A live claim as the door counts it."""
+
+    slot: int
+    borrowed_from: JobId | None
+    probe: bool
+
+
+class State:
+    def __init__(self) -> None:
+        self.settings: dict[str, Any] = {}
+        self.pause: Pause | None = None
+        self.breakers: dict[str, HostTrouble] = {}
+        self.marks: dict[str, int] = {}
+        self.lendings: list[Lending] = []
+        self.taken: dict[JobId, Taken] = {}
+        self._slots: Slots | None = None
+
+    @property
+    def slots(self) -> Slots:
+        if self._slots is None:
+            taken = self.taken.items()
+            self._slots = Slots(
+                frozenset([each.slot for _, each in taken]),
+                {job_id: each.borrowed_from for job_id, each in taken},
+                any(each.probe for _, each in taken),
+            )
+        return self._slots
+
+    def claimed(self, claims: Iterable[Claim]) -> None:
+        for each in claims:
+            self.taken[each.job_id] = Taken(each.slot, each.borrowed_from, each.probe)
+        self._slots = None
+
+    def ended(self, job_ids: Iterable[JobId]) -> None:
+        for job_id in job_ids:
+            self.taken.pop(job_id, None)
+        self._slots = None
+
+
+def load_state(rows: Iterable[tuple[Any, ...]]) -> tuple[State, Whereabouts]:
+    state = State()
+    lies: Mapping[str, list[str]] = {"ready": [], "wake": []}
+    there: set[str] = set()
     for what, a, b, c, d in rows:
         if what == "slot":
-            used.add(int(a))
-            running[int(b)] = None if c is None else int(c)
-            probing = probing or d != "0"
+            borrowed_from = None if c is None else int(c)
+            state.taken[int(b)] = Taken(int(a), borrowed_from, d != "0")
         elif what == "mark":
-            marks[a] = int(b)
+            state.marks[a] = int(b)
         elif what == "setting":
-            settings[a] = load(b, f"setting {a}")
+            state.settings[a] = load(b, f"setting {a}")
         elif what == "lending":
-            lendings.append(Lending(int(a), int(b), int(c)))
+            state.lendings.append(Lending(int(a), int(b), int(c)))
         elif what == "pause":
-            pause = Pause(a, b, int(c))
-        else:
+            state.pause = Pause(a, b, int(c))
+        elif what == "breaker":
             failures, probe_at = d.split()
-            breakers[a] = HostTrouble(WaitKind(b), c, int(failures), int(probe_at))
-    slots = Slots(frozenset(used), running, probing)
-    return State(settings, pause, breakers, marks, slots, tuple(lendings))
+            state.breakers[a] = HostTrouble(WaitKind(b), c, int(failures), int(probe_at))
+        elif what in lies:
+            lies[what].append(a)
+        else:
+            there.add(what)
+    whereabouts = Whereabouts(
+        woken="woken" in there,
+        ready=frozenset(lies["ready"]),
+        next_wake=min((int(each) for each in lies["wake"] if each is not None), default=None),
+        cancelling="cancelling" in there,
+        unproven="unproven" in there,
+    )
+    return state, whereabouts

@@ -32,6 +32,7 @@ TABLES = (
     *("jobs", "runs", "claims", "evidence", "edges", "waits", "held_locks", "lendings"),
     *("events", "settings", "pauses", "breakers", "workers", "hosts", "marks"),
     *("tasks_known", "results", "progress"),
+    *("needs", "produces", "artifacts", "withdrawals", "worktrees", "removals"),
 )
 _MAGIC = b"SQLite format 3\0"
 

@@ -32,6 +32,7 @@ from headway.store.base import (
     WorkerRecord,
 )
 from headway.store.graphwriting import GraphWriteTx
+from headway.store.removing import RetentionWriteTx
 from headway.store.rows import dump, dump_claim, dump_job, dump_pairs
 
 _SIMPLE = frozenset({str, int})
@@ -39,7 +40,7 @@ _SIMPLE = frozenset({str, int})
 MOST_SHARERS = 16  # the next ones are woken when these have started
 
 
-class SqlWriteTx(GraphWriteTx):
+class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
 
@@ -99,6 +100,10 @@ class SqlWriteTx(GraphWriteTx):
         self._many("add_events", rows)
 
     def wake_due(self, now: int, limit: int) -> int:
+        if self._whereabouts is not None:
+            due = self._whereabouts.next_wake
+            if due is None or due > now:
+                return 0
         return self._run("wake_due", now=now, limit=limit)
 
     def wake_topics(self, topics: Iterable[str]) -> None:
@@ -175,6 +180,24 @@ class SqlWriteTx(GraphWriteTx):
         self._tell("clear_waits", job_id=job.id)
         return ended == 1
 
+    def change_job(self, job: Job) -> bool:
+        """What a person may change of a job that waits; False if it no longer does."""
+        changed = self._run(
+            "change_job",
+            id=job.id,
+            name=job.name,
+            slug=job.slug,
+            labels=dump(job.labels),
+            priority=job.priority,
+            position=job.position,
+            params=dump(job.params),
+        )
+        return changed == 1
+
+    def clear_waits(self, ids: Sequence[JobId]) -> None:
+        """These are filed under nothing any more, and reserve nothing."""
+        self._many("clear_waits", ({"job_id": job_id} for job_id in ids))
+
     def fail_unreadable(self, job_ids: Sequence[JobId], *, worker_id: str) -> None:
         """A waiting job whose row cannot be read fails with exit code 1."""
         for job_id in job_ids:
@@ -203,6 +226,8 @@ class SqlWriteTx(GraphWriteTx):
             raise InvalidOperationError(f"job-{min(gone, default=ids[0])} is no longer waiting")
         self._many("clear_waits", ({"job_id": job.id} for job, _ in claims if _was_filed(job)))
         self._many("add_claims", (dump_claim(claim) for _, claim in claims))
+        if self._state is not None:
+            self._state.claimed(claim for _, claim in claims)
         first = claims[0][1]
         self._tell(
             "add_runs",
@@ -232,6 +257,8 @@ class SqlWriteTx(GraphWriteTx):
             if tokens:
                 rows = self._all("end_claims", tokens=self._database.json(tokens), state=state)
                 live.update(row[0] for row in rows)
+                if self._whereabouts is not None and not gone:
+                    self._whereabouts = self._whereabouts._replace(unproven=True)
         written = [each for each in finishes if each.token in live]
         executed = [each for each in written if each.executed]
         undone = [each for each in written if not each.executed]
@@ -246,9 +273,16 @@ class SqlWriteTx(GraphWriteTx):
         for each in written:
             if each.document is not None:
                 self._keep(each.token, "outcome", each.job_id, each.document)
-        ids = self._database.json([each.job_id for each in written])
-        self._tell("end_lendings_of_jobs", ids=ids)
+        self._let_go([each.job_id for each in written])
         return [each.token in live for each in finishes]
+
+    def _let_go(self, ids: Sequence[JobId]) -> None:
+        """These jobs run no more: they hold no slot, and lend nothing."""
+        if self._state is not None:
+            self._state.ended(ids)
+            if not self._state.lendings:
+                return
+        self._tell("end_lendings_of_jobs", ids=self._database.json(ids))
 
     def unclaim(self, unclaims: Sequence[Unclaim]) -> list[bool]:
         return [self._unclaim(unclaim) for unclaim in unclaims]
@@ -256,6 +290,8 @@ class SqlWriteTx(GraphWriteTx):
     def _unclaim(self, unclaim: Unclaim) -> bool:
         if self._run("forget_claim", token=unclaim.token) != 1:
             return False
+        if self._state is not None:
+            self._state.ended([unclaim.job_id])
         self._tell("forget_open_run", job_id=unclaim.job_id)
         self._tell(
             "unclaim_job",
@@ -388,9 +424,13 @@ class SqlWriteTx(GraphWriteTx):
 
     def set_mark(self, name: str, value: int) -> None:
         self._tell("set_mark", name=name, value=value)
+        if self._state is not None and name in self._state.marks:
+            self._state.marks[name] = value
 
     def add_to_mark(self, name: str, amount: int) -> None:
         self._tell("add_to_mark", name=name, amount=amount)
+        if self._state is not None and name in self._state.marks:
+            self._state.marks[name] += amount
 
 
 def _data(data: Mapping[str, Any]) -> str:

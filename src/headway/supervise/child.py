@@ -1,8 +1,9 @@
 """The forked child between fork and exec (docs/protocols.md, section 2).
 
 It never returns and never runs a line of the command before the go byte: end of file on the go
-pipe, or another parent than the supervisor, is exit. What keeps it from exec'ing is told through
-the report pipe, which closes by itself when exec succeeds.
+pipe, or another parent than the supervisor, is exit. What the job needs before it (a worktree) is
+prepared between the go byte and the exec. What keeps it from exec'ing is told through the report
+pipe, which closes by itself when exec succeeds.
 """
 
 from __future__ import annotations
@@ -11,18 +12,27 @@ import errno
 import json
 import os
 import signal
+from contextlib import suppress
 
 from headway.crashpoints import reach
-from headway.supervise import proc
+from headway.supervise import helper, proc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from headway.supervise.evidence import Evidence
+
 # What a parent's death does to it; and what the supervisor sees of a child that could not exec.
 NOT_STARTED = 127
 DEFAULT_UMASK = 0o022
 OOM_SCORE_ADJ = b"500"
+# What a helper may say about the host, in the system's words; the longer of two that begin alike
+# comes first. Without any of them the host is out of something that we cannot name.
+OF_HOST = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS),
+    *(errno.ENFILE, errno.EMFILE, errno.ENOMEM, errno.EAGAIN),
+)
 
 
 class Pipes:
@@ -50,10 +60,10 @@ class Pipes:
 class SpawnError(Exception):
     """The command could not be started: an errno, and the thing it is about."""
 
-    def __init__(self, code: int, what: str) -> None:
+    def __init__(self, code: int, what: str, text: str | None = None) -> None:
         super().__init__(code, what)
         self.code = code
-        self.text = f"{what}: {os.strerror(code)}"
+        self.text = text or f"{what}: {os.strerror(code)}"
 
     def to_bytes(self) -> bytes:
         # Less than PIPE_BUF, so that it is written whole and at once.
@@ -69,7 +79,7 @@ def parse_report(report: bytes) -> tuple[int, str]:
 class Command:
     """What to exec, worked out by the supervisor so that the child has little left to do."""
 
-    __slots__ = ("argv", "candidates", "cwd", "env", "stdin", "umask")
+    __slots__ = ("argv", "candidates", "cwd", "env", "prepare", "stdin", "umask")
 
     def __init__(self, spec: dict[str, Any]) -> None:
         submitted = _read_env_file(spec["env_file"])
@@ -82,15 +92,25 @@ class Command:
             raise SpawnError(errno.EINVAL, "a text that no program can be handed") from None
         self.candidates = _candidates(self.argv, self.env)
         self.umask: int = submitted.get("umask", DEFAULT_UMASK)
+        self.prepare: dict[str, Any] | None = spec.get("prepare")
 
 
-def become_command(command: Command, pipes: Pipes, *, supervisor: int, lock: int) -> NoReturn:
+def become_command(
+    command: Command, pipes: Pipes, evidence: Evidence, *, supervisor: int, lock: int
+) -> NoReturn:
     """Be the child: wait for go, then exec the command."""
     try:
         _stand_alone(supervisor, lock=lock, pipes=pipes)
         _take_surroundings(command, pipes)
+        if command.prepare is None:
+            _enter(command.cwd)
         if os.read(pipes.go_read, 1):
             reach("child.let_go")
+            if command.prepare is not None:
+                _prepare(command.prepare, command.env)
+                with suppress(OSError):  # only a hint: another job may prove that the host can
+                    evidence.mark_prepared()
+                _enter(command.cwd)
             _exec(command)
     except SpawnError as error:
         os.write(pipes.report_write, error.to_bytes())
@@ -129,15 +149,9 @@ def _prefer_for_oom_kill() -> None:
 
 
 def _take_surroundings(command: Command, pipes: Pipes) -> None:
-    """Take the submitter's signals, directory and umask, and the standard streams."""
+    """Take the submitter's signals and umask, and the standard streams."""
     # From here on a signal that came too early, and was kept by the mask, ends the child.
     proc.reset_signals()
-    try:
-        os.chdir(command.cwd)
-    except OSError as error:
-        raise SpawnError(
-            error.errno or errno.EIO, f"directory {os.fsdecode(command.cwd)}"
-        ) from error
     try:
         source = os.open(command.stdin, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
@@ -145,6 +159,36 @@ def _take_surroundings(command: Command, pipes: Pipes) -> None:
     for target, fd in enumerate((source, pipes.streams[0][1], pipes.streams[1][1])):
         os.dup2(fd, target)
     os.umask(command.umask)
+
+
+def _enter(folder: bytes) -> None:
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise SpawnError(error.errno or errno.EIO, f"directory {os.fsdecode(folder)}") from error
+
+
+def _prepare(wanted: dict[str, Any], env: dict[bytes, bytes]) -> None:
+    """Have made what the command needs. A stop meanwhile is for the helper, which then ends its
+    git in peace; it is kept for this process until then, so that the command is never reached."""
+    signal.set_wakeup_fd(-1)  # the supervisor's, who is not to hear of this helper
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
+    running = helper.Helper(wanted, env)
+    reach("child.preparing")
+    ended = running.wait()
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # here a stop that came ends us
+    if ended.code != 0:
+        raise SpawnError(_cause(ended), "prepare", ended.words())
+
+
+def _cause(ended: helper.Ended) -> int:
+    """The errno that says whose fault it is: the job's, unless the helper knows better."""
+    if ended.code is None:
+        return errno.ETIMEDOUT
+    if ended.code != helper.OF_HOST:
+        return errno.ENOENT
+    words = ended.words()
+    return next((each for each in OF_HOST if os.strerror(each) in words), errno.EAGAIN)
 
 
 def _read_env_file(path: str | None) -> dict[str, Any]:
@@ -167,7 +211,8 @@ def _environment(spec: dict[str, Any], submitted: dict[str, Any]) -> dict[bytes,
         own["HEADWAY_JOB_ID"] = f"job-{spec['job']}"
         own["HEADWAY_RUN_ID"] = f"run-{spec['job']}"
         own["HEADWAY_ATTEMPT"] = str(spec["attempt"])
-    merged = {**submitted.get("env", {}), **spec["env"], **own}
+    kept = {k: v for k, v in submitted.get("env", {}).items() if k not in spec.get("unset", ())}
+    merged = {**kept, **spec["env"], **own}
     return {os.fsencode(name): os.fsencode(value) for name, value in merged.items()}
 
 

@@ -141,6 +141,20 @@ class Evidence:
             folder.rename(f"started.{self.token}.tmp", f"started.{self.token}")
         reach("supervisor.started")
 
+    def mark_prepared(self) -> None:
+        """By the child: what has to be there before the command has been made."""
+        with self._open() as folder:
+            folder.touch(f"prepared.{self.token}")
+        reach("child.prepared")
+
+    def has_begun(self) -> bool:
+        """Whether the host could start it, with all that had to be made first."""
+        if self.read_started() is None:
+            return False
+        spec = self._read(f"claim.{self.token}")
+        waits_for_more = spec is not None and "prepare" in json.loads(spec)
+        return not waits_for_more or self._has(f"prepared.{self.token}")
+
     def read_outcome(self) -> Outcome | None:
         """The claim's outcome; torn, damaged or foreign is none."""
         content = self._read(f"outcome.{self.token}.json")
@@ -256,7 +270,10 @@ class Evidence:
         token = self.token
         try:
             with self._open() as folder:
-                for name in ("claim", "lock", "void", "started", "cancel", "wanted", "crash"):
+                for name in (
+                    *("claim", "lock", "void", "started", "prepared"),
+                    *("cancel", "wanted", "crash"),
+                ):
                     folder.remove(f"{name}.{token}")
                 for name in (f"started.{token}.tmp", f"outcome.{token}.tmp"):
                     folder.remove(name)

@@ -123,12 +123,13 @@ def processes_with_claim(token: str) -> list[tuple[int, int]]:
     found = []
     for pid in all_pids():
         stat = read_stat(pid)
-        if stat is not None and wanted in b"\0" + _environ(pid):
+        if stat is not None and wanted in b"\0" + read_environ(pid):
             found.append((pid, stat[1]))
     return found
 
 
-def _environ(pid: int) -> bytes:
+def read_environ(pid: int) -> bytes:
+    """The environment that a process was started with; empty if it cannot be seen."""
     try:
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
             return file.read() + b"\0"

@@ -82,6 +82,7 @@ class Outcome:
         "finished_at",
         "job",
         "logs",
+        "patch",
         "reason",
         "signal",
         "started_at",
@@ -108,6 +109,7 @@ class Outcome:
         logs: dict[str, dict[str, int]],
         tree: str,
         core_dumped: bool = False,
+        patch: dict[str, Any] | None = None,
     ) -> None:
         self.token = token
         self.job = job
@@ -123,9 +125,12 @@ class Outcome:
         self.logs = logs
         self.tree = tree
         self.core_dumped = core_dumped
+        self.patch = patch  # whether it was saved, for a job that asked for one
 
     def to_json(self) -> bytes:
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        if self.patch is None:
+            del fields["patch"]
         fields["version"] = VERSION
         fields["checksum"] = _checksum(fields)
         return _encode(fields)
@@ -141,6 +146,7 @@ class Outcome:
                 return None
             if fields["reason"] not in REASONS:
                 return None
+            fields.setdefault("patch", None)  # unknown to the first release
             return cls(**{name: fields[name] for name in cls.__slots__})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None

@@ -15,8 +15,9 @@ import time
 from headway.crashpoints import reach
 from headway.supervise import cgroup, child, proc, workerlock
 from headway.supervise.evidence import Evidence
+from headway.supervise.helper import Helper
 from headway.supervise.records import Outcome, Started
-from headway.supervise.tree import Tree
+from headway.supervise.tree import Tree, has_children, kill_below
 from headway.supervise.watch import STREAMS, Watch
 
 TYPE_CHECKING = False
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 TIMED_OUT_EXIT = 124
 CANCELLED_EXIT = 143
 RETRY_SECONDS = 1.0
+GIVE_UP_SECONDS = 10.0
+LONGEST_ERROR = 1000  # the outcome must fit into what is reserved for it
 # Only KILL ends a supervisor. These are blocked and not ignored, so that one which comes before the
 # child has its own dispositions is kept for it.
 BLOCKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -108,7 +111,8 @@ class _Run:
 
     def outcome(self) -> Outcome:
         try:
-            main, pipes = self._fork(child.Command(self._spec))
+            command = child.Command(self._spec)
+            main, pipes = self._fork(command)
         except child.SpawnError as failure:
             return self._not_started(failure)
         except OSError as error:
@@ -134,7 +138,26 @@ class _Run:
             for pid, start in proc.processes_with_claim(self._evidence.token):
                 proc.signal_process(pid, start, sig=signal.SIGKILL)
         reach("supervisor.child_ended")
-        return self._ended(watch, tree)
+        outcome = self._ended(watch, tree)
+        if "finish" in self._spec and outcome.reason != "spawn_error":
+            outcome.patch = self._finish(self._spec["finish"], command.env)
+            if tree == "gone":
+                _end_all_below()
+        return outcome
+
+    def _finish(self, wanted: dict[str, Any], env: dict[bytes, bytes]) -> dict[str, Any]:
+        """Have saved what the command leaves behind. Outside of its cgroup, so that no late look
+        at the tree meets it; whatever becomes of this changes nothing about how the job ended."""
+        try:
+            running = Helper(wanted, env, close=(self._lock,))
+            reach("supervisor.finishing")
+            ended = running.wait()
+            if ended.code != 0:
+                return {"saved": False, "error": ended.words()[:LONGEST_ERROR]}
+            size = os.stat(f"{self._evidence.folder}/{wanted['file']}").st_size
+        except OSError as error:
+            return {"saved": False, "error": f"{error.strerror} ({wanted['file']})"}
+        return {"saved": True, "bytes": size}
 
     def _start_wanted_worker(self) -> None:
         """A command inside the job found no worker. One that it started itself would be part of
@@ -163,7 +186,7 @@ class _Run:
         own = os.getpid()
         main = self._tree.fork()
         if main == 0:
-            child.become_command(command, pipes, supervisor=own, lock=self._lock)
+            child.become_command(command, pipes, self._evidence, supervisor=own, lock=self._lock)
         pipes.close_child_ends()
         reach("supervisor.forked")
         return main, pipes
@@ -238,6 +261,16 @@ def _stand_alone() -> int:
     proc.set_child_subreaper()
     os.umask(0o077)
     return wake_read
+
+
+def _end_all_below() -> None:
+    """The command's own processes are gone: who is left here was started to save its patch."""
+    give_up_at = time.monotonic() + GIVE_UP_SECONDS
+    while has_children() and time.monotonic() < give_up_at:
+        kill_below(os.getpid())
+        pid, _ = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            time.sleep(0.01)
 
 
 def _heard(_signum: int, _frame: FrameType | None) -> None:

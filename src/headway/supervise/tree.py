@@ -50,18 +50,23 @@ class Tree:
         """Kill every process there is now. Repeat until `is_gone`: some may have just forked."""
         if self.cgroup is not None:
             cgroup.kill(self.cgroup)
-        # Stopped first, all of them, so that none forks while the next is looked for.
-        stopped: set[tuple[int, int]] = set()
-        while fresh := set(proc.descendants(os.getpid())) - stopped:
-            _signal_each(fresh, signal.SIGSTOP)
-            stopped |= fresh
-        _signal_each(stopped, signal.SIGKILL)
+        kill_below(os.getpid())
 
     def is_gone(self) -> bool:
         """True once nothing is left to wait for and the cgroup, now removed, was empty."""
         if has_children():
             return False
         return self.cgroup is None or cgroup.remove(self.cgroup)
+
+
+def kill_below(ancestor: int) -> None:
+    """Kill every descendant that the process has now."""
+    # Stopped first, all of them, so that none forks while the next is looked for.
+    stopped: set[tuple[int, int]] = set()
+    while fresh := set(proc.descendants(ancestor)) - stopped:
+        _signal_each(fresh, signal.SIGSTOP)
+        stopped |= fresh
+    _signal_each(stopped, signal.SIGKILL)
 
 
 def has_children() -> bool:

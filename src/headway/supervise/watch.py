@@ -139,13 +139,17 @@ class Watch:
     def _deal_with(self, leftovers: str) -> str:
         if self._reap_and_see_gone():
             return "gone"
-        if self.stopped_for is None and leftovers == "leave":
-            return "left"
-        if self.stopped_for is None and leftovers == "wait":
-            self._step_until(self._reap_and_see_gone, within=_NEVER)
-            return "gone"
+        never_began = bool(self._report)
+        if self.stopped_for is None and not never_began:
+            if leftovers == "leave":
+                return "left"
+            if leftovers == "wait":
+                self._step_until(self._reap_and_see_gone, within=_NEVER)
+                return "gone"
         self._kill_at = time.monotonic()
-        gone = self._step_until(self._reap_and_see_gone, within=LEFTOVERS_SECONDS)
+        # What could not be prepared is prepared anew by the next try, which must not meet this one.
+        patience = _NEVER if never_began else LEFTOVERS_SECONDS
+        gone = self._step_until(self._reap_and_see_gone, within=patience)
         self._kill_at = _NEVER
         return "gone" if gone else "unproven"
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 START = 0  # may start processes
 STAYS = 1  # a worker that stays
-COMING = 2  # a worker is coming up
+COMING = 2  # a worker is coming up; next to STAYS, so that one question is about both
 
 COMING_FD = "HEADWAY_COMING_FD"
 _FLOCK = "hhqqi4x"
@@ -47,15 +47,15 @@ class WorkerLock:
         lock._fd = fd
         return lock
 
-    def is_held(self, byte: int) -> bool:
-        """True if anyone, this object included, holds the byte."""
+    def is_held(self, byte: int, count: int = 1) -> bool:
+        """True if anyone, this object included, holds the byte, or one of so many from it on."""
         # Through a description of its own: a lock is never in conflict with itself.
         try:
             fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             return False
         try:
-            answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _flock(fcntl.F_WRLCK, byte))
+            answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _flock(fcntl.F_WRLCK, byte, count))
         finally:
             os.close(fd)
         return bool(struct.unpack(_FLOCK, answer)[0] != fcntl.F_UNLCK)
@@ -113,8 +113,7 @@ class WorkerLock:
 
 def worker_is_there(lock_path: str) -> bool:
     """True if a worker stays or is coming up."""
-    lock = WorkerLock(lock_path)
-    return lock.is_held(STAYS) or lock.is_held(COMING)
+    return WorkerLock(lock_path).is_held(STAYS, 2)
 
 
 def autostart(lock_path: str, argv: Sequence[str], environ: Mapping[str, str]) -> bool:
@@ -137,25 +136,59 @@ def autostart(lock_path: str, argv: Sequence[str], environ: Mapping[str, str]) -
 
 def wake(socket_path: str, message: bytes) -> bool:
     """Send one datagram without waiting; False if nobody took it. The path may be of any length."""
-    folder, name = os.path.split(socket_path)
+    waker = Waker(socket_path)
     try:
-        at = os.open(folder or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender:
-            # An address has room for 108 bytes; through the descriptor the folder costs few.
-            sender.sendto(message, f"/proc/self/fd/{at}/{name}")
-    except OSError:
-        return False
+        return waker.wake(message)
     finally:
-        os.close(at)
-    reach("wake.sent")
-    return True
+        waker.close()
 
 
-def _flock(kind: int, byte: int) -> bytes:
-    return struct.pack(_FLOCK, kind, os.SEEK_SET, byte, 1, 0)
+class Waker:
+    """What it takes to send to a worker's socket, kept open for the next time."""
+
+    def __init__(self, socket_path: str) -> None:
+        folder, self._name = os.path.split(socket_path)
+        self._folder = folder or "."
+        self._at = -1
+        self._sender: socket.socket | None = None
+
+    def wake(self, message: bytes) -> bool:
+        """Send one datagram without waiting; False if nobody took it."""
+        try:
+            if self._sender is None or not self._still_leads_there():
+                self._open()
+            assert self._sender is not None  # noqa: S101
+            # An address has room for 108 bytes; through the descriptor the folder costs few.
+            self._sender.sendto(message, f"/proc/self/fd/{self._at}/{self._name}")
+        except OSError:
+            return False
+        reach("wake.sent")
+        return True
+
+    def _still_leads_there(self) -> bool:
+        """Whether the folder at the path is the one that was opened."""
+        return os.path.samestat(os.stat(self._folder), os.fstat(self._at))
+
+    def _open(self) -> None:
+        self.close()
+        self._at = os.open(self._folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+
+    def close(self) -> None:
+        if self._at >= 0:
+            os.close(self._at)
+            self._at = -1
+        if self._sender is not None:
+            self._sender.close()
+            self._sender = None
+
+    def __del__(self) -> None:
+        """Many a program drops its client without a word."""
+        self.close()
+
+
+def _flock(kind: int, byte: int, count: int = 1) -> bytes:
+    return struct.pack(_FLOCK, kind, os.SEEK_SET, byte, count, 0)
 
 
 def _start(lock: WorkerLock, argv: Sequence[str], environ: Mapping[str, str]) -> bool:

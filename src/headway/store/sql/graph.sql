@@ -5,6 +5,11 @@ insert into needs (artifact, job_id) values (:artifact, :job_id) on conflict do 
 insert into produces (artifact, job_id, chain) values (:artifact, :job_id, :chain)
 on conflict do nothing
 
+-- name: add_patch_maker
+-- The patch of a job is made by its chain, which need not have said so.
+insert into produces (artifact, job_id, chain) select :artifact, id, chain from jobs where id = :maker
+on conflict do nothing
+
 -- name: published_keys (hot)
 select distinct artifact from artifacts where artifact in $TEXTS(:keys) and withdrawn_at is null
 
@@ -61,6 +66,9 @@ insert into withdrawals (artifact, chain, at)
 select distinct artifact, chain, :at from produces where chain in $IDS(:chains)
 on conflict do nothing
 
+-- name: published_by_jobs (hot)
+select artifact, job_id from artifacts where job_id in $IDS(:ids) order by job_id, artifact
+
 -- name: markers_of_jobs
 select artifact, job_id, at, data, withdrawn_at from artifacts where job_id in $IDS(:ids)
 order by job_id, artifact
@@ -69,8 +77,13 @@ order by job_id, artifact
 select artifact, job_id, at, data, withdrawn_at from artifacts where artifact in $TEXTS(:keys)
 order by artifact, job_id
 
--- name: all_markers
-select artifact, job_id, at, data, withdrawn_at from artifacts order by at desc, artifact limit :limit
+-- name: newest_markers
+-- Without what they carry: a listing does not show it, and it may be large.
+select artifact, job_id, at, null, withdrawn_at from artifacts
+where not exists (select 1 from artifacts newer where newer.artifact = artifacts.artifact
+                  and (newer.at > artifacts.at or (newer.at = artifacts.at
+                                                   and newer.job_id > artifacts.job_id)))
+order by at desc, artifact limit :limit
 
 -- name: declared_keys
 -- What any active job makes or needs, for listings.
@@ -90,8 +103,15 @@ update jobs set gates = :gates where id = :id and stage is not null
 -- name: locks_held
 select key, job_id, mode from held_locks order by key, job_id
 
+-- name: lock_waiters
+-- Only what is filed under a lock has a mode.
+select topic, job_id, mode, reserves from waits where mode is not null
+order by topic, priority desc, position, created_at, job_id limit :limit
+
 -- name: topics_waited_for (hot)
-select distinct topic from waits where topic in $TEXTS(:topics)
+-- One look at each, however many are filed under it.
+select given.topic from $ROWS(:rows, topic text)
+where exists (select 1 from waits where waits.topic = given.topic)
 
 -- name: reset_jobs (hot)
 -- A rewind puts a waiting job back to the start.
@@ -125,3 +145,19 @@ from upstream left join edges on edges.job_id = upstream.id and edges.mark = 'pe
 
 -- name: needed_by
 select artifact, job_id from needs where job_id in $IDS(:ids) order by job_id, artifact
+
+-- name: own_worktrees
+insert into worktrees (job_id, repo, path, branch, base, state, error, at)
+values (:job_id, :repo, :path, :branch, :base, :state, null, :at)
+on conflict do nothing
+
+-- name: worktrees_of_jobs
+select job_id, repo, path, branch, base, state, error from worktrees where job_id in $IDS(:ids)
+order by job_id
+
+-- name: kept_worktrees
+select job_id, repo, path, branch, base, state, error from worktrees where state <> 'cleaned'
+order by job_id
+
+-- name: set_worktree_state
+update worktrees set state = :state, error = :error, at = :at where job_id = :job_id

@@ -72,6 +72,50 @@ select status, count(*) from jobs where finished_at >= :since group by status
 -- name: any_active (hot)
 select 1 from jobs where finished_at is null limit 1
 
+-- name: find_jobs
+-- The newest of those that match, before a given place in the order. What a pattern lets through is
+-- looked at again; none is left out that should not be.
+select $JOB from jobs where id in (
+  select id from jobs where finished_at is null
+  union all
+  select id from jobs where finished_at >= :ended_since)
+  and status in $TEXTS(:statuses) and created_at >= :created_since
+  and name like :name escape '\' and labels like :label escape '\'
+  and (created_at < :before_at or (created_at = :before_at and id < :before_id))
+order by created_at desc, id desc limit :limit
+
+-- name: outlines_shown
+-- What a schedule shows unless told otherwise: active jobs, blocked ones that nobody retried, and the
+-- ends of failed chains that hold one of those back.
+with shown(id) as (
+  select id from jobs where finished_at is null
+  union all
+  select id from jobs where (status = 'blocked_by_dependency' or status = 'blocked_by_approval')
+    and not exists (select 1 from jobs later where later.retry_of = jobs.id))
+select $OUTLINE from jobs where id in (
+  select id from shown
+  union all
+  select (select max(id) from jobs last where last.chain = edges.chain) from edges
+  where mark = 'failed' and job_id in (select id from shown))
+order by created_at, id limit :limit
+
+-- name: outlines_all
+select $OUTLINE from jobs order by created_at, id limit :limit
+
+-- name: outlines_by_id (hot)
+select $OUTLINE from jobs where id in $IDS(:ids)
+
+-- name: outlines_of_ends (hot)
+-- The last job of each of these chains.
+select $OUTLINE from jobs where id in (
+  select max(id) from jobs where chain in $IDS(:chains) group by chain)
+
+-- name: count_ended
+-- All that ended, and of these those that are blocked and that nobody retried.
+select (select count(*) from jobs where finished_at is not null),
+  (select count(*) from jobs where (status = 'blocked_by_dependency' or status = 'blocked_by_approval')
+     and not exists (select 1 from jobs later where later.retry_of = jobs.id))
+
 -- name: dependents
 select job_id from edges where declared = :job_id or chain = :job_id
 

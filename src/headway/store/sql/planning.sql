@@ -87,6 +87,10 @@ where job_id = :job_id and mark = 'failed' order by ord limit 1
 select job_id, declared, chain from edges
 where job_id = :job_id and mark = 'pending' order by ord limit 1
 
+-- name: last_pending_edge (hot)
+select job_id, declared, chain from edges
+where job_id = :job_id and mark = 'pending' order by ord desc limit 1
+
 -- name: satisfy_chains (hot)
 -- Those that somebody waits for; most chains nobody does.
 update edges set mark = 'satisfied' where chain in $IDS(:chains) and mark <> 'satisfied'
@@ -133,6 +137,11 @@ where id = :id and stage is not null
 update jobs set status = :status, reason = :reason, finished_at = :finished_at, stage = null,
   wake_at = null, checked_at = null, wait_kind = :wait_kind, wait_detail = :wait_detail,
   waited_on = :waited_on
+where id = :id and stage is not null
+
+-- name: change_job
+update jobs set name = :name, slug = :slug, labels = :labels, priority = :priority,
+  position = :position, params = :params
 where id = :id and stage is not null
 
 -- name: fail_unreadable (hot)

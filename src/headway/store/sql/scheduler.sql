@@ -11,7 +11,14 @@ select seq, at, actor, kind, job_id, data from events where seq > :seq order by 
 select max(seq) from events
 
 -- name: present_state (hot)
--- All that the door and its neighbours ask for, in one question: few rows of small tables.
+-- All that the door and its neighbours ask for, in one question: few rows of small tables. Then where
+-- something lies at all; the queues at the door are found one by one, each by a seek.
+with recursive queues (queue) as (
+  select min(queue) from jobs where stage = 'ready'
+  union all
+  select (select min(jobs.queue) from jobs where stage = 'ready' and jobs.queue > queues.queue)
+  from queues where queue is not null
+)
 select 'setting' as what, key as a, value as b, null as c, null as d from settings
 union all select 'pause', actor, reason, cast(at as text), null from pauses where scope = 'all'
 union all select 'breaker', host_id, kind, cause, cast(failures as text) || ' ' || cast(probe_at as text)
@@ -21,6 +28,14 @@ union all select 'slot', cast(slot as text), cast(job_id as text), cast(borrowed
   cast(probe as text) from claims where state = 'live'
 union all select 'lending', cast(job_id as text), cast(chain as text), cast(expires_at as text), null
   from lendings
+union all select 'ready', queue, null, null, null from queues where queue is not null
+union all select 'wake', cast(min(wake_at) as text), null, null, null from jobs where wake_at is not null
+union all select 'woken', null, null, null, null
+  from (select 1 from jobs where stage = 'woken' limit 1) as found
+union all select 'cancelling', null, null, null, null
+  from (select 1 from jobs where cancel_requested_at is not null and finished_at is null limit 1) as found
+union all select 'unproven', null, null, null, null
+  from (select 1 from claims where state = 'ended' limit 1) as found
 
 -- name: set_setting
 insert into settings (key, value, updated_at, updated_by) values (:key, :value, :at, :by)

@@ -56,3 +56,17 @@ create table worktrees (
   error   text,
   at      bigint not null
 );
+create index worktrees_kept on worktrees (job_id) where state <> 'cleaned';
+
+-- Jobs that were removed, whose files a host has still to delete.
+create table removals (
+  host_id text not null,
+  job_id  bigint not null,
+  primary key (host_id, job_id)
+);
+
+-- The schedule shows blocked jobs and what blocks them: few among the many that ended.
+
+create index jobs_blocked on jobs (created_at, id)
+  where status = 'blocked_by_dependency' or status = 'blocked_by_approval';
+create index edges_failed on edges (job_id) where mark = 'failed';

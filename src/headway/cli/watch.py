@@ -1,0 +1,185 @@
+"""`headway jobs schedule --watch`: the summary, drawn in place while things change.
+
+The store is read when somebody committed; the clock and the last line of output are looked at every
+time. Leaving by `q`, by Ctrl-C or by a signal gives the terminal back as it was.
+"""
+
+import os
+import select
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, NoReturn
+
+from rich.console import Console
+from rich.live import Live
+
+from headway.cli.frame import Frame, Running, draw
+from headway.cli.lastline import last_line
+from headway.cli.render import colourful
+from headway.client import Client
+from headway.core.model import JobId
+from headway.errors import StoreBusyError
+from headway.schedule.loading import count_buckets, load_schedule
+from headway.schedule.model import Node, Schedule, count_rows
+
+LEAVES = b"qQ"
+
+
+def watch_schedule(
+    client: Client, *, everything: bool, focus: JobId | None, top: int, interval: float
+) -> int:
+    """Draw until somebody leaves; the exit code."""
+    look = Look(client, everything=everything, focus=focus, top=top, interval=interval)
+    look.refresh()  # what cannot be shown is said before the screen is taken
+    console = Console(highlight=False, markup=False, emoji=False, no_color=not colourful())
+    with _signals_end_it(), Live(console=console, screen=True, auto_refresh=False) as live:
+        keyboard = Keyboard(live)
+        with keyboard.by_key(), keyboard.over_stops():
+            while True:
+                look.refresh()
+                live.update(draw(look.frame(), console.size), refresh=True)
+                if keyboard.leaves_within(interval):
+                    return 0
+
+
+class Look:
+    """What the watch knows, read anew only if something changed."""
+
+    def __init__(
+        self, client: Client, *, everything: bool, focus: JobId | None, top: int, interval: float
+    ) -> None:
+        self._client = client
+        self._everything = everything
+        self._focus = focus
+        self._top = top
+        self._interval = interval
+        self._seen: int | None = None
+        self._schedule: Schedule
+        self._counts: dict[str, int] = {}
+        self._trouble: str | None = None
+        self._started: dict[JobId, Running] = {}
+
+    def refresh(self) -> bool:
+        """Read the store if somebody committed since; False if that was not needed."""
+        try:
+            seen = self._client.changes()
+            if seen == self._seen:
+                return False
+            self._read()
+            self._seen, self._trouble = seen, None
+        except StoreBusyError as error:
+            if self._seen is None:
+                raise
+            self._trouble = str(error)
+        return True
+
+    def _read(self) -> None:
+        self._started.clear()
+        focused = self._focus is not None
+        loaded = load_schedule(
+            self._client,
+            everything=self._everything,
+            focus=self._focus,
+            top=None if focused else self._top,
+        )
+        self._counts = count_rows(loaded) if focused else count_buckets(self._client)
+        self._schedule = loaded.first(self._top) if focused else loaded
+
+    def frame(self) -> Frame:
+        return Frame(
+            now=self._client.clock.now(),
+            interval=self._interval,
+            counts=self._counts,
+            schedule=self._schedule,
+            running=self._running,
+            worker=self._client.worker_is_there(),
+            trouble=self._trouble,
+        )
+
+    def _running(self, node: Node) -> Running:
+        """What the pane tells. Where and since when it runs changes only with the store."""
+        if node.id not in self._started:
+            started = Running(started_at=self._client.job(node.id).started_at)
+            there = self._client.ran_elsewhere(node.id)
+            self._started[node.id] = started._replace(host=there.host) if there else started
+        known = self._started[node.id]
+        if known.host is not None:
+            return known
+        return known._replace(line=last_line(self._client.home.job(node.id)))
+
+
+class Keyboard:
+    """The keys of the terminal, one by one and unseen, and what stops and continues us."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._fd = sys.stdin.fileno() if sys.stdin.isatty() else -1
+        self._before: list[Any] = termios.tcgetattr(self._fd) if self._fd >= 0 else []
+
+    def leaves_within(self, seconds: float) -> bool:
+        """Wait so long; True as soon as someone wants to leave."""
+        readable = [self._fd] if self._fd >= 0 else []
+        if not select.select(readable, [], [], seconds)[0]:
+            return False
+        pressed = os.read(self._fd, 256)
+        if not pressed:
+            self._fd = -1  # nobody will press anything any more
+        return any(key in LEAVES for key in pressed)
+
+    @contextmanager
+    def by_key(self) -> Iterator[None]:
+        """Keys come at once and are not shown; afterwards the terminal is as it was."""
+        self._listen()
+        try:
+            yield
+        finally:
+            self._restore()
+
+    @contextmanager
+    def over_stops(self) -> Iterator[None]:
+        """Ctrl-Z gives the terminal to the shell and, when continued, takes it again."""
+
+        def stop(_number: int, _frame: FrameType | None) -> None:
+            console = self._live.console
+            console.set_alt_screen(False)
+            console.show_cursor(True)
+            self._restore()
+            os.kill(os.getpid(), signal.SIGSTOP)
+            self._listen()
+            console.set_alt_screen(True)
+            console.show_cursor(False)
+
+        before = signal.signal(signal.SIGTSTP, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTSTP, before)
+
+    def _listen(self) -> None:
+        if self._fd >= 0:
+            tty.setcbreak(self._fd, termios.TCSANOW)
+
+    def _restore(self) -> None:
+        if self._before:
+            with suppress(termios.error):  # it may be closed
+                termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, self._before)
+
+
+@contextmanager
+def _signals_end_it() -> Iterator[None]:
+    """A signal that would end us at once ends us in good order."""
+
+    def end(number: int, _frame: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,81 @@
+"""Which ended jobs may go: the rule by age and number, and what holds against it. Pure."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from headway.core.model import JobId
+
+DAY = 86_400_000_000
+_EVER = 1 << 62
+
+
+class Place(NamedTuple):
+    """Where a job stands among the ended ones: by its end, then by its id."""
+
+    at: int
+    job_id: JobId
+
+
+class Rule(NamedTuple):
+    """What goes: what ended more than so many days ago, and what is not among the newest so many.
+    None says nothing. What the second takes must be older than `spare`, in microseconds."""
+
+    days: int | None
+    jobs: int | None
+    spare: int = 0
+
+
+class Limits(NamedTuple):
+    """A rule at one instant: all that ended before `before`, and all before `beyond` in the order
+    that ended before `spared_since`."""
+
+    before: int | None = None
+    beyond: Place | None = None
+    spared_since: int = 0
+
+    @property
+    def until(self) -> int | None:
+        """No job that ended later is concerned; None if none at all is."""
+        bounds = [self.before] if self.before is not None else []
+        if self.beyond is not None:
+            bounds.append(min(self.beyond.at + 1, self.spared_since))
+        return max(bounds, default=None)
+
+    def take(self, place: Place) -> bool:
+        """Whether a chain goes whose last job stands there."""
+        if self.before is not None and place.at < self.before:
+            return True
+        return self.beyond is not None and place < self.beyond and place.at < self.spared_since
+
+
+class InTheWay(StrEnum):
+    """Why a chain stays although its time has come, in the order in which it is said."""
+
+    AFTER = "an active job comes after it"
+    ARTIFACT = "an active job needs what it made"
+    AWAITED = "a running job waits for it"
+    PROCESSES = "its processes are not proven gone"
+    LOCKS = "it holds locks"
+    WORKTREE = "it has a worktree"
+
+
+class Obstacle(NamedTuple):
+    why: InTheWay
+    by: JobId  # the job that refers to the chain, or the member itself
+
+
+def automatic(days: int, jobs: int) -> Rule:
+    """The rule of the settings, where 0 says nothing. Whatever the number, nobody loses the
+    results of the last night."""
+    return Rule(days or None, jobs or None, spare=DAY)
+
+
+def limits_of(rule: Rule, *, now: int, nth_newest: Place | None) -> Limits:
+    """`nth_newest` is the last that the number spares, if there are so many."""
+    before = None
+    if rule.days is not None:
+        before = now - rule.days * DAY if rule.days else _EVER
+    beyond = nth_newest
+    if rule.jobs == 0:
+        beyond = Place(_EVER, 0)
+    return Limits(before, beyond, now - rule.spare if rule.spare else _EVER)

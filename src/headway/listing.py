@@ -1,0 +1,86 @@
+"""Find jobs by what people know of them, in pages, newest first, until there are enough.
+
+The store is asked for what it can judge; the rest is judged here. So a listing reads about as much
+as it shows, however much lies in the store.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from headway.core.model import NOTHING, Job
+from headway.core.states import API_STATUS, Status
+from headway.store.base import ReadTx, Search
+
+DAY = 86_400_000_000
+LEAST_PAGE, MOST_PAGE = 100, 1000
+
+Documents = list[dict[str, Any]]
+
+
+class Query(NamedTuple):
+    """Words of one kind are alternatives; an empty one asks for nothing."""
+
+    everything: bool = False  # also what ended before yesterday
+    states: Sequence[str] = ()
+    statuses: Sequence[str] = ()
+    labels: Mapping[str, str] = NOTHING
+    name: str | None = None
+    since: int | None = None  # submitted; then it does not matter when they ended
+    groups: Sequence[str] = ()
+    subjects: Sequence[str] = ()
+
+
+class Found(NamedTuple):
+    documents: Documents  # by `created_at, id`
+    more: bool  # there are older ones
+
+
+def find(
+    tx: ReadTx, query: Query, limit: int, describe: Callable[[Sequence[Job]], Documents]
+) -> Found:
+    """The newest `limit` documents that the query asks for."""
+    search = _search(query, tx.now())
+    found: Documents = []
+    last: Job | None = None
+    while len(found) <= limit:
+        size = min(MOST_PAGE, max(LEAST_PAGE, limit + 1))
+        page = tx.find_jobs(search, before=last, limit=size)
+        if not page:
+            break
+        last = page[-1]
+        described = describe([job for job in page if _fits(job, query)])
+        found += [document for document in described if _is_about(document, query)]
+    return Found(found[:limit][::-1], len(found) > limit)
+
+
+def _search(query: Query, now: int) -> Search:
+    everything = query.everything or query.since is not None
+    return Search(
+        statuses=frozenset(_wanted(query)),
+        ended_since=0 if everything else now - DAY,
+        created_since=query.since or 0,
+        name=query.name or "*",
+        labels=query.labels,
+    )
+
+
+def _wanted(query: Query) -> Iterable[Status]:
+    return (
+        status
+        for status in Status
+        if (not query.states or status in query.states)
+        and (not query.statuses or API_STATUS[status] in query.statuses)
+    )
+
+
+def _fits(job: Job, query: Query) -> bool:
+    return query.labels.items() <= job.labels.items() and (
+        query.name is None or fnmatchcase(job.name, query.name)
+    )
+
+
+def _is_about(document: Mapping[str, Any], query: Query) -> bool:
+    return (not query.groups or document["group_id"] in query.groups) and (
+        not query.subjects or document["subject"] in query.subjects
+    )

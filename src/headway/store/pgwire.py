@@ -1,0 +1,186 @@
+"""Statements close to the protocol: prepared once on a connection, many of them in one round trip.
+
+psycopg's cursors do this for values of every kind; for the few kinds that our queries have, to hand
+them to libpq ourselves takes a fraction of the time. What comes back is read by psycopg's loaders.
+"""
+
+import re
+import select
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import errors, pq
+from psycopg.adapt import Transformer
+
+PREPARE_AFTER = 2  # uses; what is asked once is not worth it
+Parameters = Mapping[str, Any]
+Row = tuple[Any, ...]
+
+_PARAMETER = re.compile(r"%\((\w+)\)s")
+_NEVER_PREPARED = (b"commit", b"rollback")  # there is nothing to be kept
+_GOOD = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
+_READ = select.POLLIN
+_BOTH = select.POLLIN | select.POLLOUT
+
+
+Numbered = tuple[bytes, list[bytes | None]]  # a text with `$1` for its parameters, and their values
+
+
+class Answer(NamedTuple):
+    rows: list[Row]
+    changes: int
+
+
+class Wire:
+    """One connection. `lasting`: what is prepared on it stays there."""
+
+    def __init__(self, connection: psycopg.Connection[Any], *, lasting: bool) -> None:
+        self._connection = connection
+        self._line = connection.pgconn
+        self._lasting = lasting
+        self._uses: dict[bytes, int] = {}
+        self._names: dict[bytes, bytes] = {}  # of what is prepared
+        self._prepared = 0
+        self._loaders = Transformer(connection)
+        self._ready = select.poll()
+        self._ready.register(self._line.socket, _READ)
+
+    def run(self, statements: Sequence[tuple[str, Parameters]]) -> list[Answer]:
+        """The answers to all of these, in one round trip; nothing after one that fails is done,
+        and its error is raised. Who is interrupted cannot go on with the connection."""
+        batch = [_numbered(statement, parameters) for statement, parameters in statements]
+        try:
+            results = self._exchange(batch)
+        except BaseException:
+            self._connection.close()
+            raise
+        failed = next((each for each in results if each.status not in _GOOD), None)
+        if failed is not None:
+            raise self._error(failed)
+        return [self._answer(each) for each in results]
+
+    def _exchange(self, batch: Sequence[Numbered]) -> list[Any]:
+        line = self._line
+        line.enter_pipeline_mode()
+        fresh = [self._send(each) for each in batch]
+        line.pipeline_sync()
+        self._flush()
+        results: list[Any] = []
+        while True:
+            result = self._next_result()
+            if result is None:  # the end of one statement's results
+                continue
+            if result.status == pq.ExecStatus.PIPELINE_SYNC:
+                break
+            results.append(result)
+            if line.status == pq.ConnStatus.BAD:
+                raise errors.OperationalError(_said(result) or "the connection was lost")
+        line.exit_pipeline_mode()
+        return self._of_statements(results, fresh)
+
+    def _of_statements(self, results: list[Any], fresh: list[bytes | None]) -> list[Any]:
+        """Without the answers about what was prepared on the way; it is, if they are good."""
+        answers = iter(results)
+        kept = []
+        for text in fresh:
+            answer = next(answers)
+            if text is not None:
+                prepared = answer.status in _GOOD
+                following = next(answers)
+                if prepared:
+                    answer = following
+                else:
+                    del self._names[text]
+            kept.append(answer)
+        return kept
+
+    def _send(self, statement: Numbered) -> bytes | None:
+        """Hand it over; its text, if it is prepared with that."""
+        text, values = statement
+        known = self._names.get(text)
+        if known is not None:
+            self._line.send_query_prepared(known, values)
+            return None
+        uses = self._uses[text] = self._uses.get(text, 0) + 1
+        if uses <= PREPARE_AFTER or not self._lasting or text in _NEVER_PREPARED:
+            self._line.send_query_params(text, values)
+            return None
+        self._prepared += 1
+        name = self._names[text] = b"headway_%d" % self._prepared
+        self._line.send_prepare(name, text)
+        self._line.send_query_prepared(name, values)
+        return text
+
+    def _flush(self) -> None:
+        """Send it all. A server that cannot get rid of its answers takes nothing more in."""
+        while self._line.flush():
+            self._ready.modify(self._line.socket, _BOTH)
+            happened = self._ready.poll()
+            self._ready.modify(self._line.socket, _READ)
+            if happened and happened[0][1] & ~select.POLLOUT:
+                self._line.consume_input()
+
+    def _next_result(self) -> Any:
+        while self._line.is_busy():
+            self._ready.poll()
+            self._line.consume_input()
+        return self._line.get_result()
+
+    def _answer(self, result: Any) -> Answer:
+        changes = result.command_tuples or 0
+        if not result.nfields or not result.ntuples:
+            return Answer([], changes)
+        self._loaders.set_pgresult(result)
+        return Answer(self._loaders.load_rows(0, result.ntuples, tuple), changes)
+
+    def _error(self, result: Any) -> psycopg.Error:
+        return errors.error_from_result(result)
+
+
+def _said(result: Any) -> str:
+    return str(result.get_error_message()).strip()
+
+
+def _numbered(statement: str, parameters: Parameters) -> Numbered:
+    text, names = _text_and_names(statement)
+    return text, [_bytes(parameters[name]) for name in names]
+
+
+@lru_cache(maxsize=500)
+def _text_and_names(statement: str) -> tuple[bytes, tuple[str, ...]]:
+    """The text with `$1` for `%(name)s`, and the names in that order."""
+    names: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return f"${names.setdefault(match[1], len(names) + 1)}"
+
+    text = _PARAMETER.sub(number, statement)
+    return text.encode(), tuple(names)
+
+
+def _bytes(value: Any) -> bytes | None:
+    match value:
+        case None:
+            return None
+        case str():
+            if "\0" in value:
+                raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
+            return value.encode()
+        case bool():
+            return b"t" if value else b"f"
+        case int():
+            return b"%d" % value
+        case float():
+            return repr(value).encode()
+        case list():
+            return b"{%s}" % b",".join(map(_element, value))
+    raise TypeError(f"{type(value).__name__} cannot be a parameter")
+
+
+def _element(value: Any) -> bytes:
+    if isinstance(value, str):
+        quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+        return _bytes(f'"{quoted}"') or b""
+    return _bytes(value) or b"null"

@@ -1,0 +1,85 @@
+"""The verbs about ended jobs that go: who is in their way, and their removal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from headway.core.artifacts import ArtifactKey
+from headway.core.model import JobId
+from headway.core.retention import InTheWay, Obstacle, Place
+from headway.errors import InvalidOperationError
+from headway.store.base import Ended
+from headway.store.changing import Changing
+from headway.store.graphreading import GraphReadTx
+
+_ASKED = {
+    InTheWay.AFTER: "active_after",
+    InTheWay.AWAITED: "waiting_for_chains",
+    InTheWay.PROCESSES: "unproven_members",
+    InTheWay.LOCKS: "members_with_locks",
+    InTheWay.WORKTREE: "members_with_worktrees",
+}
+# The job first: the guards of the others let go what has none.
+_ROWS = (
+    *("remove_runs", "remove_claims", "remove_evidence", "remove_edges", "remove_waits"),
+    *("remove_results", "remove_progress", "remove_events", "remove_needs", "remove_produces"),
+    *("remove_artifacts", "remove_worktrees", "end_lendings_of_jobs"),
+)
+
+
+class RetentionReadTx(GraphReadTx):
+    def finished_page(self, after: Place, until: int, limit: int) -> list[Ended]:
+        """The next jobs in the order of their ends; none that ended at `until` or later."""
+        rows = self._all("finished_page", at=after.at, id=after.job_id, until=until, limit=limit)
+        return [Ended(Place(at, job_id), chain, bool(last)) for at, job_id, chain, last in rows]
+
+    def nth_newest_finished(self, number: int) -> Place | None:
+        """The place of the job that is the number-th when the newest is the first."""
+        row = self._one("nth_newest_finished", skipped=number - 1)
+        return Place(*row) if row else None
+
+    def members_of(self, chains: Sequence[JobId]) -> dict[JobId, JobId]:
+        """The jobs of these chains, each with its chain."""
+        return dict(self._all("members_of_chains", chains=self._database.json(chains)))
+
+    def in_the_way(self, chains: Sequence[JobId]) -> dict[JobId, Obstacle]:
+        """Of these chains, those that rows of others, or live processes, still refer to."""
+        found: dict[JobId, Obstacle] = {}
+        asked = self._database.json(chains)
+        for why, query in _ASKED.items():
+            for chain, by in self._all(query, chains=asked):
+                found.setdefault(chain, Obstacle(why, by))
+        return found
+
+    def active_in_need(self, keys: Iterable[ArtifactKey]) -> dict[ArtifactKey, JobId]:
+        """Of these artifacts those that an active job needs, with the first such job."""
+        return dict(self._all("active_in_need", keys=self._database.json(sorted(set(keys)))))
+
+    def files_to_remove(self, host_id: str, after: JobId, limit: int) -> list[JobId]:
+        """Removed jobs beyond this id whose files this host has still to delete."""
+        rows = self._all("files_to_remove", host_id=host_id, job_id=after, limit=limit)
+        return [row[0] for row in rows]
+
+
+class RetentionWriteTx(RetentionReadTx, Changing):
+    def note_files(self, ids: Sequence[JobId], host_id: str) -> None:
+        """This host is to delete the files of these jobs."""
+        self._tell("note_files", ids=self._database.json(ids), host_id=host_id)
+
+    def note_files_elsewhere(self, ids: Sequence[JobId]) -> None:
+        """And so is every host that ever ran one of them, or was to."""
+        for query in ("note_files_of_claims", "note_files_of_queues"):
+            self._tell(query, ids=self._database.json(ids))
+
+    def files_removed(self, ids: Sequence[JobId], host_id: str) -> None:
+        self._tell("files_removed", ids=self._database.json(ids), host_id=host_id)
+
+    def remove_jobs(self, ids: Sequence[JobId]) -> None:
+        """Whole chains that have ended go, with all that only speaks of them. What others said
+        about them stays: an edge that was satisfied is satisfied for ever."""
+        asked = self._database.json(ids)
+        if self._run("remove_jobs", ids=asked) != len(set(ids)):
+            raise InvalidOperationError("a job that has not ended cannot be removed")
+        for query in _ROWS:
+            self._tell(query, ids=asked)
+        self._tell("end_withdrawals", chains=asked)

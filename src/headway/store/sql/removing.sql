@@ -1,0 +1,107 @@
+-- Ended jobs go when nobody refers to them any more: what is asked before, and what is deleted then.
+
+-- name: finished_page (hot)
+-- The next :limit ended jobs after a place in the order of their ends, and whether each is the last
+-- of its chain.
+select page.finished_at, page.id, page.chain,
+  case when exists (select 1 from jobs later where later.chain = page.chain and later.id > page.id)
+    then 0 else 1 end
+from (select finished_at, id, chain from jobs
+      where finished_at >= :at and finished_at < :until and (finished_at > :at or id > :id)
+      order by finished_at, id limit :limit) page
+order by page.finished_at, page.id
+
+-- name: nth_newest_finished
+select finished_at, id from jobs where finished_at is not null
+order by finished_at desc, id desc limit 1 offset :skipped
+
+-- name: members_of_chains (hot)
+select id, chain from jobs where chain in $IDS(:chains) order by id
+
+-- name: active_after (hot)
+-- Whether the edge is satisfied or not: the active job's own record names these.
+select edges.chain, min(edges.job_id) from edges
+join jobs on jobs.id = edges.job_id and jobs.finished_at is null
+where edges.chain in $IDS(:chains) group by edges.chain
+
+-- name: active_in_need
+select needs.artifact, min(needs.job_id) from needs
+join jobs on jobs.id = needs.job_id and jobs.finished_at is null
+where needs.artifact in $TEXTS(:keys) group by needs.artifact
+
+-- name: waiting_for_chains (hot)
+select chain, job_id from lendings where chain in $IDS(:chains)
+
+-- name: unproven_members (hot)
+select jobs.chain, min(jobs.id) from jobs
+join claims on claims.job_id = jobs.id and claims.state in ('live', 'ended')
+where jobs.chain in $IDS(:chains) group by jobs.chain
+
+-- name: members_with_locks (hot)
+select jobs.chain, min(jobs.id) from jobs
+join held_locks on held_locks.job_id = jobs.id
+where jobs.chain in $IDS(:chains) group by jobs.chain
+
+-- name: members_with_worktrees
+select jobs.chain, min(jobs.id) from jobs
+join worktrees on worktrees.job_id = jobs.id and worktrees.state <> 'cleaned'
+where jobs.chain in $IDS(:chains) group by jobs.chain
+
+-- name: note_files (hot)
+insert into removals (host_id, job_id) select :host_id, id from jobs where id in $IDS(:ids)
+on conflict do nothing
+
+-- name: note_files_of_claims (hot)
+insert into removals (host_id, job_id) select host_id, job_id from claims where job_id in $IDS(:ids)
+on conflict do nothing
+
+-- name: note_files_of_queues (hot)
+insert into removals (host_id, job_id)
+select queue, id from jobs where id in $IDS(:ids) and queue in (select id from hosts)
+on conflict do nothing
+
+-- name: files_to_remove (hot)
+select job_id from removals where host_id = :host_id and job_id > :job_id
+order by job_id limit :limit
+
+-- name: files_removed (hot)
+delete from removals where host_id = :host_id and job_id in $IDS(:ids)
+
+-- name: remove_jobs (hot)
+delete from jobs where id in $IDS(:ids) and finished_at is not null
+
+-- name: remove_runs (hot)
+delete from runs where job_id in $IDS(:ids)
+
+-- name: remove_claims (hot)
+delete from claims where job_id in $IDS(:ids)
+
+-- name: remove_evidence (hot)
+delete from evidence where job_id in $IDS(:ids)
+
+-- name: remove_edges (hot)
+delete from edges where job_id in $IDS(:ids)
+
+-- name: remove_waits (hot)
+delete from waits where job_id in $IDS(:ids)
+
+-- name: remove_results (hot)
+delete from results where job_id in $IDS(:ids)
+
+-- name: remove_progress (hot)
+delete from progress where job_id in $IDS(:ids)
+
+-- name: remove_events (hot)
+delete from events where job_id in $IDS(:ids)
+
+-- name: remove_needs (hot)
+delete from needs where job_id in $IDS(:ids)
+
+-- name: remove_produces (hot)
+delete from produces where job_id in $IDS(:ids)
+
+-- name: remove_artifacts (hot)
+delete from artifacts where job_id in $IDS(:ids)
+
+-- name: remove_worktrees (hot)
+delete from worktrees where job_id in $IDS(:ids)

@@ -1,0 +1,110 @@
+"""Which gate speaks first: for each gate what makes it object, alone and together with others."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from given import NOW, SECOND, exclusive, facts, held, job
+
+from headway.core.facts import Answer, ArtifactView, Door, Facts, Predecessor, Producer
+from headway.core.gates import GATES
+from headway.core.model import (
+    Approval,
+    ApprovalState,
+    Job,
+    LockMode,
+    PinnedHead,
+    Question,
+    Sight,
+    WaitKind,
+)
+from headway.core.plan import Hold, Start, decide, explain
+from headway.core.states import Status
+
+REPO = "/srv/repo"
+REPORT = "custom:report:june"
+OID, OTHER = "a" * 40, "b" * 40
+HEAD = Question(Sight.HEAD, REPO)
+CLEAN = Question(Sight.CLEAN, REPO)
+RUNNING = Producer(9, Status.RUNNING)
+
+# For each gate what makes it object: fields of the job, fields of the facts, and what it then says.
+UNMET: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[WaitKind, str]]] = {
+    "due": (
+        {"not_before": NOW + SECOND},
+        {},
+        (WaitKind.TIME, "waiting for its time"),
+    ),
+    "after_met": (
+        {"after": (4,)},
+        {"predecessors": {1: (Predecessor(4, 4, Status.RUNNING),)}},
+        (WaitKind.DEPENDENCIES, "waiting on job job-4"),
+    ),
+    "artifacts_present": (
+        {"needs": (REPORT,)},
+        {"artifacts": {REPORT: ArtifactView(producers=(RUNNING,))}},
+        (WaitKind.DEPENDENCIES, f"waiting on {REPORT}"),
+    ),
+    "head_pinned": (
+        {"pinned_head": PinnedHead("main", OID, head=True)},
+        {"answers": {HEAD: Answer(OTHER)}},
+        (WaitKind.PINNED_HEAD, "pinned head mismatch on main"),
+    ),
+    "preconditions_hold": (
+        {"preconditions": ("clean_worktree",)},
+        {"answers": {CLEAN: Answer("a.txt")}},
+        (WaitKind.PRECONDITIONS, "worktree is not clean"),
+    ),
+    "approved": (
+        {"approval": Approval(ApprovalState.PENDING, NOW, "ann")},
+        {},
+        (WaitKind.APPROVAL, "awaiting human approval"),
+    ),
+    "locks_free": (
+        {"locks": (exclusive("k"),)},
+        {"locks": held("k", LockMode.EXCLUSIVE, 9)},
+        (WaitKind.LOCKS, "waiting on locks"),
+    ),
+    "slot_free": (
+        {},
+        {"door": Door(max_active=1, running=1)},
+        (WaitKind.CAPACITY, "the one slot is in use"),
+    ),
+}
+NAMES = [gate.name for gate in GATES]
+
+
+def held_up_by(*names: str) -> tuple[Job, Facts]:
+    fields: dict[str, Any] = {"repo": REPO}
+    world: dict[str, Any] = {}
+    answers: dict[Question, Answer] = {}
+    for name in names:
+        of_job, of_facts, _ = UNMET[name]
+        fields |= of_job
+        answers |= of_facts.get("answers", {})
+        world |= of_facts
+    return job(1, **fields), facts(**{**world, "answers": answers})
+
+
+@pytest.mark.req("V45", "V72")
+@pytest.mark.parametrize("names", [*((name,) for name in NAMES), *pairwise(NAMES), tuple(NAMES)])
+def test_the_first_unmet_gate_is_the_wait_reason(names: tuple[str, ...]) -> None:
+    decision = decide(*held_up_by(*names))
+    assert isinstance(decision, Hold)
+    assert (decision.shown.kind, decision.shown.detail) == UNMET[names[0]][2]
+    objections = explain(*held_up_by(*names))
+    assert [(each.kind, each.detail) for each in objections] == [UNMET[each][2] for each in names]
+
+
+def test_a_job_that_no_gate_objects_to_starts() -> None:
+    assert set(UNMET) == set(NAMES), "a new gate needs a row"
+    assert isinstance(decide(*held_up_by()), Start)
+
+
+@pytest.mark.parametrize("gate", ["artifacts_present", "head_pinned", "preconditions_hold"])
+def test_a_job_asks_only_for_what_the_gate_that_holds_it_needs(gate: str) -> None:
+    """A later gate's look would be made for nothing."""
+    waiting, world = held_up_by("after_met", gate)
+    decision = decide(waiting, world._replace(answers={}))
+    assert isinstance(decision, Hold) and decision.asks == ()
+    assert decision.topics(waiting) == ("chain:4",)

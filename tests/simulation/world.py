@@ -1,0 +1,309 @@
+"""One world: its clock, its hosts and their workers, what people do, and in which order.
+
+Everything that happens is an event in one queue. Events of the same instant come in an order that
+the seed decides, so workers, processes and people meet in ever other ways.
+"""
+
+import heapq
+import math
+import shutil
+import tempfile
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from random import Random
+from typing import Any
+
+from headway.clock import SECOND
+from headway.config import Config
+from headway.core.facts import Answer
+from headway.core.model import JobId, Lock, Question
+from headway.engine.engine import Engine
+from headway.home import Home, make_home
+from headway.host import Host
+from headway.store.base import Store
+from headway.testing import NEW_YEAR, FakeClock
+from simulation import machines
+from simulation.machines import Fate, Machine, Process, SimulatedLauncher
+from simulation.people import People, Profile
+from simulation.seams import Crash, WorkersStore, installed
+from simulation.watching import Violation, Watch, recently
+
+POLL = 1.0
+MOST_EVENTS_PER_JOB = 2000
+OpenStore = Callable[[str, FakeClock], Store]
+
+
+class SimulatedClock(FakeClock):
+    """Counts in whole microseconds, so that its two times never part by a rounding."""
+
+    def monotonic(self) -> float:
+        return (self._now - NEW_YEAR) / SECOND
+
+    def move_to(self, instant: int) -> None:
+        self._now = max(self._now, instant)
+
+
+class Worker:
+    """The life of one host's workers, one after the other."""
+
+    def __init__(self, world: "World", machine: Machine, home: Home, store: Store) -> None:
+        self._world = world
+        self.machine = machine
+        self.home = home
+        self.store = store
+        self.lives = 0
+        self.engine: Engine | None = None
+        self._due = 0.0
+        self._woken = True
+        self._polls = 0
+
+    @property
+    def host(self) -> Host:
+        return Host(self.machine.name, f"boot-{self.machine.boot}", self.home.path, "")
+
+    def come_up(self) -> None:
+        """As a process that knows nothing but the store and the evidence."""
+        self.lives += 1
+        self.machine.worker_lives = True
+        launcher: Any = SimulatedLauncher(self.machine)
+        store: Any = WorkersStore(self.store, self._world.passed)
+        self.engine = Engine(
+            store,
+            self.home,
+            Config({"worker.autostart": False}),
+            self.host,
+            self._world.clock,
+            worker_id=f"{self.machine.name}-{self.lives}",
+            launcher=launcher,
+        )
+        self.engine.looks._look = self._world.look
+        self.engine._settler._chance = self._world.rng.random
+        self.engine._planner._specify = lambda job, claim: {}
+        self._recovered = False
+        self.engine.finisher.open()
+        self._due, self._woken = 0.0, True
+        self.poll_in(0.0)
+
+    def poll_in(self, seconds: float) -> None:
+        self._polls += 1
+        number = self._polls
+        self._world.later(seconds, lambda: self._poll() if number == self._polls else None)
+
+    def wake(self) -> None:
+        if self.engine is not None:
+            self._woken = True
+            self.poll_in(0.0)
+
+    def hear(self, message: bytes) -> None:
+        if self.engine is not None:
+            self.engine.finisher.hear(message)
+            self.wake()
+
+    def _poll(self) -> None:
+        """The loop of a worker: step when woken, when it is time, when others have committed."""
+        if self.engine is None:
+            return
+        now = self._world.clock.monotonic()
+        if self._woken or now >= self._due or self.store.changed():
+            if not self.step():
+                return
+        self.poll_in(max(0.0, min(self._due - now, POLL)))
+
+    def step(self) -> bool:
+        """One step; False if it died in it."""
+        assert self.engine is not None
+        self._woken = False
+        self._world.stepping = self
+        try:
+            if not self._recovered:
+                self.engine.recover()
+                self._recovered = True
+            self._due = self._world.clock.monotonic() + self.engine.step()
+        except Crash:
+            self._die()
+            return False
+        finally:
+            self._world.stepping = None
+            self._world.watch.look()
+        return True
+
+    def _die(self) -> None:
+        self.leave()
+        rng = self._world.rng
+        if rng.random() < 0.2:
+            self.machine.reboot()
+        self._world.crashes += 1
+        self._world.later(rng.choice((0.0, 0.1, 2.0, 15.0)), self.come_up)
+
+    def leave(self) -> None:
+        if self.engine is None:
+            return
+        self.machine.worker_lives = False
+        self.machine.release_worker_locks()
+        self.engine.finisher.close()
+        self.engine.looks.close()
+        self.engine = None
+
+
+class World:
+    """`jobs` is how many people submit; the seed decides all else."""
+
+    def __init__(self, seed: str, open_store: OpenStore, *, jobs: int, hosts: int) -> None:
+        self.seed = seed
+        self.rng = Random(seed)
+        self.clock = SimulatedClock()
+        self.noise = True
+        self.crashes = 0
+        self.stepping: Worker | None = None
+        self.max_active = 1
+        self.profile = Profile.drawn(self.rng)
+        self._queue: list[tuple[int, float, int, Callable[[], None]]] = []
+        self._count = 0
+        self._fuse = -1
+        self._most = MOST_EVENTS_PER_JOB * jobs
+        self.facts: dict[Question, list[tuple[float, Answer]]] = {}
+        self._folder = tempfile.mkdtemp(prefix="headway-world-")
+        self._open = ExitStack()
+        self.machines: list[Machine] = []
+        self.workers: list[Worker] = []
+        for number in range(1, hosts + 1):
+            self._settle_in(f"host-{number}", open_store)
+        store = self._opened(open_store)
+        self.home = self.workers[0].home
+        self.watch = Watch(self, store)
+        self.people = People(self, store, jobs)
+
+    def _settle_in(self, name: str, open_store: OpenStore) -> None:
+        home = Home(f"{self._folder}/{name}")
+        make_home(home)
+        machine = Machine(self, name)
+        machines.place(home.path, machine)
+        self._open.callback(machines.remove, home.path)
+        self.machines.append(machine)
+        self.workers.append(Worker(self, machine, home, self._opened(open_store)))
+
+    def _opened(self, open_store: OpenStore) -> Store:
+        store = open_store(self._folder, self.clock)
+        self._open.callback(store.close)
+        return store
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.leave()
+        self._open.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def later(self, seconds: float, act: Callable[[], None]) -> None:
+        self._count += 1
+        at = self.clock.now() + math.ceil(seconds * SECOND)
+        heapq.heappush(self._queue, (at, self.rng.random(), self._count, act))
+
+    def run(self) -> None:
+        """The whole story: people do what they do, all of it ends, and everything is checked."""
+        with installed(self.rng, self.passed):
+            self.people.begin()
+            for worker in self.workers:
+                worker.come_up()
+            while not self.people.gone:
+                self._next()
+            self.people.see_all_end()
+            self.watch.finished()
+
+    def _next(self) -> None:
+        at, _, number, act = heapq.heappop(self._queue)
+        if number > self._most:
+            raise Violation(f"seed {self.seed}: it does not come to rest")
+        self.clock.move_to(at)
+        act()
+
+    def pass_time(self, seconds: float) -> None:
+        until = self.clock.now() + int(seconds * SECOND)
+        while self._queue and self._queue[0][0] <= until:
+            self._next()
+        self.clock.move_to(until)
+
+    def come_to_rest(self) -> None:
+        """Let go on without trouble for as long as the rarest look takes; then nothing may be
+        left to do for anyone at this instant."""
+        noise, self.noise = self.noise, False
+        self._fuse = -1
+        self.pass_time(31.0)
+        while any(worker.engine is None for worker in self.workers):
+            self.pass_time(1.0)
+        before = -1
+        while before != self.watch._seq:
+            before = self.watch._seq
+            for worker in self.workers:
+                worker.step()
+                worker.step()
+        self.watch.at_rest()
+        for worker in self.workers:
+            worker.poll_in(0.0)
+        self.noise = noise
+
+    # -- trouble -------------------------------------------------------------------------------
+
+    def passed(self, point: str) -> None:
+        """A worker passes a point at which it may die; elsewhere others go on meanwhile."""
+        if self.stepping is None or not self.noise:
+            return
+        if self._fuse < 0:
+            if self.rng.random() < self.profile.crashes:
+                self._fuse = self.rng.randrange(12)
+            return
+        self._fuse -= 1
+        if self._fuse < 0:
+            self.stepping.machine.worker_lives = False
+            raise Crash(point)
+
+    def hint(self) -> None:
+        """Someone has committed; the workers may hear of it."""
+        for worker in self.workers:
+            if self.noise is False or self.rng.random() >= self.profile.lost_hints:
+                worker.wake()
+
+    def tell_worker(self, machine: Machine, message: bytes) -> None:
+        if self.noise and self.rng.random() < self.profile.lost_hints:
+            return
+        for worker in self.workers:
+            if worker.machine is machine:
+                worker.hear(message)
+
+    # -- the outside ---------------------------------------------------------------------------
+
+    def fate(self, job_id: JobId) -> Fate:
+        return self.profile.fate(self.rng, noise=self.noise)
+
+    def locks_of(self, job_id: JobId) -> tuple[Lock, ...]:
+        return self.watch.jobs[job_id].locks
+
+    def process_started(self, machine: Machine, process: Process) -> None:
+        self.watch.look()
+        self.watch.process_started(machine, process)
+
+    def process_runs(self, machine: Machine, process: Process) -> None:
+        self.people.job_runs(process)
+
+    def becomes(self, question: Question, answer: Answer) -> None:
+        history = self.facts.setdefault(question, [(0.0, Answer())])
+        history.append((self.clock.monotonic(), answer))
+
+    def is_now(self, question: Question) -> Answer:
+        history = self.facts.get(question)
+        return history[-1][1] if history else Answer()
+
+    def look(self, questions: Collection[Question]) -> dict[Question, Answer]:
+        """What a look at the outside shows now."""
+        answers = {}
+        for question in questions:
+            if self.noise and self.rng.random() < self.profile.failing_looks:
+                answers[question] = Answer(trouble="git does not answer")
+            else:
+                answers[question] = self.is_now(question)
+        return answers
+
+    def recently(self, question: Question, wanted: Callable[[Answer], bool]) -> bool:
+        history = self.facts.get(question, [(0.0, Answer())])
+        return recently(history, self.clock.monotonic(), wanted)

@@ -1,0 +1,351 @@
+"""What every store does with each verb of the job graph."""
+
+import pytest
+from recording import verbs
+from stocked import SECOND, START, add, filing, finish_of, start
+
+from headway.core.facts import ArtifactView, Producer
+from headway.core.model import Approval, ApprovalState, Job, Lock, LockMode, PinnedHead, Stage
+from headway.core.states import Status
+from headway.store.base import HeldLock, LockWaiter, Marker, Product, Store, WriteTx
+from headway.testing import FakeClock
+
+REPORT = "custom:report:june"
+PLAN = "plan_doc:login"
+HERE, THERE = "/srv/here", "/srv/there"
+
+
+def succeed(tx: WriteTx, waiting: Job) -> None:
+    tx.finish([finish_of(start(tx, waiting))])
+
+
+def fail(tx: WriteTx, waiting: Job) -> None:
+    tx.finish([finish_of(start(tx, waiting), status=Status.FAILED, exit_code=1)])
+
+
+def retry(tx: WriteTx, failed: Job) -> Job:
+    again = failed._replace(
+        id=tx.take_ids(1), retry_of=failed.id, attempt=failed.attempt + 1, position=9999
+    )
+    tx.add_retries([again])
+    return again
+
+
+# -- who makes what -------------------------------------------------------------------------------
+
+
+@verbs("artifact_views")
+def test_an_artifact_that_nobody_speaks_of_is_neither_there_nor_made(store: Store) -> None:
+    with store.write() as tx:
+        assert tx.artifact_views([]) == {}
+        assert tx.artifact_views([REPORT]) == {REPORT: ArtifactView(False, False, ())}
+
+
+@verbs("artifact_views", "publish")
+def test_an_artifact_is_there_once_anybody_has_published_it(store: Store) -> None:
+    with store.write() as tx:
+        one, two = add(tx, produces=(REPORT,)), add(tx, produces=(REPORT,))
+        makers = (Producer(one.id, Status.QUEUED), Producer(two.id, Status.QUEUED))
+        assert tx.artifact_views([REPORT])[REPORT] == ArtifactView(False, False, makers)
+        tx.publish([Marker(REPORT, two.id, START)])
+        assert tx.artifact_views([REPORT])[REPORT] == ArtifactView(True, False, makers)
+
+
+@verbs("artifact_views", "add_retries")
+def test_the_producer_of_a_chain_is_its_last_job(store: Store) -> None:
+    with store.write() as tx:
+        maker = add(tx, produces=(REPORT,))
+        fail(tx, maker)
+        assert tx.artifact_views([REPORT])[REPORT].producers == (Producer(maker.id, Status.FAILED),)
+        again = retry(tx, maker)
+        assert tx.artifact_views([REPORT])[REPORT].producers == (Producer(again.id, Status.QUEUED),)
+
+
+@verbs("artifact_views")
+def test_the_artifacts_of_two_repositories_are_two(store: Store) -> None:
+    with store.write() as tx:
+        here = add(tx, produces=(PLAN,), repo=HERE)
+        add(tx, produces=(PLAN,), repo=THERE)
+        key = f"{PLAN} {HERE}"
+        assert tx.artifact_views([key, PLAN]) == {
+            key: ArtifactView(producers=(Producer(here.id, Status.QUEUED),)),
+            PLAN: ArtifactView(),
+        }
+
+
+@verbs("artifact_views")
+def test_the_patch_of_a_job_is_made_by_its_chain_declared_or_not(store: Store) -> None:
+    with store.write() as tx:
+        silent = add(tx)
+        declaring = add(tx, produces=("command_patch:job-2",))
+        fail(tx, silent)
+        again = retry(tx, silent)
+        views = tx.artifact_views(
+            [f"command_patch:job-{each.id}" for each in (silent, declaring, again)]
+        )
+        assert [view.producers for view in views.values()] == [
+            (Producer(again.id, Status.QUEUED),),
+            (Producer(declaring.id, Status.QUEUED),),
+            (Producer(again.id, Status.QUEUED),),
+        ]
+        assert tx.artifact_views(["command_patch:job-99"])["command_patch:job-99"].producers == ()
+
+
+@verbs("produced_by", "consumers", "declared_artifacts")
+def test_who_makes_and_who_needs_what(store: Store) -> None:
+    with store.write() as tx:
+        maker = add(tx, produces=(REPORT, PLAN), repo=HERE)
+        user = add(tx, needs=(REPORT, PLAN), repo=HERE)
+        other = add(tx, needs=(PLAN,), repo=THERE)
+        fail(tx, maker)
+        again = retry(tx, maker)
+        chain = maker.chain
+        assert tx.produced_by([chain, user.chain]) == [
+            Product(REPORT, again.id, chain),
+            Product(f"{PLAN} {HERE}", again.id, chain),
+        ]
+        assert tx.produced_by([]) == []
+        assert tx.consumers([REPORT, f"{PLAN} {THERE}", "custom:no:body"]) == {
+            REPORT: [user.id],
+            f"{PLAN} {THERE}": [other.id],
+        }
+        assert tx.declared_artifacts() == [REPORT, f"{PLAN} {HERE}", f"{PLAN} {THERE}"]
+        succeed(tx, again)
+        succeed(tx, user)
+        assert tx.declared_artifacts() == [f"{PLAN} {THERE}"]
+
+
+@verbs("produced_by", "withdraw")
+def test_a_patch_that_someone_needs_is_a_product_of_its_chain(store: Store) -> None:
+    """So that those who need it hear of the chain's end, and of its rewind."""
+    with store.write() as tx:
+        maker = add(tx)
+        fail(tx, maker)
+        assert tx.produced_by([maker.chain]) == []
+        patch = f"command_patch:job-{maker.id}"
+        add(tx, needs=(patch, "command_patch:job-99"))
+        assert tx.produced_by([maker.chain]) == [Product(patch, maker.id, maker.chain)]
+        again = retry(tx, maker)
+        tx.withdraw([maker.chain])
+        view = ArtifactView(False, True, (Producer(again.id, Status.QUEUED),))
+        assert tx.artifact_views([patch]) == {patch: view}
+
+
+# -- markers --------------------------------------------------------------------------------------
+
+
+@verbs("publish", "markers_by", "markers", "newest_markers")
+def test_markers_keep_who_published_them_when_and_with_what(store: Store) -> None:
+    with store.write() as tx:
+        one, two = add(tx), add(tx)
+        first = Marker(REPORT, one.id, START, {"rows": [1, 2.5, None, "\0\ud800"]})
+        second = Marker(REPORT, two.id, START + SECOND)
+        third = Marker("custom:report:may", one.id, START + 2 * SECOND, [])
+        tx.publish([first, second, third])
+        assert tx.markers_by([one.id]) == [first, third]
+        assert tx.markers([REPORT]) == [first, second]
+        assert tx.markers(["custom:no:body"]) == []
+        light = third._replace(data=None)  # without what it carries
+        assert tx.newest_markers(10) == [light, second], "one for each artifact"
+        assert tx.newest_markers(1) == [light]
+
+
+@verbs("publish", "markers")
+def test_a_job_that_publishes_again_has_one_marker_the_newest(store: Store) -> None:
+    with store.write() as tx:
+        maker = add(tx)
+        tx.publish([Marker(REPORT, maker.id, START, 1)])
+        tx.publish([Marker(REPORT, maker.id, START + SECOND, 2)])
+        assert tx.markers([REPORT]) == [Marker(REPORT, maker.id, START + SECOND, 2)]
+
+
+@verbs("newest_markers")
+def test_a_listing_has_the_newest_marker_of_each_artifact_without_its_data(store: Store) -> None:
+    with store.write() as tx:
+        one, two = add(tx), add(tx)
+        tx.publish([Marker(REPORT, one.id, START, {"large": "x"})])
+        tx.publish([Marker(REPORT, two.id, START, 2)])
+        tx.publish([Marker("custom:a:old", two.id, START - SECOND)])
+        newest = [Marker(REPORT, two.id, START), Marker("custom:a:old", two.id, START - SECOND)]
+        assert tx.newest_markers(10) == newest
+        assert tx.newest_markers(1) == newest[:1]
+
+
+@verbs("withdraw", "markers", "artifact_views", "publish")
+def test_what_was_withdrawn_does_not_count_until_it_is_published_again(
+    store: Store, clock: FakeClock
+) -> None:
+    with store.write() as tx:
+        maker, other = add(tx, produces=(PLAN,), repo=HERE), add(tx)
+        tx.publish([Marker(REPORT, maker.id, START, 1), Marker("custom:a:b", other.id, START)])
+    clock.advance(5)
+    plan = f"{PLAN} {HERE}"
+    with store.write() as tx:
+        assert tx.withdraw([maker.chain]) == [REPORT, plan]
+        assert tx.markers([REPORT]) == [Marker(REPORT, maker.id, START, 1, START + 5 * SECOND)]
+        views = tx.artifact_views([REPORT, plan, "custom:a:b"])
+        assert [(view.published, view.withdrawn) for view in views.values()] == [
+            (True, False),
+            (False, False),
+            (False, True),
+        ], views
+        assert tx.withdraw([maker.chain]) == [plan]
+        tx.publish([Marker(REPORT, maker.id, START + 6 * SECOND, 2)])
+        assert tx.markers([REPORT]) == [Marker(REPORT, maker.id, START + 6 * SECOND, 2)]
+        assert tx.artifact_views([REPORT])[REPORT].published
+
+
+@verbs("withdraw", "made_again", "made_one_again", "artifact_views")
+def test_what_a_chain_has_made_again_counts_again(store: Store) -> None:
+    def withdrawn() -> list[str]:
+        views = tx.artifact_views(["custom:a:1", "custom:a:2", "custom:b:1"])
+        return [key for key, view in views.items() if view.withdrawn]
+
+    with store.write() as tx:
+        one = add(tx, produces=("custom:a:1", "custom:a:2"))
+        two = add(tx, produces=("custom:b:1", "custom:a:1"))
+        tx.withdraw([one.chain, two.chain])
+        assert withdrawn() == ["custom:a:1", "custom:a:2", "custom:b:1"]
+        tx.made_one_again("custom:a:1", one.chain)
+        assert withdrawn() == ["custom:a:1", "custom:a:2", "custom:b:1"], "the other chain's"
+        tx.made_one_again("custom:a:1", two.chain)
+        assert withdrawn() == ["custom:a:2", "custom:b:1"]
+        tx.made_again([one.chain])
+        assert withdrawn() == ["custom:b:1"]
+        tx.made_again([])
+        assert withdrawn() == ["custom:b:1"]
+
+
+# -- approval, pins, locks, waits -----------------------------------------------------------------
+
+PENDING = Approval(ApprovalState.PENDING, START, "ann")
+
+
+@pytest.mark.req("V66")
+@verbs("to_approve", "set_approval")
+def test_a_decision_about_a_job_is_kept_while_it_waits(store: Store) -> None:
+    with store.write() as tx:
+        plain, asking, later = add(tx), add(tx, approval=PENDING), add(tx, approval=PENDING)
+        assert [each.id for each in tx.to_approve()] == [asking.id, later.id]
+        decided = PENDING._replace(
+            state=ApprovalState.APPROVED, decided_at=START, decided_by="bob", reason="fine\0"
+        )
+        assert tx.set_approval(asking.id, decided)
+        assert tx.jobs([asking.id])[asking.id].approval == decided
+        start(tx, asking)
+        assert not tx.set_approval(asking.id, PENDING)
+        assert tx.jobs([asking.id])[asking.id].approval == decided
+        assert not tx.set_approval(99, decided)
+        tx.end_waiting(later, Status.CANCELLED, "cancelled", None)
+        assert not tx.set_approval(later.id, decided)
+        assert [each.id for each in tx.to_approve()] == [asking.id]
+        assert tx.jobs([plain.id])[plain.id].approval is None
+
+
+@verbs("set_gates")
+def test_a_pin_is_moved_while_its_job_waits(store: Store) -> None:
+    pin = PinnedHead("main", "a" * 40)
+    moved = PinnedHead("main", "b" * 40, head=True)
+    with store.write() as tx:
+        waiting = add(
+            tx, pinned_head=pin, preconditions=("clean_worktree",), needs=(REPORT,), repo=HERE
+        )
+        assert tx.jobs([waiting.id])[waiting.id] == waiting
+        assert tx.set_gates(waiting._replace(pinned_head=moved))
+        changed = tx.jobs([waiting.id])[waiting.id]
+        assert changed == waiting._replace(pinned_head=moved)
+        start(tx, changed)
+        assert not tx.set_gates(waiting)
+        assert tx.jobs([waiting.id])[waiting.id].pinned_head == moved
+
+
+@verbs("locks_held")
+def test_all_locks_that_are_held(store: Store) -> None:
+    with store.write() as tx:
+        alone = add(tx, locks=(Lock("b"), Lock("a", LockMode.SHARED)))
+        sharing = add(tx, locks=(Lock("a", LockMode.SHARED),))
+        assert tx.locks_held() == []
+        start(tx, alone, 1)
+        start(tx, sharing, 2)
+        assert tx.locks_held() == [
+            HeldLock("a", alone.id, LockMode.SHARED),
+            HeldLock("a", sharing.id, LockMode.SHARED),
+            HeldLock("b", alone.id, LockMode.EXCLUSIVE),
+        ]
+
+
+@verbs("lock_waiters")
+def test_who_waits_for_a_lock_stands_in_the_order_in_which_they_get_it(store: Store) -> None:
+    with store.write() as tx:
+        late = add(tx, locks=(Lock("b"), Lock("a", LockMode.SHARED)))
+        first = add(tx, locks=(Lock("b"),), priority=5)
+        other = add(tx)
+        for each in (late, first):
+            topics = [f"lock:{lock.key}" for lock in each.locks]
+            tx.file([filing(each, *topics, reserves=each is first)])
+        tx.file([filing(other, "chain:7")])
+        waiters = [
+            LockWaiter("a", late.id, LockMode.SHARED, False),
+            LockWaiter("b", first.id, LockMode.EXCLUSIVE, True),
+            LockWaiter("b", late.id, LockMode.EXCLUSIVE, False),
+        ]
+        assert tx.lock_waiters(10) == waiters
+        assert tx.lock_waiters(2) == waiters[:2]
+
+
+@verbs("topics_waited_for")
+def test_which_topics_jobs_are_filed_under(store: Store) -> None:
+    asked = ["look:head:/srv:", "artifact:custom:a:b", "chain:7"]
+    with store.write() as tx:
+        waiting = add(tx)
+        assert tx.topics_waited_for(asked) == set()
+        tx.file([filing(waiting, asked[0], asked[1], "lock:k")])
+        assert tx.topics_waited_for(asked) == set(asked[:2])
+        assert tx.topics_waited_for([]) == set()
+        tx.file([filing(tx.jobs([waiting.id])[waiting.id], stage=Stage.READY)])
+        assert tx.topics_waited_for(asked) == set()
+
+
+# -- a rewind -------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("V36")
+@verbs("reset_jobs")
+def test_a_waiting_job_is_put_back_to_the_start_and_another_is_not(store: Store) -> None:
+    with store.write() as tx:
+        waiting = add(tx, approval=PENDING, not_before=START)
+        runs, ended = add(tx), add(tx)
+        filed = filing(waiting, "chain:7", wake_at=START + SECOND)
+        tx.file([filed])
+        start(tx, runs)
+        tx.end_waiting(ended, Status.CANCELLED, "cancelled", None)
+        before = tx.jobs([runs.id, ended.id])
+        asked = PENDING._replace(requested_by="bob")
+        tx.reset_jobs(
+            [each._replace(status=Status.QUEUED, approval=asked) for each in (waiting, runs, ended)]
+        )
+        reset = tx.jobs([waiting.id])[waiting.id]
+        assert reset == waiting._replace(approval=asked, not_before=None)
+        assert (reset.stage, reset.wait, reset.waited_on) == (Stage.WOKEN, None, ())
+        assert tx.topics_waited_for(["chain:7"]) == set()
+        assert tx.next_wake() is None
+        assert tx.jobs([runs.id, ended.id]) == before
+
+
+@verbs("reopen_edges", "predecessors", "awaited_chains")
+def test_an_edge_within_the_rewound_is_open_again_and_others_stay_met(store: Store) -> None:
+    with store.write() as tx:
+        inside, outside = add(tx), add(tx)
+        both, other = (add(tx, after=(inside.id, outside.id)) for _ in range(2))
+        for each in (inside, outside):
+            succeed(tx, each)
+            tx.chains_succeeded([each.chain])
+        again = retry(tx, inside)
+        tx.reopen_edges([both.id], [inside.chain])
+        assert tx.awaited_chains(both.chain) == [inside.chain]
+        assert tx.awaited_chains(other.chain) == []
+        now = {each.declared: each.status for each in tx.predecessors([both])[both.id]}
+        assert now[inside.id] is Status.QUEUED
+        succeed(tx, again)
+        tx.chains_succeeded([inside.chain])
+        assert tx.awaited_chains(both.chain) == []

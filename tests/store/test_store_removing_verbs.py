@@ -1,0 +1,161 @@
+"""What every store does with the verbs that change waiting jobs and remove ended ones."""
+
+from typing import Any
+
+import pytest
+from recording import verbs
+from stocked import START, add, filing, finish_of, job, start
+
+from headway.core.model import Job, Lock, Stage
+from headway.core.retention import InTheWay, Obstacle, Place
+from headway.core.states import Status
+from headway.errors import InvalidOperationError
+from headway.store.base import Event, Lending, Marker, Progress, Store
+from headway.store.transfer import TABLES
+
+
+@verbs("published_by")
+def test_what_jobs_published_is_found_without_its_payload(store: Store) -> None:
+    with store.write() as tx:
+        one, two = add(tx), add(tx)
+        tx.publish([Marker("custom:b:1", one.id, START, {"a": 1}), Marker("custom:a:1", one.id, 1)])
+        assert tx.published_by([one.id, two.id]) == [("custom:a:1", one.id), ("custom:b:1", one.id)]
+
+
+@verbs("change_job", "clear_waits")
+def test_a_waiting_job_can_be_changed_and_a_running_one_not(store: Store) -> None:
+    with store.write() as tx:
+        waiting = add(tx, locks=(Lock("k"),))
+        tx.file([filing(waiting, "lock:k", reserves=True)])
+        changed = waiting._replace(
+            name="other",
+            slug="short",
+            labels={"a": "b"},
+            priority=7,
+            position=300,
+            params={"argv": ["false"]},
+        )
+        assert tx.change_job(changed)
+        stored = tx.jobs([waiting.id])[waiting.id]
+        kept = {"stage": Stage.FILED, "wait": stored.wait, "status": stored.status}
+        assert stored == changed._replace(waited_on=("locks",), **kept)
+        assert tx.lock_views(["k"])["k"].reservers
+        tx.clear_waits([waiting.id])
+        assert not tx.lock_views(["k"])["k"].reservers
+        start(tx, stored)
+        assert not tx.change_job(changed._replace(name="third"))
+        assert tx.jobs([waiting.id])[waiting.id].name == "other"
+
+
+def ended(tx: Any, at: int, **fields: Any) -> Job:
+    made = add(tx, **fields)
+    tx.finish([finish_of(start(tx, made), finished_at=START + at)])
+    return made
+
+
+@verbs("finished_page", "nth_newest_finished", "members_of")
+def test_ended_jobs_are_paged_in_the_order_of_their_ends(store: Store) -> None:
+    with store.write() as tx:
+        late, early, same = ended(tx, 30), ended(tx, 10), ended(tx, 10)
+        add(tx)
+        again = job(tx.take_ids(1), chain=early.id, retry_of=early.id)
+        tx.add_retries([again])
+        page = tx.finished_page(Place(-1, 0), START + 100, 10)
+        assert [(each.place, each.chain, each.last) for each in page] == [
+            (Place(START + 10, early.id), early.id, False),
+            (Place(START + 10, same.id), same.id, True),
+            (Place(START + 30, late.id), late.id, True),
+        ]
+        assert tx.finished_page(Place(-1, 0), START + 100, 2) == page[:2]
+        assert tx.finished_page(page[0].place, START + 100, 10) == page[1:]
+        assert tx.finished_page(page[1].place, START + 30, 10) == []
+        assert tx.nth_newest_finished(1) == page[2].place
+        assert tx.nth_newest_finished(3) == page[0].place
+        assert tx.nth_newest_finished(4) is None
+        assert tx.members_of([early.id, late.id]) == {
+            late.id: late.id,
+            early.id: early.id,
+            again.id: early.id,
+        }
+
+
+@verbs("in_the_way", "active_in_need")
+def test_what_still_refers_to_a_chain_is_in_its_way(store: Store) -> None:
+    with store.write() as tx:
+        named, awaited, alive, locked = [ended(tx, 1) for _ in range(4)]
+        free = ended(tx, 1)
+        after = add(tx, after=(named.id, free.id))
+        tx.end_waiting(add(tx, after=(free.id,)), Status.CANCELLED, "no more", None)
+        waiter = add(tx)
+        tx.lend("t", Lending(waiter.id, awaited.id, START))
+        unproven = ended_without_proof(tx)
+        assert alive.id not in tx.in_the_way([alive.id])
+        store.database.execute(  # type: ignore[attr-defined]
+            f"insert into held_locks (key, job_id, mode) values ('k', {locked.id}, 'shared')", {}
+        )
+        found = tx.in_the_way([named.id, awaited.id, alive.id, locked.id, unproven.id])
+        assert found == {
+            named.id: Obstacle(InTheWay.AFTER, after.id),
+            awaited.id: Obstacle(InTheWay.AWAITED, waiter.id),
+            locked.id: Obstacle(InTheWay.LOCKS, locked.id),
+            unproven.id: Obstacle(InTheWay.PROCESSES, unproven.id),
+        }
+        tx.end_waiting(after, Status.CANCELLED, "no more", None)
+        assert tx.in_the_way([named.id, free.id]) == {}
+        reader = add(tx, needs=("custom:a:1",))
+        add(tx, needs=("custom:a:1",))
+        tx.end_waiting(add(tx, needs=("custom:b:1",)), Status.CANCELLED, "no more", None)
+        assert tx.active_in_need(["custom:a:1", "custom:b:1"]) == {"custom:a:1": reader.id}
+
+
+def ended_without_proof(tx: Any) -> Job:
+    made = add(tx)
+    tx.finish([finish_of(start(tx, made, slot=9), tree_gone=False)])
+    return made
+
+
+@verbs("remove_jobs", "note_files", "note_files_elsewhere", "files_to_remove", "files_removed")
+def test_a_removed_job_leaves_nothing_but_the_note_of_its_files(store: Store) -> None:
+    with store.write() as tx:
+        gone = add(tx, produces=("custom:a:1",), needs=("custom:b:1",))
+        tx.add_events([Event("submitted", gone.id)], actor="ann")
+        tx.finish([finish_of(start(tx, gone, host_id="there"), document={"logs": {}})])
+        tx.publish([Marker("custom:a:1", gone.id, START)])
+        tx.withdraw([gone.id])
+        tx.keep_results([(gone.id, 1)])
+        tx.keep_progress([Progress(gone.id, 0.5, "half")])
+        stays = ended(tx, 1)
+        tx.note_files([gone.id], "here")
+        tx.note_files_elsewhere([gone.id])
+        tx.remove_jobs([gone.id])
+        assert rows_about(store, gone.id) == {"removals": 2}
+        assert rows_about(store, stays.id)["jobs"] == 1
+        for host in ("here", "there"):
+            assert tx.files_to_remove(host, 0, 10) == [gone.id]
+            assert tx.files_to_remove(host, gone.id, 10) == []
+        tx.files_removed([gone.id], "here")
+        assert tx.files_to_remove("here", 0, 10) == []
+        assert tx.files_to_remove("there", 0, 10) == [gone.id]
+        assert tx.take_ids(1) == stays.id + 1, "an id is never given out again"
+
+
+def test_a_job_that_has_not_ended_cannot_be_removed(store: Store) -> None:
+    with store.write() as tx:
+        done, active = ended(tx, 1), add(tx)
+    with pytest.raises(InvalidOperationError, match="has not ended"), store.write() as tx:
+        tx.remove_jobs([done.id, active.id])
+    with store.read() as tx:
+        assert set(tx.jobs([done.id, active.id])) == {done.id, active.id}
+
+
+def rows_about(store: Any, job_id: int) -> dict[str, int]:
+    """In how many rows of each table a job is named, by whatever column; a new table counts."""
+    found = {}
+    for table in TABLES:
+        columns = [name for name in store.database.table(table)[0] if name in ("job_id", "chain")]
+        columns += ["id"] if table == "jobs" else []
+        if columns:
+            named = " or ".join(f"{name} = {job_id}" for name in columns)
+            rows = store.database.execute(f"select count(*) from {table} where {named}", {})
+            found |= {table: rows[0][0]} if rows[0][0] else {}
+    return found
