@@ -59,7 +59,12 @@ class Janitor:
         if now >= self._next:
             self._next = now + EVERY
             self._round = Collector(
-                self._store, self._home, self._host_id, actor=self._actor, trouble=self._say
+                self._store,
+                self._home,
+                self._host_id,
+                actor=self._actor,
+                hurried=True,
+                trouble=self._say,
             )
             self.drop_stale_environments()
             self._cut_worker_log()

@@ -63,7 +63,7 @@ returning artifact
 
 -- name: withdraw_products
 insert into withdrawals (artifact, chain, at)
-select distinct artifact, chain, :at from produces where chain in $IDS(:chains)
+select distinct artifact, chain, cast(:at as bigint) from produces where chain in $IDS(:chains)
 on conflict do nothing
 
 -- name: published_by_jobs (hot)
