@@ -30,7 +30,7 @@ _DURATIONS = ("delay", "timeout", "grace", "retry_base")
 OPTIONS = frozenset(
     {
         *("name", "slug", "labels", "priority", "after", "locks", "at", "retries", "retry_on"),
-        *("key", "on_finish", *_DURATIONS),
+        *("key", "on_finish", "needs", "produces", "require_approval", *_DURATIONS),
     }
 )
 
@@ -198,7 +198,7 @@ def request_for(call: Call, now: int) -> Request:
     if "locks" in words:
         words["locks"] = tuple(parse_lock(each) for each in _several(words["locks"], "locks"))
     words.pop("after", None)
-    for name in ("retry_on", "on_finish"):
+    for name in ("retry_on", "on_finish", "needs", "produces"):
         if name in words:
             words[name] = tuple(str(each) for each in _several(words[name], name))
     words["name"] = words.get("name") or call.task.name.rpartition(".")[2]
