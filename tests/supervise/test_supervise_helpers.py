@@ -252,10 +252,20 @@ def test_what_a_job_may_leave_behind_survives_the_saving(home: Home) -> None:
     pid = home.path / "pid"
     command = f"setsid sh -c 'echo $$ >{pid}; {NEVER}' >/dev/null 2>&1 & "
     command += f"while ! test -s {pid}; do sleep 0.01; done"
-    claim = with_finish(home, command, "sleep 60", leftovers="leave", finish_seconds=0.2)
+    saver = home.path / "saver"
+    save = f"trap '' TERM; setsid sh -c 'echo $$ >{saver}; {NEVER}' & {NEVER}"
+    claim = with_finish(home, command, save, leftovers="leave", finish_seconds=0.5)
     outcome = claim.outcome()
     assert outcome.tree == "left" and outcome.patch is not None
-    assert is_alive(int(pid.read_text()))
+    assert is_alive(int(pid.read_text())) and not is_alive(int(saver.read_text()))
+
+
+def test_what_the_saving_leaves_behind_is_ended(home: Home) -> None:
+    pid = home.path / "pid"
+    save = f"setsid sh -c 'echo $$ >{pid}; {NEVER}' & while ! test -s {pid}; do sleep 0.01; done; "
+    claim = with_finish(home, "true", f"{save} echo x >FOLDER/command.patch")
+    assert claim.outcome().patch == {"saved": True, "bytes": 2}
+    assert not is_alive(int(pid.read_text()))
 
 
 def test_the_saving_is_not_in_the_cgroup_of_the_job(home: Home) -> None:

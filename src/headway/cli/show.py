@@ -1,6 +1,7 @@
 """`headway jobs show` and `headway jobs status`."""
 
 import json
+import os
 import shlex
 from typing import Any
 
@@ -155,7 +156,10 @@ def _about(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
         ("approval", of("approval")),
         ("locks", of("locks")),
         ("workflow", of("workflow")),
+        ("worktree", of("worktree")),
         ("runs in", document["execution_root"]),
+        ("branch", (document["worktree"] or {}).get("branch")),
+        ("not cleaned", (document["worktree"] or {}).get("retry_cleanup_error")),
         ("attempt", _attempt(document)),
         ("retry of", document["retry_of"]),
         ("submitted", f"{moment(document['created_at'], now)} by {document['submitted_by']}"),
@@ -178,7 +182,18 @@ def _about_run(run: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
         ("stdout", run["stdout_path"]),
         ("stderr", run["stderr_path"]),
         ("not kept", show_size(run["dropped_bytes"]) if run["dropped_bytes"] else None),
+        ("patch", _patch(run)),
     ]
+
+
+def _patch(run: dict[str, Any]) -> str | None:
+    """Where it is, or why it could not be saved."""
+    if run["patch"] is None:
+        return None
+    if not run["patch"]["saved"]:
+        return f"not saved: {run['patch']['error']}"
+    path = os.path.join(os.path.dirname(run["stdout_path"]), "command.patch")
+    return f"{path} ({show_size(run['patch']['bytes'])})"
 
 
 def _about_call(document: dict[str, Any]) -> list[tuple[str, str | None]]:
