@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SECOND = 1_000_000
-ENDED = ("succeeded", "failed", "skipped", "cancelled", "blocked_by_dependency")
+ENDED = (
+    "succeeded",
+    "failed",
+    "skipped",
+    "cancelled",
+    "blocked_by_dependency",
+    "blocked_by_approval",
+)
 STRIKES = (1 * SECOND, 5 * SECOND)  # the third failure to launch is the last
 
 
@@ -36,6 +43,10 @@ class Job:
     probe: bool = False
     starts: int = 0
     undone: int = 0
+    needs: tuple[str, ...] = ()
+    produces: tuple[str, ...] = ()
+    pin: str | None = None  # the commit that the one branch must be at
+    approval: str | None = None  # "pending" or "approved"; None: nobody is asked
 
     @property
     def order(self) -> tuple[int, int, int, int]:
@@ -46,6 +57,7 @@ class Model:
     def __init__(self, now: int) -> None:
         self.now = now
         self.jobs: dict[int, Job] = {}
+        self.next_id = 1
         self.max_active = 1
         self.paused = False
         self.unproven: set[int] = set()  # ended, but their process trees may live
@@ -68,6 +80,15 @@ class Model:
     def predecessors(self, job: Job) -> list[str]:
         """The state of the last job of each chain that this one comes after."""
         return [self.last(self.jobs[each].chain).state for each in job.after]
+
+    def holds_back(self, job: Job) -> str | None:
+        """What is in its way but locks and slots: "never" if that cannot change, else "wait"."""
+        if not self.is_due(job):
+            return "wait"
+        before = set(self.predecessors(job))
+        if before & {*ENDED[1:], "missing"}:
+            return "never"
+        return "wait" if before - {"succeeded"} else None
 
     def held(self) -> set[tuple[str, int, str]]:
         """Locks are held while the job runs and until its process tree is proven gone."""
@@ -139,6 +160,7 @@ class Model:
                     job.not_before,
                     job.cancelling,
                     job.strikes,
+                    job.approval,
                 )
                 for job in self.jobs.values()
             },
@@ -157,7 +179,7 @@ class Model:
 
     def submit(self, **fields: object) -> Job:
         """Behind all active jobs of its priority."""
-        number = len(self.jobs) + 1
+        number = self._new_id()
         active = [*self.having("waiting"), *self.having("running")]
         places = [job.place for job in active if job.priority == fields.get("priority", 0)]
         job = Job(number, number, self.now, max(places, default=0) + 100, **fields)  # type: ignore[arg-type]
@@ -166,7 +188,7 @@ class Model:
 
     def retry(self, job: Job, *, used: int = 0, not_before: int | None = None) -> Job:
         """A new job in the place of the old one, with the same work to do."""
-        number = len(self.jobs) + 1
+        number = self._new_id()
         self.jobs[number] = Job(
             number,
             job.chain,
@@ -182,8 +204,16 @@ class Model:
             retry_of=job.id,
             attempt=job.attempt + 1,
             retries_used=used,
+            needs=job.needs,
+            produces=job.produces,
+            pin=job.pin,
+            approval=job.approval,
         )
         return self.jobs[number]
+
+    def _new_id(self) -> int:
+        self.next_id += 1
+        return self.next_id - 1
 
     def plan(self, seen: dict[int, int | None]) -> list[int]:
         """Who starts now, in order. `seen` is who did, and in whose slot: it decides where there is
@@ -192,7 +222,7 @@ class Model:
         self._block()
         started, promised, kept_back = [], [], []
         for job in self.having("waiting"):
-            if not self.is_due(job) or set(self.predecessors(job)) - {"succeeded"}:
+            if self.holds_back(job) is not None:
                 continue
             slots = self.slots_for(job)
             if self.lacks(job, promised):
@@ -219,13 +249,9 @@ class Model:
         return self.lacks(job, [each for each in before if each.id in self.once_promised])
 
     def _block(self) -> None:
-        """A job that is due and comes after one that ended without success never starts."""
+        """A job that can never start ends."""
         while True:
-            never = [
-                job
-                for job in self.having("waiting")
-                if self.is_due(job) and set(self.predecessors(job)) & set(ENDED[1:])
-            ]
+            never = [job for job in self.having("waiting") if self.holds_back(job) == "never"]
             if not never:
                 return
             for job in never:

@@ -13,16 +13,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 from small_model import ENDED, SECOND
 from stocked import finish_of, unclaim_of
-from storytelling import KEYS, Told, act
+from storytelling import ARTIFACTS, KEYS, REPO, Told, act
 
+from headway import approving, publishing
+from headway.collecting import Collector
 from headway.consequences import release_locks
-from headway.core.model import Claim, Lock, LockMode, WaitKind
+from headway.core.model import Claim, JobSpec, Lock, LockMode, PinnedHead, WaitKind
+from headway.core.retention import Rule
 from headway.core.settle import Ending, Outcome
 from headway.engine.rescuer import Judged
 from headway.engine.settling import HostFailed, Judgement, NeverRan, Verdict
 from headway.errors import ConflictError
 from headway.store.base import Lending
-from headway.submission import Request
+from headway.submission import Request, specify
 from headway.supervise.evidence import Evidence, Started
 from headway.supervise.evidence import Outcome as Written
 
@@ -36,6 +39,10 @@ ASKED = st.fixed_dictionaries(
         "priority": st.sampled_from((0, 0, 1)),
         "retries": st.sampled_from((0, 0, 1, 2)),
         "retry_on": st.sampled_from(((), (), ("7", "unknown"), ("signal",))),
+        "needs": st.lists(st.sampled_from(ARTIFACTS), max_size=1),
+        "produces": st.lists(st.sampled_from(ARTIFACTS), max_size=1),
+        "pin": st.sampled_from((None, None, None, "a", "b")),
+        "approval": st.sampled_from((None, None, None, "pending")),
     }
 )
 CODES = {"exit 0": 0, "exit 1": 1, "exit 7": 7, "signal": 137, "cancelled": 143}
@@ -63,21 +70,39 @@ class Stories(Told):
         jobs = [self.model.submit(**fields) for _, fields in asked]
         for job, (_, fields) in zip(jobs, asked, strict=True):
             note(f"job-{job.id}: {fields}")
-        submitted = self.client.submit_many([request for request, _ in asked])
+        submitted = self.client.submit_specs([spec for spec, _ in asked])
         assert [each.job_id for each in submitted] == [job.id for job in jobs]
 
     @act(4, locks=LOCKS, which=A_NUMBER)
     def submit_next(self, locks: dict[str, str], which: int) -> None:
         """One that has little to wait for, and may be waited for; or two of a kind."""
         plain = {"delay": 0, "priority": which % 2, "retries": which % 3 // 2, "retry_on": ()}
-        asked = {"locks": locks, "after": [which] * (which % 3 == 1), **plain}
+        makes = {"needs": [], "produces": [ARTIFACTS[which % 2]] * (which % 7 == 1)}
+        asked = {
+            "locks": locks,
+            "after": [which] * (which % 3 == 1),
+            "pin": None,
+            "approval": None,
+            **makes,
+            **plain,
+        }
         self.submit([asked] * (1 + which % 5 % 2))
 
     def _request(
-        self, locks: dict[str, str], after: list[int], **asked: Any
-    ) -> tuple[Request, dict[str, Any]]:
+        self,
+        locks: dict[str, str],
+        after: list[int],
+        needs: list[str],
+        produces: list[str],
+        pin: str | None,
+        approval: str | None,
+        **asked: Any,
+    ) -> tuple[JobSpec, dict[str, Any]]:
+        """As it is submitted, and as the model knows it. The pin is put in afterwards, for there
+        is no repository."""
         declared = tuple(sorted({self._job(each).id for each in after if self.model.jobs}))
         delay = asked.pop("delay") * SECOND
+        gates = {"needs": tuple(needs), "produces": tuple(set(produces) - set(needs))}
         request = Request(
             argv=("true",),
             locks=tuple(Lock(key, LockMode(mode)) for key, mode in locks.items()),
@@ -85,23 +110,31 @@ class Stories(Told):
             delay=delay,
             retry_base=2 * SECOND,
             check=False,
+            require_approval=approval is not None,
+            **gates,
             **asked,
         )
+        spec = specify(request, environ={}, working_directory="/", found={})
+        if pin is not None:
+            spec = spec._replace(pinned_head=PinnedHead("main", pin), repo=REPO)
         fields = {
             "locks": locks,
             "after": declared,
             "not_before": self.clock.now() + delay if delay else None,
             "retry_base": 2 * SECOND,
+            "pin": pin,
+            "approval": approval,
+            **gates,
             **asked,
         }
-        return request, fields
+        return spec, fields
 
     @act(key=st.sampled_from(("x", "y")), name=st.sampled_from(("one", "two")))
     def submit_with_key(self, key: str, name: str) -> None:
         """The same again names the job that is there; something else under the key is refused."""
         request = Request(argv=("true",), key=key, name=name, check=False)
-        known, known_request = self.keys.setdefault(key, (len(self.model.jobs) + 1, request))
-        if known > len(self.model.jobs):
+        known, known_request = self.keys.setdefault(key, (self.model.next_id, request))
+        if known == self.model.next_id:
             self.model.submit()
         if known_request == request:
             assert self.client.submit(request).job_id == known
@@ -123,14 +156,76 @@ class Stories(Told):
 
     @act(2, when=lambda self: self.model.jobs, which=A_NUMBER)
     def retry_by_hand(self, which: int) -> None:
+        """The job and all that follows from it, unless any of it runs or all of it is well."""
         asked = self._job(which)
         last = self.model.last(asked.chain)
         note(f"retry job-{asked.id}")
-        if last.state in ENDED[1:]:
-            assert self.client.retry(asked.id).id == self.model.retry(last).id
+        if self.model.may_rewind(last):
+            assert self.client.retry(asked.id).id == self.model.rewind(last).id
         else:
             with pytest.raises(ConflictError):
                 self.client.retry(asked.id)
+
+    @act(3, when=lambda self: self.model.jobs, which=A_NUMBER, agrees=st.booleans())
+    def decide(self, which: int, agrees: bool) -> None:
+        """Once, while it waits, and only if someone is asked."""
+        asking = [job for job in self.waiting() if job.approval == "pending"]
+        job = asking[which % len(asking)] if asking and which % 4 else self._job(which)
+        note(f"decide on job-{job.id}: {agrees}")
+
+        def tell() -> None:
+            if agrees:
+                approving.approve(self.client, job.id)
+            else:
+                approving.reject(self.client, job.id, None)
+
+        if job not in asking:
+            with pytest.raises(ConflictError):
+                tell()
+            return
+        tell()
+        if agrees:
+            job.approval = "approved"
+        else:
+            self.model.reject(job)
+
+    @act(2, when=lambda self: self.live, which=A_NUMBER, key=st.sampled_from("12"))
+    def publish(self, which: int, key: str) -> None:
+        """From inside a running job, announced or not."""
+        claim = self.live[which % len(self.live)]
+        outside = self.client.environ
+        self.client.environ = {
+            "HEADWAY_JOB_ID": str(claim.job_id),
+            "HEADWAY_CLAIM": claim.token,
+            "HEADWAY_HOME": self.home.path,
+        }
+        artifact, _ = publishing.publish(self.client, "t", key)
+        self.client.environ = outside
+        self.model.publish(self.model.jobs[claim.job_id], artifact)
+
+    @act(2, to=st.sampled_from("ab"))
+    def move_head(self, to: str) -> None:
+        self.model.head = to
+
+    @act(2, when=lambda self: self.model.jobs)
+    def collect(self) -> None:
+        """All that has ended goes, but nothing that anybody still refers to."""
+        going = self.model.may_go()
+        collector = Collector(
+            self.store, self.home, "host", actor="ann", rule=Rule(days=0, jobs=None)
+        )
+        removed: set[int] = set()
+        while (step := collector.step()) is not None:
+            removed.update(step.jobs)
+        note(f"removed {sorted(removed)}")
+        assert removed == self.model.remove(going)
+        self._forget(removed)
+
+    def _forget(self, ids: set[int]) -> None:
+        self.keys = {key: known for key, known in self.keys.items() if known[0] not in ids}
+        self.over = [claim for claim in self.over if claim.job_id not in ids]
+        self.final = {number: row for number, row in self.final.items() if number not in ids}
+        self.past = [event for event in self.past if event.job_id not in ids]
 
     @act(3, how=st.sampled_from(("pause", "resume", "resume", "reset", 1, 2, 3, -1)))
     def steer(self, how: str | int) -> None:

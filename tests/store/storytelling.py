@@ -6,10 +6,11 @@ claim; a process is a claim that the story ends.
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from graph_model import GraphModel
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -17,26 +18,29 @@ from hypothesis.stateful import (
     invariant,
     rule,
 )
-from small_model import ENDED, SECOND, Job, Model
+from small_model import ENDED, SECOND, Job
 from stocked import BUDGET, START
 
 from headway.client import Client
 from headway.config import Config
-from headway.core.model import Claim
+from headway.core.facts import Answer
+from headway.core.model import Claim, Question, Sight
 from headway.core.model import Job as Row
 from headway.core.states import TERMINAL, WAITING
-from headway.engine.looks import Looks
+from headway.engine.looks import LONGEST_AGAIN, Looks
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Rescuer
 from headway.engine.settling import Settler
 from headway.home import Home, make_home
 from headway.host import Host
-from headway.probes import look_at
 from headway.store.base import Event, ReadTx, Store
 from headway.submission import Request
 from headway.testing import FakeClock
 
 KEYS = ("a", "b")
+ARTIFACTS = ("custom:t:1", "custom:t:2")
+REPO = "/somewhere"
+BRANCH = Question(Sight.BRANCH, REPO, "main")
 
 
 class Act(NamedTuple):
@@ -70,6 +74,10 @@ class MovedClock(FakeClock):
     def move(self, seconds: int) -> None:
         self._now += seconds * SECOND
 
+    def let_looks_grow_old(self) -> None:
+        """Time passes that no wall clock shows."""
+        self._monotonic += LONGEST_AGAIN + 1
+
 
 class Caller(Client):
     def wake(self) -> bool:
@@ -85,7 +93,7 @@ class Told(RuleBasedStateMachine):
         self.clock = MovedClock(START)
         self.home = Home(str(self.folder / ".headway"))
         make_home(self.home)
-        self.model = Model(START)
+        self.model = GraphModel(START)
         self.boot = 1
         self.keys: dict[str, tuple[int, Request]] = {}
         self.started: set[str] = set()  # tokens with a start record
@@ -113,6 +121,7 @@ class Told(RuleBasedStateMachine):
         host = Host("host", f"boot-{self.boot}", "/home")
         self.settler = Settler(host, "worker", chance=lambda: 0.0)
         self.rescuer = Rescuer(host, "worker", self.clock)
+        self.looks = Looks(self._look, self.clock, in_thread=False)
         self.planner = Planner(
             host,
             "worker",
@@ -120,9 +129,13 @@ class Told(RuleBasedStateMachine):
             specify=lambda job, claim: {},
             log_budget=BUDGET,
             home=self.home,
-            looks=Looks(lambda questions: look_at(questions, {}), self.clock, in_thread=False),
+            looks=self.looks,
             queues=self.client.queues,
         )
+
+    def _look(self, questions: Collection[Question]) -> dict[Question, Answer]:
+        """The outside is one branch, and it is where the model says."""
+        return dict.fromkeys(questions, Answer(self.model.head))
 
     def teardown(self) -> None:
         with self.store.read() as tx:
@@ -147,7 +160,8 @@ class Told(RuleBasedStateMachine):
         return [claim for claim in self.live if claim.token not in self.started]
 
     def _job(self, which: int) -> Job:
-        return self.model.jobs[which % len(self.model.jobs) + 1]
+        ids = sorted(self.model.jobs)
+        return self.model.jobs[ids[which % len(ids)]]
 
     # -- planning ------------------------------------------------------------------------------
 
@@ -166,8 +180,12 @@ class Told(RuleBasedStateMachine):
 
     def _step(self, limit: int | None = None) -> list[Claim]:
         claims: list[Claim] = []
+        self.clock.let_looks_grow_old()
+        self.looks.want([BRANCH])  # so that no job has to wait for its first look
+        self.looks.go()
         while True:
             with self.store.write() as tx:
+                tx.wake_topics(self.looks.take_in())
                 if self.model.loans:
                     tx.end_expired_lendings(tx.now())
                 step = self.planner.step(tx, limit=limit)
@@ -201,6 +219,9 @@ class Told(RuleBasedStateMachine):
         """Once more without the model: dependencies, the cap, locks."""
         for claim in claims:
             for each in rows[claim.job_id].after:
+                if each not in rows:
+                    assert self.model.gone[each]
+                    continue
                 last = max(row.id for row in rows.values() if row.chain == rows[each].chain)
                 assert rows[last].status == "succeeded"
         lenders = {lender for lender, _, _ in shown["loans"]}
@@ -215,11 +236,15 @@ class Told(RuleBasedStateMachine):
         """What is shown is what holds it back, for all that must have been looked at."""
         for job in self.model.having("waiting"):
             status = rows[job.id].status
-            unmet = set(self.model.predecessors(job)) - {"succeeded"}
-            if status == "waiting_on_deps":
-                assert unmet
+            row = rows[job.id]
+            assert row.wait is not None and row.wait.detail, f"job-{job.id} does not say why"
+            held_back = self.model.holds_back(job) is not None
+            if status in ("waiting_on_deps", "waiting_on_approval"):
+                assert held_back
             elif self.model.is_due(job):
-                assert not unmet
+                assert not held_back
+            if status == "waiting_on_approval":
+                assert job.approval == "pending"
             if job.id in self.model.promised:
                 assert status == "waiting_on_locks"
 
@@ -238,7 +263,7 @@ class Told(RuleBasedStateMachine):
             assert kinds.count("running") == job.starts
             assert kinds.count("unclaimed") == job.undone
             assert [kind for kind in kinds if kind in ENDED] == [job.state] * (job.state in ENDED)
-            words = {"submitted": "queued", "unclaimed": "queued"}
+            words = {"submitted": "queued", "unclaimed": "queued", "rewound": "queued"}
             states = [words.get(kind, kind) for kind in kinds]
             said = [s for s in states if s in (*ENDED, *WAITING, "running")]
             assert said[-1] == rows[job_id].status
@@ -259,6 +284,7 @@ def picture(rows: dict[int, Row], claims: list[Claim], tx: ReadTx) -> dict[str, 
                 row.not_before,
                 row.cancelling,
                 row.launch_failures,
+                row.approval.state.value if row.approval else None,
             )
             for row in rows.values()
         },
@@ -271,6 +297,11 @@ def picture(rows: dict[int, Row], claims: list[Claim], tx: ReadTx) -> dict[str, 
         "claims": {claim.job_id: (claim.borrowed_from, claim.probe) for claim in claims},
         "slots": dict(slots.running),
         "unproven": {claim.job_id for claim in tx.unproven_claims()},
+        "markers": {
+            (each.artifact, each.job_id)
+            for each in tx.markers(ARTIFACTS)
+            if each.withdrawn_at is None
+        },
         "loans": sorted(tuple(each) for each in tx.lendings()),
         "paused": tx.pause_in_force() is not None,
         "max_active": tx.settings()["scheduler.max_active"],
