@@ -30,12 +30,17 @@ class GraphModel(Model):
 
     def holds_back(self, job: Job) -> str | None:
         """In the order of the gates; the first that objects decides."""
-        objection = super().holds_back(job)
-        for key in job.needs:
-            objection = objection or self._lacks(key)
+        objection = self.holds_back_inside(job)
         if objection is None and job.pin is not None and job.pin != self.head:
             return "wait"
         return objection or ("wait" if job.approval == "pending" else None)
+
+    def holds_back_inside(self, job: Job) -> str | None:
+        """The same, without what can change unseen while a job stands at the door."""
+        objection = super().holds_back(job)
+        for key in job.needs:
+            objection = objection or self._lacks(key)
+        return objection
 
     def _lacks(self, key: str) -> str | None:
         """There if anyone has published it; else it depends on those who make it."""
@@ -58,6 +63,30 @@ class GraphModel(Model):
 
     def reject(self, job: Job) -> None:
         job.state, job.approval = "blocked_by_approval", "rejected"
+
+    def hopeless(self) -> set[int]:
+        """Active jobs that could only wait for each other."""
+        active = {job.id: job for job in self.jobs.values() if job.state in ACTIVE}
+        lasts = {job.chain: number for number, job in active.items()}
+        hopeful: set[int] = set()
+        while True:
+            more = {
+                number
+                for number, job in active.items()
+                if all(
+                    lasts.get(self.jobs[each].chain, 0) in {0, *hopeful}
+                    for each in job.after
+                    if each in self.jobs
+                )
+                and all(self._may_come(key, active, hopeful) for key in job.needs)
+            }
+            if more == hopeful:
+                return active.keys() - hopeful
+            hopeful = more
+
+    def _may_come(self, key: str, active: dict[int, Job], hopeful: set[int]) -> bool:
+        makers = {number for number, job in active.items() if key in job.produces}
+        return self._lacks(key) is None or not makers or bool(makers & hopeful)
 
     # -- what comes after ----------------------------------------------------------------------
 

@@ -124,6 +124,8 @@ class Model:
         found, ahead = {chain}, [chain]
         while ahead:
             for each in self.last(ahead.pop()).after:
+                if each not in self.jobs:
+                    continue
                 other = self.jobs[each].chain
                 if self.last(other).state in ("waiting", "running") and other not in found:
                     found.add(other)

@@ -23,7 +23,7 @@ from headway.core.retention import Rule
 from headway.core.settle import Ending, Outcome
 from headway.engine.rescuer import Judged
 from headway.engine.settling import HostFailed, Judgement, NeverRan, Verdict
-from headway.errors import ConflictError
+from headway.errors import ConflictError, InvalidInputError
 from headway.store.base import Lending
 from headway.submission import Request, specify
 from headway.supervise.evidence import Evidence, Started
@@ -70,7 +70,14 @@ class Stories(Told):
         jobs = [self.model.submit(**fields) for _, fields in asked]
         for job, (_, fields) in zip(jobs, asked, strict=True):
             note(f"job-{job.id}: {fields}")
-        submitted = self.client.submit_specs([spec for spec, _ in asked])
+        try:
+            submitted = self.client.submit_specs([spec for spec, _ in asked])
+        except InvalidInputError as error:
+            assert "a cycle" in str(error) and self.model.hopeless()
+            for job in jobs:
+                del self.model.jobs[job.id]
+            self.model.next_id = jobs[0].id
+            return
         assert [each.job_id for each in submitted] == [job.id for job in jobs]
 
     @act(4, locks=LOCKS, which=A_NUMBER)

@@ -242,7 +242,7 @@ class Told(RuleBasedStateMachine):
             if status in ("waiting_on_deps", "waiting_on_approval"):
                 assert held_back
             elif self.model.is_due(job):
-                assert not held_back
+                assert not self.model.holds_back_inside(job) and job.approval != "pending"
             if status == "waiting_on_approval":
                 assert job.approval == "pending"
             if job.id in self.model.promised:
