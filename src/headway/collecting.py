@@ -30,9 +30,10 @@ from headway.downstream import made_by
 from headway.errors import ConflictError, DataError, NotFoundError
 from headway.home import Home
 from headway.store.base import Ended, Event, ReadTx, Store, WriteTx
-from headway.worktreeing import clean_for_good
+from headway.worktreeing import WAIT_SECONDS, clean_for_good, degraded
 
 BATCH = 500
+HURRIED_WAIT = 0.5  # for the lock of a repository, in seconds
 _BEFORE_ALL = Place(-1, 0)
 _REMEDY = {
     InTheWay.AFTER: "wait until {by} has ended, or cancel it",
@@ -71,14 +72,17 @@ class Collector:
         *,
         actor: str,
         rule: Rule | None = None,
+        hurried: bool = False,
         trouble: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Without a rule it is that of the settings."""
+        """Without a rule it is that of the settings. One that is `hurried` hardly waits for the
+        lock of a repository, and leaves worktrees alone that could not be taken back before."""
         self._store = store
         self._home = home
         self._host_id = host_id
         self._actor = actor
         self._rule = rule
+        self._hurried = hurried
         self._trouble = trouble
         self._limits: Limits | None = None
         self._after = _BEFORE_ALL
@@ -185,7 +189,10 @@ class Collector:
         worktree cannot be taken back stays."""
         with self._store.read() as tx:
             members = list(tx.members_of([chain]))
-        clean_for_good(self._store, self._home, members, actor=self._actor)
+            stuck = degraded(tx, members) if self._hurried else []
+        wait = HURRIED_WAIT if self._hurried else WAIT_SECONDS
+        members = [job_id for job_id in members if job_id not in stuck]
+        clean_for_good(self._store, self._home, members, actor=self._actor, wait_seconds=wait)
 
     def _delete_files(self, jobs: Sequence[JobId]) -> None:
         if not jobs:

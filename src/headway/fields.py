@@ -23,7 +23,7 @@ _OF_DOCUMENT = (
     *("wait", "waited_on", "group_id", "sequence_number", "template_id", "schedule_id"),
     *("workflow", "subject", "target", "resources", "retry_of", "attempt", "max_attempts"),
     *("created_at", "not_before", "started_at", "finished_at", "cancel_requested_at"),
-    *("execution_root", "submitted_by", "run"),
+    *("execution_root", "worktree", "submitted_by", "run"),
 )
 
 
@@ -107,6 +107,9 @@ def written(name: str, value: Any) -> str | None:
             return f"{value['branch']} at {(value['oid'] or '?')[:12]}"
         case "approval":
             return _approval(value)
+        case "worktree":
+            trouble = f", {value['state']}: {value['error']}" if value["error"] else ""
+            return f"{value['branch']} in {value['path']}{trouble}"
     return _plainly(value)
 
 

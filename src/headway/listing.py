@@ -13,7 +13,7 @@ from headway.core.states import API_STATUS, Status
 from headway.store.base import ReadTx, Search
 
 DAY = 86_400_000_000
-LEAST_PAGE, MOST_PAGE = 100, 1000
+LEAST_PAGE, MOST_PAGE = 100, 10_000
 
 Documents = list[dict[str, Any]]
 

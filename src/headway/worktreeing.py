@@ -44,7 +44,12 @@ def clean_worktrees(
 
 
 def clean_for_good(
-    store: Store, home: Home, job_ids: Sequence[JobId], *, actor: str
+    store: Store,
+    home: Home,
+    job_ids: Sequence[JobId],
+    *,
+    actor: str,
+    wait_seconds: float = WAIT_SECONDS,
 ) -> dict[JobId, Cleaned]:
     """The same for jobs whose folders go next: what was not committed outlives them."""
 
@@ -52,7 +57,7 @@ def clean_for_good(
         os.makedirs(home.saved, mode=0o700, exist_ok=True)
         return os.path.join(home.saved, f"{shown(job_id)}.patch")
 
-    return _clean_all(store, home, job_ids, actor, apart, WAIT_SECONDS)
+    return _clean_all(store, home, job_ids, actor, apart, wait_seconds)
 
 
 def degraded(tx: ReadTx, job_ids: Sequence[JobId]) -> list[JobId]:

@@ -1,12 +1,13 @@
 """`jobs list` and `jobs show` with chosen fields and formats, and the filters of the list."""
 
 import json
+from pathlib import Path
 
 import pytest
 from commandline import CommandLine
 
 from harness import Site
-from headway.fields import FIELDS
+from headway.fields import COMPUTED, FIELDS, OF_THE_PRESENT
 
 OF_THE_GRAPH = (
     "after,dependencies,locks,approval_required,approval_state,approval_decided_by,wait,waited_on,"
@@ -114,7 +115,17 @@ def test_an_unknown_field_is_refused_and_reported(gated: CommandLine) -> None:
         assert "nope" in gated(*argv, code=5).stderr or "--json" in argv
     with (gated.home / "config.toml").open("a") as file:
         file.write('[display.lists.jobs]\nfields = ["id", "nope"]\n')
-    assert "display.lists.jobs.fields: 'nope'" in gated("doctor", code=1).stdout
+    findings = gated.json("doctor", code=1)["findings"]
+    (red,) = [each["detail"] for each in findings if each["level"] == "red"]
+    assert "display.lists.jobs.fields: 'nope' is no field of a job" in red
+
+
+def test_every_field_is_documented_and_is_in_the_document(gated: CommandLine) -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    views = (docs / "views.md").read_text()
+    assert all(f"`{name}`" in views for name in (*COMPUTED, *OF_THE_PRESENT))
+    document = gated.json("jobs", "show", "1")["job"]
+    assert set(FIELDS) == set(document) | set(COMPUTED) | set(OF_THE_PRESENT)
 
 
 # -- filters --------------------------------------------------------------------------------------

@@ -299,3 +299,28 @@ def test_another_host_looks_on_when_the_one_that_looked_is_gone(
     finally:
         for each in benches:
             each.close()
+
+
+def test_a_job_that_passed_its_look_and_waits_for_a_person_raises_no_false_alarm(
+    bench: Bench, repo: Path
+) -> None:
+    waiting = bench.submit("true", pin_head="", require_approval=True, cwd=str(repo))
+    for _ in range(5):
+        pass_time(bench)
+    assert bench.kinds(waiting) == ["submitted", "waiting_on_deps", "waiting_on_approval"]
+
+
+def test_those_behind_it_do_not_pass_a_job_whose_look_has_grown_old_at_the_door(
+    make_bench: Callable[..., Bench], repo: Path
+) -> None:
+    bench = make_bench(clock=FakeClock(), max_active=1)
+    running = bench.submit("sleep", "60")
+    pinned = bench.submit("true", pin_head="main", cwd=str(repo))
+    plain = [bench.submit("true") for _ in range(3)]
+    for _ in range(3):
+        pass_time(bench)
+    assert [bench.status(each) for each in (pinned, *plain)] == [Status.QUEUED] * 4
+    bench.client.cancel([running])
+    bench.until(lambda: bench.job(pinned).started_at)
+    assert {bench.status(each) for each in plain} == {Status.QUEUED}
+    bench.until_ended(pinned, *plain)

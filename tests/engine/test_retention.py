@@ -224,11 +224,16 @@ def test_a_job_whose_processes_may_live_stays(bench: Bench) -> None:
     assert collector(bench).clean(job).jobs == (job,)
 
 
-def test_a_worktree_is_taken_back_before_its_job_goes(bench: Bench, tmp_path: Path) -> None:
-    repo = tmp_path / "repo"
+def repository(folder: Path) -> Path:
+    repo = folder / "repo"
     repo.mkdir()
     for words in ("init -q", "-c user.name=A -c user.email=a@b commit -q --allow-empty -m one"):
         subprocess.run(["git", *words.split()], cwd=repo, check=True)
+    return repo
+
+
+def test_a_worktree_is_taken_back_before_its_job_goes(bench: Bench, tmp_path: Path) -> None:
+    repo = repository(tmp_path)
     options = {"cwd": str(repo), "worktree": ""}
     needed = ended(bench, produces=("custom:a:b",), **options)
     going, stubborn = (ended(bench, **options) for _ in range(2))
@@ -246,11 +251,29 @@ def test_a_worktree_is_taken_back_before_its_job_goes(bench: Bench, tmp_path: Pa
     assert collect(bench) == [stubborn]
 
 
+def test_the_janitor_takes_back_one_worktree_at_a_time_and_a_stubborn_one_once(
+    bench: Bench, clock: FakeClock, tmp_path: Path
+) -> None:
+    options = {"cwd": str(repository(tmp_path)), "worktree": ""}
+    jobs = [ended(bench, **options) for _ in range(3)]
+    shutil.rmtree(tmp_path / "repo" / ".git" / "worktrees" / f"job-{jobs[1]}")
+    folders = [Path(bench.home.worktrees, f"job-{job}") for job in jobs]
+    clock.advance(31 * DAY)
+    keeper = janitor(bench)
+    left = len(folders)
+    while keeper.step() == SOON:
+        now = sum(each.exists() for each in folders)
+        assert left - now <= 1
+        left = now
+    assert present(bench, jobs) == [jobs[1]] and folders[1].exists()
+    clock.advance(EVERY)
+    while keeper.step() == SOON:
+        pass
+    assert bench.kinds(jobs[1]).count("worktree_degraded") == 1, "not every hour"
+
+
 def test_what_was_not_committed_outlives_the_job(bench: Bench, tmp_path: Path) -> None:  # fault I3
-    repo = tmp_path / "repo"
-    repo.mkdir()
-    for words in ("init -q", "-c user.name=A -c user.email=a@b commit -q --allow-empty -m one"):
-        subprocess.run(["git", *words.split()], cwd=repo, check=True)
+    repo = repository(tmp_path)
     job = bench.submit(shell="echo precious >new", cwd=str(repo), worktree="")
     bench.until_ended(job)
     assert collect(bench) == [job]

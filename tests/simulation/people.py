@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from simulation.machines import Fate, Process
-
 from headway import approving, publishing, rewinding
 from headway.client import Client
 from headway.config import Config
@@ -27,6 +25,7 @@ from headway.core.model import (
 )
 from headway.errors import ConflictError, NotFoundError
 from headway.store.base import Store
+from simulation.machines import Fate, Process
 
 if TYPE_CHECKING:
     from simulation.world import World
@@ -38,7 +37,7 @@ BRANCHES = ("main", "topic")
 COMMITS = tuple(letter * 40 for letter in "abc")
 CONDITIONS = ("open", "green")
 CLEAN, DIRTY = Answer(), Answer("a.txt")
-RECENT = 60  # jobs that people still remember
+MODES = tuple(LockMode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,8 @@ class Profile:
 
     max_active: int
     batch: int  # the most that is submitted at once
+    keys: int  # how many locks there are
+    memory: int  # jobs that people still remember
     linked: float  # how many jobs come after others
     needy: float  # or need what others make
     gated: float  # or look at the outside, or ask a person
@@ -56,14 +57,19 @@ class Profile:
     lost_hints: float
     failing_looks: float
     seconds: float  # that most processes take at most
+    beat: int  # microseconds; processes end at whole multiples of it
+    latency: float  # seconds until a worker that was woken steps
     missing_producer: str
 
     @classmethod
     def drawn(cls, rng: Random) -> "Profile":
         rough = rng.random() < 0.5
+        fine = rng.random() < 0.1
         return cls(
-            max_active=rng.choice((1, 3, 20, 100, 100, 400)),
-            batch=rng.choice((3, 30, 100, 100)),
+            max_active=rng.choice((1, 3, 20) if fine else (100, 1000)),
+            batch=rng.choice((3, 30) if fine else (200, 600)),
+            keys=4 if fine else 100,
+            memory=60 if fine else 600,
             linked=rng.choice((0.1, 0.4, 0.8)),
             needy=rng.choice((0.0, 0.1, 0.3)),
             gated=rng.choice((0.0, 0.03, 0.2)),
@@ -73,6 +79,8 @@ class Profile:
             lost_hints=rng.choice((0.0, 0.2, 1.0)) if rough else 0.0,
             failing_looks=rng.choice((0.0, 0.1)) if rough else 0.0,
             seconds=rng.choice((0.05, 1.0, 5.0)),
+            beat=rng.choice((1 * MS, 50 * MS)) if fine else 500 * MS,
+            latency=rng.choice((0.0, 0.01)) if fine else 0.02,
             missing_producer=rng.choice(("block", "wait")),
         )
 
@@ -121,9 +129,7 @@ class People:
 
     def _caller(self, worker: Any, store: Store) -> Caller:
         config = Config({"worker.autostart": False})
-        caller = Caller(
-            worker.home, config, store, self._world.clock, environ={}, actor="ann"
-        )
+        caller = Caller(worker.home, config, store, self._world.clock, environ={}, actor="ann")
         caller.world = self._world
         caller._host = worker.host
         return caller
@@ -161,7 +167,7 @@ class People:
         for submitted in caller.submit_specs(specs):
             self._recent.append(submitted.job_id)
             self.submitted += 1
-        del self._recent[:-RECENT]
+        del self._recent[: -self._world.profile.memory]
 
     def _spec(self, job_id: JobId) -> JobSpec:
         """Of a job that will have this id."""
@@ -171,8 +177,8 @@ class People:
             most = min(len(self._recent), rng.choice((1, 1, 2, 5)))
             fields["after"] = tuple(sorted(rng.sample(self._recent, most)))
         if rng.random() < profile.locked:
-            keys = rng.sample("abcdefgh", rng.choice((1, 1, 2, 3)))
-            fields["locks"] = tuple(Lock(key, rng.choice(list(LockMode))) for key in sorted(keys))
+            keys = rng.sample(range(profile.keys), rng.choice((1, 1, 2, 3)))
+            fields["locks"] = tuple(Lock(f"k{key}", rng.choice(MODES)) for key in sorted(keys))
         if rng.random() < profile.needy:
             fields |= self._artifacts(job_id)
         if rng.random() < profile.gated:
@@ -315,7 +321,7 @@ class People:
 
     def _set_max_active(self) -> None:
         if self._rng.random() < 0.3:
-            self._to_max_active(self._rng.choice((1, 5, 50, self._world.profile.max_active)))
+            self._to_max_active(self._rng.choice((1, self._world.profile.max_active)))
 
     def _to_max_active(self, value: int) -> None:
         self._callers[0].set_setting("scheduler.max_active", value)

@@ -1,20 +1,13 @@
 """Many worlds, one after the other or side by side, until enough jobs were simulated."""
 
-import argparse
-import random
-import time
-import traceback
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import NamedTuple
-
-from simulation.watching import Violation
-from simulation.world import World
 
 from headway.store import open_store
 from headway.store.base import Store
 from headway.testing import FakeClock
+from simulation.watching import Violation
+from simulation.world import World
 
 JOBS_PER_WORLD = 1000
 
@@ -49,9 +42,7 @@ def simulate(
     try:
         world.run()
         watch = world.watch
-        return Simulated(
-            seed, len(watch.jobs), world.crashes, watch.digest, watch.ends, watch._seq
-        )
+        return Simulated(seed, len(watch.jobs), world.crashes, watch.digest, watch.ends, watch._seq)
     except Violation:
         raise
     except Exception as error:

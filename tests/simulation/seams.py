@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-from simulation.machines import SimulatedEvidence, SimulatedLock, SimulatedRescue
-
 import headway.cancelling
 import headway.engine.engine
 import headway.engine.finisher
 import headway.engine.planner
 import headway.engine.rescuer
 from headway.store.base import Store
+from simulation.machines import SimulatedEvidence, SimulatedLock, SimulatedRescue
 
 Passed = Callable[[str], None]
 

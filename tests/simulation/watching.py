@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headway.core.artifacts import artifact_key
 from headway.core.facts import Answer
 from headway.core.model import Job, JobId, Question, Sight, shown
-from headway.core.plan import Hold, decide
+from headway.core.plan import Decision, Hold, Start, decide
 from headway.core.states import TERMINAL, WAITING, Status
 from headway.engine.looks import FRESH_SECONDS
 from headway.gather import door, gather
@@ -32,9 +32,11 @@ class Violation(AssertionError):
 
 
 class Watch:
-    def __init__(self, world: "World", store: Store) -> None:
+    def __init__(self, world: "World", store: Store, aside: Store) -> None:
+        """`aside` is the same store, to be read in the middle of a transaction."""
         self._world = world
         self._store = store
+        self._aside = aside
         self._seq = 0
         self.jobs: dict[JobId, Job] = {}  # as they were submitted
         self.state: dict[JobId, str] = {}
@@ -225,37 +227,36 @@ class Watch:
         self.look()
         with self._store.read() as tx:
             active = tx.active_jobs()
-            answers = self._world.look({ask for job in active for ask in self._asks(tx, job)})
             for job in active:
                 self._demand(self.state[job.id] == job.status, job.id, "has no event of its status")
                 if job.status is Status.RUNNING:
                     continue
-                decision = decide(job, self._facts(tx, job, answers))
-                waits = isinstance(decision, Hold)
-                self._demand(waits, job.id, f"waits though it need not: {decision}, {job}")
+                decision, asked = self._decided(tx, job)
+                if not self._world.changed_lately(asked):
+                    waits = isinstance(decision, Hold)
+                    self._demand(waits, job.id, f"waits though it need not: {decision}, {job}")
                 self._demand(job.wait is not None, job.id, f"does not say why it waits: {job}")
                 self._demand(bool(job.waited_on), job.id, "has no history of its waits")
 
-    def _facts(self, tx: ReadTx, job: Job, answers: Any) -> Any:
+    def _decided(self, tx: ReadTx, job: Job) -> tuple[Decision, tuple[Question, ...]]:
+        """The decision after a look at all that it depends on, and what was looked at."""
         state = door(tx, self._world.machines[0].name, log_budget=BUDGET)
         queues = ("", job.queue)
-        return gather(tx, [job], state, queues, home=self._world.home, answers=answers)
-
-    def _asks(self, tx: ReadTx, job: Job) -> tuple[Question, ...]:
         answers: dict[Question, Answer] = {}
         while True:
-            decision = decide(job, self._facts(tx, job, answers))
-            asks = decision.asks if not isinstance(decision, tuple) else getattr(decision, "asks", ())
+            facts = gather(tx, [job], state, queues, home=self._world.home, answers=answers)
+            decision = decide(job, facts)
+            asks = () if isinstance(decision, Start) else decision.asks
             unseen = [each for each in asks if each not in answers]
             if not unseen:
-                return tuple(answers)
+                return decision, tuple(answers)
             answers |= self._world.look(unseen)
 
     def finished(self) -> None:
         """Everything has ended, nothing is left over, and what is recorded is what happened."""
         self.look()
-        left = list(self.active)[:5]
-        self._demand(not left, left[0] if left else 0, f"never ends ({self.state.get(left[0]) if left else ''})")
+        for left in self.active:
+            self._demand(False, left, "never ends")
         with self._store.read() as tx:
             for what, rows in (
                 ("claims", tx.live_claims()),
@@ -287,7 +288,7 @@ class Watch:
 
     def story_of(self, job_id: JobId) -> str:
         """All that is on record about a job, for whoever looks for the mistake."""
-        with self._store.read() as tx:
+        with self._aside.read() as tx:
             events = [
                 f"{(each.at - NEW_YEAR) / 1e6:.3f} {each.kind} {dict(each.data)}"
                 for each in tx.events_of(job_id)

@@ -13,21 +13,21 @@ from contextlib import ExitStack
 from random import Random
 from typing import Any
 
-from simulation import machines
-from simulation.machines import Fate, Machine, Process, SimulatedLauncher
-from simulation.people import People, Profile
-from simulation.seams import Crash, WorkersStore, installed
-from simulation.watching import Violation, Watch, recently
-
 from headway.clock import SECOND
 from headway.config import Config
 from headway.core.facts import Answer
 from headway.core.model import JobId, Lock, Question
 from headway.engine.engine import Engine
+from headway.engine.looks import LONGEST_AGAIN
 from headway.home import Home, make_home
 from headway.host import Host
 from headway.store.base import Store
 from headway.testing import NEW_YEAR, FakeClock
+from simulation import machines
+from simulation.machines import Fate, Machine, Process, SimulatedLauncher
+from simulation.people import People, Profile
+from simulation.seams import Crash, WorkersStore, installed
+from simulation.watching import Violation, Watch, recently
 
 POLL = 1.0
 MOST_EVENTS_PER_JOB = 2000
@@ -56,7 +56,7 @@ class Worker:
         self.engine: Engine | None = None
         self._due = 0.0
         self._woken = True
-        self._polls = 0
+        self._poll_at = math.inf
 
     @property
     def host(self) -> Host:
@@ -82,18 +82,21 @@ class Worker:
         self.engine._planner._specify = lambda job, claim: {}
         self._recovered = False
         self.engine.finisher.open()
-        self._due, self._woken = 0.0, True
+        self._due, self._woken, self._poll_at = 0.0, True, math.inf
         self.poll_in(0.0)
 
     def poll_in(self, seconds: float) -> None:
-        self._polls += 1
-        number = self._polls
-        self._world.later(seconds, lambda: self._poll() if number == self._polls else None)
+        """At the latest; an earlier one that is planned stays."""
+        at = self._world.clock.monotonic() + seconds
+        if at < self._poll_at:
+            self._poll_at = at
+            self._world.later(seconds, lambda: self._poll() if at == self._poll_at else None)
 
     def wake(self) -> None:
+        """A worker takes a moment to get to it, and then takes in all that has come."""
         if self.engine is not None:
             self._woken = True
-            self.poll_in(0.0)
+            self.poll_in(self._world.profile.latency)
 
     def hear(self, message: bytes) -> None:
         if self.engine is not None:
@@ -102,6 +105,7 @@ class Worker:
 
     def _poll(self) -> None:
         """The loop of a worker: step when woken, when it is time, when others have committed."""
+        self._poll_at = math.inf
         if self.engine is None:
             return
         now = self._world.clock.monotonic()
@@ -171,7 +175,7 @@ class World:
             self._settle_in(f"host-{number}", open_store)
         store = self._opened(open_store)
         self.home = self.workers[0].home
-        self.watch = Watch(self, store)
+        self.watch = Watch(self, store, self._opened(open_store))
         self.people = People(self, store, jobs)
 
     def _settle_in(self, name: str, open_store: OpenStore) -> None:
@@ -275,7 +279,11 @@ class World:
     # -- the outside ---------------------------------------------------------------------------
 
     def fate(self, job_id: JobId) -> Fate:
-        return self.profile.fate(self.rng, noise=self.noise)
+        fate = self.profile.fate(self.rng, noise=self.noise)
+        # Ends fall together, as they do when a machine is busy; else each would be a step.
+        now, beat = self.clock.now(), self.profile.beat
+        fate.seconds = ((now + int(fate.seconds * SECOND)) // beat * beat + beat - now) / SECOND
+        return fate
 
     def locks_of(self, job_id: JobId) -> tuple[Lock, ...]:
         return self.watch.jobs[job_id].locks
@@ -290,6 +298,11 @@ class World:
     def becomes(self, question: Question, answer: Answer) -> None:
         history = self.facts.setdefault(question, [(0.0, Answer())])
         history.append((self.clock.monotonic(), answer))
+
+    def changed_lately(self, questions: Collection[Question]) -> bool:
+        """Whether any of it is newer than the rarest look."""
+        since = self.clock.monotonic() - LONGEST_AGAIN - POLL
+        return any(self.facts[each][-1][0] >= since for each in questions if each in self.facts)
 
     def is_now(self, question: Question) -> Answer:
         history = self.facts.get(question)

@@ -10,8 +10,9 @@ import pytest
 from stocked import SECOND, START, Opener, claim_for, filing, finish_of, job, unclaim_of
 
 from headway.core.model import Job, Lock, Stage
+from headway.core.states import Status
 from headway.store import open_store
-from headway.store.base import Lending, Marker, Store, WriteTx
+from headway.store.base import Lending, Marker, Search, Store, WriteTx
 from headway.store.queries import load
 from headway.store.rows import COLUMNS
 from headway.store.sqlite import DIALECT, SqliteDatabase
@@ -206,8 +207,8 @@ def test_what_a_planning_step_runs_is_marked_hot() -> None:
         "wake_dependents",
         "lock_holders",
         "first_reservers",
-        "failed_edge",
-        "pending_edge",
+        "woken_anywhere",
+        "unmet_edges",
         "claim_jobs",
         "end_claims",
         "finish_jobs",
@@ -340,6 +341,42 @@ def test_a_hundred_times_the_rows_cost_no_more_work(
     """# fault C11"""
     small, huge = (work(store, ACTS[name]) for store in small_and_huge)
     assert huge <= small * 1.5 + 100, (small, huge)
+
+
+# What views read grows with what they show, not with what has ended.
+LOOKS: dict[str, Callable[[WriteTx], Any]] = {
+    "outlines_shown": lambda tx: tx.outlines_shown(1 << 40),
+    "chain_ends": lambda tx: tx.chain_ends([7, 8, 9]),
+    "find_jobs": lambda tx: tx.find_jobs(
+        Search(ended_since=START + 3600 * SECOND), before=None, limit=100
+    ),
+    "find_jobs, active": lambda tx: tx.find_jobs(
+        Search(statuses=frozenset({Status.QUEUED})), before=None, limit=100
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def short_and_long_past(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Store, Store]]:
+    stores = []
+    for finished in (200, 20_000):
+        path = tmp_path_factory.mktemp("past") / "headway.db"
+        stores.append(open_store(f"sqlite://{path}", FakeClock(START), create=True))
+        populate(stores[-1], finished=finished, filed=60)
+    yield stores[0], stores[1]
+    for store in stores:
+        store.close()
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_view_does_not_pay_for_what_has_ended(
+    short_and_long_past: tuple[Store, Store], name: str
+) -> None:
+    """# fault C11"""
+    short, long = (work(store, LOOKS[name]) for store in short_and_long_past)
+    assert long <= short * 1.2 + 100, (short, long)
 
 
 def test_counted_work_grows_where_it_must(small_and_huge: tuple[Store, Store]) -> None:

@@ -66,7 +66,7 @@ def draw(frame: Frame, size: ConsoleDimensions) -> RenderableType:
     else:
         parts += [Text(NOTHING_THERE), Text()]
     if hidden:
-        parts.append(_line(f"  more jobs are not shown; first {len(rows)} of the order", "dim"))
+        parts.append(_line("more jobs are not shown: --top N, or a higher terminal", "dim"))
     parts.append(_pane(frame, rows))
     if frame.trouble or _needs_worker(frame):
         told = frame.trouble or "no worker is there, so nothing starts; `headway work` is one"

@@ -156,6 +156,7 @@ def _about(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
         ("approval", of("approval")),
         ("locks", of("locks")),
         ("workflow", of("workflow")),
+        ("worktree", of("worktree")),
         ("runs in", document["execution_root"]),
         ("branch", (document["worktree"] or {}).get("branch")),
         ("not cleaned", (document["worktree"] or {}).get("retry_cleanup_error")),

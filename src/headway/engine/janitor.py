@@ -12,7 +12,7 @@ from headway.home import Home
 from headway.store.base import Store
 
 EVERY = 3600.0
-AT_ONCE = 100  # so many ended jobs are looked at, or removed, before others have their turn
+AT_ONCE = 20  # ended jobs looked at, or removed, before others have their turn; files take longest
 SOON = 0.05
 KEEP_ENVIRONMENTS = 7 * 86_400 * SECOND
 LOG_LIMIT = 1 << 20
@@ -59,7 +59,12 @@ class Janitor:
         if now >= self._next:
             self._next = now + EVERY
             self._round = Collector(
-                self._store, self._home, self._host_id, actor=self._actor, trouble=self._say
+                self._store,
+                self._home,
+                self._host_id,
+                actor=self._actor,
+                hurried=True,
+                trouble=self._say,
             )
             self.drop_stale_environments()
             self._cut_worker_log()

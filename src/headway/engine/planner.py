@@ -7,6 +7,7 @@ look at or its bound is reached. A claim's files are made before the claim commi
 
 import os
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, NamedTuple, assert_never
 
 from headway.consequences import end_unstarted, pass_on_shared
@@ -25,13 +26,13 @@ from headway.core.model import (
     WaitKind,
     lock_topic,
 )
-from headway.core.plan import Hold, Planned, Start, decide, move_for, plan
+from headway.core.plan import Decision, Hold, Planned, Start, decide, plan
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
-from headway.core.states import after
 from headway.engine.crew import Crew
 from headway.engine.looks import Looks
 from headway.engine.settling import Settler, Verdict
 from headway.errors import DataError
+from headway.filing import filing_of, told
 from headway.gather import door as open_door
 from headway.gather import gather
 from headway.home import Home
@@ -124,17 +125,21 @@ class Planner:
             self._fail_unreadable(tx)
         door = self._door(tx)
         facts = self._gather(tx, waiting, door)
-        missed = []
+        again, missed = [], []
         for job in waiting:
             decision = decide(job, facts)
             kinds = []
             if isinstance(decision, Hold):
                 kinds = [wait.kind for wait in decision.waits]
                 self._looks.take_over(decision.asks)
+                if any(each not in facts.answers for each in decision.asks):
+                    continue  # it has passed that gate before; without a look nobody can tell
             if job.wait is None or job.wait.kind not in kinds:
-                missed.append(job)
+                again.append(job.id)
+                if not _stands_behind_another(job, decision):
+                    missed.append(job)
         tx.touch_checked([job.id for job in waiting])
-        tx.wake_jobs([job.id for job in missed])
+        tx.wake_jobs(again)
         tx.add_events((Event("missed_wake_up", job.id) for job in missed), actor=self._worker_id)
         return missed
 
@@ -199,20 +204,21 @@ class Planner:
         holds: list[tuple[Job, Hold]] = []
         blocks: list[tuple[Job, Block]] = []
         broken: list[tuple[Job, Claim, Outcome]] = []
-        used = set(tx.slots().used)
+        used = tx.slots().used
+        free = (number for number in count(1) if number not in used)
         for each in planned:
             match each.decision:
                 case Start(borrows):
                     probe = door.trouble is not None
                     if each.job.type == FUNCTION and self._crew is not None:
                         host = self._crew.choose()
-                        claim = self._claim(tx, each.job, used, borrows, probe, host.folder)
+                        claim = self._claim(tx, each.job, next(free), borrows, probe, host.folder)
                         claim = host.take(claim, each.job)
                         self.chosen.append(claim)
                         starts.append((each.job, claim))
                         continue
                     folder = self._home.job(each.job.id)
-                    claim = self._claim(tx, each.job, used, borrows, probe, folder)
+                    claim = self._claim(tx, each.job, next(free), borrows, probe, folder)
                     outcome = self._prepare(each.job, claim)
                     if outcome is None:
                         starts.append((each.job, claim))
@@ -246,26 +252,25 @@ class Planner:
         self,
         tx: WriteTx,
         job: Job,
-        used: set[int],
+        slot: int,
         borrows: JobId | None,
         probe: bool,
         folder: str,
     ) -> Claim:
-        slot = next(number for number in range(1, len(used) + 2) if number not in used)
-        used.add(slot)
+        now = tx.now()
         return Claim(
             job_id=job.id,
-            token=_token(tx.now()),
+            token=_token(now),
             slot=slot,
             worker_id=self._worker_id,
             host_id=self._host.id,
             home=self._host.home,
             boot_id=self._host.boot_id,
             folder=folder,
-            claimed_at=tx.now(),
+            claimed_at=now,
             borrowed_from=borrows,
             probe=probe,
-            lease_until=tx.now() + self._lease if self._lease is not None else None,
+            lease_until=now + self._lease if self._lease is not None else None,
         )
 
     def _prepare(self, job: Job, claim: Claim) -> Outcome | None:
@@ -296,7 +301,7 @@ class Planner:
     def _file(self, tx: WriteTx, holds: Sequence[tuple[Job, Hold]], *, lending: bool) -> None:
         changed = [
             (filing, hold)
-            for filing, hold in ((_filing(job, hold), hold) for job, hold in holds)
+            for filing, hold in ((filing_of(job, hold), hold) for job, hold in holds)
             if not _stands_already(filing)
         ]
         for job, hold in holds:
@@ -307,11 +312,7 @@ class Planner:
         tx.file([filing for filing, _ in changed])
         tx.add_events(
             (
-                Event(
-                    filing.status.value,
-                    filing.job.id,
-                    {"wait": filing.wait.kind.value, "detail": filing.wait.detail},
-                )
+                told(filing)
                 for filing, hold in changed
                 if _says_something_new(filing) and not hold.expected
             ),
@@ -350,16 +351,11 @@ def _look_again(job: Job, block: Block, asks: tuple[Question, ...]) -> Hold:
     return Hold((Wait(block.kind, detail, topics=tuple(each.topic for each in asks), asks=asks),))
 
 
-def _filing(job: Job, hold: Hold) -> Filing:
-    return Filing(
-        job=job,
-        status=after(job.status, move_for(hold.shown)),
-        stage=Stage.READY if hold.at_door else Stage.FILED,
-        wait=hold.shown,
-        topics=hold.topics(job),
-        reserves=hold.reserves,
-        wake_at=hold.until if not hold.at_door else None,
-    )
+def _stands_behind_another(job: Job, decision: Decision) -> bool:
+    """Its locks are free, but someone before it means to take them and stands at the door: it need
+    not have been woken."""
+    was_locked = job.wait is not None and job.wait.kind is WaitKind.LOCKS
+    return was_locked and isinstance(decision, Hold) and decision.at_door
 
 
 def _stands_already(filing: Filing) -> bool:

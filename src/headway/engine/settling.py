@@ -133,11 +133,13 @@ class Settler:
             else:
                 self._too_late(tx, each.claim, each.judgement)
         tx.add_events([_ended_event(each.job, each.answer) for each in done], actor=self._worker_id)
-        plain = [each.job.chain for each in done if _has_no_other_consequence(each)]
-        chains_succeeded(tx, plain, actor=self._worker_id)
+        plain: list[_End] = []
+        others: list[_End] = []
         for each in done:
-            if not _has_no_other_consequence(each):
-                self._follow(tx, each)
+            (plain if _has_no_other_consequence(each) else others).append(each)
+        chains_succeeded(tx, [each.job.chain for each in plain], actor=self._worker_id)
+        for each in others:
+            self._follow(tx, each)
         return [(each.claim, each.answer) for each in done]
 
     def _follow(self, tx: WriteTx, end: "_End") -> None:

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from headway.store.graphreading import GraphReadTx
-from headway.store.state import changes_state, changes_whereabouts
+from headway.store.state import changes_state, whereabouts_after
 
 if TYPE_CHECKING:
     from headway.store.queries import Query
@@ -29,8 +29,9 @@ class Changing(GraphReadTx):
         """What this query may have changed is asked for anew when it is needed."""
         if self._state is not None and changes_state(query.name, query.table):
             self._state = None
-        if self._whereabouts is not None and changes_whereabouts(query.name, query.table):
-            self._whereabouts = None
+        if self._whereabouts is not None and query.table is not None:
+            known = whereabouts_after(self._whereabouts, query.name, query.table)
+            self._whereabouts = known
 
     def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
         named = self._named[query]

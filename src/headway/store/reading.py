@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.core.facts import Holder, LockView, Predecessor, Reserver, TaskView
+from headway.core.facts import Holder, LockView, Predecessor, Reserver, TaskView, waits_for_last
 from headway.core.model import (
     Claim,
     HostTrouble,
@@ -36,6 +36,7 @@ from headway.store.rows import (
     load_job,
     load_outline,
     load_run,
+    queue_of,
     stand_in,
 )
 from headway.store.state import State, Whereabouts, load_state
@@ -62,6 +63,7 @@ class SqlReadTx:
         self._unreadable: dict[JobId, str] = {}
         self._state: State | None = None
         self._whereabouts: Whereabouts | None = None
+        self._crowded = False  # more are woken than are looked at together
 
     def now(self) -> int:
         """The instant of this transaction; every row it writes carries the same."""
@@ -205,6 +207,12 @@ class SqlReadTx:
         """Jobs of these queues to look at, in dispatch order."""
         if self._whereabouts is not None and not self._whereabouts.woken:
             return []
+        if len(queues) > 1 and not self._crowded:
+            rows = self._all("woken_anywhere", limit=limit)
+            self._crowded = len(rows) >= limit
+            if not self._crowded:
+                found = self._readable(row for row in rows if queue_of(row) in queues)
+                return sorted(found, key=lambda job: job.order)
         return self._queued("woken", limit, queues)
 
     def ready(self, limit: int, queues: Sequence[str] = ("",)) -> list[Job]:
@@ -246,7 +254,7 @@ class SqlReadTx:
         return [job for rows in found for job in self._readable(rows)]
 
     def predecessors(self, jobs: Iterable[Job]) -> dict[JobId, tuple[Predecessor, ...]]:
-        """What is unmet: at most the first failed and the first pending edge of each job.
+        """What is unmet: at most the first failed and one pending edge of each job.
 
         A mark is an index; the word that counts is the chain's own, read here.
         """
@@ -254,15 +262,12 @@ class SqlReadTx:
         for job in jobs:
             if not job.after:
                 continue
-            edges = [
-                self._one("failed_edge", job_id=job.id),
-                self._one("pending_edge", job_id=job.id),
-            ]
-            found[job.id] = tuple(self._predecessor(edge) for edge in edges if edge)
+            query = "unmet_edges_of_many" if waits_for_last(job.after) else "unmet_edges"
+            edges = self._all(query, job_id=job.id)
+            found[job.id] = tuple(self._predecessor(*edge) for edge in edges)
         return found
 
-    def _predecessor(self, edge: tuple[Any, ...]) -> Predecessor:
-        _, declared, chain = edge
+    def _predecessor(self, declared: JobId, chain: JobId) -> Predecessor:
         try:
             last = self.last_in_chain(chain)
         except DataError as error:

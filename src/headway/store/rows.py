@@ -72,6 +72,10 @@ def dump_pairs(pairs: tuple[tuple[str, str | int], ...]) -> str:
     return dump(dict(pairs))
 
 
+def _ids(ids: Sequence[int]) -> str:
+    return f"[{','.join(map(str, ids))}]" if ids else "[]"
+
+
 def load(text: str, what: str) -> Any:
     """The JSON of one column; `what` names the row it stands in."""
     try:
@@ -139,6 +143,14 @@ def load_outline(row: Row) -> Job:
         raise DataError(f"the row of job-{row[0]} cannot be read: {error}") from error
 
 
+_QUEUE = [each.strip() for each in _JOB_COLUMNS.split(",")].index("queue")
+
+
+def queue_of(row: Row) -> str:
+    """In which queue a job stands, also one whose row cannot be read."""
+    return str(row[_QUEUE])
+
+
 def stand_in(row: Row) -> Job:
     """What is certain about a running job whose row cannot be read."""
     return Job(
@@ -166,7 +178,7 @@ def _job(row: Row) -> Job:
         id=row[0],
         name=row[1],
         type=row[2],
-        status=Status(row[3]),
+        status=_STATUS[row[3]],
         priority=row[4],
         position=row[5],
         params=_mapping(row[6]),
@@ -191,7 +203,7 @@ def _job(row: Row) -> Job:
         launch_failures=row[23],
         last_failure=row[24],
         launch_wait=WaitKind(row[25]) if row[25] else None,
-        stage=Stage(row[26]) if row[26] else None,
+        stage=_STAGE[row[26]] if row[26] else None,
         wait=Wait(WaitKind(row[27]), row[28]) if row[27] else None,
         waited_on=tuple(json.loads(row[29])) if row[29] != "[]" else (),
         reason=row[30],
@@ -264,7 +276,8 @@ def _load_retry(text: str) -> RetryPolicy:
 
 
 def dump_job(job: Job) -> dict[str, Any]:
-    """The parameters of `add_jobs`."""
+    """The parameters of `add_jobs`. What it waits for is stored only of one that lies filed."""
+    wait = job.wait if job.stage is Stage.FILED else None
     return {
         "id": job.id,
         "name": job.name,
@@ -277,7 +290,7 @@ def dump_job(job: Job) -> dict[str, Any]:
         "chain": job.chain,
         "slug": job.slug,
         "labels": dump(job.labels) if job.labels else "{}",
-        "after_ids": dump(job.after) if job.after else "[]",
+        "after_ids": _ids(job.after),
         "locks": dump([(lock.key, lock.mode.value) for lock in job.locks]) if job.locks else "[]",
         "retry": dump_retry(job.retry),
         "retry_of": job.retry_of,
@@ -293,6 +306,11 @@ def dump_job(job: Job) -> dict[str, Any]:
         "queue": job.queue,
         "gates": dump_gates(job),
         "approval": dump_approval(job.approval) if job.approval else None,
+        "wait_kind": wait.kind.value if wait else None,
+        "wait_detail": wait.detail if wait else None,
+        "wake_at": wait.until if wait else None,
+        "checked_at": job.created_at if wait else None,
+        "waited_on": f'["{wait.kind.value}"]' if wait else "[]",
     }
 
 

@@ -4,21 +4,30 @@ A transaction asks once and keeps it true: what it changes itself it also change
 not known to leave it as it is makes it be asked for anew. Nobody else writes meanwhile.
 """
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from headway.core.model import Claim, HostTrouble, JobId, Pause, WaitKind
-from headway.store.base import Lending, Slots
+from headway.core.model import Claim, HostTrouble, JobId, Pause, Stage, WaitKind
+from headway.store.base import Filing, Lending, Slots
 from headway.store.rows import load
 
 # Changes of these tables are changes of the state; of those, of where something lies.
 _OF_STATE = frozenset({"settings", "pauses", "breakers", "marks", "lendings", "claims"})
-_OF_WHEREABOUTS = frozenset({"jobs", "claims"})
+_OF_WHEREABOUTS = frozenset({"jobs", "claims", "produces"})
 # Queries whose effect on the state is also written here by those who run them, or is none.
 _FOLLOWED = frozenset(
     {
         *("add_claims", "end_claims", "forget_claim", "prove_claim_gone", "renew_leases"),
         *("set_mark", "add_to_mark"),
+    }
+)
+# Queries that wake: from wherever a job lies it is moved to those that are to be looked at.
+_WAKE = frozenset(
+    {
+        *("wake_topic", "wake_next", "wake_jobs", "wake_chain_borrowers", "wake_dependents"),
+        "wake_everything",
     }
 )
 # Queries that only take away from where something lies.
@@ -29,10 +38,6 @@ def changes_state(query: str, table: str | None) -> bool:
     return table in _OF_STATE and query not in _FOLLOWED
 
 
-def changes_whereabouts(query: str, table: str | None) -> bool:
-    return table in _OF_WHEREABOUTS and query not in _TAKE_AWAY
-
-
 class Whereabouts(NamedTuple):
     """Where something lies at all, so that nobody looks where nothing can be."""
 
@@ -41,6 +46,29 @@ class Whereabouts(NamedTuple):
     next_wake: int | None
     cancelling: bool
     unproven: bool
+    products: bool  # what any job declares to make
+
+    def with_filed(self, filings: Sequence[Filing]) -> Whereabouts:
+        """After jobs that were looked at were put where they wait."""
+        times = [each.wake_at for each in filings if each.wake_at is not None]
+        at_door = {each.job.queue for each in filings if each.stage is Stage.READY}
+        return self._replace(
+            ready=self.ready | at_door,
+            next_wake=min((*times, *_some(self.next_wake)), default=None),
+        )
+
+
+def whereabouts_after(before: Whereabouts, query: str, table: str | None) -> Whereabouts | None:
+    """What is still known after this query; None: it must be asked for anew."""
+    if table not in _OF_WHEREABOUTS or query in _TAKE_AWAY:
+        return before
+    if query in _WAKE and before.next_wake is None:  # else one may have had its time, and has not
+        return before._replace(woken=True)
+    return None
+
+
+def _some(instant: int | None) -> tuple[int, ...]:
+    return () if instant is None else (instant,)
 
 
 class Taken(NamedTuple):
@@ -112,5 +140,6 @@ def load_state(rows: Iterable[tuple[Any, ...]]) -> tuple[State, Whereabouts]:
         next_wake=min((int(each) for each in lies["wake"] if each is not None), default=None),
         cancelling="cancelling" in there,
         unproven="unproven" in there,
+        products="products" in there,
     )
     return state, whereabouts

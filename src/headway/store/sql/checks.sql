@@ -25,9 +25,9 @@ where not exists (
 group by job_id order by job_id limit :limit
 
 -- name: edge_to_missing_job
--- Of jobs that still wait.
+-- Of jobs that still wait. What is satisfied may be gone: a retry knows it from its predecessor.
 select edges.job_id from edges join jobs on jobs.id = edges.job_id
-where jobs.finished_at is null
+where jobs.finished_at is null and edges.mark <> 'satisfied'
   and (not exists (select 1 from jobs each where each.id = edges.declared)
     or not exists (select 1 from jobs each where each.id = edges.chain))
 group by edges.job_id order by edges.job_id limit :limit

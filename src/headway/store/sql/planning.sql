@@ -11,6 +11,11 @@ select min(wake_at) from jobs where wake_at is not null
 select $JOB from jobs where stage = 'woken' and queue = :queue
 order by priority desc, position, created_at, id limit :limit
 
+-- name: woken_anywhere (hot)
+-- The same of all queues, one after the other: mostly they are few.
+select $JOB from jobs where stage = 'woken'
+order by queue, priority desc, position, created_at, id limit :limit
+
 -- name: ready (hot)
 -- The head of the queue at the door.
 select $JOB from jobs where stage = 'ready' and queue = :queue
@@ -62,9 +67,11 @@ update jobs set stage = 'woken', wake_at = null, checked_at = null
 where chain in $IDS(:chains) and stage <> 'woken'
 
 -- name: wake_everything
--- A worker started: it counts as every event.
+-- A worker started: it counts as every event, but for who waits for a job that has not ended. That
+-- is told by a transaction in the store, and no worker need be there for it.
 update jobs set stage = 'woken', wake_at = null, checked_at = null
 where stage = 'filed' and wake_at is null
+  and not exists (select 1 from edges where edges.job_id = jobs.id and edges.mark = 'pending')
 
 -- name: requeue
 update jobs set queue = :queue where id in $IDS(:ids)
@@ -77,13 +84,26 @@ order by checked_at limit :limit
 -- name: touch_checked (hot)
 update jobs set checked_at = :at where id in $IDS(:ids) and checked_at is not null
 
--- name: failed_edge (hot)
-select job_id, declared, chain from edges
-where job_id = :job_id and mark = 'failed' order by ord limit 1
+-- name: unmet_edges (hot)
+-- The first that failed, and the first that is pending.
+select declared, chain from (
+  select declared, chain from edges where job_id = :job_id and mark = 'failed' order by ord limit 1
+) as failed
+union all
+select declared, chain from (
+  select declared, chain from edges where job_id = :job_id and mark = 'pending' order by ord limit 1
+) as pending
 
--- name: pending_edge (hot)
-select job_id, declared, chain from edges
-where job_id = :job_id and mark = 'pending' order by ord limit 1
+-- name: unmet_edges_of_many (hot)
+-- The first that failed, and the last that is pending: who waits for very many waits for that.
+select declared, chain from (
+  select declared, chain from edges where job_id = :job_id and mark = 'failed' order by ord limit 1
+) as failed
+union all
+select declared, chain from (
+  select declared, chain from edges where job_id = :job_id and mark = 'pending'
+  order by ord desc limit 1
+) as pending
 
 -- name: satisfy_chains (hot)
 -- Those that somebody waits for; most chains nobody does.

@@ -36,6 +36,8 @@ union all select 'cancelling', null, null, null, null
   from (select 1 from jobs where cancel_requested_at is not null and finished_at is null limit 1) as found
 union all select 'unproven', null, null, null, null
   from (select 1 from claims where state = 'ended' limit 1) as found
+union all select 'products', null, null, null, null
+  from (select 1 from produces where artifact > '' limit 1) as found
 
 -- name: set_setting
 insert into settings (key, value, updated_at, updated_by) values (:key, :value, :at, :by)

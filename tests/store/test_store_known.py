@@ -1,0 +1,161 @@
+"""What a transaction remembers is what it would hear if it asked: after every change of its own."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from stocked import HOST, START, add, claim_for, filing, finish_of, unclaim_of
+
+from headway.core.model import Claim, HostTrouble, Job, Pause, Stage, WaitKind
+from headway.core.states import Status
+from headway.store.base import Lending, Store, WriteTx
+from headway.store.writing import SqlWriteTx
+
+QUEUES = ("", HOST.id, "functions")
+
+
+# All that the state and the whereabouts stand behind.
+QUESTIONS: dict[str, Callable[[WriteTx], Any]] = {
+    "slots": lambda tx: tx.slots(),
+    "marks": lambda tx: tx.marks(),
+    "lendings": lambda tx: sorted(tx.lendings()),
+    "settings": lambda tx: tx.settings(),
+    "pause": lambda tx: tx.pause_in_force(),
+    "trouble": lambda tx: tx.host_trouble(HOST.id),
+    "woken": lambda tx: [job.id for job in tx.woken(100, QUEUES)],
+    "ready": lambda tx: [job.id for job in tx.ready(100, QUEUES)],
+    "next_wake": lambda tx: tx.next_wake(),
+    "cancelling": lambda tx: tx.cancelling_jobs(),
+    "unproven": lambda tx: {claim.token for claim in tx.unproven_claims()},
+    "active": lambda tx: tx.anything_active(),
+    "products": lambda tx: tx.produced_by(range(1, 100)),
+}
+
+
+def remembered(tx: WriteTx) -> dict[str, Any]:
+    return {name: question(tx) for name, question in QUESTIONS.items()}
+
+
+def asked(store: Store) -> dict[str, Any]:
+    """The same from transactions that remember nothing: each question is the first of its own."""
+    return {
+        name: question(SqlWriteTx(store.database, store.queries, START))  # type: ignore[attr-defined]
+        for name, question in QUESTIONS.items()
+    }
+
+
+class Acts:
+    """One change after the other, of jobs and claims that are there."""
+
+    def __init__(self, tx: WriteTx, lots: random.Random) -> None:
+        self.tx = tx
+        self.lots = lots
+        self.jobs: list[Job] = []
+        self.claims: list[Claim] = []
+        self.slot = 0
+
+    def waiting(self) -> list[Job]:
+        found = self.tx.jobs([job.id for job in self.jobs])
+        return [job for job in found.values() if job.stage is not None]
+
+    def at_hand(self) -> list[Job]:
+        """Those that a step may look at."""
+        return [job for job in self.waiting() if job.stage is not Stage.FILED]
+
+    def act(self) -> str:
+        verb = self.lots.choice([name for name in vars(Acts) if name.startswith("do_")])
+        getattr(self, verb)()
+        return verb
+
+    def do_add(self) -> None:
+        stage = self.lots.choice([Stage.WOKEN, Stage.READY])
+        makes = {"produces": ("custom:x",)} if self.lots.random() < 0.1 else {}
+        self.jobs.append(add(self.tx, stage=stage, queue=self.lots.choice(QUEUES), **makes))
+
+    def do_claim(self) -> None:
+        for job in self.at_hand()[: self.lots.randrange(3)]:
+            self.slot += 1
+            claim = claim_for(job.id, self.slot, token=f"t{self.slot}", probe=self.slot % 5 == 0)
+            self.tx.claim([(job, claim)])
+            self.claims.append(claim)
+
+    def do_finish(self) -> None:
+        gone = self.lots.random() < 0.7
+        ended, self.claims = self.claims[:2], self.claims[2:]
+        self.tx.finish([finish_of(each, tree_gone=gone) for each in ended])
+        self.tx.chains_succeeded([each.job_id for each in ended])
+
+    def do_unclaim(self) -> None:
+        if self.claims:
+            self.tx.unclaim([unclaim_of(self.claims.pop())])
+
+    def do_file(self) -> None:
+        for job in self.at_hand()[:1]:
+            at = self.lots.choice([None, START + 5, START + 50])
+            self.tx.file([filing(job, "lock:a", wake_at=at)])
+
+    def do_file_at_the_door(self) -> None:
+        for job in self.at_hand()[:1]:
+            self.tx.file([filing(job, stage=Stage.READY, status=Status.QUEUED)])
+
+    def do_wake(self) -> None:
+        self.tx.wake_topics(["lock:a"])
+
+    def do_wake_first(self) -> None:
+        self.tx.wake_first(["lock:a"])
+
+    def do_wake_due(self) -> None:
+        self.tx.wake_due(START + self.lots.choice([0, 10, 100]), 10)
+
+    def do_wake_all(self) -> None:
+        self.tx.wake_everything()
+
+    def do_end(self) -> None:
+        for job in self.waiting()[:1]:
+            self.tx.end_waiting(job, Status.CANCELLED, "because", None)
+
+    def do_request_cancel(self) -> None:
+        for claim in self.claims[:1]:
+            self.tx.request_cancel(claim.job_id, "ann")
+
+    def do_prove(self) -> None:
+        for claim in self.tx.unproven_claims():
+            self.tx.prove_gone(claim.token)
+
+    def do_lend(self) -> None:
+        for claim in self.claims[:1]:
+            self.tx.lend(f"lending-{claim.token}", Lending(claim.job_id, 1, START + 9))
+
+    def do_marks(self) -> None:
+        self.tx.set_mark("last_dispatch_at", self.lots.randrange(100))
+        self.tx.add_to_mark("log_bytes", 7)
+
+    def do_set(self) -> None:
+        self.tx.set_setting("scheduler.max_active", self.lots.randrange(9), by="ann")
+
+    def do_pause(self) -> None:
+        if not self.tx.resume():
+            self.tx.pause(Pause("ann", None, START))
+
+    def do_trouble(self) -> None:
+        trouble = HostTrouble(WaitKind.STORAGE, "full", 1, START + 9)
+        if not self.tx.close_breaker(HOST.id):
+            self.tx.open_breaker(HOST.id, trouble)
+
+    def do_requeue(self) -> None:
+        for job in self.waiting()[:1]:
+            self.tx.requeue([job.id], self.lots.choice(QUEUES))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_remembered_is_what_would_be_heard(store: Store, seed: int) -> None:
+    lots = random.Random(seed)
+    with store.write() as tx:
+        acts = Acts(tx, lots)
+        done = []
+        remembered(tx)
+        for _ in range(60):
+            done.append(acts.act())
+            if lots.random() < 0.7:  # or the next change meets what this one left
+                assert remembered(tx) == asked(store), done
