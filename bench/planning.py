@@ -14,8 +14,10 @@ from headway.clock import SystemClock
 from headway.core.model import Claim, Job, Lock, LockMode
 from headway.core.settle import Ending, Outcome
 from headway.core.states import Status
+from headway.engine.looks import Looks
 from headway.engine.planner import Planner
 from headway.engine.settling import Settler, Verdict
+from headway.home import Home
 from headway.host import Host
 from headway.store import open_store
 from headway.store.base import Store
@@ -86,8 +88,9 @@ class System:
             "worker",
             settler,
             specify=lambda job, claim: {},
-            folder_of=lambda job_id: str(folder / "jobs" / str(job_id)),
             log_budget=1 << 60,
+            home=Home(str(folder)),
+            looks=Looks(lambda questions: {}, SystemClock(), in_thread=False),
         )
         self._running: dict[str, Claim] = {}
         self._fill(waiting, finished)

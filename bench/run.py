@@ -23,6 +23,8 @@ from functions import (
     function_latency,
 )
 from goals import GOALS, Answer, answer
+from graph_goals import GRAPH_GOALS
+from graphs import graph
 from latency import bare_command, end_to_dependent, submit_to_start
 from measure import HERE, Figures, Lab, medians, versions
 from planning import planning
@@ -48,6 +50,7 @@ BENCHMARKS: tuple[Callable[[Lab], Figures], ...] = (
     startup,
     memory,
     planning,
+    graph,
     idle,
 )
 
@@ -64,7 +67,7 @@ def main() -> int:
                 print(f"  {name:14s} {version}")
             rounds = [_round(lab, chosen, number) for number in range(1, ROUNDS + 1)]
     figures = medians(rounds)
-    every = [answer(goal, figures) for goal in (*GOALS, *FUNCTION_GOALS)]
+    every = [answer(goal, figures) for goal in (*GOALS, *FUNCTION_GOALS, *GRAPH_GOALS)]
     answers = [each for each in every if _asked(each, chosen)]
     size = "quick" if quick else "full"
     print("\n" + table(answers))

@@ -40,17 +40,22 @@ MAY_IMPORT = {
     "downstream": "core. store.base",
     "documents": "core. home store.base supervise. units",
     "submission": "core. errors gating units",
-    "gating": "core. errors git.looking git.program submission",
+    "gating": "core. errors git.layout git.looking git.program submission",
     "git": "git. errors",
     "probes": "core. git.looking git.program probes.",
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base clock collecting config "
-        "consequences crashpoints documents errors gather home host launching probes units"
+        "consequences crashpoints documents errors filing gather home host launching probes units"
     ),
-    "adding": "core. errors host store.base submission",
+    "filing": "core. store.base",
+    "cycles": "core. errors store.base",
+    "linking": "core. errors submission",
+    "graphs": "errors linking submission units",
+    "adding": "core. cycles errors filing host store.base submission",
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
-        "environment errors executors gather home host launching listing rewinding submission"
+        "environment errors executors gather home host launching linking listing rewinding "
+        "submission"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
     "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
@@ -76,7 +81,7 @@ MAY_IMPORT = {
         "home host units"
     ),
     "hints": "",
-    "tasks": "core. app errors hints submission units",
+    "tasks": "core. app errors hints linking submission units",
     "app": "core. client clock errors functions.current submission tasks views waiting",
     "functions": "",
     "functions.journal": "",

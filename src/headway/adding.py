@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from headway.core.artifacts import artifact_key, artifact_topic
 from headway.core.model import (
@@ -32,62 +32,89 @@ class Submitted(NamedTuple):
     created: bool
 
 
-def add_jobs(
-    tx: WriteTx,
-    specs: Sequence[JobSpec],
-    *,
-    actor: str,
-    host: Host | None,
-    env_digest: str | None,
-    worktrees: str,
-) -> list[Submitted]:
+class Origin(NamedTuple):
+    """Who submits, where, and with which environment; `host` only in a store of several."""
+
+    actor: str
+    worktrees: str  # where jobs of this home have theirs
+    host: Host | None = None
+    env_digest: str | None = None
+
+
+def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Submitted]:
     """Store those that are new; a key that was seen before names the job that has it.
 
-    `host` is the submitter's, in a store of several; `worktrees` is where its jobs have theirs.
+    A reference below zero is the place of another specification among these.
     """
     known = _known_keys(tx, specs)
     keyed = {spec.key for spec in specs} - {None, *known}
     count = len(keyed) + sum(spec.key is None for spec in specs)
     first = specs[0].priority if specs else 0
     next_id, position = tx.take_places(count, first)
+    ids = list(_ids(specs, known, next_id))
     positions = {first: position}
-    now = tx.now()
     jobs, submitted = [], []
-    for spec in specs:
-        spec_digest = digest(spec) if spec.key is not None else ""
-        if spec.key is not None and spec.key in known:
-            submitted.append(_seen_before(known[spec.key], spec.key, spec_digest))
-            continue
+    for spec, job_id in zip(specs, ids, strict=True):
+        after = spec.after and tuple(ids[~each] if each < 0 else each for each in spec.after)
+        spec_digest = ""
+        if spec.key is not None:
+            spec_digest = digest(spec._replace(after=after))
+            if spec.key in known:
+                submitted.append(_seen_before(known[spec.key], spec.key, spec_digest))
+                continue
         if spec.priority not in positions:
             positions[spec.priority] = tx.next_position(spec.priority)
-        job = _job(
-            spec,
-            next_id,
-            positions[spec.priority],
-            now,
-            env_digest=env_digest,
-            spec_digest=spec_digest,
-            queue=_queue(spec, host),
-            submitted_by=actor,
-        )
+        job = _job(spec, job_id, positions[spec.priority], tx.now(), after, spec_digest, origin)
         if "worktree" in spec.params:
-            job = _with_worktree(job, worktrees)
-        if spec.require_approval:
-            job = job._replace(approval=Approval(ApprovalState.PENDING, now, actor))
-        next_id += 1
+            job = _with_worktree(job, origin.worktrees)
         positions[spec.priority] += POSITION_GAP
         jobs.append(job)
-        submitted.append(Submitted(job.id, created=True))
+        submitted.append(Submitted(job_id, created=True))
         if spec.key is not None:
             known[spec.key] = job
+    _add(tx, jobs, next_id, origin)
+    return submitted
+
+
+def _add(tx: WriteTx, jobs: list[Job], first_id: JobId, origin: Origin) -> None:
+    host = origin.host
     if host is not None and any(job.queue == host.id for job in jobs):
         tx.know_host(HostRecord(host.id, host.name, host.home))
+    if any(job.produces for job in jobs):
+        from headway.cycles import refuse_cycles
+
+        refuse_cycles(tx, jobs)
+    if len(jobs) > 1 and any(job.after for job in jobs):
+        from headway.filing import file_new
+
+        file_new(jobs, first_id, tx.now())
     tx.add_jobs(jobs)
-    tx.add_events((Event("submitted", job.id, {"name": job.name}) for job in jobs), actor=actor)
+    tx.add_events(_events(jobs), actor=origin.actor)
     made = [artifact_key(text, job.repo) for job in jobs for text in job.produces]
     if made:  # who waits for it may have waited for nobody until now
         tx.wake_topics(artifact_topic(each) for each in made)
-    return submitted
+
+
+def _events(jobs: Sequence[Job]) -> Iterator[Event]:
+    for job in jobs:
+        yield Event("submitted", job.id, {"name": job.name})
+        if job.wait is not None:
+            from headway.filing import waiting
+
+            yield waiting(job.id, job.status, job.wait)
+
+
+def _ids(specs: Sequence[JobSpec], known: dict[str, Job], next_id: JobId) -> Iterator[JobId]:
+    """For each the id that it gets, or has already."""
+    given: dict[str, JobId] = {key: job.id for key, job in known.items()}
+    for spec in specs:
+        if spec.key is not None and spec.key in given:
+            yield given[spec.key]
+            continue
+        if spec.key is not None:
+            given[spec.key] = next_id
+        yield next_id
+        next_id += 1
 
 
 def _queue(spec: JobSpec, host: Host | None) -> str:
@@ -98,9 +125,17 @@ def _queue(spec: JobSpec, host: Host | None) -> str:
     return "" if host is None or spec.params.get("any_host") else host.id
 
 
-def _job(spec: JobSpec, job_id: JobId, position: int, now: int, **kept: Any) -> Job:
+def _job(
+    spec: JobSpec,
+    job_id: JobId,
+    position: int,
+    now: int,
+    after: tuple[JobId, ...],
+    spec_digest: str,
+    origin: Origin,
+) -> Job:
     plain = not (
-        spec.after
+        after
         or spec.locks
         or spec.delay
         or spec.at is not None
@@ -108,6 +143,7 @@ def _job(spec: JobSpec, job_id: JobId, position: int, now: int, **kept: Any) -> 
         or spec.repo
         or spec.require_approval
     )
+    asked = Approval(ApprovalState.PENDING, now, origin.actor) if spec.require_approval else None
     return Job(
         id=job_id,
         name=spec.name,
@@ -120,20 +156,24 @@ def _job(spec: JobSpec, job_id: JobId, position: int, now: int, **kept: Any) -> 
         chain=job_id,
         slug=spec.slug,
         labels=spec.labels,
-        after=spec.after,
+        after=after,
         locks=spec.locks,
         retry=spec.retry,
         not_before=spec.at if spec.at is not None else now + spec.delay if spec.delay else None,
+        env_digest=origin.env_digest,
         key=spec.key,
+        spec_digest=spec_digest,
         on_finish=spec.on_finish,
+        submitted_by=origin.actor,
+        # A call that waits for nothing stands at the door at once, without being looked at.
+        stage=Stage.READY if plain and spec.type == FUNCTION else Stage.WOKEN,
+        queue=_queue(spec, origin.host),
         needs=spec.needs,
         produces=spec.produces,
         pinned_head=spec.pinned_head,
         preconditions=spec.preconditions,
         repo=spec.repo,
-        # A call that waits for nothing stands at the door at once, without being looked at.
-        stage=Stage.READY if plain and spec.type == FUNCTION else Stage.WOKEN,
-        **kept,
+        approval=asked,
     )
 
 

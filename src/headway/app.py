@@ -22,7 +22,7 @@ from headway.core.model import Job, JobId, JobSpec, shown
 from headway.core.states import TERMINAL, Status
 from headway.errors import HeadwayError, InvalidInputError, TimedOutError
 from headway.submission import function_spec, with_arguments
-from headway.tasks import Call, Task, name_of, request_for
+from headway.tasks import Call, Task, linked, name_of, request_for
 
 if TYPE_CHECKING:
     from headway.client import Client
@@ -96,7 +96,11 @@ class App:
         return self.submit_many([call])[0]
 
     def submit_many(self, calls: Iterable[Call]) -> list[Handle[Any]]:
-        """Submit all calls, or none, in one transaction."""
+        """Submit all calls, or none, in one transaction.
+
+        They may be a graph: `after` of one may name others of them, as in
+        `[a := fetch.call(1), use.options(after=[a]).call(2)]`.
+        """
         client = self.client
         submitted = client.submit_specs(self._specs(list(calls), client))
         return [Handle(self, each.job_id) for each in submitted]
@@ -123,6 +127,8 @@ class App:
             if kind not in common:
                 common[kind] = function_spec(request_for(call, now), call.task.name, {})
             specs.append(with_arguments(common[kind], call.arguments))
+        if any("after" in call.options for call in calls):
+            return linked(calls, specs, client.graph_limit)
         return specs
 
     # -- looking -------------------------------------------------------------------------------

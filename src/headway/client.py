@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.adding import Submitted, add_jobs
+from headway.adding import Origin, Submitted, add_jobs
 from headway.clock import Clock, SystemClock
-from headway.config import Config, load_config
+from headway.config import Config, load_config, store_setting
 from headway.core.model import (
     FUNCTION,
     FUNCTIONS,
@@ -31,12 +32,13 @@ from headway.home import Home, find_home, make_home, refuse_unsafe
 from headway.launching import Bell
 from headway.store import open_store
 from headway.store.base import Event, Progress, ReadTx, Store, WriteTx
-from headway.submission import Request, specify
+from headway.submission import Request, refers_inside, specify
 from headway.supervise.workerlock import worker_is_there
 
 if TYPE_CHECKING:
     from headway.core.facts import Door, Facts
     from headway.host import Host
+    from headway.linking import Drafts
 
 MOST_LISTED = 10_000
 
@@ -109,15 +111,36 @@ class Client:
         return self.submit_many([request])[0]
 
     def submit_many(self, requests: Sequence[Request]) -> list[Submitted]:
-        """All of them or none, in one transaction."""
-        here = os.getcwd()
-        found: dict[str, bool] = {}
-        specs = [
-            specify(each, environ=self.environ, working_directory=here, found=found)
-            for each in requests
-        ]
+        """All of them or none, in one transaction.
+
+        They may be a graph: a request with a `local` name is one that others can name in their
+        `after`, before or behind it. Raises GraphError with all that is wrong.
+        """
+        if not refers_inside(requests):
+            check = self._check()
+            return self.submit_commands([check(each) for each in requests])
+        drafts = self.drafts()
+        for each in requests:
+            drafts.add(each)
+        return self.submit_commands(drafts.linked())
+
+    def drafts(self) -> Drafts:
+        """A graph to be put together, and then submitted with `submit_commands`."""
+        from headway.linking import Drafts
+
+        return Drafts(self._check(), limit=self.graph_limit())
+
+    def graph_limit(self) -> int:
+        """How many jobs one graph may have."""
+        return int(store_setting(self.settings(), "scheduler.graph_limit"))
+
+    def _check(self) -> Callable[[Request], JobSpec]:
+        return partial(specify, environ=self.environ, working_directory=os.getcwd(), found={})
+
+    def submit_commands(self, specs: Sequence[JobSpec]) -> list[Submitted]:
+        """Submit checked commands with the present environment, all or none."""
         env_digest = keep_environment(
-            self.home, self.environ, umask=present_umask(), working_directory=here
+            self.home, self.environ, umask=present_umask(), working_directory=os.getcwd()
         )
         submitted = self.store.story(lambda tx: self._add(tx, specs, env_digest))
         self.wake()
@@ -139,12 +162,9 @@ class Client:
     def _add(
         self, tx: WriteTx, specs: Sequence[JobSpec], env_digest: str | None = None
     ) -> list[Submitted]:
-        self.require(tx, sorted({each for spec in specs for each in spec.after}))
+        self.require(tx, sorted({each for spec in specs for each in spec.after if each > 0}))
         host = self.host if self.store.shared else None
-        folder = self.home.worktrees
-        return add_jobs(
-            tx, specs, actor=self.actor, host=host, env_digest=env_digest, worktrees=folder
-        )
+        return add_jobs(tx, specs, Origin(self.actor, self.home.worktrees, host, env_digest))
 
     def require(self, tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
         jobs = tx.jobs(ids) if ids else {}

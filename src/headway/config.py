@@ -121,6 +121,12 @@ SETTINGS: Mapping[str, Setting] = {
             "what a job does that needs an artifact which nobody makes",
         ),
         Setting(
+            "scheduler.graph_limit",
+            100_000,
+            _whole_number(1),
+            "how many jobs one graph may have that is submitted as a whole",
+        ),
+        Setting(
             "scheduler.retention_days",
             30,
             _whole_number(0),

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headway.core.model import (
@@ -20,7 +20,7 @@ from headway.core.model import (
     RetryPolicy,
 )
 from headway.errors import InvalidInputError, NotFoundError
-from headway.units import LONGEST
+from headway.units import LONGEST, parse_duration, parse_instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,11 @@ _USUAL_GRACE = 10_000_000
 
 
 class Request(NamedTuple):
-    """A command to submit, as the CLI and the library take it. Durations are microseconds."""
+    """A command to submit, as the CLI and the library take it. Durations are microseconds.
+
+    Requests that are submitted together may refer to each other: `local` is the name of this one
+    among them, and `after` may have such names beside ids.
+    """
 
     argv: tuple[str, ...] = ()
     shell: str | None = None
@@ -49,7 +53,7 @@ class Request(NamedTuple):
     slug: str | None = None
     labels: Mapping[str, str] = NOTHING
     priority: int = 0
-    after: tuple[JobId, ...] = ()
+    after: tuple[JobId | str, ...] = ()
     locks: tuple[Lock, ...] = ()
     delay: int = 0
     at: int | None = None
@@ -73,6 +77,7 @@ class Request(NamedTuple):
     pin_head: str | None = None  # a branch, or "" for what is checked out
     worktree: str | None = None  # a base, or "" for what is checked out
     save_patch: bool = False
+    local: str | None = None
 
 
 def parse_job_id(text: str) -> JobId:
@@ -80,6 +85,24 @@ def parse_job_id(text: str) -> JobId:
     if not match:
         raise NotFoundError(f"{text!r} is not a job; write it like job-24 or 24")
     return int(match[1])
+
+
+def refers_inside(requests: Iterable[Request]) -> bool:
+    """Whether any of these has a name for others, or names another."""
+    return any(
+        request.local is not None
+        or (request.after and any(isinstance(each, str) for each in request.after))
+        for request in requests
+    )
+
+
+def check_local(name: str) -> None:
+    """Whether a job may be called this by others of its submission."""
+    _plain("the local name", name)
+    if JOB_ID.fullmatch(name):
+        raise InvalidInputError(
+            f"the local name {name!r} looks like the id of a job; put a word before it"
+        )
 
 
 def parse_job_or_run(text: str) -> JobId:
@@ -93,6 +116,30 @@ def parse_lock(text: str) -> Lock:
         key, mode = text, "exclusive"
     _plain("lock", key)
     return Lock(key, LockMode(mode))
+
+
+def when(delay: int, at: str | None, now: int) -> dict[str, Any]:
+    """`--at +10m` is a delay: submitted again under its key it is the same request."""
+    if at is None:
+        return {"delay": delay}
+    if at.strip().startswith("+") and not delay:
+        return {"delay": parse_duration(at.strip()[1:], "--at")}
+    return {"delay": delay, "at": parse_instant(at, now)}
+
+
+def split_command(command: str | None) -> tuple[str, ...]:
+    """The words of a follow-up command, as a shell would split them."""
+    if command is None:
+        return ()
+    import shlex
+
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise InvalidInputError(f"--on-finish {command!r}: {error}") from None
+    if not words:
+        raise InvalidInputError("--on-finish is empty")
+    return words
 
 
 def specify(
@@ -130,7 +177,8 @@ def specify(
         "worktree": gates.worktree if gates else None,
         "save_patch": request.save_patch or None,
     }
-    spec = _spec(request, params, request.name or default_name(request), gates)
+    name = request.name or request.local or default_name(request)
+    spec = _spec(request, params, name, gates)
     if _may_be_too_large(spec):
         asked = (spec.params, spec.labels, spec.on_finish)
         if sum(len(json.dumps(each)) for each in asked) > LARGEST_SPEC:
@@ -189,7 +237,7 @@ def _spec(
         slug=request.slug,
         labels=dict(request.labels),
         priority=request.priority,
-        after=tuple(dict.fromkeys(request.after)),
+        after=_ids(request.after),
         locks=_merged(request.locks),
         delay=request.delay,
         at=request.at,
@@ -209,6 +257,13 @@ def _spec(
         preconditions=gates.preconditions,
         repo=gates.repo,
     )
+
+
+def _ids(after: Sequence[JobId | str]) -> tuple[JobId, ...]:
+    """Those that are known by now; names are put in where they are resolved (`linking`)."""
+    if not after:
+        return ()
+    return tuple(dict.fromkeys(each for each in after if not isinstance(each, str)))
 
 
 def _may_be_too_large(spec: JobSpec) -> bool:
@@ -268,6 +323,9 @@ def _check_words(request: Request) -> None:
     if request.cwd or request.stdin:
         _passable("--cwd", request.cwd or "")
         _passable("--stdin", request.stdin or "")
+    for each in request.after:
+        if not isinstance(each, str) and each < 1:
+            raise InvalidInputError(f"after {each} is not a job; the first is 1")
     if request.argv and not request.argv[0]:
         raise InvalidInputError("the program's name is empty")
     if request.name is not None:
@@ -308,7 +366,7 @@ def _passable(what: str, text: str) -> None:
 
 
 def _plain(what: str, text: str) -> None:
-    if not text or len(text) > LONGEST_NAME or not all(char.isprintable() for char in text):
+    if not text or len(text) > LONGEST_NAME or not text.isprintable():
         raise InvalidInputError(
             f"{what} {text[:40]!r} must be 1 to {LONGEST_NAME} printable characters on one line"
         )

@@ -10,9 +10,11 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar
 
-from headway.core.model import NOTHING, JobId
+from headway.core.graph import place, show_cycle
+from headway.core.model import NOTHING, JobId, JobSpec
 from headway.errors import InvalidInputError
 from headway.hints import Check, check_for, json_value
 from headway.submission import Request, parse_job_id, parse_lock
@@ -28,7 +30,7 @@ _DURATIONS = ("delay", "timeout", "grace", "retry_base")
 OPTIONS = frozenset(
     {
         *("name", "slug", "labels", "priority", "after", "locks", "at", "retries", "retry_on"),
-        *("key", "on_finish", *_DURATIONS),
+        *("key", "on_finish", "needs", "produces", "require_approval", *_DURATIONS),
     }
 )
 
@@ -78,8 +80,14 @@ class Task(Generic[P, R]):
         return handle
 
     def options(self, **options: Any) -> Task[P, R]:
-        """The same task with other options, also those whose names its arguments have taken."""
-        return Task(self.app, self.function, self.name, {**self._options, **options})
+        """The same task with other options, also those whose names its arguments have taken.
+
+        `after` may name calls that are submitted together with this one.
+        """
+        refuse_unknown(options)
+        other = copy(self)  # the signature is read only once
+        other._options = {**self._options, **options}
+        return other
 
     def __repr__(self) -> str:
         return f"<task {self.name}>"
@@ -176,7 +184,8 @@ def refuse_unknown(options: Mapping[str, Any]) -> None:
 
 
 def request_for(call: Call, now: int) -> Request:
-    """The options in the words of a request, durations and times understood."""
+    """The options in the words of a request, durations and times understood; but what it is after
+    may be other calls (`linked`)."""
     refuse_unknown(call.options)
     words = dict(call.options)
     for name in _DURATIONS:
@@ -188,13 +197,46 @@ def request_for(call: Call, now: int) -> Request:
         words["at"] = parse_instant(words["at"], now)
     if "locks" in words:
         words["locks"] = tuple(parse_lock(each) for each in _several(words["locks"], "locks"))
-    if "after" in words:
-        words["after"] = tuple(_job_id(each) for each in _several(words["after"], "after"))
-    for name in ("retry_on", "on_finish"):
+    words.pop("after", None)
+    for name in ("retry_on", "on_finish", "needs", "produces"):
         if name in words:
             words[name] = tuple(str(each) for each in _several(words[name], name))
     words["name"] = words.get("name") or call.task.name.rpartition(".")[2]
     return Request(**words)
+
+
+def linked(calls: Sequence[Call], specs: list[JobSpec], limit: Callable[[], int]) -> list[JobSpec]:
+    """The specifications of these calls with what each is after: jobs, and others of the calls."""
+    from headway.linking import cycle_among, refuse_larger
+
+    places = {id(call): place(index) for index, call in enumerate(calls)}
+    for index, call in enumerate(calls):
+        if "after" in call.options:
+            specs[index] = specs[index]._replace(after=_ids_after(call, places))
+    if any(each < 0 for spec in specs for each in spec.after):
+        refuse_larger(len(specs), limit())
+    cycle = cycle_among(spec.after for spec in specs)
+    if cycle is not None:
+        shown = show_cycle([f"{specs[each].name} (call {each + 1})" for each in cycle])
+        raise InvalidInputError(f"a cycle: {shown}; each waits for the next")
+    return specs
+
+
+def _ids_after(call: Call, places: Mapping[int, JobId]) -> tuple[JobId, ...]:
+    """The jobs that it is to follow; `places` has the calls of its submission by identity, for two
+    calls may be equal."""
+    given = _several(call.options["after"], "after")
+    return tuple(dict.fromkeys(_reference(each, places) for each in given))
+
+
+def _reference(given: Any, places: Mapping[int, JobId]) -> JobId:
+    if not isinstance(given, Call):
+        return _job_id(given)
+    if id(given) not in places:
+        raise InvalidInputError(
+            f"after: the call of {given.task.name} is not submitted along with this one"
+        )
+    return places[id(given)]
 
 
 def _several(given: Any, name: str) -> list[Any]:
@@ -207,9 +249,12 @@ def _job_id(given: Any) -> JobId:
     if isinstance(given, str):
         return parse_job_id(given)
     known = getattr(given, "job_id", given)
-    if isinstance(known, int) and not isinstance(known, bool):
+    if isinstance(known, int) and not isinstance(known, bool) and known > 0:
         return known
-    raise InvalidInputError(f"after: {given!r} is not a job; give a handle, an id or 'job-24'")
+    raise InvalidInputError(
+        f"after: {given!r} is not a job; give a handle, an id or 'job-24', or a call that is "
+        "submitted with it"
+    )
 
 
 def result_problem(value: Any) -> str | None:

@@ -141,6 +141,20 @@ def test_a_submit_out_of_a_hook_does_not_lead_back_to_the_repository(
     assert output(bench, job) == f"{path_of(bench, job)}\n"
 
 
+def test_one_made_from_within_another_outlives_it(bench: Bench, repo: Path) -> None:
+    outer = bench.submit(shell=COMMIT, **at(repo))
+    bench.until_ended(outer)
+    inner = bench.submit(shell="cat ../readme.txt", **at(path_of(bench, outer) / "part"))
+    assert bench.client.document(inner)["worktree"]["base"] == git(
+        repo, "rev-parse", f"headway/job-{outer}"
+    )
+    assert cleaned(bench, outer)[outer].status == "done"
+    bench.until_ended(inner)
+    assert output(bench, inner) == "first\nmore\n"
+    assert cleaned(bench, inner)[inner].status == "done"
+    assert len(entries(repo)) == 1
+
+
 @pytest.mark.req("V41", "V82")
 def test_the_document_says_where_it_works(bench: Bench, repo: Path) -> None:
     own = bench.submit("true", **at(repo))

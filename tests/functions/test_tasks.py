@@ -466,3 +466,27 @@ def test_a_function_whose_wake_up_was_missed_is_found(make_shop: Callable[..., S
     clock.advance(21)
     shop.ended(later)
     assert "missed_wake_up" in shop.bench.kinds(later.job_id)
+
+
+def test_calls_of_one_submission_name_each_other(make_shop: MakeShop) -> None:
+    shop = make_shop(OPTIONS)
+    first = shop.say.call("first")
+    second = shop.say.options(after=[first]).call("second")
+    same = shop.say.call("first")  # equal to the first, and not the same
+    last = shop.say.options(after=[same, second]).call("last")
+    handles = shop.module.app.submit_many([last, second, first, same])
+    ids = [each.job_id for each in handles]
+    jobs = [shop.bench.job(each) for each in ids]
+    assert [job.after for job in jobs] == [(ids[3], ids[1]), (ids[2],), (), ()]
+    shop.ended(*handles)
+    with pytest.raises(InvalidInputError, match="is not submitted along with this one"):
+        shop.module.app.submit_many([second])
+    with pytest.raises(InvalidInputError, match="is not submitted along with this one"):
+        shop.module.app.submit(second)
+    circle: list[Any] = []
+    again = shop.say.options(after=circle).call("x")
+    circle.append(again)
+    with pytest.raises(InvalidInputError, match=r"a cycle: say \(call 1\) -> say \(call 1\)"):
+        shop.module.app.submit_many([again])
+    with pytest.raises(InvalidInputError, match="is not a job"):
+        shop.say.submit("x", after=[-1])

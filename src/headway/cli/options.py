@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from headway.errors import InvalidInputError
-from headway.submission import Request, parse_job_id, parse_lock
-from headway.units import parse_duration, parse_instant
+from headway.submission import Request, parse_job_id, parse_lock, split_command, when
+from headway.units import parse_duration
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -144,7 +144,7 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         priority=options["priority"],
         after=tuple(parse_job_id(each) for each in options["after"]),
         locks=tuple(parse_lock(each) for each in options["lock"]),
-        **_when(options["delay"], options["at"], now),
+        **when(options["delay"], options["at"], now),
         timeout=options["timeout"],
         grace=options["grace"],
         retries=options["retries"],
@@ -155,7 +155,7 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         cwd=options["cwd"],
         stdin=options["stdin"],
         key=options["key"],
-        on_finish=_split(options["on_finish"]),
+        on_finish=split_command(options["on_finish"]),
         any_host=options["any_host"],
         needs=tuple(options["needs"]),
         produces=tuple(options["produces"]),
@@ -166,15 +166,6 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         save_patch=options["save_patch"],
         check=not options["no_check"],
     )
-
-
-def _when(delay: int, at: str | None, now: int) -> dict[str, int]:
-    """`--at +10m` is a delay: submitted again under its key it is the same request."""
-    if at is None:
-        return {"delay": delay}
-    if at.strip().startswith("+") and not delay:
-        return {"delay": parse_duration(at.strip()[1:], "--at")}
-    return {"delay": delay, "at": parse_instant(at, now)}
 
 
 def parse_labels(entries: Sequence[str]) -> dict[str, str]:
@@ -199,17 +190,3 @@ def parse_env(entries: Sequence[str]) -> dict[str, str]:
             value = os.environ[name]
         env[name] = value
     return env
-
-
-def _split(command: str | None) -> tuple[str, ...]:
-    if command is None:
-        return ()
-    import shlex
-
-    try:
-        words = tuple(shlex.split(command))
-    except ValueError as error:
-        raise InvalidInputError(f"--on-finish {command!r}: {error}") from None
-    if not words:
-        raise InvalidInputError("--on-finish is empty")
-    return words

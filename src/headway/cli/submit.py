@@ -17,14 +17,25 @@ if TYPE_CHECKING:
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @describes_a_job
+@click.option(
+    "--graph", metavar="FILE", help="Queue all jobs of a file, or of - for stdin, as one."
+)
 @click.option("--follow", is_flag=True, help="Then stream its output, as exec does.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
-@click.pass_obj
-def submit(scope: Scope, /, follow: bool, as_json: bool, **options: Any) -> int:
+@click.pass_context
+def submit(
+    context: click.Context, /, graph: str | None, follow: bool, as_json: bool, **options: Any
+) -> int:
     """Queue a command and print its id.
 
     What was printed is stored: it survives a crash and runs without you.
     """
+    scope: Scope = context.obj
+    if graph is not None:
+        from headway.cli.graph import submit_graph
+
+        _refuse_options_of_one(context)
+        return submit_graph(scope, graph, as_json=as_json)
     client, submitted = submit_job(scope, options)
     if as_json:
         from headway.cli.render import emit
@@ -38,6 +49,16 @@ def submit(scope: Scope, /, follow: bool, as_json: bool, **options: Any) -> int:
         return follow_to_the_end(client, submitted.job_id, on_interrupt="ask")
     client.close()
     return 0
+
+
+def _refuse_options_of_one(context: click.Context) -> None:
+    """What describes one job stands in the file."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if given and name not in ("graph", "as_json"):
+            what = parameter.opts[0] if isinstance(parameter, click.Option) else "a command"
+            raise click.UsageError(f"--graph takes no {what}: each job of the file has its own.")
 
 
 def submit_job(scope: Scope, options: dict[str, Any]) -> "tuple[Client, Submitted]":

@@ -1,11 +1,22 @@
 """Everything a gate may look at, gathered before the question is asked."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from headway.core.artifacts import ArtifactKey
 from headway.core.model import NOTHING, HostTrouble, JobId, LockMode, OrderKey, Pause, Question
 from headway.core.states import Status
+
+MANY = 32  # predecessors
+
+
+def waits_for_last(after: Sequence[JobId]) -> bool:
+    """Whether a job waits for the last of its predecessors that has not ended, not for the first.
+
+    Jobs end by and large in the order in which they were submitted. A job that waits for the first
+    of very many would be looked at whenever one of them ends; the last is, as a rule, the only one.
+    """
+    return len(after) > MANY
 
 
 class Predecessor(NamedTuple):

@@ -26,21 +26,13 @@ from headway.core.model import (
     WaitKind,
     lock_topic,
 )
-from headway.core.plan import (
-    Decision,
-    Hold,
-    Planned,
-    Start,
-    decide,
-    move_for,
-    plan,
-)
+from headway.core.plan import Decision, Hold, Planned, Start, decide, plan
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
-from headway.core.states import after
 from headway.engine.crew import Crew
 from headway.engine.looks import Looks
 from headway.engine.settling import Settler, Verdict
 from headway.errors import DataError
+from headway.filing import filing_of, told
 from headway.gather import door as open_door
 from headway.gather import gather
 from headway.home import Home
@@ -309,7 +301,7 @@ class Planner:
     def _file(self, tx: WriteTx, holds: Sequence[tuple[Job, Hold]], *, lending: bool) -> None:
         changed = [
             (filing, hold)
-            for filing, hold in ((_filing(job, hold), hold) for job, hold in holds)
+            for filing, hold in ((filing_of(job, hold), hold) for job, hold in holds)
             if not _stands_already(filing)
         ]
         for job, hold in holds:
@@ -320,11 +312,7 @@ class Planner:
         tx.file([filing for filing, _ in changed])
         tx.add_events(
             (
-                Event(
-                    filing.status.value,
-                    filing.job.id,
-                    {"wait": filing.wait.kind.value, "detail": filing.wait.detail},
-                )
+                told(filing)
                 for filing, hold in changed
                 if _says_something_new(filing) and not hold.expected
             ),
@@ -368,18 +356,6 @@ def _stands_behind_another(job: Job, decision: Decision) -> bool:
     not have been woken."""
     was_locked = job.wait is not None and job.wait.kind is WaitKind.LOCKS
     return was_locked and isinstance(decision, Hold) and decision.at_door
-
-
-def _filing(job: Job, hold: Hold) -> Filing:
-    return Filing(
-        job=job,
-        status=after(job.status, move_for(hold.shown)),
-        stage=Stage.READY if hold.at_door else Stage.FILED,
-        wait=hold.shown,
-        topics=hold.topics(job),
-        reserves=hold.reserves,
-        wake_at=hold.until if not hold.at_door else None,
-    )
 
 
 def _stands_already(filing: Filing) -> bool:

@@ -80,6 +80,26 @@ class GraphReadTx(SqlReadTx):
             found.setdefault(job.chain, []).append(job)
         return found
 
+    def needed_by(self, ids: Sequence[JobId]) -> list[tuple[ArtifactKey, JobId]]:
+        """What these jobs need, and who of them."""
+        rows = self._all("needed_by", ids=self._database.json(ids))
+        return [(key, job_id) for key, job_id in rows]
+
+    def chain_lasts(self, ids: Sequence[JobId]) -> dict[JobId, JobId]:
+        """For each of these jobs the last one of its chain."""
+        rows = self._all("chain_lasts", ids=self._database.json(ids))
+        return dict(rows)
+
+    def upstream(self, ids: Sequence[JobId]) -> dict[JobId, list[JobId]]:
+        """These jobs and all that they wait for by `after`, as far as they have not ended, each
+        with those of them that it waits for itself."""
+        found: dict[JobId, list[JobId]] = {}
+        for job_id, other in self._all("upstream", ids=self._database.json(ids)):
+            found.setdefault(job_id, []).append(other)
+        return {
+            job_id: [each for each in others if each in found] for job_id, others in found.items()
+        }
+
     def published_by(self, ids: Sequence[JobId]) -> list[tuple[ArtifactKey, JobId]]:
         """The artifacts that these jobs have published, without what they carry."""
         rows = self._all("published_by_jobs", ids=self._database.json(ids))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.core.facts import Holder, LockView, Predecessor, Reserver, TaskView
+from headway.core.facts import Holder, LockView, Predecessor, Reserver, TaskView, waits_for_last
 from headway.core.model import (
     Claim,
     HostTrouble,
@@ -254,7 +254,7 @@ class SqlReadTx:
         return [job for rows in found for job in self._readable(rows)]
 
     def predecessors(self, jobs: Iterable[Job]) -> dict[JobId, tuple[Predecessor, ...]]:
-        """What is unmet: at most the first failed and the first pending edge of each job.
+        """What is unmet: at most the first failed and one pending edge of each job.
 
         A mark is an index; the word that counts is the chain's own, read here.
         """
@@ -262,7 +262,8 @@ class SqlReadTx:
         for job in jobs:
             if not job.after:
                 continue
-            edges = self._all("unmet_edges", job_id=job.id)
+            query = "unmet_edges_of_many" if waits_for_last(job.after) else "unmet_edges"
+            edges = self._all(query, job_id=job.id)
             found[job.id] = tuple(self._predecessor(*edge) for edge in edges)
         return found
 

@@ -72,6 +72,10 @@ def dump_pairs(pairs: tuple[tuple[str, str | int], ...]) -> str:
     return dump(dict(pairs))
 
 
+def _ids(ids: Sequence[int]) -> str:
+    return f"[{','.join(map(str, ids))}]" if ids else "[]"
+
+
 def load(text: str, what: str) -> Any:
     """The JSON of one column; `what` names the row it stands in."""
     try:
@@ -272,7 +276,8 @@ def _load_retry(text: str) -> RetryPolicy:
 
 
 def dump_job(job: Job) -> dict[str, Any]:
-    """The parameters of `add_jobs`."""
+    """The parameters of `add_jobs`. What it waits for is stored only of one that lies filed."""
+    wait = job.wait if job.stage is Stage.FILED else None
     return {
         "id": job.id,
         "name": job.name,
@@ -285,7 +290,7 @@ def dump_job(job: Job) -> dict[str, Any]:
         "chain": job.chain,
         "slug": job.slug,
         "labels": dump(job.labels) if job.labels else "{}",
-        "after_ids": dump(job.after) if job.after else "[]",
+        "after_ids": _ids(job.after),
         "locks": dump([(lock.key, lock.mode.value) for lock in job.locks]) if job.locks else "[]",
         "retry": dump_retry(job.retry),
         "retry_of": job.retry_of,
@@ -301,6 +306,11 @@ def dump_job(job: Job) -> dict[str, Any]:
         "queue": job.queue,
         "gates": dump_gates(job),
         "approval": dump_approval(job.approval) if job.approval else None,
+        "wait_kind": wait.kind.value if wait else None,
+        "wait_detail": wait.detail if wait else None,
+        "wake_at": wait.until if wait else None,
+        "checked_at": job.created_at if wait else None,
+        "waited_on": f'["{wait.kind.value}"]' if wait else "[]",
     }
 
 

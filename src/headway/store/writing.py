@@ -54,13 +54,29 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         self._many("add_jobs", map(dump_job, jobs))
-        edges = (
+        if any(job.after for job in jobs):
+            self._add_edges(jobs)
+        filed = (job for job in jobs if job.stage is Stage.FILED)
+        self._many("add_waits", (row for job in filed for row in _topics_of_new(job)))
+        self._add_graph(jobs)
+
+    def _add_edges(self, jobs: Sequence[Job]) -> None:
+        """Of those added along with their dependents all is known; of others it is looked up."""
+        chains = {job.id: job.chain for job in jobs}
+        edges = [
             {"job_id": job.id, "ord": place, "declared": declared}
             for job in jobs
             for place, declared in enumerate(job.after)
-        )
+            if declared not in chains
+        ]
         self._many("add_edges", edges)
-        self._add_graph(jobs)
+        inside = (
+            {"job_id": job.id, "ord": place, "declared": declared, "chain": chains[declared]}
+            for job in jobs
+            for place, declared in enumerate(job.after)
+            if declared in chains
+        )
+        self._many("add_new_edges", inside)
 
     def add_retries(self, jobs: Sequence[Job]) -> None:
         """Like add_jobs, for the next jobs of their chains: edges keep their marks."""
@@ -460,12 +476,22 @@ def _waited_on(job: Job, wait: Wait | None) -> list[str]:
 def _wait_rows(filing: Filing) -> Iterable[dict[str, Any]]:
     modes = {lock_topic(lock.key): lock.mode.value for lock in filing.job.locks}
     for topic in filing.topics:
-        yield {
-            "topic": topic,
-            "job_id": filing.job.id,
-            "mode": modes.get(topic),
-            "reserves": int(filing.reserves),
-            "priority": filing.job.priority,
-            "position": filing.job.position,
-            "created_at": filing.job.created_at,
-        }
+        yield _wait_row(filing.job, topic, modes.get(topic), filing.reserves)
+
+
+def _topics_of_new(job: Job) -> Iterable[dict[str, Any]]:
+    """Of a job that is stored as waiting: for others, and for no lock yet."""
+    for topic in job.wait.topics if job.wait is not None else ():
+        yield _wait_row(job, topic, None, False)
+
+
+def _wait_row(job: Job, topic: str, mode: str | None, reserves: bool) -> dict[str, Any]:
+    return {
+        "topic": topic,
+        "job_id": job.id,
+        "mode": mode,
+        "reserves": int(reserves),
+        "priority": job.priority,
+        "position": job.position,
+        "created_at": job.created_at,
+    }

@@ -124,6 +124,28 @@ where id = :id and stage is not null
 -- Inside of a rewound set nothing is satisfied any more.
 update edges set mark = 'pending' where job_id in $IDS(:ids) and chain in $IDS(:chains)
 
+-- name: chain_lasts
+-- For each of these jobs the last one of its chain.
+select asked.id, (select max(each.id) from jobs each where each.chain = asked.chain)
+from jobs asked where asked.id in $IDS(:ids)
+
+-- name: upstream
+-- These jobs and the last ones of the chains that they wait for, and so on, as far as they have not
+-- ended; each with one such job that it waits for itself, or null.
+with recursive upstream (id) as (
+  select jobs.id from jobs where jobs.id in $IDS(:ids) and jobs.finished_at is null
+  union
+  select last.id from upstream
+  join edges on edges.job_id = upstream.id and edges.mark = 'pending'
+  join jobs last on last.id = (select max(each.id) from jobs each where each.chain = edges.chain)
+  where last.finished_at is null
+)
+select upstream.id, (select max(each.id) from jobs each where each.chain = edges.chain)
+from upstream left join edges on edges.job_id = upstream.id and edges.mark = 'pending'
+
+-- name: needed_by
+select artifact, job_id from needs where job_id in $IDS(:ids) order by job_id, artifact
+
 -- name: own_worktrees
 insert into worktrees (job_id, repo, path, branch, base, state, error, at)
 values (:job_id, :repo, :path, :branch, :base, :state, null, :at)

@@ -11,12 +11,12 @@ returning value - :count,
 -- name: add_jobs
 insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
   after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, idempotency_key,
-  spec_digest, on_finish, submitted_by, launch_failures, stage, waited_on, queue, gates,
-  approval)
+  spec_digest, on_finish, submitted_by, launch_failures, stage, wait_kind, wait_detail, wake_at,
+  checked_at, waited_on, queue, gates, approval)
 values (:id, :name, :type, :status, :priority, :position, :params, :created_at, :chain, :slug, :labels,
   :after_ids, :locks, :retry, :retry_of, :attempt, :retries_used, :not_before, :env_digest,
-  :idempotency_key, :spec_digest, :on_finish, :submitted_by, 0, :stage, '[]', :queue,
-  :gates, :approval)
+  :idempotency_key, :spec_digest, :on_finish, :submitted_by, 0, :stage, :wait_kind, :wait_detail,
+  :wake_at, :checked_at, :waited_on, :queue, :gates, :approval)
 
 -- name: add_edges
 -- The mark is what the predecessor's chain shows now; later its end changes it.
@@ -30,6 +30,11 @@ select :job_id, :ord, :declared, declared.chain,
 from jobs declared
 join jobs last on last.id = (select max(id) from jobs each where each.chain = declared.chain)
 where declared.id = :declared
+
+-- name: add_new_edges
+-- To jobs that were added along with this one.
+insert into edges (job_id, ord, declared, chain, mark)
+values (:job_id, :ord, :declared, :chain, 'pending')
 
 -- name: copy_edges
 -- A retry waits for what its predecessor in the chain waited for; what was satisfied stays so.

@@ -67,9 +67,11 @@ update jobs set stage = 'woken', wake_at = null, checked_at = null
 where chain in $IDS(:chains) and stage <> 'woken'
 
 -- name: wake_everything
--- A worker started: it counts as every event.
+-- A worker started: it counts as every event, but for who waits for a job that has not ended. That
+-- is told by a transaction in the store, and no worker need be there for it.
 update jobs set stage = 'woken', wake_at = null, checked_at = null
 where stage = 'filed' and wake_at is null
+  and not exists (select 1 from edges where edges.job_id = jobs.id and edges.mark = 'pending')
 
 -- name: requeue
 update jobs set queue = :queue where id in $IDS(:ids)
@@ -90,6 +92,17 @@ select declared, chain from (
 union all
 select declared, chain from (
   select declared, chain from edges where job_id = :job_id and mark = 'pending' order by ord limit 1
+) as pending
+
+-- name: unmet_edges_of_many (hot)
+-- The first that failed, and the last that is pending: who waits for very many waits for that.
+select declared, chain from (
+  select declared, chain from edges where job_id = :job_id and mark = 'failed' order by ord limit 1
+) as failed
+union all
+select declared, chain from (
+  select declared, chain from edges where job_id = :job_id and mark = 'pending'
+  order by ord desc limit 1
 ) as pending
 
 -- name: satisfy_chains (hot)

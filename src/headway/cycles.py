@@ -1,0 +1,127 @@
+"""Refuse jobs that could only wait for each other, over `after` and artifacts together.
+
+Only a job that makes something can close such a circle, for nobody waits for a new job otherwise
+than for what it makes, or as a part of its submission. So most submits do not come here, and of
+those that do most end after one question: whether anybody wants what they make.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from headway.core.artifacts import ArtifactKey, artifact_key
+from headway.core.facts import ArtifactView
+from headway.core.graph import Requirement, find_cycle, show_cycle
+from headway.core.model import Job, JobId, shown
+from headway.core.states import ACTIVE, Status
+from headway.errors import InvalidInputError
+from headway.store.base import ReadTx
+
+
+def refuse_cycles(tx: ReadTx, jobs: Sequence[Job]) -> None:
+    """Raise if these jobs, which are not stored yet, would wait for themselves."""
+    makers = _makers(jobs)
+    wanted_inside = any(key in makers for job in jobs for key in _needs(job))
+    wanted_outside = any(tx.consumers(makers).values())
+    if not (wanted_inside or wanted_outside):
+        return
+    if not any(job.after or job.needs for job in jobs):
+        return
+    graph = _Graph(tx, jobs, makers)
+    if wanted_outside:
+        graph.go_upstream()
+    cycle = graph.cycle()
+    if cycle is None:
+        return
+    stored = tx.readable_jobs(cycle)
+    new = {job.id: job.name for job in jobs}
+    names = [
+        new[each]
+        if each in new
+        else f"{shown(each)} ({stored[each].name})"
+        if each in stored
+        else shown(each)
+        for each in cycle
+    ]
+    raise InvalidInputError(
+        f"a cycle: {show_cycle(names)}; each waits for the next, by after or for an artifact. "
+        "Take one of these dependencies out"
+    )
+
+
+class _Graph:
+    """New jobs and those active ones that they wait for, with what each of them waits for."""
+
+    def __init__(
+        self, tx: ReadTx, jobs: Sequence[Job], makers: dict[ArtifactKey, list[JobId]]
+    ) -> None:
+        self._tx = tx
+        self._makers = makers
+        self._views: dict[ArtifactKey, ArtifactView] = {}
+        self._after: dict[JobId, Iterable[JobId]] = {job.id: job.after for job in jobs}
+        self._needs: dict[JobId, list[ArtifactKey]] = {job.id: _needs(job) for job in jobs}
+        self._look_at(key for keys in self._needs.values() for key in keys)
+        self._jobs = jobs
+
+    def go_upstream(self) -> None:
+        """Add all that the new jobs wait for, and what that waits for, until nothing new is found.
+
+        What is reached by `after` comes in one question, however long the chain is.
+        """
+        declared = sorted({each for job in self._jobs for each in job.after} - self._after.keys())
+        lasts = self._tx.chain_lasts(declared) if declared else {}
+        for job in self._jobs:
+            self._after[job.id] = [lasts.get(each, each) for each in job.after]
+        ahead = {*lasts.values(), *self._active_makers(self._views)} - self._after.keys()
+        while ahead:
+            found = self._tx.upstream(sorted(ahead))
+            new = found.keys() - self._after.keys()
+            self._after |= {job_id: found[job_id] for job_id in new}
+            keys: set[ArtifactKey] = set()
+            for key, job_id in self._tx.needed_by(sorted(new)):
+                self._needs.setdefault(job_id, []).append(key)
+                keys.add(key)
+            keys -= self._views.keys()
+            self._look_at(keys)
+            ahead = set(self._active_makers(keys)) - self._after.keys()
+
+    def cycle(self) -> list[JobId] | None:
+        ids = list(self._after)
+        nodes = {job_id: node for node, job_id in enumerate(ids)}
+        waits_for = [list(self._requirements(job_id, nodes)) for job_id in ids]
+        cycle = find_cycle(waits_for)
+        return None if cycle is None else [ids[node] for node in cycle]
+
+    def _requirements(self, job_id: JobId, nodes: dict[JobId, int]) -> Iterable[Requirement]:
+        for each in self._after[job_id]:
+            if each in nodes:
+                yield nodes[each]
+        for key in self._needs.get(job_id, ()):
+            if self._is_there(key):
+                continue
+            makers = (*self._makers.get(key, ()), *self._active_makers([key]))
+            inside = tuple(nodes[each] for each in makers if each in nodes)
+            if inside and len(inside) == len(makers):
+                yield inside
+
+    def _look_at(self, keys: Iterable[ArtifactKey]) -> None:
+        self._views |= self._tx.artifact_views(keys)
+
+    def _is_there(self, key: ArtifactKey) -> bool:
+        view = self._views.get(key, ArtifactView())
+        made = any(each.status is Status.SUCCEEDED for each in view.producers)
+        return view.published or (made and not view.withdrawn)
+
+    def _active_makers(self, keys: Iterable[ArtifactKey]) -> list[JobId]:
+        views = (self._views.get(key, ArtifactView()) for key in keys)
+        return [each.job_id for view in views for each in view.producers if each.status in ACTIVE]
+
+
+def _needs(job: Job) -> list[ArtifactKey]:
+    return [artifact_key(text, job.repo) for text in job.needs]
+
+
+def _makers(jobs: Iterable[Job]) -> dict[ArtifactKey, list[JobId]]:
+    makers: dict[ArtifactKey, list[JobId]] = {}
+    for job in jobs:
+        for text in job.produces:
+            makers.setdefault(artifact_key(text, job.repo), []).append(job.id)
+    return makers

@@ -1,0 +1,324 @@
+"""Read a graph of jobs from a file: JSON (an array, or an object with `jobs`) or JSON Lines.
+
+An entry has the words of the options of `submit`, and its values are checked by the same code.
+Lines are read one by one, so that of a large file only what is stored of its jobs is kept.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, BinaryIO, NamedTuple
+
+from headway.errors import InvalidInputError
+from headway.linking import Drafts
+from headway.submission import Request, parse_lock, split_command, when
+from headway.units import parse_duration, show_size
+
+LARGEST_FILE = 256 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+TOLD_EVERY = 10_000  # jobs
+
+
+class Form(NamedTuple):
+    """How a value is written, which field of a request it is, and how it becomes that."""
+
+    field: str
+    says: str
+    fits: Callable[[Any], bool]
+    make: Callable[[Any], Any] | None = None
+
+
+def read_graph(
+    stream: BinaryIO,
+    drafts: Drafts,
+    *,
+    now: int,
+    tell: Callable[[int], object] = lambda count: None,
+) -> None:
+    """Take in all jobs of a file. `tell` hears now and then how many it were."""
+    count = 0
+    for where, entry in _entries(_Bounded(stream), drafts):
+        count += 1
+        _take(entry, where, drafts, now)
+        if count % TOLD_EVERY == 0:
+            tell(count)
+    if not count:
+        drafts.refuse_empty()
+
+
+def _take(entry: Any, where: str, drafts: Drafts, now: int) -> None:
+    if not isinstance(entry, dict):
+        drafts.refuse(f"{where}: {_short(entry)} is not a job; write an object")
+        drafts.skip(None, where)
+        return
+    local = entry.get("id")
+    if isinstance(local, str):
+        where = f"{where}, job {local!r}" if where.startswith("line") else f"job {local!r}"
+    wrong = list(_misfits(entry))
+    if "id" not in entry:
+        wrong.append('it has no "id"; give it a name that others of the graph can use')
+    if bool(entry.get("argv")) == (entry.get("shell") is not None):
+        wrong.append("give argv, or shell, and not both")
+    request = None if wrong else _request(entry, now, wrong)
+    for problem in wrong:
+        drafts.refuse(f"{where}: {problem}")
+    if request is None:
+        after: Any = entry.get("after")
+        known = tuple(after) if _texts(after) else ()
+        drafts.skip(local if isinstance(local, str) else None, where, known)
+    else:
+        drafts.add(request, where)
+
+
+def _misfits(entry: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in entry.items():
+        form = FORMS.get(key)
+        if form is None:
+            yield f"unknown key {key!r}{_perhaps(key)}"
+        elif not form.fits(value) and (value is not None or key == "id"):
+            yield f"{key} is {_short(value)}; give {form.says}"
+
+
+def _perhaps(key: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(key, FORMS, 1)
+    return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(FORMS)}"
+
+
+def _request(entry: Mapping[str, Any], now: int, wrong: list[str]) -> Request | None:
+    """The request that it describes; else why not is added to `wrong`."""
+    fields: dict[str, Any] = {}
+    for key, value in entry.items():
+        if value is None:
+            continue
+        form = FORMS[key]
+        try:
+            fields[form.field] = value if form.make is None else form.make(value)
+        except InvalidInputError as error:
+            wrong.append(str(error))
+    try:
+        if "at" in fields:
+            fields |= when(fields.pop("delay", 0), fields.pop("at"), now)
+    except InvalidInputError as error:
+        wrong.append(str(error))
+    return None if wrong else Request(**fields)
+
+
+# -- forms -------------------------------------------------------------------------------------
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _wholes(value: Any) -> bool:
+    return isinstance(value, list) and all(_whole(each) for each in value)
+
+
+def _flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _named(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+
+
+def _text_or_flag(value: Any) -> bool:
+    return isinstance(value, str | bool)
+
+
+def _text_or_texts(value: Any) -> bool:
+    return _text(value) or _texts(value)
+
+
+def _what_is_checked_out(value: str | bool) -> str | None:
+    """As `--pin-head` alone, or with the name of a branch."""
+    if isinstance(value, bool):
+        return "" if value else None
+    return value
+
+
+def _duration(what: str) -> Form:
+    return Form(what, 'a duration like "5m"', _text, lambda text: parse_duration(text, what))
+
+
+def _command(value: str | Sequence[str]) -> tuple[str, ...]:
+    return split_command(value) if isinstance(value, str) else tuple(value)
+
+
+_TEXT = "a text"
+_TEXTS = "a list of texts"
+_NAMED = "an object of texts"
+_FLAG = "true or false"
+_WHOLE = "a whole number"
+
+FORMS: Mapping[str, Form] = {
+    "id": Form("local", _TEXT, _text),
+    "argv": Form("argv", _TEXTS, _texts, tuple),
+    "shell": Form("shell", _TEXT, _text),
+    "after": Form("after", "a list of local names and ids like job-24", _texts, tuple),
+    "name": Form("name", _TEXT, _text),
+    "slug": Form("slug", _TEXT, _text),
+    "labels": Form("labels", _NAMED, _named),
+    "priority": Form("priority", _WHOLE, _whole),
+    "needs": Form("needs", _TEXTS, _texts, tuple),
+    "produces": Form("produces", _TEXTS, _texts, tuple),
+    "locks": Form("locks", _TEXTS, _texts, lambda keys: tuple(parse_lock(each) for each in keys)),
+    "require_approval": Form("require_approval", _FLAG, _flag),
+    "pin_head": Form("pin_head", "a branch or true", _text_or_flag, _what_is_checked_out),
+    "require": Form("require", _TEXTS, _texts, tuple),
+    "timeout": _duration("timeout"),
+    "grace": _duration("grace"),
+    "retries": Form("retries", _WHOLE, _whole),
+    "retry_base": _duration("retry_base"),
+    "retry_on": Form("retry_on", _TEXTS, _texts, tuple),
+    "delay": _duration("delay"),
+    "at": Form("at", "a time like 2026-11-15T22:30", _text),
+    "env": Form("env", _NAMED, _named),
+    "cwd": Form("cwd", _TEXT, _text),
+    "stdin": Form("stdin", _TEXT, _text),
+    "skip_exit_codes": Form("skip_exit_codes", "a list of whole numbers", _wholes, tuple),
+    "on_finish": Form("on_finish", "a command", _text_or_texts, _command),
+    "key": Form("key", _TEXT, _text),
+    "worktree": Form("worktree", "a base or true", _text_or_flag, _what_is_checked_out),
+    "save_patch": Form("save_patch", _FLAG, _flag),
+    "any_host": Form("any_host", _FLAG, _flag),
+    "no_check": Form("check", _FLAG, _flag, lambda skipped: not skipped),
+}
+
+
+# -- the file ----------------------------------------------------------------------------------
+
+
+class _Bounded:
+    """A stream of which no more is read than a graph may be large."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._left = LARGEST_FILE
+
+    def line(self) -> bytes:
+        return self._counted(self._stream.readline(self._left + 1))
+
+    def rest(self) -> bytes:
+        return self._counted(self._stream.read(self._left + 1))
+
+    def _counted(self, read: bytes) -> bytes:
+        self._left -= len(read)
+        if self._left < 0:
+            raise InvalidInputError(
+                f"the graph is larger than {show_size(LARGEST_FILE)}; submit it in parts"
+            )
+        return read
+
+
+def _entries(file: _Bounded, drafts: Drafts) -> Iterator[tuple[str, Any]]:
+    """The jobs, each with the place where it stands. Lines, if the first line is one job."""
+    number, line = _next_line(file, 0)
+    if not line:
+        return
+    line = line.removeprefix(_BYTE_ORDER_MARK)
+    first: Any = None
+    with suppress(InvalidInputError):  # it may be the beginning of a longer one
+        first = _parsed(line)
+    if not isinstance(first, dict) or "jobs" in first:
+        rest = file.rest()
+        if first is None or not (not rest or rest.isspace()):
+            first = _whole_document(line + rest, number, drafts)
+        yield from _of_document(first, drafts)
+        return
+    yield f"line {number}", first
+    while True:
+        number, line = _next_line(file, number)
+        if not line:
+            return
+        try:
+            yield f"line {number}", _parsed(line)
+        except InvalidInputError as error:
+            drafts.refuse(f"line {number}: {error}")
+            drafts.skip(None, "")
+
+
+def _next_line(file: _Bounded, number: int) -> tuple[int, bytes]:
+    """The next that is not blank; none at the end."""
+    while line := file.line():
+        number += 1
+        if not line.isspace():
+            return number, line
+    return number, b""
+
+
+def _whole_document(text: bytes, first_line: int, drafts: Drafts) -> Any:
+    try:
+        return _parsed(text, first_line=first_line)
+    except InvalidInputError as error:
+        drafts.refuse(str(error))
+        return None
+
+
+def _of_document(document: Any, drafts: Drafts) -> Iterator[tuple[str, Any]]:
+    if document is None:
+        return
+    try:
+        jobs = _jobs_of(document)
+    except InvalidInputError as error:
+        drafts.refuse(str(error))
+        return
+    drafts.keep_to_the_limit(len(jobs))
+    jobs.reverse()
+    number = 0
+    while jobs:  # what was taken in is let go
+        number += 1
+        yield f"job number {number}", jobs.pop()
+
+
+def _jobs_of(document: Any) -> list[Any]:
+    jobs = document.get("jobs") if isinstance(document, dict) else document
+    if not isinstance(jobs, list):
+        raise InvalidInputError('it is not a graph; write a list of jobs, or {"jobs": [...]}')
+    if isinstance(document, dict) and len(document) > 1:
+        other = next(key for key in document if key != "jobs")
+        raise InvalidInputError(f'unknown key {other!r} beside "jobs"')
+    return jobs
+
+
+def _parsed(text: bytes, *, first_line: int | None = None) -> Any:
+    try:
+        return _DECODER.decode(text.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"it is not UTF-8: {error.reason}") from None
+    except json.JSONDecodeError as error:
+        line = f"line {first_line + error.lineno - 1}, " if first_line is not None else ""
+        raise InvalidInputError(f"{line}column {error.colno}: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(str(error)) from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} stands twice in one object")
+    return found
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is not a number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:37] + "..."
