@@ -11,6 +11,7 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 
 KILLS  ?= 10000
 STORE  ?= both
+SIM_STORE = $(if $(filter both,$(STORE)),sqlite,$(STORE))
 
 .PHONY: demo test torture check format bench bench-startup clean
 
@@ -20,9 +21,16 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-# KILLS=500 SEED=7 STORE=sqlite, postgres or both. docs/torture.md
+# KILLS=500 SEED=7 STORE=sqlite, postgres or both; SIM=1000000 simulates that many jobs, and
+# STORIES=5000 tells that many random stories to each store, instead. docs/torture.md
 torture: $(STAMP)
+ifdef SIM
+	PYTHONPATH=tests $(BIN)/python -m simulation --jobs $(SIM) --store $(SIM_STORE) $(if $(SEED),--seed $(SEED)) $(ARGS)
+else ifdef STORIES
+	HEADWAY_EXAMPLES=$(STORIES) $(BIN)/python -m pytest -n $(JOBS) tests/store/test_store_stateful.py $(ARGS)
+else
 	PYTHONPATH=tests $(BIN)/python -m torture --kills $(KILLS) --store $(STORE) $(if $(SEED),--seed $(SEED)) $(ARGS)
+endif
 
 check: $(STAMP)
 	$(BIN)/ruff check .

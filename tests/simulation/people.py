@@ -2,6 +2,7 @@
 files and conditions that change under the jobs."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from headway import approving, publishing, rewinding
 from headway.client import Client
 from headway.config import Config
-from headway.core.artifacts import artifact_key
 from headway.core.facts import Answer
 from headway.core.model import (
     Job,
@@ -23,7 +23,7 @@ from headway.core.model import (
     Sight,
     shown,
 )
-from headway.errors import ConflictError, NotFoundError
+from headway.errors import ConflictError
 from headway.store.base import Store
 from simulation.machines import Fate, Process
 
@@ -59,6 +59,7 @@ class Profile:
     seconds: float  # that most processes take at most
     beat: int  # microseconds; processes end at whole multiples of it
     latency: float  # seconds until a worker that was woken steps
+    share: int  # one in how many of the jobs there are; those that go one by one take long
     missing_producer: str
 
     @classmethod
@@ -81,6 +82,7 @@ class Profile:
             seconds=rng.choice((0.05, 1.0, 5.0)),
             beat=rng.choice((1 * MS, 50 * MS)) if fine else 500 * MS,
             latency=rng.choice((0.0, 0.01)) if fine else 0.02,
+            share=5 if fine else 1,
             missing_producer=rng.choice(("block", "wait")),
         )
 
@@ -290,34 +292,28 @@ class People:
         pending = self._one(list(self._world.watch.pending))
         if pending is None:
             return
-        try:
+        with suppress(ConflictError):  # it came to its end, or had been decided, before this
             if self._rng.random() < 0.8:
                 approving.approve(self._callers[0], pending)
             else:
                 approving.reject(self._callers[0], pending, "no")
-        except ConflictError:
-            pass  # it came to its end, or had been decided, before this
 
     def _cancel(self) -> None:
         chosen = self._one(self._recent)
         if chosen is None or self._rng.random() < 0.5:
             return
-        try:
+        with suppress(ConflictError):  # it had ended
             if self._rng.random() < 0.1:
                 self._callers[0].cancel_downstream([chosen])
             else:
                 self._callers[0].cancel([chosen])
-        except ConflictError:
-            pass  # it had ended
 
     def _retry(self) -> None:
         chosen = self._one(self._recent)
         if chosen is None or self._rng.random() < 0.5:
             return
-        try:
+        with suppress(ConflictError):  # it runs, or has succeeded
             rewinding.rewind(self._callers[0], chosen)
-        except (ConflictError, NotFoundError):
-            pass  # it runs, or has succeeded
 
     def _set_max_active(self) -> None:
         if self._rng.random() < 0.3:
@@ -365,17 +361,15 @@ class People:
 
     def _decide_all(self) -> None:
         for each in list(self._world.watch.pending):
-            try:
+            with suppress(ConflictError):  # it had ended
                 approving.approve(self._callers[0], each)
-            except ConflictError:
-                pass  # it had ended
         self._world.watch.look()
 
     def _until_it_waits(self) -> None:
         """As long as anything happens within the time of the rarest look and longest backoff."""
         before = -1
-        while before != self._world.watch._seq:
-            before = self._world.watch._seq
+        while before != self._world.watch.seq:
+            before = self._world.watch.seq
             self._world.pass_time(31.0)
             self._decide_all()
 
@@ -384,12 +378,6 @@ class People:
         watch = self._world.watch
         for each in list(watch.active):
             if each in watch.active:
-                try:
+                with suppress(ConflictError):  # it ended with one before it
                     self._callers[0].cancel([each])
-                except ConflictError:
-                    pass
                 watch.look()
-
-
-def made_by(job: Job) -> tuple[str, ...]:
-    return tuple(artifact_key(text, job.repo) for text in job.produces)

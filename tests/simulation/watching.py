@@ -27,7 +27,7 @@ AT_ONCE = 10_000
 BUDGET = 1 << 40
 
 
-class Violation(AssertionError):
+class Violation(AssertionError):  # noqa: N818  not an error of the program's own
     """A rule was broken; the message names the job and the rule."""
 
 
@@ -37,7 +37,7 @@ class Watch:
         self._world = world
         self._store = store
         self._aside = aside
-        self._seq = 0
+        self.seq = 0
         self.jobs: dict[JobId, Job] = {}  # as they were submitted
         self.state: dict[JobId, str] = {}
         self.last: dict[JobId, JobId] = {}  # of each chain
@@ -57,15 +57,15 @@ class Watch:
     def look(self) -> None:
         """Take in what was committed since the last look."""
         with self._store.read() as tx:
-            events = tx.events_since(self._seq, AT_ONCE)
+            events = tx.events_since(self.seq, AT_ONCE)
             if not events:
                 return
-            self._seq = events[-1].seq
+            self.seq = events[-1].seq
             new = [each.job_id for each in events if each.kind == "submitted"]
             rows = tx.jobs([each for each in new if each is not None]) if new else {}
             held = tx.locks_held()
         for event in events:
-            self.digest = hash((self.digest, event.seq, _number(event.kind), event.job_id))
+            self.digest = hash((self.digest, event.seq, _number(event.kind), event.job_id or 0))
             if event.job_id is None:
                 continue
             if event.kind == "submitted":

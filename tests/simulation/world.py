@@ -6,6 +6,7 @@ the seed decides, so workers, processes and people meet in ever other ways.
 
 import heapq
 import math
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Collection
@@ -109,9 +110,8 @@ class Worker:
         if self.engine is None:
             return
         now = self._world.clock.monotonic()
-        if self._woken or now >= self._due or self.store.changed():
-            if not self.step():
-                return
+        if (self._woken or now >= self._due or self.store.changed()) and not self.step():
+            return
         self.poll_in(max(0.0, min(self._due - now, POLL)))
 
     def step(self) -> bool:
@@ -167,7 +167,8 @@ class World:
         self._fuse = -1
         self._most = MOST_EVENTS_PER_JOB * jobs
         self.facts: dict[Question, list[tuple[float, Answer]]] = {}
-        self._folder = tempfile.mkdtemp(prefix="headway-world-")
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self._folder = tempfile.mkdtemp(prefix="headway-world-", dir=memory)
         self._open = ExitStack()
         self.machines: list[Machine] = []
         self.workers: list[Worker] = []
@@ -176,7 +177,7 @@ class World:
         store = self._opened(open_store)
         self.home = self.workers[0].home
         self.watch = Watch(self, store, self._opened(open_store))
-        self.people = People(self, store, jobs)
+        self.people = People(self, store, jobs // self.profile.share or 1)
 
     def _settle_in(self, name: str, open_store: OpenStore) -> None:
         home = Home(f"{self._folder}/{name}")
@@ -238,8 +239,8 @@ class World:
         while any(worker.engine is None for worker in self.workers):
             self.pass_time(1.0)
         before = -1
-        while before != self.watch._seq:
-            before = self.watch._seq
+        while before != self.watch.seq:
+            before = self.watch.seq
             for worker in self.workers:
                 worker.step()
                 worker.step()
