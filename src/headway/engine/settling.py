@@ -133,7 +133,8 @@ class Settler:
             else:
                 self._too_late(tx, each.claim, each.judgement)
         tx.add_events([_ended_event(each.job, each.answer) for each in done], actor=self._worker_id)
-        plain, others = [], []
+        plain: list[_End] = []
+        others: list[_End] = []
         for each in done:
             (plain if _has_no_other_consequence(each) else others).append(each)
         chains_succeeded(tx, [each.job.chain for each in plain], actor=self._worker_id)
