@@ -164,6 +164,7 @@ def test_runtime_parts_stay_out_of_git_and_what_people_wrote_shows_up(tmp_path: 
         "?? .headway/.gitignore",
         "?? .headway/config.toml",
         "?? .headway/jobs.yaml",
+        "?? .headway/plans/x.toml",
         "?? .headway/runners/x.toml",
         "?? .headway/workflows/x.toml",
     ]

@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "downstream": "core. store.base",
     "documents": "core. home store.base supervise. units",
     "submission": "core. errors gating units",
-    "gating": "core. errors git.looking git.program submission",
+    "gating": "core. errors git.layout git.looking git.program submission",
     "git": "git. errors",
     "probes": "core. git.looking git.program probes.",
     "engine": (

@@ -140,12 +140,14 @@ def pin_of(repo: str, branch: str | None) -> PinnedHead:
 def _worktree(repo: str | None, base: str | None, folder: str) -> dict[str, Any] | None:
     if repo is None or base is None:
         return None
+    from headway.git.layout import main_of
     from headway.git.looking import commit_of
     from headway.git.program import GitError
 
     try:
         oid = commit_of(repo, base or "HEAD")
+        main = main_of(repo)
     except GitError as error:
         raise InvalidInputError(f"--worktree: {error}") from None
     inside = os.path.relpath(os.path.realpath(folder), repo)
-    return {"repo": repo, "base": oid, "inside": inside}
+    return {"repo": main, "base": oid, "inside": inside}

@@ -102,12 +102,16 @@ class Screen:
         return -1
 
 
+def _set_size(fd: int, columns: int, lines: int) -> None:
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+
 class Terminal:
     def __init__(
         self, headway: CommandLine, *argv: str, columns: int = 80, lines: int = 24, **env: str
     ) -> None:
         self.ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        _set_size(theirs, columns, lines)
         self.before = termios.tcgetattr(theirs)
         self.theirs = theirs
         self.screen = Screen(columns, lines)
@@ -140,6 +144,11 @@ class Terminal:
         """The screen when a frame that began after now is complete."""
         seen = self.screen.frames
         return self.until(lambda screen: screen.frames > seen + 1)
+
+    def resize(self, *, columns: int, lines: int) -> None:
+        """The kernel tells the program."""
+        self.screen = Screen(columns, lines)
+        _set_size(self.ours, columns, lines)
 
     def press(self, keys: bytes) -> None:
         os.write(self.ours, keys)

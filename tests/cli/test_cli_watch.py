@@ -132,6 +132,16 @@ def test_ctrl_z_gives_the_terminal_back_until_it_goes_on(terminal: Opener) -> No
     assert watch.restored()
 
 
+def test_another_size_of_the_terminal_is_drawn_at_once(terminal: Opener) -> None:
+    watch = terminal(*WATCH[:-1], "600000")
+    watch.shows("No scheduled jobs", "q leaves")
+    watch.resize(columns=120, lines=30)
+    screen = watch.shows("No scheduled jobs", "q leaves")
+    assert screen.lines[0].endswith("q leaves") and len(screen.lines[0]) == 120
+    watch.press(b"q")
+    assert watch.ended() == 0
+
+
 @pytest.mark.req("V92", "V93")
 def test_the_pane_shows_the_chosen_job_or_the_first_visible_that_runs(
     headway: CommandLine, terminal: Opener

@@ -47,7 +47,7 @@ def test_a_job_in_a_worktree_from_submit_to_patch(shop: Site) -> None:
     patch = Path(shop.home.job(1), "command.patch")
     assert "+more" in patch.read_text() and (shop.folder / "file").read_text() == "first\n"
     told = shop.run("jobs", "show", "1").stdout
-    assert "runs in    .headway" in told and "branch     headway/job-1" in told
+    assert "runs in    .headway" in told and "worktree   headway/job-1" in told
     assert "command.patch (" in " ".join(told.split())
     user = shop.run("exec", "--needs", "command_patch:job-1", "--", "cat", str(patch))
     assert "+more" in user.stdout

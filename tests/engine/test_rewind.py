@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.harness import Bench
 
+from harness import Bench
 from headway.core.model import ApprovalState
 from headway.core.states import Status
 from headway.errors import ConflictError

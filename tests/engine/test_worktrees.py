@@ -1,71 +1,33 @@
-"""Jobs in git worktrees of their own: made for each, kept as evidence, taken back without loss."""
+"""Jobs in git worktrees of their own: one for each, made whole or not at all."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from checkouts_of_jobs import (
+    COMMIT,
+    at,
+    cleaned,
+    entries,
+    git,
+    make_repository,
+    output,
+    path_of,
+)
 
 from harness import Bench
 from headway.clock import SystemClock
 from headway.core.model import Claim
 from headway.core.states import Status
-from headway.errors import ConflictError
-from headway.rewinding import rewind
 from headway.supervise.evidence import Evidence
 from headway.testing import FakeClock
-from headway.worktreeing import clean_worktrees
-
-IDENTITY = "-c user.name=Ann -c user.email=ann@example.org"
-COMMIT = f"echo more >>readme.txt && git {IDENTITY} commit -qam work"
-
-
-def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", *IDENTITY.split(), *words], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """A repository beside the home, with a folder inside."""
-    folder = tmp_path / "repo"
-    (folder / "part").mkdir(parents=True)
-    (folder / "readme.txt").write_text("first\n")
-    (folder / "part" / "data").write_bytes(bytes(range(256)))
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "begin")
-    return folder
-
-
-def at(repo: Path, *, base: str = "", **more: Any) -> dict[str, Any]:
-    """The options of a job with a worktree of its own."""
-    return {"cwd": str(repo), "worktree": base, **more}
-
-
-def path_of(bench: Bench, job: int) -> Path:
-    return Path(bench.home.worktrees, f"job-{job}")
-
-
-def output(bench: Bench, job: int) -> str:
-    return Path(bench.home.job(job), "stdout.log").read_text()
-
-
-def patch(bench: Bench, job: int) -> Path:
-    return Path(bench.home.job(job), "command.patch")
-
-
-def cleaned(bench: Bench, *jobs: int) -> dict[int, Any]:
-    return clean_worktrees(bench.store, bench.home, list(jobs), actor="tester")
-
-
-def entries(repo: Path) -> list[str]:
-    return git(repo, "worktree", "list", "--porcelain").split("\n\n")
+    return make_repository(tmp_path)
 
 
 # -- running in it -----------------------------------------------------------------------------
@@ -139,6 +101,20 @@ def test_a_submit_out_of_a_hook_does_not_lead_back_to_the_repository(
     job = bench.submit(shell="git rev-parse --show-toplevel", **at(repo))
     bench.until_ended(job)
     assert output(bench, job) == f"{path_of(bench, job)}\n"
+
+
+def test_one_made_from_within_another_outlives_it(bench: Bench, repo: Path) -> None:
+    outer = bench.submit(shell=COMMIT, **at(repo))
+    bench.until_ended(outer)
+    inner = bench.submit(shell="cat ../readme.txt", **at(path_of(bench, outer) / "part"))
+    assert bench.client.document(inner)["worktree"]["base"] == git(
+        repo, "rev-parse", f"headway/job-{outer}"
+    )
+    assert cleaned(bench, outer)[outer].status == "done"
+    bench.until_ended(inner)
+    assert output(bench, inner) == "first\nmore\n"
+    assert cleaned(bench, inner)[inner].status == "done"
+    assert len(entries(repo)) == 1
 
 
 @pytest.mark.req("V41", "V82")
@@ -320,230 +296,3 @@ def test_a_supervisor_killed_while_it_is_made_leaves_no_process_and_no_claim(
 def unproven(bench: Bench) -> list[Claim]:
     with bench.store.read() as tx:
         return tx.unproven_claims()
-
-
-# -- the patch ---------------------------------------------------------------------------------
-
-
-CHANGES = "echo more >>readme.txt; printf 'a\\000b' >new.bin; rm part/data"
-
-
-def applied(repo: Path, base: str, file: Path, to: Path) -> Path:
-    """The tree that the patch makes of its base."""
-    git(repo, "worktree", "add", "-q", "--detach", str(to), base)
-    git(to, "apply", "--index", str(file))
-    return to
-
-
-@pytest.mark.req("V9")
-@pytest.mark.parametrize(
-    ("end", "state"), [("exit 0", "succeeded"), ("exit 3", "failed"), ("kill -9 $$", "failed")]
-)
-def test_what_it_changed_is_saved_however_it_ends(
-    bench: Bench, repo: Path, tmp_path: Path, end: str, state: str
-) -> None:
-    script = f"{COMMIT}; {CHANGES}; {end}"  # committed, staged or not, binary, new, deleted
-    job = bench.submit(shell=script, save_patch=True, **at(repo))
-    bench.until_ended(job)
-    document = bench.client.document(job)
-    assert document["state"] == state
-    assert document["run"]["patch"] == {"saved": True, "bytes": patch(bench, job).stat().st_size}
-    assert patch(bench, job).stat().st_mode & 0o777 == 0o600
-    tree = applied(repo, "main", patch(bench, job), tmp_path / "applied")
-    assert (tree / "readme.txt").read_text() == "first\nmore\nmore\n"
-    assert (tree / "new.bin").read_bytes() == b"a\0b"
-    assert not (tree / "part" / "data").exists()
-
-
-@pytest.mark.req("V9")
-def test_what_it_changed_is_saved_after_a_timeout(bench: Bench, repo: Path) -> None:
-    script = f"{CHANGES}; while :; do sleep 0.05; done"
-    job = bench.submit(shell=script, save_patch=True, timeout=1_500_000, grace=0, **at(repo))
-    bench.until_ended(job)
-    assert bench.client.document(job)["run"]["exit_code"] == 124
-    assert "+more" in patch(bench, job).read_text()
-
-
-def test_without_a_worktree_the_base_is_what_is_checked_out_when_it_starts(
-    bench: Bench, repo: Path, tmp_path: Path
-) -> None:
-    job = bench.submit(shell=f"{COMMIT}; echo y >new", cwd=str(repo), save_patch=True)
-    (repo / "before").write_text("x\n")
-    git(repo, "add", "-A")
-    git(repo, "commit", "-q", "-m", "before it starts")
-    base = git(repo, "rev-parse", "HEAD")
-    bench.until_ended(job)
-    assert bench.status(job) is Status.SUCCEEDED
-    text = patch(bench, job).read_text()
-    assert "new" in text and "+more" in text and "before" not in text
-    tree = applied(repo, base, patch(bench, job), tmp_path / "applied")
-    assert (tree / "new").read_text() == "y\n"
-
-
-def test_a_repository_without_a_commit_has_a_patch_too(bench: Bench, tmp_path: Path) -> None:
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    git(empty, "init", "-q")
-    job = bench.submit(shell="echo first >file", cwd=str(empty), save_patch=True)
-    bench.until_ended(job)
-    assert bench.status(job) is Status.SUCCEEDED
-    assert "+first" in patch(bench, job).read_text()
-
-
-def test_a_patch_that_is_too_large_is_not_saved_and_changes_nothing_else(
-    bench: Bench, repo: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("headway.executors.command.PATCH_BYTES", 1000)
-    job = bench.submit(shell="head -c 20000 /dev/urandom >new", save_patch=True, **at(repo))
-    bench.until_ended(job)
-    document = bench.client.document(job)
-    assert document["state"] == "succeeded"
-    assert document["run"]["patch"]["saved"] is False
-    assert "larger than 1000 bytes" in document["run"]["patch"]["error"]
-    assert not patch(bench, job).exists()
-
-
-@pytest.mark.req("V52")
-def test_who_needs_the_patch_starts_when_it_is_there(
-    make_bench: Callable[..., Bench], repo: Path
-) -> None:
-    bench = make_bench(max_active=4)
-    gate = bench.folder / "gate"
-    wait = f"while ! test -e {gate}; do sleep 0.01; done"
-    maker = bench.submit(shell=f"{wait}; {CHANGES}", save_patch=True, **at(repo))
-    needs = (f"command_patch:job-{maker}",)
-    user = bench.submit("cat", str(patch(bench, maker)), needs=needs)
-    bench.until(lambda: bench.status(maker) is Status.RUNNING)
-    for _ in range(3):
-        bench.step()
-    assert bench.status(user) is Status.WAITING_ON_DEPS
-    gate.touch()
-    bench.until_ended(maker, user)
-    assert bench.status(user) is Status.SUCCEEDED and "+more" in output(bench, user)
-
-
-# -- taking it back ----------------------------------------------------------------------------
-
-
-@pytest.mark.req("V38", "V39")
-def test_a_clean_worktree_is_removed_and_commits_stay_on_the_branch(
-    bench: Bench, repo: Path
-) -> None:
-    idle, busy = (bench.submit(shell=script, **at(repo)) for script in ("true", COMMIT))
-    bench.until_ended(idle, busy)
-    results = cleaned(bench, idle, busy)
-    assert [results[each].status for each in (idle, busy)] == ["done", "done"]
-    assert results[busy].kept == f"headway/job-{busy}"
-    assert os.listdir(bench.home.worktrees) == [] and len(entries(repo)) == 1
-    assert git(repo, "branch", "--list", "headway/*") == f"headway/job-{busy}"
-    assert bench.kinds(idle)[-1] == "worktree_cleaned"
-    assert bench.events(busy)[-1].data == {"kept": f"headway/job-{busy}"}
-    assert cleaned(bench, idle, busy) == {}, "nothing is left to do"
-
-
-def test_what_was_not_committed_is_saved_first(bench: Bench, repo: Path) -> None:  # fault I3
-    job = bench.submit(shell=CHANGES, **at(repo))
-    bench.until_ended(job)
-    result = cleaned(bench, job)[job]
-    saved = Path(bench.home.job(job), "worktree.patch")
-    assert (result.status, result.saved) == ("done", str(saved))
-    assert "+more" in saved.read_text() and not path_of(bench, job).exists()
-    assert bench.events(job)[-1].data == {"saved": str(saved)}
-
-
-def test_a_worktree_that_a_person_deleted_is_no_trouble(bench: Bench, repo: Path) -> None:
-    job = bench.submit("true", **at(repo))
-    bench.until_ended(job)
-    shutil.rmtree(path_of(bench, job))
-    assert cleaned(bench, job)[job].status in ("done", "skipped")
-    assert len(entries(repo)) == 1
-    assert bench.client.document(job)["worktree"] is None
-
-
-def test_the_worktree_of_a_job_that_has_not_ended_is_left_alone(bench: Bench, repo: Path) -> None:
-    gate = bench.folder / "gate"
-    job = bench.submit(shell=f"while ! test -e {gate}; do sleep 0.01; done", **at(repo))
-    later = bench.submit("true", after=(job,), **at(repo))
-    bench.until(path_of(bench, job).exists)
-    assert cleaned(bench, job, later) == {}
-    gate.touch()
-    bench.until_ended(job, later)
-    assert bench.status(later) is Status.SUCCEEDED
-
-
-def break_it(bench: Bench, job: int) -> Path:
-    """A dirty worktree whose changes cannot be saved: there is a folder where the patch would
-    be."""
-    (path_of(bench, job) / "precious").write_text("not committed\n")
-    in_the_way = Path(bench.home.job(job), "worktree.patch")
-    (in_the_way / "full").mkdir(parents=True)
-    return in_the_way
-
-
-@pytest.mark.req("V39", "V40", "V41")
-def test_a_degraded_cleanup_keeps_everything_and_is_made_up_for_by_a_retry(
-    bench: Bench, repo: Path
-) -> None:
-    job = bench.submit("false", **at(repo))
-    bench.until_ended(job)
-    in_the_way = break_it(bench, job)
-    rewind(bench.client, job)
-    document = bench.client.document(job)
-    assert document["execution_root"] == str(path_of(bench, job))
-    assert document["worktree"]["state"] == "degraded"
-    assert document["worktree"]["retry_cleanup_status"] == "degraded"
-    assert document["worktree"]["retry_cleanup_error"] == document["worktree"]["error"] != ""
-    assert (path_of(bench, job) / "precious").exists(), "nothing was lost"
-    assert bench.kinds(job)[-1] == "worktree_degraded"
-    (last,) = bench.until_ended(job)
-    shutil.rmtree(in_the_way)
-    rewind(bench.client, last.id)
-    document = bench.client.document(job)
-    assert (document["worktree"], document["execution_root"]) == (None, ".")
-    assert "+not committed" in in_the_way.read_text()
-    assert not path_of(bench, job).exists() and not path_of(bench, last.id).exists()
-
-
-@pytest.mark.req("V40")
-def test_a_degraded_cleanup_is_made_up_for_by_a_cancel(bench: Bench, repo: Path) -> None:
-    job = bench.submit("false", **at(repo))
-    bench.until_ended(job)
-    in_the_way = break_it(bench, job)
-    assert cleaned(bench, job)[job].status == "degraded"
-    with pytest.raises(ConflictError, match="cannot be cleaned"):
-        bench.client.cancel([job])
-    shutil.rmtree(in_the_way)
-    (done,) = bench.client.cancel([job])
-    assert (done.job_id, done.cleaned) == (job, True)
-    assert bench.client.document(job)["worktree"] is None
-    with pytest.raises(ConflictError, match="already ended"):
-        bench.client.cancel([job])
-
-
-def test_a_cancelled_job_that_never_started_owns_nothing_any_more(bench: Bench, repo: Path) -> None:
-    job = bench.submit("true", delay=3_600_000_000, **at(repo))
-    assert bench.client.document(job)["worktree"]["state"] == "owned"
-    bench.client.cancel([job])
-    assert bench.client.document(job)["worktree"] is None
-    assert not path_of(bench, job).exists()
-
-
-@pytest.mark.req("V38")
-def test_a_broken_git_file_does_not_keep_it(bench: Bench, repo: Path) -> None:
-    job = bench.submit("true", **at(repo))
-    bench.until_ended(job)
-    (path_of(bench, job) / ".git").write_text("gitdir: /nowhere\n")
-    assert cleaned(bench, job)[job].status == "done"
-    assert not path_of(bench, job).exists() and len(entries(repo)) == 1
-
-
-def test_a_repository_that_is_gone_leaves_it_owned_until_it_is_gone_too(
-    bench: Bench, repo: Path
-) -> None:
-    job = bench.submit("true", **at(repo))
-    bench.until_ended(job)
-    shutil.move(repo, repo.with_name("moved"))
-    assert cleaned(bench, job)[job].status == "degraded"
-    shutil.rmtree(path_of(bench, job))
-    assert cleaned(bench, job)[job].status == "skipped"
-    assert bench.client.document(job)["worktree"] is None

@@ -21,7 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "jobs why": ("why:why", "Say why a job does not run, and what would let it."),
     "jobs schedule": ("schedule:schedule", "Show what is to run and what each job waits for."),
     "jobs tail": ("tail:tail", "Show the end of a job's output, or follow it."),
-    "jobs retry": ("steer:retry", "Run a job again that ended without success."),
+    "jobs retry": ("steer:retry", "Run a failed job again, and all that follows from it."),
     "jobs cancel": ("steer:cancel", "Cancel jobs and wait until they have ended."),
     "jobs edit": ("edit:edit", "Change a job that still waits."),
     "jobs gc": ("removing:gc", "Remove ended jobs that nobody needs, with their files."),

@@ -65,7 +65,7 @@ _OPTIONS = (
     click.option("--require-approval", is_flag=True, help="Only after a person has approved it."),
     click.option(
         "--pin-head",
-        metavar="BRANCH",
+        metavar="[BRANCH]",
         is_flag=False,
         flag_value="",
         help="Only while BRANCH, or what is checked out, is at its present commit.",
@@ -78,7 +78,7 @@ _OPTIONS = (
     ),
     click.option(
         "--worktree",
-        metavar="BASE",
+        metavar="[BASE]",
         is_flag=False,
         flag_value="",
         help="Run it in a git worktree of its own, on its own branch from BASE or the head.",

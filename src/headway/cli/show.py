@@ -158,7 +158,6 @@ def _about(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
         ("workflow", of("workflow")),
         ("worktree", of("worktree")),
         ("runs in", document["execution_root"]),
-        ("branch", (document["worktree"] or {}).get("branch")),
         ("not cleaned", (document["worktree"] or {}).get("retry_cleanup_error")),
         ("attempt", _attempt(document)),
         ("retry of", document["retry_of"]),

@@ -10,7 +10,7 @@ import signal
 import sys
 import termios
 import tty
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
@@ -39,7 +39,7 @@ def watch_schedule(
     console = Console(highlight=False, markup=False, emoji=False, no_color=not colourful())
     with _signals_end_it(), Live(console=console, screen=True, auto_refresh=False) as live:
         keyboard = Keyboard(live)
-        with keyboard.by_key(), keyboard.over_stops():
+        with keyboard.by_key(), keyboard.by_signal():
             while True:
                 look.refresh()
                 live.update(draw(look.frame(), console.size), refresh=True)
@@ -114,17 +114,21 @@ class Look:
 
 
 class Keyboard:
-    """The keys of the terminal, one by one and unseen, and what stops and continues us."""
+    """The keys of the terminal, one by one and unseen, and the signals that are about it."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
         self._fd = sys.stdin.fileno() if sys.stdin.isatty() else -1
         self._before: list[Any] = termios.tcgetattr(self._fd) if self._fd >= 0 else []
+        self._signalled = -1
 
     def leaves_within(self, seconds: float) -> bool:
-        """Wait so long; True as soon as someone wants to leave."""
-        readable = [self._fd] if self._fd >= 0 else []
-        if not select.select(readable, [], [], seconds)[0]:
+        """Wait so long, or until the terminal has another size; True if someone wants to leave."""
+        readable = [fd for fd in (self._fd, self._signalled) if fd >= 0]
+        ready = select.select(readable, [], [], seconds)[0]
+        if self._signalled in ready and b"stop" in os.read(self._signalled, 256):
+            self._stop()
+        if self._fd not in ready:
             return False
         pressed = os.read(self._fd, 256)
         if not pressed:
@@ -141,24 +145,36 @@ class Keyboard:
             self._restore()
 
     @contextmanager
-    def over_stops(self) -> Iterator[None]:
-        """Ctrl-Z gives the terminal to the shell and, when continued, takes it again."""
+    def by_signal(self) -> Iterator[None]:
+        """Ctrl-Z and a new size are seen between two frames: a handler may come in the middle of
+        a write, and must not write itself."""
+        self._signalled, tell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
-        def stop(_number: int, _frame: FrameType | None) -> None:
-            console = self._live.console
-            console.set_alt_screen(False)
-            console.show_cursor(True)
-            self._restore()
-            os.kill(os.getpid(), signal.SIGSTOP)
-            self._listen()
-            console.set_alt_screen(True)
-            console.show_cursor(False)
+        def handler(word: bytes) -> Callable[[int, FrameType | None], None]:
+            return lambda _number, _frame: _try_to_write(tell, word)
 
-        before = signal.signal(signal.SIGTSTP, stop)
+        before = {
+            each: signal.signal(each, handler(word))
+            for each, word in ((signal.SIGTSTP, b"stop"), (signal.SIGWINCH, b"size"))
+        }
         try:
             yield
         finally:
-            signal.signal(signal.SIGTSTP, before)
+            for each, was in before.items():
+                signal.signal(each, was)
+            os.close(tell)
+            os.close(self._signalled)
+
+    def _stop(self) -> None:
+        """Give the terminal to the shell and, when continued, take it again."""
+        console = self._live.console
+        console.set_alt_screen(False)
+        console.show_cursor(True)
+        self._restore()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._listen()
+        console.set_alt_screen(True)
+        console.show_cursor(False)
 
     def _listen(self) -> None:
         if self._fd >= 0:
@@ -168,6 +184,11 @@ class Keyboard:
         if self._before:
             with suppress(termios.error):  # it may be closed
                 termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, self._before)
+
+
+def _try_to_write(fd: int, word: bytes) -> None:
+    with suppress(BlockingIOError):  # enough of them are there
+        os.write(fd, word)
 
 
 @contextmanager

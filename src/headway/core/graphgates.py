@@ -5,7 +5,8 @@ gate that misses an answer says what to look up (`Wait.asks`); the look is made 
 transaction, and the gate is asked again. The words of the details are contract.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from headway.core.artifacts import (
     Artifact,
@@ -137,27 +138,22 @@ def head_pinned(job: Job, facts: Facts) -> Objection | None:
     pin = job.pinned_head
     if pin is None:
         return None
-    question = _head_question(pin, job)
+
+    def moved(found: str | None) -> str | None:
+        if found == pin.oid:
+            return None
+        there = f"is at {found[:12]}" if found else "is gone"
+        return (
+            f"{pin.branch} {there}, not at {pin.oid[:12]}: move it back, "
+            f"or headway jobs repin {shown(job.id)}"
+        )
+
     detail = f"pinned head mismatch on {pin.branch}"
-    answer = facts.answers.get(question)
-    if answer is None:
-        return _unseen(WaitKind.PINNED_HEAD, f"looking at {pin.branch}", question)
-    if answer.trouble is not None:
-        return _troubled(WaitKind.PINNED_HEAD, detail, question, answer)
-    if answer.found == pin.oid:
-        return None
-    there = f"is at {answer.found[:12]}" if answer.found else "is gone"
-    return Wait(
-        WaitKind.PINNED_HEAD,
-        detail,
-        topics=(question.topic,),
-        remedy=f"{pin.branch} {there}, not at {pin.oid[:12]}: move it back, "
-        f"or headway jobs repin {shown(job.id)}",
-        asks=(question,),
-    )
+    look = _Look(WaitKind.PINNED_HEAD, _head(pin, job), f"looking at {pin.branch}", detail)
+    return _seen(look, facts, moved)
 
 
-def _head_question(pin: PinnedHead, job: Job) -> Question:
+def _head(pin: PinnedHead, job: Job) -> Question:
     if pin.head:
         return Question(Sight.HEAD, job.repo or "")
     return Question(Sight.BRANCH, job.repo or "", pin.branch)
@@ -173,69 +169,45 @@ def preconditions_hold(job: Job, facts: Facts) -> Objection | None:
 
 
 def _unheld(text: str, job: Job, facts: Facts) -> Objection | None:
-    # A custom one may name a built-in.
-    kind, _, argument = text.removeprefix(CUSTOM).partition(":")
+    look = _look_for(text, job)
+    if isinstance(look, Block):
+        return look
+
+    def lacking(found: str | None) -> str | None:
+        match look.question.sight:
+            case Sight.CLEAN:
+                return found and f"commit or remove the changes in {job.repo}: {found}"
+            case Sight.BRANCH:
+                remedy = f"git branch {look.question.name}, in {job.repo}"
+            case _:
+                remedy = f"wait until {look.question.name} holds"
+        return remedy if found is None else None
+
+    return _seen(look, facts, lacking)
+
+
+def _look_for(text: str, job: Job) -> "_Look | Block":
+    """What shows whether a precondition holds, if it can be resolved."""
+    custom = text.removeprefix(CUSTOM)  # which may name a built-in
+    kind, _, argument = custom.partition(":")
+    repo = job.repo or ""
     if kind == "clean_worktree":
-        return _unclean(job, facts)
+        words = ("looking at the worktree", "worktree is not clean")
+        return _Look(WaitKind.PRECONDITIONS, Question(Sight.CLEAN, repo), *words)
     if kind == "branch_exists":
-        return _branch_missing(argument, job, facts)
+        branches = _branches_meant(argument, job)
+        if len(branches) != 1:
+            which = ", ".join(branches) if branches else "none"
+            return _invalid(
+                f"branch_exists needs one branch, and there is {which}",
+                "submit it again with --require branch_exists:BRANCH",
+            )
+        words = (f"looking for branch {branches[0]}", f"branch {branches[0]} does not exist")
+        return _Look(WaitKind.PRECONDITIONS, Question(Sight.BRANCH, repo, branches[0]), *words)
     if text.startswith(CUSTOM):
-        return _condition_unmet(text.removeprefix(CUSTOM), job, facts)
+        words = (f"asking condition {custom}", f"condition {custom} does not hold")
+        return _Look(WaitKind.PRECONDITIONS, Question(Sight.CONDITION, repo, custom), *words)
     return _invalid(f"unknown precondition {text}", "submit it again without it")
-
-
-def _precondition_question(text: str, job: Job) -> Question:
-    """What shows whether it holds; of one that can be resolved."""
-    kind, _, argument = text.removeprefix(CUSTOM).partition(":")
-    if kind == "clean_worktree":
-        return Question(Sight.CLEAN, job.repo or "")
-    if kind == "branch_exists":
-        return Question(Sight.BRANCH, job.repo or "", _branches_meant(argument, job)[0])
-    return Question(Sight.CONDITION, job.repo or "", text.removeprefix(CUSTOM))
-
-
-def _unclean(job: Job, facts: Facts) -> Objection | None:
-    question = Question(Sight.CLEAN, job.repo or "")
-    answer = facts.answers.get(question)
-    if answer is None:
-        return _unseen(WaitKind.PRECONDITIONS, "looking at the worktree", question)
-    if answer.trouble is not None:
-        return _troubled(WaitKind.PRECONDITIONS, "worktree is not clean", question, answer)
-    if answer.found is None:
-        return None
-    return Wait(
-        WaitKind.PRECONDITIONS,
-        "worktree is not clean",
-        topics=(question.topic,),
-        remedy=f"commit or remove the changes in {job.repo}: {answer.found}",
-        asks=(question,),
-    )
-
-
-def _branch_missing(named: str, job: Job, facts: Facts) -> Objection | None:
-    branches = _branches_meant(named, job)
-    if len(branches) != 1:
-        which = ", ".join(branches) if branches else "none"
-        return _invalid(
-            f"branch_exists needs one branch, and there is {which}",
-            "submit it again with --require branch_exists:BRANCH",
-        )
-    question = Question(Sight.BRANCH, job.repo or "", branches[0])
-    detail = f"branch {branches[0]} does not exist"
-    answer = facts.answers.get(question)
-    if answer is None:
-        return _unseen(WaitKind.PRECONDITIONS, f"looking for branch {branches[0]}", question)
-    if answer.trouble is not None:
-        return _troubled(WaitKind.PRECONDITIONS, detail, question, answer)
-    if answer.found is not None:
-        return None
-    return Wait(
-        WaitKind.PRECONDITIONS,
-        detail,
-        topics=(question.topic,),
-        remedy=f"git branch {branches[0]}, in {job.repo}",
-        asks=(question,),
-    )
 
 
 def _branches_meant(named: str, job: Job) -> list[str]:
@@ -248,48 +220,65 @@ def _branches_meant(named: str, job: Job) -> list[str]:
     return [key.removeprefix(BRANCH_LOCK) for key in keys if key.startswith(BRANCH_LOCK)]
 
 
-def _condition_unmet(name: str, job: Job, facts: Facts) -> Objection | None:
-    question = Question(Sight.CONDITION, job.repo or "", name)
-    detail = f"condition {name} does not hold"
-    answer = facts.answers.get(question)
+class _Look(NamedTuple):
+    """A question with the words for not having looked, and for an answer that is not as wished."""
+
+    kind: WaitKind
+    question: Question
+    looking: str
+    detail: str
+
+
+def _seen(
+    look: _Look, facts: Facts, lacking: Callable[[str | None], str | None]
+) -> Objection | None:
+    """What the look shows; `lacking` says what would clear the wait, or None if all is well."""
+    answer = facts.answers.get(look.question)
     if answer is None:
-        return _unseen(WaitKind.PRECONDITIONS, f"asking condition {name}", question)
+        return _unseen(look.kind, look.looking, look.question)
     if answer.trouble is not None:
-        return _troubled(WaitKind.PRECONDITIONS, detail, question, answer)
-    if answer.found is not None:
+        return _troubled(look.kind, look.detail, look.question, answer)
+    remedy = lacking(answer.found)
+    if remedy is None:
         return None
     return Wait(
-        WaitKind.PRECONDITIONS,
-        detail,
-        topics=(question.topic,),
-        remedy=f"wait until {name} holds",
-        asks=(question,),
+        look.kind,
+        look.detail,
+        topics=(look.question.topic,),
+        remedy=remedy,
+        asks=(look.question,),
     )
 
 
 def too_old(job: Job, facts: Facts) -> Wait | None:
     """Of a job that passes every gate: what must be looked at once more before it starts, since
     the answers that it passes on are from before."""
-    for kind, question in _passed_on(job, facts):
-        answer = facts.answers.get(question)
-        if answer is None or not answer.fresh:
-            asks = (question,)
-            return Wait(kind, "looking once more", topics=(question.topic,), asks=asks)
-    return None
+    old = [
+        (kind, question)
+        for kind, question in _passed_on(job, facts)
+        if question not in facts.answers or not facts.answers[question].fresh
+    ]
+    if not old:
+        return None
+    asks = tuple(dict.fromkeys(question for _, question in old))
+    topics = tuple(question.topic for question in asks)
+    return Wait(old[0][0], "looking once more", topics=topics, asks=asks)
 
 
 def _passed_on(job: Job, facts: Facts) -> Iterator[tuple[WaitKind, Question]]:
     for text in job.needs:
         view = facts.artifacts.get(artifact_key(text, job.repo), ArtifactView())
-        question = (
-            None if view.published else where_to_look(parse_artifact(text), job.repo, facts, view)
-        )
-        if question is not None and not _made_by_success(text, view):
+        if view.published or _made_by_success(text, view):
+            continue
+        question = where_to_look(parse_artifact(text), job.repo, facts, view)
+        if question is not None:
             yield WaitKind.DEPENDENCIES, question
     if job.pinned_head is not None:
-        yield WaitKind.PINNED_HEAD, _head_question(job.pinned_head, job)
+        yield WaitKind.PINNED_HEAD, _head(job.pinned_head, job)
     for text in job.preconditions:
-        yield WaitKind.PRECONDITIONS, _precondition_question(text, job)
+        look = _look_for(text, job)
+        if isinstance(look, _Look):
+            yield WaitKind.PRECONDITIONS, look.question
 
 
 def approved(job: Job, facts: Facts) -> Objection | None:

@@ -48,6 +48,13 @@ def common_dir_of(repo: str) -> str:
     return os.path.realpath(os.path.join(git_dir, shared.strip())) if shared else git_dir
 
 
+def main_of(repo: str) -> str:
+    """The checkout that the repository lives in, also if this one is a worktree of it, which may be
+    gone tomorrow. Of a bare repository there is none: then the one that was asked about."""
+    folder, name = os.path.split(common_dir_of(repo))
+    return folder if name == ".git" and _git_dir(folder) is not None else repo
+
+
 def settled(path: str) -> str:
     """One spelling for one place; a link at the place itself is not followed."""
     folder, name = os.path.split(os.path.normpath(path))

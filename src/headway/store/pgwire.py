@@ -25,7 +25,15 @@ _READ = select.POLLIN
 _BOTH = select.POLLIN | select.POLLOUT
 
 
-Numbered = tuple[bytes, list[bytes | None]]  # a text with `$1` for its parameters, and their values
+# A number must be known as one where nothing around it says so; of all else the server knows best.
+_TYPES = {int: 20, bool: 16, float: 701}
+
+Kind = tuple[bytes, tuple[int, ...]]  # a text with `$1` for its parameters, and their types
+
+
+class Numbered(NamedTuple):
+    kind: Kind
+    values: list[bytes | None]
 
 
 class Answer(NamedTuple):
@@ -40,8 +48,8 @@ class Wire:
         self._connection = connection
         self._line = connection.pgconn
         self._lasting = lasting
-        self._uses: dict[bytes, int] = {}
-        self._names: dict[bytes, bytes] = {}  # of what is prepared
+        self._uses: dict[Kind, int] = {}
+        self._names: dict[Kind, bytes] = {}  # of what is prepared
         self._prepared = 0
         self._loaders = Transformer(connection)
         self._ready = select.poll()
@@ -80,38 +88,39 @@ class Wire:
         line.exit_pipeline_mode()
         return self._of_statements(results, fresh)
 
-    def _of_statements(self, results: list[Any], fresh: list[bytes | None]) -> list[Any]:
+    def _of_statements(self, results: list[Any], fresh: list[Kind | None]) -> list[Any]:
         """Without the answers about what was prepared on the way; it is, if they are good."""
         answers = iter(results)
         kept = []
-        for text in fresh:
+        for kind in fresh:
             answer = next(answers)
-            if text is not None:
+            if kind is not None:
                 prepared = answer.status in _GOOD
                 following = next(answers)
                 if prepared:
                     answer = following
                 else:
-                    del self._names[text]
+                    del self._names[kind]
             kept.append(answer)
         return kept
 
-    def _send(self, statement: Numbered) -> bytes | None:
-        """Hand it over; its text, if it is prepared with that."""
-        text, values = statement
-        known = self._names.get(text)
+    def _send(self, statement: Numbered) -> Kind | None:
+        """Hand it over; what it is, if it is prepared with that."""
+        kind, values = statement
+        known = self._names.get(kind)
         if known is not None:
             self._line.send_query_prepared(known, values)
             return None
-        uses = self._uses[text] = self._uses.get(text, 0) + 1
+        text, types = kind
+        uses = self._uses[kind] = self._uses.get(kind, 0) + 1
         if uses <= PREPARE_AFTER or not self._lasting or text in _NEVER_PREPARED:
-            self._line.send_query_params(text, values)
+            self._line.send_query_params(text, values, param_types=types)
             return None
         self._prepared += 1
-        name = self._names[text] = b"headway_%d" % self._prepared
-        self._line.send_prepare(name, text)
+        name = self._names[kind] = b"headway_%d" % self._prepared
+        self._line.send_prepare(name, text, param_types=types)
         self._line.send_query_prepared(name, values)
-        return text
+        return kind
 
     def _flush(self) -> None:
         """Send it all. A server that cannot get rid of its answers takes nothing more in."""
@@ -145,7 +154,9 @@ def _said(result: Any) -> str:
 
 def _numbered(statement: str, parameters: Parameters) -> Numbered:
     text, names = _text_and_names(statement)
-    return text, [_bytes(parameters[name]) for name in names]
+    values = [parameters[name] for name in names]
+    types = tuple([_TYPES.get(type(value), 0) for value in values])
+    return Numbered((text, types), [_bytes(value) for value in values])
 
 
 @lru_cache(maxsize=500)
