@@ -1,11 +1,12 @@
 """Load the facts that the core asks for. The planner and `why` use the same loader."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from headway.config import store_setting
 from headway.core.artifacts import artifact_key
 from headway.core.facts import Answer, Door, Facts, TaskView
 from headway.core.model import NOTHING, HostTrouble, Job, JobId, Question, WaitKind
+from headway.core.states import ACTIVE
 from headway.executors import TYPES
 from headway.home import Home
 from headway.store.base import Lending, ReadTx, Slots
@@ -114,8 +115,20 @@ def awaited_set(tx: ReadTx, chain: JobId) -> list[JobId]:
     found = {chain: None}  # in the order of finding
     ahead = [chain]
     while ahead and len(found) < LARGEST_WAIT:
-        for other in tx.awaited_chains(ahead.pop()):
+        waiting = ahead.pop()
+        for other in (*tx.awaited_chains(waiting), *_awaited_makers(tx, waiting)):
             if other not in found:
                 found[other] = None
                 ahead.append(other)
     return list(found)
+
+
+def _awaited_makers(tx: ReadTx, chain: JobId) -> Iterable[JobId]:
+    """The chains that make what the last job of this one needs and is not there yet."""
+    lasts = tx.chain_lasts([chain])
+    keys = [key for key, _ in tx.needed_by(list(lasts.values()))] if lasts else []
+    if not keys:
+        return ()
+    missing = (view for view in tx.artifact_views(keys).values() if not view.published)
+    makers = [each.job_id for view in missing for each in view.producers if each.status in ACTIVE]
+    return tx.chains_of(makers).values() if makers else ()

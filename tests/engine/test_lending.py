@@ -92,6 +92,23 @@ def test_what_the_awaited_job_waits_for_borrows_too(
     assert bench.status(other) is Status.QUEUED
 
 
+def test_who_makes_what_the_awaited_job_needs_borrows_too(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench()
+    lender = bench.submit("sleep", "60")
+    bench.step()
+    maker = bench.submit("true", produces=("custom:a:report",))
+    user = bench.submit("true", needs=("custom:a:report",))
+    other = bench.submit("true", priority=5)
+    bench.turn()
+    with bench.store.write() as tx:
+        tx.lend("t", Lending(lender, user, tx.now() + 3600 * SECOND))
+        tx.wake_chains([user])
+    bench.until_ended(maker, user)
+    assert bench.status(other) is Status.QUEUED
+
+
 def test_a_lending_that_is_not_renewed_ends_but_not_right_after_a_suspend(
     make_bench: Callable[..., Bench],
 ) -> None:

@@ -88,6 +88,17 @@ class GraphModel(Model):
         makers = {number for number, job in active.items() if key in job.produces}
         return self._lacks(key) is None or not makers or bool(makers & hopeful)
 
+    def awaited(self, chain: int) -> set[int]:
+        """Also those who make what it needs and is not there."""
+        makers = {
+            job.chain
+            for key in self.last(chain).needs
+            if self._lacks(key) is not None
+            for job in self.jobs.values()
+            if key in job.produces and self.last(job.chain).state in ACTIVE
+        }
+        return super().awaited(chain) | makers
+
     # -- what comes after ----------------------------------------------------------------------
 
     def members(self, chain: int) -> list[Job]:

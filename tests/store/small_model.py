@@ -123,14 +123,15 @@ class Model:
     def _awaited(self, chain: int) -> set[int]:
         found, ahead = {chain}, [chain]
         while ahead:
-            for each in self.last(ahead.pop()).after:
-                if each not in self.jobs:
-                    continue
-                other = self.jobs[each].chain
-                if self.last(other).state in ("waiting", "running") and other not in found:
-                    found.add(other)
-                    ahead.append(other)
+            new = self.awaited(ahead.pop()) - found
+            found |= new
+            ahead += new
         return found
+
+    def awaited(self, chain: int) -> set[int]:
+        """The chains that this one itself still waits for."""
+        others = {self.jobs[each].chain for each in self.last(chain).after if each in self.jobs}
+        return {each for each in others if self.last(each).state in ("waiting", "running")}
 
     def slots_for(self, job: Job) -> set[int | None]:
         """Whose slot it may have now: None is a slot of its own; empty, there is none."""
