@@ -12,6 +12,7 @@ import pytest
 
 import headway.core.plan
 from headway.core.gates import GATES
+from headway.engine.looks import Looks
 from headway.store.writing import SqlWriteTx
 from simulation.running import Simulated, in_file, on_server, seed_of, simulate
 from simulation.watching import Violation
@@ -115,3 +116,8 @@ def test_a_missed_wake_up_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(SqlWriteTx, "chain_failed", silent)
     assert "was found by the sweep alone" in first_violation()
+
+
+def test_a_job_that_is_ended_for_an_old_look_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Looks, "doubt", lambda self, job_id, questions: ())
+    assert "is blocked though" in first_violation()

@@ -50,6 +50,7 @@ class Watch:
         self._rewinding: dict[JobId, set[JobId]] = {}  # root: chains
         self.physical: dict[JobId, str] = {}  # the token of each job's one execution
         self.ends: dict[str, int] = {}
+        self._ended_at: dict[JobId, float] = {}  # chains
         self.digest = 0
 
     # -- while it goes on ----------------------------------------------------------------------
@@ -99,6 +100,9 @@ class Watch:
             self.active.pop(job.id, None)
             self.pending.pop(job.id, None)
             self.ends[kind] = self.ends.get(kind, 0) + 1
+            self._ended_at[job.chain] = self._world.clock.monotonic()
+            if kind == "blocked_by_dependency":
+                self._may_be_blocked(job, str(event.data["reason"]))
             if kind == "succeeded":
                 for chains in self._withdrawn.values():
                     chains.discard(job.chain)
@@ -183,11 +187,7 @@ class Watch:
         if self._withdrawn.get(key):
             return False
         kind, _, name = text.partition(":")
-        question = (
-            Question(Sight.FILE, name=name)
-            if kind == "file"
-            else Question(Sight.BRANCH, job.repo or "", name)
-        )
+        question = _question(job, kind, name)
         return self._world.recently(question, lambda answer: answer.found is not None)
 
     def _held(self, job: Job, text: str) -> bool:
@@ -197,6 +197,19 @@ class Watch:
             return self._world.recently(clean, lambda answer: answer == Answer())
         question = Question(Sight.CONDITION, repo, text.removeprefix("custom:"))
         return self._world.recently(question, lambda answer: answer.found is not None)
+
+    def _may_be_blocked(self, job: Job, reason: str) -> None:
+        """Not for want of something that was there before the last who could make it had ended."""
+        text = reason.removeprefix("missing ").removeprefix("dependency failed for ")
+        kind, _, name = text.partition(":")
+        if kind not in ("file", "target_branch") or self._withdrawn.get(_key(job, text)):
+            return
+        history = self._world.facts.get(_question(job, kind, name), [(0.0, Answer())])
+        there = history[-1][1].found is not None
+        makers = {each.chain for each in self.jobs.values() if text in each.produces}
+        ends = [self._ended_at[each] for each in makers if each in self._ended_at]
+        late = bool(ends) and history[-1][0] < max(ends)
+        self._demand(not (there and late), job.id, f"is blocked though {text} is there")
 
     def process_started(self, machine: "Machine", process: "Process") -> None:
         """The command itself begins, whatever the store says."""
@@ -306,6 +319,13 @@ def recently(
         if history[number][0] < now - FRESH_SECONDS - 0.001:
             return False  # what stood before it had ended by then
     return False
+
+
+def _question(job: Job, kind: str, name: str) -> Question:
+    """Where an artifact of the outside is looked for."""
+    if kind == "file":
+        return Question(Sight.FILE, name=name)
+    return Question(Sight.BRANCH, job.repo or "", name)
 
 
 def _key(job: Job, text: str) -> str:
