@@ -240,3 +240,15 @@ def test_jobs_that_doubt_the_same_need_one_look(looks: Looks, world: World) -> N
     looks.take_in()
     assert not any(looks.doubt(each, [HEAD]) for each in jobs)
     assert len(world.asked) == 2
+
+
+def test_a_doubt_that_was_left_behind_settles_no_later_one(looks: Looks, world: World) -> None:
+    """The job got something to wait for in between: what it lost then was not looked at."""
+    assert looks.doubt(7, [HEAD]) == (HEAD,)
+    looks.go()
+    looks.take_in()
+    looks.give_hope(7)
+    assert looks.doubt(7, [HEAD]) == (HEAD,)
+    looks.go()
+    looks.take_in()
+    assert looks.doubt(7, [HEAD]) == ()

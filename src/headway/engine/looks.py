@@ -10,7 +10,7 @@ something else since then one more look is made when its turn comes; until that 
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from headway.clock import Clock
 from headway.core.facts import Answer
@@ -35,7 +35,6 @@ class _Watched:
     missed: bool = True
     under_way: bool = False
     begun: int = 0  # counted, not timed: which came first must be certain
-    doubted: dict[JobId, int] = field(default_factory=dict)  # by whom, since when
 
 
 class _Known(Mapping[Question, Answer]):
@@ -67,6 +66,7 @@ class Looks:
         self._seen: list[tuple[Mapping[Question, Answer], float]] = []
         self._remembered: dict[Question, tuple[Answer, float]] = {}
         self._expected: dict[JobId, set[Question]] = {}
+        self._doubts: dict[JobId, dict[Question, int]] = {}  # who doubts what, since when
         self._bell: int | None = None
         self._count = 0
 
@@ -109,20 +109,26 @@ class Looks:
         """Of these, the ones that must be looked at again before the job may be ended for what
         they showed: the look has to begin after the job was found to be without hope."""
         now = self._clock.monotonic()
+        doubts = self._doubts.setdefault(job_id, {})
         doubtful = []
         for question in questions:
             watched = self._watched.setdefault(question, _Watched(next_at=now))
-            since = watched.doubted.get(job_id)
+            since = doubts.get(question)
             if since is not None and since < watched.begun and not watched.under_way:
-                del watched.doubted[job_id]
                 continue
             if since is None:
                 self._count += 1
-                watched.doubted[job_id] = self._count
+                doubts[question] = self._count
             watched.missed = True
             watched.next_at = now
             doubtful.append(question)
+        if not doubtful:
+            del self._doubts[job_id]
         return tuple(doubtful)
+
+    def give_hope(self, job_id: JobId) -> None:
+        """The job has something to wait for: should it lose that, it is another doubt."""
+        self._doubts.pop(job_id, None)
 
     def due(self) -> list[Question]:
         now = self._clock.monotonic()
@@ -137,6 +143,8 @@ class Looks:
         for question in questions:
             self._watched.pop(question, None)
             self._settle(question)
+            for job_id in [each for each, doubts in self._doubts.items() if question in doubts]:
+                del self._doubts[job_id]
 
     def go(self) -> None:
         """Begin the looks that are due."""

@@ -230,6 +230,7 @@ class Planner:
                     else:
                         broken.append((each.job, claim, outcome))
                 case Hold():
+                    self._looks.give_hope(each.job.id)
                     holds.append((each.job, each.decision))
                 case Block():
                     doubtful = self._looks.doubt(each.job.id, each.decision.asks)
