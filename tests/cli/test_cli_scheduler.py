@@ -208,4 +208,4 @@ def test_completion_completes(bare: CommandLine) -> None:
         "COMP_CWORD": "2",
         "_HEADWAY_COMPLETE": "bash_complete",
     }
-    assert bare(env=words).stdout.split() == ["plain,show", "plain,status"]
+    assert bare(env=words).stdout.split() == ["plain,show", "plain,status", "plain,schedule"]
