@@ -136,7 +136,7 @@ class Planner:
                     continue  # it has passed that gate before; without a look nobody can tell
             if job.wait is None or job.wait.kind not in kinds:
                 again.append(job.id)
-                if not _stands_behind_another(job, decision):
+                if not _need_not_have_been_woken(job, decision):
                     missed.append(job)
         tx.touch_checked([job.id for job in waiting])
         tx.wake_jobs(again)
@@ -352,11 +352,13 @@ def _look_again(job: Job, block: Block, asks: tuple[Question, ...]) -> Hold:
     return Hold((Wait(block.kind, detail, topics=tuple(each.topic for each in asks), asks=asks),))
 
 
-def _stands_behind_another(job: Job, decision: Decision) -> bool:
-    """Its locks are free, but someone before it means to take them and stands at the door: it need
-    not have been woken."""
+def _need_not_have_been_woken(job: Job, decision: Decision) -> bool:
+    """The outside has changed, which is looked at when it is the job's turn; or its locks are free,
+    but someone before it means to take them and stands at the door."""
+    if not isinstance(decision, Hold):
+        return False
     was_locked = job.wait is not None and job.wait.kind is WaitKind.LOCKS
-    return was_locked and isinstance(decision, Hold) and decision.at_door
+    return bool(decision.asks) or (was_locked and decision.at_door)
 
 
 def _stands_already(filing: Filing) -> bool:
