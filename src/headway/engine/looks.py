@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from headway.clock import Clock
 from headway.core.facts import Answer
-from headway.core.model import JobId, Question
+from headway.core.model import JobId, Question, Sight
 
 FRESH_SECONDS = 1.0
 FIRST_AGAIN = 0.5
@@ -155,10 +155,11 @@ class Looks:
             self._watched[question].begun = self._count
         if not due:
             return
-        if self._in_thread:
-            threading.Thread(target=self._look_and_ring, args=(due,), daemon=True).start()
-        else:
+        if not self._in_thread:
             self._look_and_ring(due)
+            return
+        for together in _by_place(due):
+            threading.Thread(target=self._look_and_ring, args=(together,), daemon=True).start()
 
     def _look_and_ring(self, questions: Collection[Question]) -> None:
         try:
@@ -222,3 +223,12 @@ class Looks:
         if self._bell is not None:
             bell, self._bell = self._bell, None
             os.close(bell)
+
+
+def _by_place(questions: Iterable[Question]) -> Iterable[list[Question]]:
+    """Those of one repository together; a condition by itself, since it may hang."""
+    places: dict[tuple[str, str], list[Question]] = {}
+    for each in questions:
+        alone = each.name if each.sight is Sight.CONDITION else ""
+        places.setdefault((each.repo, alone), []).append(each)
+    return places.values()
