@@ -10,13 +10,14 @@ CANCELLED = Status.CANCELLED
 
 
 def test_all_active_jobs_down_the_line_are_cancelled_and_named(bench: Bench) -> None:
-    root = bench.submit("sleep", "60", grace=100_000)
+    begun = bench.folder / "begun"
+    root = bench.submit("sh", "-c", f"touch {begun}; exec sleep 60", grace=100_000)
     left = bench.submit("true", after=(root,))
     maker = bench.submit("true", after=(root,), produces=("custom:report:june",))
     reader = bench.submit("true", needs=("custom:report:june",))
     below = bench.submit("true", after=(left, reader))
     beside = bench.submit("sleep", "60", grace=100_000)
-    bench.until(lambda: bench.status(root) is Status.RUNNING)
+    bench.until(begun.exists)
     results = bench.client.cancel_downstream([root])
     assert [each.job_id for each in results] == [root, left, maker, reader, below]
     assert [each.was_running for each in results] == [True, False, False, False, False]
