@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_tutorial import BLOCK, run, write
+from test_tour import run
+from test_tutorial import BLOCK, write
 
 from harness import Site
 

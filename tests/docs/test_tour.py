@@ -54,21 +54,25 @@ def looked_at(site: Site) -> bool:
         return not tx.anything_woken()
 
 
+def run(site: Site, env: dict[str, str], command: str, shown: str) -> None:
+    """Run a command of the docs in the folder of the site; it must show what they say."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=site.folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=90,
+    )
+    assert matches(shown, done.stdout), f"$ {command}\n{done.stdout}\nbut it shows\n{shown}"
+    assert done.returncode == 0, command
+
+
 def test_the_tour_shows_what_happens(site: Site, shell_env: dict[str, str]) -> None:
-    tour = commands(README.read_text(encoding="utf-8"))
-    for command, shown in tour:
-        done = subprocess.run(
-            ["/bin/sh", "-c", command],
-            cwd=site.folder,
-            env=shell_env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=60,
-        )
-        assert matches(shown, done.stdout), f"$ {command}\n{done.stdout}\nbut it shows\n{shown}"
-        assert done.returncode == 0, command
+    for command, shown in commands(README.read_text(encoding="utf-8")):
+        run(site, shell_env, command, shown)
         wait_for(lambda: looked_at(site), what=f"the worker to look, after: {command}")
 
 

@@ -3,13 +3,12 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_tour import matches
+from test_tour import run
 
 from harness import Site
 
@@ -43,21 +42,6 @@ def write(site: Site, options: str, content: str) -> None:
     path = site.folder / name
     before = f"{path.read_text()}\n\n" if "append" in options.split() else ""
     path.write_text(before + content)
-
-
-def run(site: Site, env: dict[str, str], command: str, shown: str) -> None:
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
-        cwd=site.folder,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=90,
-    )
-    assert matches(shown, done.stdout), f"$ {command}\n{done.stdout}\nbut it shows\n{shown}"
-    assert done.returncode == 0, command
 
 
 def test_the_tutorial_shows_what_happens(site: Site, shell_env: dict[str, str]) -> None:

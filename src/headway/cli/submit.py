@@ -57,7 +57,7 @@ def _refuse_options_of_one(context: click.Context) -> None:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
         if given and name not in ("graph", "as_json"):
-            what = parameter.opts[0] if isinstance(parameter, click.Option) else "a command"
+            what = parameter.opts[0] if isinstance(parameter, click.Option) else "command"
             raise click.UsageError(f"--graph takes no {what}: each job of the file has its own.")
 
 

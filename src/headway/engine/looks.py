@@ -1,7 +1,7 @@
 """What the planner's gates want to know of the world, looked up outside of its transactions.
 
-A gate that misses an answer files its job under the question. The look is made in a thread, since a
-repository may take long to answer, and wakes those jobs when it has shown something else than
+A gate that misses an answer files its job under the question. The look is made in a thread, since
+a repository may take long to answer, and wakes those jobs when it has shown something else than
 before. While jobs wait for another answer it is made again, ever more rarely. An answer is fresh
 for a moment only: what was clean a minute ago may not be so now. So for a job that has waited for
 something else since then one more look is made when its turn comes; until that its slot is kept.
