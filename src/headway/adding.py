@@ -142,6 +142,11 @@ def _job(
         or spec.needs
         or spec.repo
         or spec.require_approval
+        or spec.resources
+        or spec.rates
+        or spec.group
+        or spec.subject
+        or spec.target
     )
     asked = Approval(ApprovalState.PENDING, now, origin.actor) if spec.require_approval else None
     return Job(
@@ -174,6 +179,11 @@ def _job(
         preconditions=spec.preconditions,
         repo=spec.repo,
         approval=asked,
+        subject=spec.subject,
+        target=spec.target,
+        template_id=spec.template_id,
+        resources=spec.resources,
+        rates=spec.rates,
     )
 
 

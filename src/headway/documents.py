@@ -13,6 +13,7 @@ from headway.core.model import FUNCTION, Approval, Claim, Job, JobId, Run, Wait,
 from headway.core.states import API_STATUS, Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.home import Home
+from headway.quotas import rate_text
 from headway.store.base import Progress, ReadTx
 from headway.supervise.evidence import Evidence
 from headway.units import show_instant
@@ -97,14 +98,15 @@ def job_document(
         "approval": approval_document(job.approval),
         "wait": {"kind": wait.kind.value, "detail": wait.detail} if wait else None,
         "waited_on": list(job.waited_on),
-        "group_id": None,
-        "sequence_number": None,
-        "template_id": None,
+        "group_id": f"group-{job.group_id}" if job.group_id else None,
+        "sequence_number": job.sequence_number,
+        "template_id": job.template_id,
         "schedule_id": None,
         "workflow": None,
-        "subject": None,
-        "target": None,
-        "resources": [],
+        "subject": job.subject,
+        "target": job.target,
+        "resources": list(job.resources),
+        "rates": [rate_text(each) for each in job.rates],
         "retry_of": shown(job.retry_of) if job.retry_of else None,
         "attempt": job.attempt,
         "max_attempts": job.retry.max_attempts,

@@ -17,6 +17,7 @@ from headway.core.model import (
     JobSpec,
     Lock,
     LockMode,
+    Rate,
     RetryPolicy,
 )
 from headway.errors import InvalidInputError, NotFoundError
@@ -38,6 +39,7 @@ LARGEST_SPEC = 1 << 20
 MOST_PRIORITY = 1_000_000
 MOST_RETRIES = 100
 _USUAL_GRACE = 10_000_000
+RESERVED_TYPES = (FUNCTION, "agent", "operation")  # those that have no command
 
 
 class Request(NamedTuple):
@@ -78,6 +80,21 @@ class Request(NamedTuple):
     worktree: str | None = None  # a base, or "" for what is checked out
     save_patch: bool = False
     local: str | None = None
+    type: str | None = None  # a word that limits go by
+    group: str | None = None  # by its id or its name
+    last: bool = False  # no other joins that group after it
+    position: int | None = None  # from 1, among those of its priority; None: the last
+    resources: tuple[str, ...] = ()
+    rates: tuple[Rate, ...] = ()
+    target: str | None = None
+    subject: str | None = None
+    template: str | None = None  # whose defaults it took
+    retry_cap: int = 3_600_000_000
+    retry_jitter: float = 0.0
+
+
+_QUEUEING = Request._fields.index("type")
+_USUAL = Request()[_QUEUEING:]
 
 
 def parse_job_id(text: str) -> JobId:
@@ -242,12 +259,18 @@ def _spec(
         delay=request.delay,
         at=request.at,
         retry=RetryPolicy(
-            max_attempts=request.retries, base=request.retry_base, on=request.retry_on
+            max_attempts=request.retries,
+            base=request.retry_base,
+            cap=request.retry_cap,
+            jitter=request.retry_jitter,
+            on=request.retry_on,
         ),
         key=request.key,
         on_finish=request.on_finish,
         require_approval=request.require_approval,
     )
+    if request[_QUEUEING:] != _USUAL:
+        spec = _queueing(request, spec)
     if gates is None:
         return spec
     return spec._replace(
@@ -256,6 +279,37 @@ def _spec(
         pinned_head=gates.pinned_head,
         preconditions=gates.preconditions,
         repo=gates.repo,
+    )
+
+
+def _queueing(request: Request, spec: JobSpec) -> JobSpec:
+    """What most requests say nothing of: where it stands, and what it takes of limits."""
+    from headway.quotas import check_word
+
+    for what, word in (("type", request.type), ("target", request.target)):
+        if word is not None:
+            check_word(what, word)
+    if request.type in RESERVED_TYPES:
+        raise InvalidInputError(f"type {request.type!r} means something else; use another word")
+    for word in request.resources:
+        check_word("resource", word)
+    if request.position is not None and request.position < 1:
+        raise InvalidInputError(f"position {request.position} is less than 1, which is the first")
+    if request.last and request.group is None:
+        raise InvalidInputError("--last is about a group; name it with --group")
+    for what, text in (("group", request.group), ("subject", request.subject)):
+        if text is not None:
+            _plain(what, text)
+    return spec._replace(
+        type=request.type or spec.type,
+        group=request.group,
+        last=request.last,
+        subject=request.subject,
+        target=request.target,
+        template_id=request.template,
+        resources=tuple(dict.fromkeys(request.resources)),
+        rates=tuple({rate.key: rate for rate in request.rates}.values()),
+        place=request.position,
     )
 
 
@@ -313,7 +367,18 @@ def digest(spec: JobSpec) -> str:
         "repo": spec.repo,
         "require_approval": spec.require_approval,
     }
-    document |= {name: value for name, value in gates.items() if value}
+    queueing = {
+        "group": spec.group,
+        "last": spec.last,
+        "subject": spec.subject,
+        "target": spec.target,
+        "template_id": spec.template_id,
+        "resources": spec.resources,
+        "rates": spec.rates,
+        "place": spec.place,
+        "jitter": spec.retry.jitter,
+    }
+    document |= {name: value for name, value in (gates | queueing).items() if value}
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
@@ -378,6 +443,8 @@ def _check_numbers(request: Request) -> None:
         ("retries", request.retries, 0, MOST_RETRIES),
         ("delay", request.delay, 0, LONGEST),
         ("retry-base", request.retry_base, 0, LONGEST),
+        ("retry-cap", request.retry_cap, 0, LONGEST),
+        ("retry-jitter", request.retry_jitter, 0, 1),
         ("grace", request.grace, 0, LONGEST),
     )
     for name, value, least, most in bounds:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from headway.errors import InvalidInputError
+from headway.quotas import parse_rate
 from headway.submission import Request, parse_job_id, parse_lock, split_command, when
 from headway.units import parse_duration
 
@@ -54,6 +55,19 @@ _OPTIONS = (
     click.option("--label", multiple=True, metavar="K=V", help="A label (repeat)."),
     click.option("--priority", type=WHOLE_NUMBER, default=0, metavar="N", help="Higher first."),
     click.option(
+        "--position", type=WHOLE_NUMBER, metavar="N", help="Its place in its priority, from 1."
+    ),
+    click.option("--front", is_flag=True, help="Before all others of its priority."),
+    click.option("--group", metavar="GROUP", help="A member of this group."),
+    click.option("--last", is_flag=True, help="The last of its group: close it."),
+    click.option("--type", "type_", metavar="WORD", help="What limits by type go by."),
+    click.option("--resource", multiple=True, metavar="R", help="It uses this resource (repeat)."),
+    click.option(
+        "--rate", multiple=True, metavar="KEY[=N/min]", help="Not more starts than this (repeat)."
+    ),
+    click.option("--target", metavar="NAME", help="The target that it runs for."),
+    click.option("--subject", metavar="TEXT", help="The work item that it is about."),
+    click.option(
         "--after", multiple=True, metavar="JOB", help="Only after JOB's success (repeat)."
     ),
     click.option(
@@ -94,6 +108,16 @@ _OPTIONS = (
     click.option("--retries", type=WHOLE_NUMBER, default=0, metavar="N", help="Automatic retries."),
     click.option(
         "--retry-base", type=DURATION, default="10s", metavar="10s", help="Doubles each time."
+    ),
+    click.option(
+        "--retry-cap", type=DURATION, default="1h", metavar="1h", help="At most this long."
+    ),
+    click.option(
+        "--retry-jitter",
+        type=click.FloatRange(0, 1),
+        default=0.0,
+        metavar="0.1",
+        help="Add at most this part of the delay by chance.",
     ),
     click.option(
         "--retry-on",
@@ -149,6 +173,8 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         grace=options["grace"],
         retries=options["retries"],
         retry_base=options["retry_base"],
+        retry_cap=options["retry_cap"],
+        retry_jitter=options["retry_jitter"],
         retry_on=tuple(word for each in options["retry_on"] for word in each.split(",")),
         skip_exit_codes=tuple(options["skip_exit_code"]),
         env=parse_env(options["env"]),
@@ -165,7 +191,24 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         worktree=options["worktree"],
         save_patch=options["save_patch"],
         check=not options["no_check"],
+        type=options["type_"],
+        group=options["group"],
+        last=options["last"],
+        position=_position(options),
+        resources=tuple(options["resource"]),
+        rates=tuple(parse_rate(each) for each in options["rate"]),
+        target=options["target"],
+        subject=options["subject"],
     )
+
+
+def _position(options: Mapping[str, Any]) -> int | None:
+    position: int | None = options["position"]
+    if not options["front"]:
+        return position
+    if position is not None:
+        raise InvalidInputError("give --position or --front, not both")
+    return 1
 
 
 def parse_labels(entries: Sequence[str]) -> dict[str, str]:

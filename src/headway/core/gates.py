@@ -162,7 +162,7 @@ def slot_free(job: Job, facts: Facts) -> Objection | None:
 
 def _unknown_type(job: Job, facts: Facts) -> Objection | None:
     """A newer program submitted it; its own worker will know what to do."""
-    if job.type in facts.types:
+    if job.type in facts.types or job.has_command:
         return None
     return Wait(
         WaitKind.TASK,

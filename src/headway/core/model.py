@@ -17,7 +17,7 @@ JobId = int
 
 POSITION_GAP = 100  # between two jobs of one priority, so that one can be put between them
 
-# (-priority, position, created_at, id): the smaller goes first.
+# (-level, position, created_at, id): the smaller goes first.
 OrderKey = tuple[int, int, int, int]
 
 
@@ -159,8 +159,17 @@ class Approval(NamedTuple):
     reason: str | None = None
 
 
+class Rate(NamedTuple):
+    """At most `most` starts under one key in any `period`; no number: as the settings say."""
+
+    key: str
+    most: int | None = None
+    period: int = 0
+
+
 class JobSpec(NamedTuple):
-    """What a submitter asks for. `params` is what the executor of `type` reads, frozen."""
+    """What a submitter asks for. `params` is what the executor reads, frozen; `type` is what limits
+    go by, and for those without a command also names the executor."""
 
     params: Mapping[str, Json]
     name: str
@@ -182,6 +191,14 @@ class JobSpec(NamedTuple):
     preconditions: tuple[str, ...] = ()
     repo: str | None = None  # the repository that its gates look at
     require_approval: bool = False
+    group: str | None = None  # by its id or its name
+    last: bool = False  # no other joins that group after it
+    subject: str | None = None
+    target: str | None = None
+    template_id: str | None = None
+    resources: tuple[str, ...] = ()
+    rates: tuple[Rate, ...] = ()
+    place: int | None = None  # from 1, among those of its level; None: the last
 
 
 class Job(NamedTuple):
@@ -226,10 +243,27 @@ class Job(NamedTuple):
     preconditions: tuple[str, ...] = ()
     repo: str | None = None
     approval: Approval | None = None
+    level: int | None = None  # the priority that dispatch goes by; None: its own
+    group_id: int | None = None
+    sequence_number: int | None = None
+    subject: str | None = None
+    target: str | None = None
+    template_id: str | None = None
+    resources: tuple[str, ...] = ()
+    rates: tuple[Rate, ...] = ()
 
     @property
     def order(self) -> OrderKey:
-        return (-self.priority, self.position, self.created_at, self.id)
+        return (-self.dispatch_level, self.position, self.created_at, self.id)
+
+    @property
+    def dispatch_level(self) -> int:
+        return self.priority if self.level is None else self.level
+
+    @property
+    def has_command(self) -> bool:
+        """Whether a program is to be run, whatever word its type is."""
+        return "argv" in self.params or "shell" in self.params
 
     @property
     def max_executions(self) -> int:
@@ -271,6 +305,7 @@ class Claim(NamedTuple):
     probe: bool = False  # made while the host's breaker was open
     function_host: str | None = None  # the process that makes its call, if it is a function
     lease_until: int | None = None  # in a store of several hosts: its host was heard of until then
+    occupies: tuple[str, ...] = ()  # what it takes of the limits while it runs
 
 
 class Pause(NamedTuple):

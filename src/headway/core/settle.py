@@ -283,6 +283,14 @@ def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
         preconditions=job.preconditions,
         repo=job.repo,
         approval=job.approval,
+        level=job.level,
+        group_id=job.group_id,
+        sequence_number=job.sequence_number,
+        subject=job.subject,
+        target=job.target,
+        template_id=job.template_id,
+        resources=job.resources,
+        rates=job.rates,
     )
 
 
@@ -305,6 +313,7 @@ def follow_up(job: Job, ended: Ended, *, new_id: int, now: int) -> Job | None:
         type="command",
         status=Status.QUEUED,
         priority=job.priority,
+        level=job.level,
         position=job.position,
         params=params,
         created_at=now,

@@ -234,7 +234,7 @@ class SqlReadTx:
         """How many jobs stand before this one at the door, and how many stand there in all."""
         rows = self._all(
             "ahead_in_queue",
-            priority=job.priority,
+            level=job.dispatch_level,
             position=job.position,
             created_at=job.created_at,
             id=job.id,
@@ -288,8 +288,8 @@ class SqlReadTx:
         for mode in LockMode:
             row = self._one("first_reservers", topic=lock_topic(key), mode=mode.value)
             if row:
-                job_id, _, priority, position, created_at = row
-                found.append(Reserver(job_id, mode, (-priority, position, created_at, job_id)))
+                job_id, _, level, position, created_at = row
+                found.append(Reserver(job_id, mode, (-level, position, created_at, job_id)))
         return tuple(found)
 
     def live_claims(self) -> list[Claim]:

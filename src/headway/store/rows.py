@@ -16,6 +16,7 @@ from headway.core.model import (
     Lock,
     LockMode,
     PinnedHead,
+    Rate,
     RetryPolicy,
     Run,
     Stage,
@@ -32,11 +33,12 @@ _JOB_COLUMNS = (
     "after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, "
     "idempotency_key, spec_digest, on_finish, submitted_by, launch_failures, last_failure, "
     "launch_wait, stage, wait_kind, wait_detail, waited_on, reason, started_at, finished_at, "
-    "cancel_requested_at, cancel_requested_by, queue, gates, approval"
+    "cancel_requested_at, cancel_requested_by, queue, gates, approval, level, group_id, "
+    "sequence_number, subject, target, template_id, quota"
 )
 _CLAIM_COLUMNS = (
     "job_id, token, slot, worker_id, host_id, home, boot_id, folder, claimed_at, borrowed_from, "
-    "probe, function_host, lease_until"
+    "probe, function_host, lease_until, occupies"
 )
 _OUTLINE_COLUMNS = (
     "id, name, type, status, params, created_at, chain, slug, after_ids, stage, wait_kind, "
@@ -163,6 +165,9 @@ def stand_in(row: Row) -> Job:
         params={},
         created_at=row[7],
         chain=row[8],
+        level=row[38],
+        group_id=row[39],
+        sequence_number=row[40],
     )
 
 
@@ -214,6 +219,13 @@ def _job(row: Row) -> Job:
         queue=row[35],
         **(_load_gates(row[36]) if row[36] else {}),
         approval=_load_approval(row[37]) if row[37] else None,
+        level=row[38],
+        group_id=row[39],
+        sequence_number=row[40],
+        subject=row[41],
+        target=row[42],
+        template_id=row[43],
+        **(_load_quota(row[44]) if row[44] else {}),
     )
 
 
@@ -238,6 +250,21 @@ def dump_gates(job: Job) -> str | None:
         "preconditions": job.preconditions,
         "repo": job.repo,
     }
+    present = {name: value for name, value in fields.items() if value}
+    return dump(present) if present else None
+
+
+def _load_quota(text: str) -> dict[str, Any]:
+    fields = _mapping(text)
+    return {
+        "resources": tuple(fields.get("resources", ())),
+        "rates": tuple(Rate(*each) for each in fields.get("rates", ())),
+    }
+
+
+def dump_quota(job: Job) -> str | None:
+    """Most jobs name no resource and no rate."""
+    fields = {"resources": job.resources, "rates": job.rates}
     present = {name: value for name, value in fields.items() if value}
     return dump(present) if present else None
 
@@ -306,6 +333,13 @@ def dump_job(job: Job) -> dict[str, Any]:
         "queue": job.queue,
         "gates": dump_gates(job),
         "approval": dump_approval(job.approval) if job.approval else None,
+        "level": job.dispatch_level,
+        "group_id": job.group_id,
+        "sequence_number": job.sequence_number,
+        "subject": job.subject,
+        "target": job.target,
+        "template_id": job.template_id,
+        "quota": dump_quota(job),
         "wait_kind": wait.kind.value if wait else None,
         "wait_detail": wait.detail if wait else None,
         "wake_at": wait.until if wait else None,
@@ -329,6 +363,7 @@ def load_claim(row: Row) -> Claim:
         probe=bool(row[10]),
         function_host=row[11],
         lease_until=row[12],
+        occupies=tuple(row[13].split()) if row[13] else (),
     )
 
 
@@ -347,6 +382,7 @@ def dump_claim(claim: Claim) -> dict[str, Any]:
         "probe": int(claim.probe),
         "function_host": claim.function_host,
         "lease_until": claim.lease_until,
+        "occupies": " ".join(claim.occupies) or None,
     }
 
 

@@ -44,12 +44,12 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
 
-    def next_position(self, priority: int) -> int:
-        row = self._one("last_position", priority=priority)
+    def next_position(self, level: int) -> int:
+        row = self._one("last_position", level=level)
         return (row[0] if row and row[0] is not None else 0) + POSITION_GAP
 
-    def take_places(self, count: int, priority: int) -> tuple[JobId, int]:
-        first, last = self._all("take_places", count=count, priority=priority)[0]
+    def take_places(self, count: int, level: int) -> tuple[JobId, int]:
+        first, last = self._all("take_places", count=count, level=level)[0]
         return int(first), (last or 0) + POSITION_GAP
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
@@ -124,7 +124,7 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
     def wake_next(self, topics: Iterable[str], after: Job) -> None:
         """Of those that wait for each topic, wake the first that comes after this job."""
         place = {
-            "priority": after.priority,
+            "level": after.dispatch_level,
             "position": after.position,
             "created_at": after.created_at,
             "job_id": after.id,
@@ -191,6 +191,7 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
             slug=job.slug,
             labels=dump(job.labels),
             priority=job.priority,
+            level=job.dispatch_level,
             position=job.position,
             params=dump(job.params),
         )
@@ -491,7 +492,7 @@ def _wait_row(job: Job, topic: str, mode: str | None, reserves: bool) -> dict[st
         "job_id": job.id,
         "mode": mode,
         "reserves": int(reserves),
-        "priority": job.priority,
+        "level": job.dispatch_level,
         "position": job.position,
         "created_at": job.created_at,
     }

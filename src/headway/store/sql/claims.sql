@@ -6,9 +6,9 @@ returning id
 
 -- name: add_claims
 insert into claims (token, job_id, state, slot, worker_id, host_id, home, boot_id, folder, claimed_at,
-  borrowed_from, probe, function_host, lease_until)
+  borrowed_from, probe, function_host, lease_until, occupies)
 values (:token, :job_id, 'live', :slot, :worker_id, :host_id, :home, :boot_id, :folder, :claimed_at,
-  :borrowed_from, :probe, :function_host, :lease_until)
+  :borrowed_from, :probe, :function_host, :lease_until, :occupies)
 
 -- name: add_runs (hot)
 -- The parameters as they are at this instant.

@@ -106,7 +106,7 @@ select key, job_id, mode from held_locks order by key, job_id
 -- name: lock_waiters
 -- Only what is filed under a lock has a mode.
 select topic, job_id, mode, reserves from waits where mode is not null
-order by topic, priority desc, position, created_at, job_id limit :limit
+order by topic, level desc, position, created_at, job_id limit :limit
 
 -- name: topics_waited_for (hot)
 -- One look at each, however many are filed under it.

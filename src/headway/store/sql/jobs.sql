@@ -3,20 +3,22 @@
 update marks set value = value + :count where name = 'next_job_id' returning value - :count
 
 -- name: take_places (hot)
--- The same, and the last position among active jobs of this priority.
+-- The same, and the last position among active jobs of this level.
 update marks set value = value + :count where name = 'next_job_id'
 returning value - :count,
-  (select max(position) from jobs where priority = :priority and finished_at is null)
+  (select max(position) from jobs where level = :level and finished_at is null)
 
 -- name: add_jobs
 insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
   after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, idempotency_key,
   spec_digest, on_finish, submitted_by, launch_failures, stage, wait_kind, wait_detail, wake_at,
-  checked_at, waited_on, queue, gates, approval)
+  checked_at, waited_on, queue, gates, approval, level, group_id, sequence_number, subject, target,
+  template_id, quota)
 values (:id, :name, :type, :status, :priority, :position, :params, :created_at, :chain, :slug, :labels,
   :after_ids, :locks, :retry, :retry_of, :attempt, :retries_used, :not_before, :env_digest,
   :idempotency_key, :spec_digest, :on_finish, :submitted_by, 0, :stage, :wait_kind, :wait_detail,
-  :wake_at, :checked_at, :waited_on, :queue, :gates, :approval)
+  :wake_at, :checked_at, :waited_on, :queue, :gates, :approval, :level, :group_id, :sequence_number,
+  :subject, :target, :template_id, :quota)
 
 -- name: add_edges
 -- The mark is what the predecessor's chain shows now; later its end changes it.
@@ -42,7 +44,7 @@ insert into edges (job_id, ord, declared, chain, mark)
 select :to_job, ord, declared, chain, mark from edges where job_id = :from_job
 
 -- name: last_position (hot)
-select max(position) from jobs where priority = :priority and finished_at is null
+select max(position) from jobs where level = :level and finished_at is null
 
 -- name: jobs_by_id (hot)
 select $JOB from jobs where id in $IDS(:ids)

@@ -9,17 +9,17 @@ select min(wake_at) from jobs where wake_at is not null
 -- name: woken (hot)
 -- Jobs to look at, in dispatch order. One host's queue at a time: the index gives it in order.
 select $JOB from jobs where stage = 'woken' and queue = :queue
-order by priority desc, position, created_at, id limit :limit
+order by level desc, position, created_at, id limit :limit
 
 -- name: woken_anywhere (hot)
 -- The same of all queues, one after the other: mostly they are few.
 select $JOB from jobs where stage = 'woken'
-order by queue, priority desc, position, created_at, id limit :limit
+order by queue, level desc, position, created_at, id limit :limit
 
 -- name: ready (hot)
 -- The head of the queue at the door.
 select $JOB from jobs where stage = 'ready' and queue = :queue
-order by priority desc, position, created_at, id limit :limit
+order by level desc, position, created_at, id limit :limit
 
 -- name: any_woken (hot)
 select 1 from jobs where stage = 'woken' limit 1
@@ -29,7 +29,7 @@ select count(*) from jobs where stage in ('woken', 'ready')
 
 -- name: ahead_in_queue
 -- How many jobs stand before this one at the door, and how many in all.
-select count(*) filter (where priority > :priority or (priority = :priority and (position < :position
+select count(*) filter (where level > :level or (level = :level and (position < :position
   or (position = :position and (created_at < :created_at or (created_at = :created_at and id < :id)))))),
   count(*)
 from jobs where stage in ('woken', 'ready')
@@ -45,16 +45,16 @@ where id in (select job_id from waits where topic = :topic) and stage <> 'woken'
 -- name: first_waiters (hot)
 -- The first in dispatch order of those that wait for this.
 select job_id, mode from waits where topic = :topic
-order by priority desc, position, created_at, job_id limit :limit
+order by level desc, position, created_at, job_id limit :limit
 
 -- name: wake_next (hot)
 -- The first of them after a given place in the order.
 update jobs set stage = 'woken', wake_at = null, checked_at = null
-where id = (select job_id from waits where topic = :topic and (priority < :priority
-              or (priority = :priority and (position > :position
+where id = (select job_id from waits where topic = :topic and (level < :level
+              or (level = :level and (position > :position
               or (position = :position and (created_at > :created_at
               or (created_at = :created_at and job_id > :job_id))))))
-            order by priority desc, position, created_at, job_id limit 1)
+            order by level desc, position, created_at, job_id limit 1)
   and stage <> 'woken'
 
 -- name: wake_jobs (hot)
@@ -127,9 +127,9 @@ select key, job_id, mode from held_locks where key in $TEXTS(:keys)
 
 -- name: first_reservers (hot)
 -- The first waiter of one mode that reserves this key.
-select job_id, mode, priority, position, created_at from waits
+select job_id, mode, level, position, created_at from waits
 where topic = :topic and mode = :mode and reserves = 1
-order by priority desc, position, created_at, job_id limit 1
+order by level desc, position, created_at, job_id limit 1
 
 -- name: topics_of (hot)
 select topic from waits where job_id = :job_id
@@ -138,8 +138,8 @@ select topic from waits where job_id = :job_id
 delete from waits where job_id = :job_id
 
 -- name: add_waits
-insert into waits (topic, job_id, mode, reserves, priority, position, created_at)
-values (:topic, :job_id, :mode, :reserves, :priority, :position, :created_at)
+insert into waits (topic, job_id, mode, reserves, level, position, created_at)
+values (:topic, :job_id, :mode, :reserves, :level, :position, :created_at)
 
 -- name: file_job (hot)
 update jobs set status = :status, stage = :stage, wait_kind = :wait_kind, wait_detail = :wait_detail,
@@ -154,7 +154,7 @@ update jobs set status = :status, reason = :reason, finished_at = :finished_at, 
 where id = :id and stage is not null
 
 -- name: change_job
-update jobs set name = :name, slug = :slug, labels = :labels, priority = :priority,
+update jobs set name = :name, slug = :slug, labels = :labels, priority = :priority, level = :level,
   position = :position, params = :params
 where id = :id and stage is not null
 
