@@ -33,7 +33,8 @@ MAY_IMPORT = {
     "launching": "home supervise.",
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
-    "store.base": "core.",
+    "store.base": "core. store.seam_governor",
+    "store.seam_governor": "core.",
     "store.queries": "",
     "executors": "core. config environment errors functions.journal git home launching",
     "gather": "core. config executors home store.base units",
@@ -43,7 +44,8 @@ MAY_IMPORT = {
     "submission": "core. errors gating quotas units",
     "gating": "core. errors git.layout git.looking git.program submission",
     "git": "git. errors",
-    "probes": "core. git.looking git.program probes.",
+    "sources": "core. errors sources.",
+    "probes": "core. errors git.looking git.program probes. sources",
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base clock collecting config "
         "consequences crashpoints documents errors filing gather home host launching probes units"
@@ -52,7 +54,13 @@ MAY_IMPORT = {
     "cycles": "core. errors store.base",
     "linking": "core. errors submission",
     "graphs": "errors linking submission units",
-    "adding": "core. cycles errors filing host store.base submission",
+    "adding": "core. cycles errors filing host store.base subjects submission",
+    "subjects": "core. config errors home sources store.base",
+    "targeting": "core. client errors quotas store.base submission units",
+    "slinging": (
+        "core. adding client config environment errors sources store.base subjects submission "
+        "targeting"
+    ),
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
         "environment errors executors gather home host launching linking listing rewinding "
@@ -62,7 +70,7 @@ MAY_IMPORT = {
     "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
-        "git.program worktreeing"
+        "git.program subjects worktreeing"
     ),
     "person": "errors git.layout git.program supervise. client",
     "approving": "core. client consequences environment errors gating person store.base units",

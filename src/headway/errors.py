@@ -80,6 +80,12 @@ class SchemaTooNewError(StoreError):
     """The store was written by a newer Headway."""
 
 
+class SourceError(HeadwayError):
+    """A source of subjects cannot be read."""
+
+    exit_code = 6
+
+
 class WaitDeadlockError(ConflictError):
     """A job waits for another one that needs a lock the waiter holds."""
 

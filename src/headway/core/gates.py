@@ -30,6 +30,7 @@ from headway.core.model import (
     shown,
 )
 from headway.core.states import ACTIVE, Status
+from headway.core.subjects import subject_ready
 
 
 class Wake(StrEnum):
@@ -207,6 +208,7 @@ GATES: tuple[Gate, ...] = (
     Gate(due, frozenset({Wake.TIME_CAME})),
     Gate(after_met, frozenset({Wake.CHAIN_ENDED})),
     Gate(artifacts_present, frozenset({Wake.ARTIFACT_CHANGED, Wake.ANOTHER_ANSWER})),
+    Gate(subject_ready, frozenset({Wake.ANOTHER_ANSWER})),
     Gate(head_pinned, frozenset({Wake.ANOTHER_ANSWER, Wake.REPINNED})),
     Gate(preconditions_hold, frozenset({Wake.ANOTHER_ANSWER})),
     Gate(approved, frozenset({Wake.DECIDED})),
