@@ -48,13 +48,16 @@ MAY_IMPORT = {
     "probes": "core. errors git.looking git.program probes. sources",
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base clock collecting config "
-        "consequences crashpoints documents errors filing gather home host launching probes units"
+        "consequences crashpoints documents environment errors filing gather home host launching "
+        "passing probes units"
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
     "linking": "core. errors submission",
     "graphs": "errors linking submission units",
     "adding": "core. cycles errors filing host store.base subjects submission",
+    "passing": "core. gather home probes store.base",
+    "scheduled": "core. client consequences probes store.base units",
     "subjects": "core. config errors home sources store.base",
     "targeting": "core. client errors quotas store.base submission units",
     "slinging": (
@@ -102,7 +105,7 @@ MAY_IMPORT = {
     "listing": "core. store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
-    "views": "core. store.base client config elsewhere gather probes units",
+    "views": "core. store.base client config elsewhere gather passing probes units",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
     "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",

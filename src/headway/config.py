@@ -83,7 +83,7 @@ def _size(text: str) -> str:
 
 
 def _path(text: str) -> str:
-    if not text or "\0" in text:
+    if not text.strip() or not text.isprintable():
         raise InvalidInputError(f"{text!r} is not a path")
     return text
 

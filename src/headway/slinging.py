@@ -14,7 +14,7 @@ from headway.adding import Origin, add_jobs
 from headway.client import Client
 from headway.config import store_setting
 from headway.core.model import NOTHING, JobId, JobSpec, shown
-from headway.core.subjects import SLING, SUBJECT, Item, ItemKind, ItemState
+from headway.core.subjects import RECORDED, SLING, SUBJECT, Item, ItemKind, ItemState
 from headway.core.targets import KNOWN, Target, filled, fits, placeholders, target_for
 from headway.environment import keep_environment, present_umask
 from headway.errors import ConflictError, HeadwayError, InvalidInputError, NotFoundError
@@ -26,8 +26,6 @@ from headway.targeting import request_for
 
 VERSION = 1
 MOST_ITEMS = 10_000
-# Variables that the record of a slung job has a field for, whether the recipe uses them or not.
-RECORDED = ("merge", "base_branch", "no_merge", "account", "agent", "raw", "owned", "mode")
 _ARGS = "{args}"
 
 

@@ -21,6 +21,8 @@ def add_target(client: Client, target: Target, *, replace: bool = False) -> Targ
     if target.cwd is not None:
         target = target._replace(cwd=os.path.abspath(os.path.join(here, target.cwd)))
     _check(client, target)
+    if target.helper:
+        target = target._replace(helper=(_where(client, target), *target.helper[1:]))
 
     def tell(tx: WriteTx) -> Target:
         made = target._replace(created_at=tx.now(), created_by=client.actor)
@@ -112,6 +114,16 @@ def _check(client: Client, target: Target) -> None:
     if target.helper:
         helper = request._replace(argv=target.helper, check=True)
         specify(helper, environ=client.environ, working_directory=os.getcwd())
+
+
+def _where(client: Client, target: Target) -> str:
+    """The helper's program by its whole path: a worker has another environment than we."""
+    import shutil
+
+    program, folder = target.helper[0], target.cwd or os.path.dirname(client.home.path)
+    if "/" in program:
+        return os.path.abspath(os.path.join(folder, program))
+    return shutil.which(program, path=client.environ.get("PATH")) or program
 
 
 def _is_prefix(text: str) -> bool:

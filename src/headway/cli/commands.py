@@ -43,6 +43,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "targets remove": ("targets:remove", "Remove a target; what was slung to it stays."),
     "scheduler": ("", "Look at the scheduler and steer it."),
     "scheduler status": ("scheduler:status", "Mode, cap, slots, and why nothing starts now."),
+    "scheduler list": ("scheduled:list_scheduled", "What is slung, by target, and what blocks it."),
+    "scheduler clear": ("scheduled:clear", "Cancel what is slung and waits; what runs is left."),
     "scheduler run": ("scheduler:run", "Do one planning step now."),
     "scheduler pause": ("scheduler:pause", "Start nothing more; what runs goes on."),
     "scheduler resume": ("scheduler:resume", "End the pause."),

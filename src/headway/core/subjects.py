@@ -17,6 +17,8 @@ from headway.core.states import Status
 SUBJECT = re.compile(r"[A-Za-z0-9][!-~]{0,199}")
 MOST_NAMED = 5
 SLING = "sling"  # the parameter that holds the record
+# Variables that the record has a field for, whether the recipe uses them or not.
+RECORDED = ("merge", "base_branch", "no_merge", "account", "agent", "raw", "owned", "mode")
 
 
 class ItemState(StrEnum):

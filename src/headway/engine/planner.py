@@ -83,6 +83,7 @@ class Planner:
         self._crew = crew
         self.chosen: list[Claim] = []  # claims that hosts hold places for; without a commit, none
         self._queues = queues
+        self.served: set[str] = set()  # targets that work was started for
         self.prepared: list[Claim] = []  # claims whose files exist; without a commit they go
 
     def step(self, tx: WriteTx, *, limit: int | None = None) -> Step:
@@ -298,6 +299,8 @@ class Planner:
         for job, _ in starts:
             if job.locks:
                 pass_on_shared(tx, job)
+            if job.target is not None:
+                self.served.add(job.target)
 
     def _file(self, tx: WriteTx, holds: Sequence[tuple[Job, Hold]], *, lending: bool) -> None:
         changed = [

@@ -78,8 +78,9 @@ class Beads:
     def _item(self, record: Record, records: Mapping[str, Record]) -> Item:
         name, status = str(record["id"]), record.get("status", "open")
         title = record.get("title")
-        if status not in _STATES or not isinstance(title or "", str):
-            what = "status" if status not in _STATES else "title"
+        known = isinstance(status, str) and status in _STATES
+        if not known or not isinstance(title or "", str):
+            what = "title" if known else "status"
             return Item(name, trouble=f"its {what} {record.get(what)!r} is not understood")
         kind = _KINDS.get(str(record.get("issue_type")), ItemKind.TASK)
         children = self._children.get(name, [])

@@ -28,6 +28,9 @@ class GovernorReadTx(GraphReadTx):
     def open_with_subject(self, limit: int) -> list[Job]:
         return self._readable(self._all("open_with_subject", limit=limit))
 
+    def places_in_queue(self) -> dict[JobId, int]:
+        return dict(self._all("places_in_queue"))
+
     def groups_tracking(self, subjects: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}
         rows = self._all("groups_tracking", subjects=self._database.json(subjects))

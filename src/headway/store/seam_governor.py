@@ -15,6 +15,9 @@ class GovernorReading(Protocol):
     def open_with_subject(self, limit: int) -> list[Job]:
         """The open jobs that are about any subject, in dispatch order."""
 
+    def places_in_queue(self) -> dict[JobId, int]:
+        """The place at the door, from 1, of each job that is about a subject and stands there."""
+
     def groups_tracking(self, subjects: Sequence[str]) -> dict[str, int]:
         """The group that tracks each of these, and has not ended; the newest if there are more."""
 

@@ -15,6 +15,12 @@ select $JOB from jobs where subject in $TEXTS(:subjects) and subject is not null
 select $JOB from jobs where subject is not null and finished_at is null
 order by level desc, position, created_at, id limit :limit
 
+-- name: places_in_queue
+select id, place from (
+  select id, subject, row_number() over (order by level desc, position, created_at, id) as place
+  from jobs where stage in ('woken', 'ready')) as queued
+where subject is not null
+
 -- name: groups_tracking
 -- By what they were slung from, and by the subjects of their members.
 select subject, max(id) from job_groups where subject in $TEXTS(:subjects) and ended_at is null
