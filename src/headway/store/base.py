@@ -26,6 +26,7 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.seam_groups import ReadsGroups, WritesGroups
 
 Told = TypeVar("Told")
 
@@ -168,9 +169,10 @@ class Search(NamedTuple):
     created_since: int = 0
     name: str = "*"
     labels: Mapping[str, str] = NOTHING
+    groups: tuple[int, ...] = ()  # none: of all, and of none
 
 
-class ReadTx(Protocol):
+class ReadTx(ReadsGroups, Protocol):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]: ...
@@ -269,7 +271,7 @@ class ReadTx(Protocol):
     def last_event(self) -> int: ...
 
 
-class WriteTx(ReadTx, Protocol):
+class WriteTx(ReadTx, WritesGroups, Protocol):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, level: int) -> int: ...
     def take_places(self, count: int, level: int) -> tuple[JobId, int]:
