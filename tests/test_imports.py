@@ -33,8 +33,9 @@ MAY_IMPORT = {
     "launching": "home supervise.",
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
-    "store.base": "core. store.seam_governor",
+    "store.base": "core. store.seam_governor store.seam_groups",
     "store.seam_governor": "core.",
+    "store.seam_groups": "core.",
     "store.queries": "",
     "executors": "core. config environment errors functions.journal git home launching",
     "gather": "core. config executors home store.base units",
@@ -55,14 +56,15 @@ MAY_IMPORT = {
     "cycles": "core. errors store.base",
     "linking": "core. errors submission",
     "graphs": "errors linking submission units",
-    "adding": "core. cycles errors filing host store.base subjects submission",
+    "adding": "core. cycles errors filing host joining store.base subjects submission",
+    "joining": "core. consequences errors store.base",
     "passing": "core. gather home probes store.base",
     "scheduled": "core. client consequences probes store.base units",
     "subjects": "core. config errors home sources store.base",
     "targeting": "core. client errors quotas store.base submission units",
     "slinging": (
-        "core. adding client config environment errors sources store.base subjects submission "
-        "targeting"
+        "core. adding client config environment errors joining sources store.base subjects "
+        "submission targeting"
     ),
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
@@ -70,6 +72,9 @@ MAY_IMPORT = {
         "submission"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
+    "grouping": (
+        "core. adding cancelling client cycles errors joining store.base submission units"
+    ),
     "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
@@ -102,7 +107,7 @@ MAY_IMPORT = {
     "functions.host": "functions. app crashpoints hints",
     "waiting": "core. store.base client clock errors gather submission units",
     "elsewhere": "core. store.base units",
-    "listing": "core. store.base",
+    "listing": "core. joining store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
     "views": "core. store.base client config elsewhere gather passing probes units",

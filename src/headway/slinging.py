@@ -13,11 +13,13 @@ from typing import NamedTuple
 from headway.adding import Origin, add_jobs
 from headway.client import Client
 from headway.config import store_setting
+from headway.core.groups import Group, GroupId, Mode, shown_group
 from headway.core.model import NOTHING, JobId, JobSpec, shown
 from headway.core.subjects import RECORDED, SLING, SUBJECT, Item, ItemKind, ItemState
 from headway.core.targets import KNOWN, Target, filled, fits, placeholders, target_for
 from headway.environment import keep_environment, present_umask
 from headway.errors import ConflictError, HeadwayError, InvalidInputError, NotFoundError
+from headway.joining import close_group, new_group
 from headway.sources import Place
 from headway.store.base import Event, WriteTx
 from headway.subjects import Finder, Found
@@ -302,7 +304,7 @@ def _schedule(
         for each, job_id, group_id in zip(new, ids, groups, strict=True):
             subject, target = each.wanted.item.id, each.spec.target
             scheduled.append(Scheduled(subject, target, job_id))
-            data = {"subject": subject, "target": target, "group": f"group-{group_id}"}
+            data = {"subject": subject, "target": target, "group": shown_group(group_id)}
             tx.add_events([Event("slung", job_id, data)], actor=client.actor)
         return done._replace(scheduled=tuple(scheduled), group_id=groups[0])
 
@@ -318,24 +320,32 @@ def _track(
     subjects: Sequence[str],
     *,
     by: str,
-) -> list[int]:
+) -> list[GroupId]:
     """Put each job into a group that tracks its subject, or what led to it, and has not ended; the
-    others into one new group."""
+    others into one new group, which is whole then."""
     names = [each.wanted.item.id for each in new]
     tracked = tx.groups_tracking(list(dict.fromkeys([*names, *subjects])))
-    groups: list[int] = []
-    fresh: int | None = None
+    groups: list[GroupId] = []
+    fresh: Group | None = None
     for each in new:
         known = tracked.get(each.wanted.item.id) or tracked.get(each.wanted.root)
         if known is None:
             if fresh is None:
                 about = subjects[0] if len(subjects) == 1 else None
-                fresh = tx.add_tracking_group(about, by=by)
-            known = fresh
+                fresh = new_group(
+                    tx, mode=Mode.PARALLEL, on_failure="continue", subject=about, actor=by
+                )
+            known = fresh.id
         groups.append(known)
-    for group_id in dict.fromkeys(groups):
-        members = [job for job, group in zip(ids, groups, strict=True) if group == group_id]
-        tx.track(group_id, members)
+    jobs, members = tx.jobs(ids), []
+    places: dict[GroupId, int] = {}
+    for job_id, group_id in zip(ids, groups, strict=True):
+        places[group_id] = places.get(group_id, tx.last_in_group(group_id)) + 1
+        job = jobs[job_id]._replace(group_id=group_id, sequence_number=places[group_id])
+        members.append(job)
+    tx.join_group(members)
+    if fresh is not None:
+        close_group(tx, fresh, actor=by)
     return groups
 
 
@@ -353,7 +363,7 @@ def slung_document(slung: Slung) -> dict[str, object]:
     return {
         "mode": "direct" if slung.direct else "deferred",
         "max_active": slung.max_active,
-        "group": f"group-{slung.group_id}" if slung.group_id else None,
+        "group": shown_group(slung.group_id) if slung.group_id else None,
         "scheduled": listed(slung.scheduled),
         "already": listed(slung.already),
         "skipped": [each._asdict() for each in slung.skipped],

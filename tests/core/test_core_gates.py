@@ -269,6 +269,7 @@ def test_each_gate_declares_what_can_change_its_answer() -> None:
         "due": {Wake.TIME_CAME},
         "after_met": {Wake.CHAIN_ENDED},
         "artifacts_present": {Wake.ARTIFACT_CHANGED, Wake.ANOTHER_ANSWER},
+        "turn_in_group": {Wake.MEMBER_ENDED},
         "subject_ready": {Wake.ANOTHER_ANSWER},
         "head_pinned": {Wake.ANOTHER_ANSWER, Wake.REPINNED},
         "preconditions_hold": {Wake.ANOTHER_ANSWER},

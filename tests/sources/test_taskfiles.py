@@ -27,11 +27,11 @@ def item(folder: Path, name: str) -> Item:
         ("login.md", "---\ntitle: Log in\nstate: in_progress\ndepends_on: [base, done]\n---\nText"),
         (
             "login.md",
-            "---\ntitle: 'Log in'\nstate: in-progress\ndepends_on:\n  - base\n  - done\n---",
+            "---\ntitle: 'Log in'\nstate: in-progress\ndepends_on:\n- base\n- done\n---",
         ),
         (
             "login.md",
-            "---\nstate: in_progress # soon\nowner:\n  name: x\ndepends_on: base\n---\n# Log in\n",
+            "---\nstate: in_progress # x\nat:\n  b: c\ndepends_on: base\n---\n# Log in\n",
         ),
         ("login.md", '+++\ntitle = "Log in"\nstate = "in_progress"\ndepends_on = ["base"]\n+++\n'),
         ("login.toml", 'title = "Log in"\nstate = "in_progress"\ndepends_on = ["base", "done"]\n'),

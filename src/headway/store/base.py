@@ -27,6 +27,7 @@ from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.store.seam_governor import GovernorReading, GovernorWriting
+from headway.store.seam_groups import ReadsGroups, WritesGroups
 
 Told = TypeVar("Told")
 
@@ -169,9 +170,10 @@ class Search(NamedTuple):
     created_since: int = 0
     name: str = "*"
     labels: Mapping[str, str] = NOTHING
+    groups: tuple[int, ...] = ()  # none: of all, and of none
 
 
-class ReadTx(GovernorReading, Protocol):
+class ReadTx(ReadsGroups, GovernorReading, Protocol):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]: ...
@@ -270,7 +272,7 @@ class ReadTx(GovernorReading, Protocol):
     def last_event(self) -> int: ...
 
 
-class WriteTx(ReadTx, GovernorWriting, Protocol):
+class WriteTx(ReadTx, WritesGroups, GovernorWriting, Protocol):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, level: int) -> int: ...
     def take_places(self, count: int, level: int) -> tuple[JobId, int]:

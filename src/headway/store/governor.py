@@ -55,21 +55,6 @@ class GovernorWriteTx(Changing, GovernorReadTx):
     def remove_target(self, name: str) -> bool:
         return self._run("remove_target", name=name) == 1
 
-    def add_tracking_group(self, subject: str | None, *, by: str) -> int:
-        group_id = int(self._all("take_tracking_group")[0][0])
-        self._tell("add_tracking_group", id=group_id, subject=subject, at=self._now, by=by)
-        return group_id
-
-    def track(self, group_id: int, ids: Sequence[JobId]) -> None:
-        first = int(self._all("last_in_group", group_id=group_id)[0][0]) + 1
-        self._many(
-            "track",
-            (
-                {"group_id": group_id, "number": number, "id": job_id}
-                for number, job_id in enumerate(ids, first)
-            ),
-        )
-
 
 def _target(row: Sequence[Any]) -> Target:
     name, prefix, document, created_at, created_by = row

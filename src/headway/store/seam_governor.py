@@ -19,7 +19,8 @@ class GovernorReading(Protocol):
         """The place at the door, from 1, of each job that is about a subject and stands there."""
 
     def groups_tracking(self, subjects: Sequence[str]) -> dict[str, int]:
-        """The group that tracks each of these, and has not ended; the newest if there are more."""
+        """The group that a sling made, that tracks each of these and has not ended; the newest if
+        there are more."""
 
 
 class GovernorWriting(GovernorReading, Protocol):
@@ -27,6 +28,3 @@ class GovernorWriting(GovernorReading, Protocol):
         """False if there is one of that name."""
 
     def remove_target(self, name: str) -> bool: ...
-    def add_tracking_group(self, subject: str | None, *, by: str) -> int: ...
-    def track(self, group_id: int, ids: Sequence[JobId]) -> None:
-        """These jobs are the next members of the group, in this order."""

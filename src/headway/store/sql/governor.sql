@@ -22,23 +22,12 @@ select id, place from (
 where subject is not null
 
 -- name: groups_tracking
--- By what they were slung from, and by the subjects of their members.
+-- Those that a sling makes: by what they were slung from, and by the subjects of their members.
 select subject, max(id) from job_groups where subject in $TEXTS(:subjects) and ended_at is null
+  and mode = 'parallel' and on_failure = 'continue' and name is null
 group by subject
 union all
 select jobs.subject, max(job_groups.id) from jobs join job_groups on job_groups.id = jobs.group_id
 where jobs.subject in $TEXTS(:subjects) and jobs.subject is not null and job_groups.ended_at is null
+  and mode = 'parallel' and on_failure = 'continue' and job_groups.name is null
 group by jobs.subject
-
--- name: take_tracking_group
-update marks set value = value + 1 where name = 'next_group_id' returning value - 1
-
--- name: add_tracking_group
-insert into job_groups (id, mode, on_failure, subject, created_at, created_by, closed_at)
-values (:id, 'parallel', 'continue', :subject, :at, :by, :at)
-
--- name: last_in_group
-select coalesce(max(sequence_number), 0) from jobs where group_id = :group_id
-
--- name: track
-update jobs set group_id = :group_id, sequence_number = :number where id = :id
