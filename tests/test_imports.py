@@ -58,7 +58,7 @@ MAY_IMPORT = {
     "graphs": "errors linking submission units",
     "adding": "core. cycles errors filing host joining store.base subjects submission",
     "joining": "core. consequences errors store.base",
-    "passing": "core. gather home probes store.base",
+    "passing": "core. gather home store.base",
     "scheduled": "core. client consequences probes store.base units",
     "subjects": "core. config errors home sources store.base",
     "targeting": "core. client errors quotas store.base submission units",

@@ -1,16 +1,16 @@
 """Plan one pass as the planner would make it, without changing anything: for a dry run, and for the
 pass that `scheduler run` makes where no worker lives."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from headway.core.dispatch import DispatchPlan, plan_dispatch
 from headway.core.facts import Answer, Door
 from headway.core.model import Question
 from headway.gather import gather, tasks_known
 from headway.home import Home
-from headway.probes import look_at
 from headway.store.base import ReadTx
 
+Look = Callable[[Collection[Question]], Mapping[Question, Answer]]
 MOST_JOBS = 1000  # of those to be looked at, and of those at the door
 
 
@@ -20,7 +20,7 @@ def plan_pass(
     queues: Sequence[str],
     *,
     home: Home,
-    conditions: Mapping[str, Sequence[str]],
+    look: Look,
     batch: int,
 ) -> DispatchPlan:
     """What a pass would start now, after a look at whatever its gates want to know."""
@@ -31,4 +31,4 @@ def plan_pass(
         planned = plan_dispatch(jobs, facts._replace(answers=answers), batch=batch)
         if not planned.unseen:
             return planned
-        answers |= look_at(planned.unseen, conditions)
+        answers |= look(planned.unseen)

@@ -288,6 +288,6 @@ def dry_run(client: Client, batch: int) -> DispatchPlan:
             client.door(tx),
             client.queues,
             home=client.home,
-            conditions=client.config.conditions,
+            look=lambda questions: look_at(questions, client.config.conditions),
             batch=batch,
         )

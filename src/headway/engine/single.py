@@ -82,7 +82,7 @@ def _pass(engine: Engine, host: Host, config: Config, clock: Clock, limit: int) 
                 door(tx),
                 queues,
                 home=engine.home,
-                conditions=config.conditions,
+                look=engine.looks.look_now,  # the steps to come see the same
                 batch=limit,
             )
         return planned.to_dispatch

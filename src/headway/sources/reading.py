@@ -14,9 +14,10 @@ def read_bounded(path: str, most: int, *, follow: bool = True) -> bytes:
         descriptor = os.open(path, flags)
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise SourceError(f"{path} cannot be read: it is no plain file")
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise SourceError(f"{path} cannot be read: it is no plain file")
         try:
             content = file.read(most + 1)
         except OSError as error:
