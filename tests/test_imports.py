@@ -27,16 +27,18 @@ MAY_IMPORT = {
     "home": "errors",
     "fields": "errors units",
     "text": "",
-    "config": "core. errors fields home units",
+    "config": "core. errors fields home policies quotas units",
+    "policies": "core. quotas",
     "environment": "errors home",
     "host": "home supervise.",
     "launching": "home supervise.",
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
-    "store.base": "core.",
+    "store.base": "core. store.seam_limits",
+    "store.seam_limits": "core.",
     "store.queries": "",
     "executors": "core. config environment errors functions.journal git home launching",
-    "gather": "core. config executors home store.base units",
+    "gather": "core. config executors home quotas store.base units",
     "consequences": "core. store.base",
     "downstream": "core. store.base",
     "documents": "core. home quotas store.base supervise. units",
@@ -46,7 +48,8 @@ MAY_IMPORT = {
     "probes": "core. git.looking git.program probes.",
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base clock collecting config "
-        "consequences crashpoints documents errors filing gather home host launching probes units"
+        "consequences crashpoints documents errors filing gather home host launching policies "
+        "probes probes.pressure units"
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
@@ -55,8 +58,8 @@ MAY_IMPORT = {
     "adding": "core. cycles errors filing host store.base submission",
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
-        "environment errors executors gather home host launching linking listing rewinding "
-        "submission"
+        "environment errors executors gather home host launching linking listing policies "
+        "probes.pressure rewinding submission"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
     "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.adding import Origin, Submitted, add_jobs
 from headway.clock import Clock, SystemClock
-from headway.config import Config, load_config, store_setting
+from headway.config import Config, limits_set, load_config, store_setting
 from headway.core.model import (
     FUNCTION,
     FUNCTIONS,
@@ -25,6 +25,7 @@ from headway.core.model import (
     Pause,
     Stage,
     Wait,
+    WaitKind,
 )
 from headway.environment import keep_environment, present_umask
 from headway.errors import NotFoundError, StoreError
@@ -279,9 +280,18 @@ class Client:
 
     def door(self, tx: ReadTx) -> Door:
         """What the door says now; the same count as the planner's."""
-        from headway.gather import door
+        from headway.gather import door, strain_of
+        from headway.policies import policies_for
+        from headway.probes.pressure import measure
 
-        return door(tx, self.host.id, log_budget=self.config.bytes("logs.budget"))
+        settings = tx.settings()
+        return door(
+            tx,
+            self.host.id,
+            log_budget=self.config.bytes("logs.budget"),
+            policies=policies_for(limits_set(settings)),
+            strain=strain_of(settings, measure),
+        )
 
     def at_the_door(self, tx: ReadTx) -> Facts:
         """The facts that tell what a job at the door waits for now."""
@@ -374,12 +384,14 @@ def present_wait(job: Job, facts: Facts) -> Wait | None:
     from headway.core.gates import slot_free
     from headway.core.states import Status
 
-    if job.stage not in (Stage.READY, Stage.WOKEN) or job.status is not Status.QUEUED:
+    limited = job.wait is not None and job.wait.kind in (WaitKind.CAPACITY, WaitKind.RATE)
+    at_door = job.stage in (Stage.READY, Stage.WOKEN) or (job.stage is Stage.FILED and limited)
+    if not at_door or job.status is not Status.QUEUED:
         return job.wait
     objection = slot_free(job, facts._replace(queues=(job.queue,)))
     if isinstance(objection, Wait):
         return objection
-    return job.wait if job.stage is Stage.READY else None
+    return job.wait if job.stage is not Stage.WOKEN else None
 
 
 def output_folder(claim: Claim) -> str:

@@ -72,7 +72,7 @@ class Settler:
                 continue
             answer = self._answer(job, judgement)
             if isinstance(answer, Undone):
-                self._undo(tx, claim, answer)
+                self._undo(tx, job, claim, answer)
             else:
                 ended.append(_End(job, claim, judgement, answer))
         return self._end(tx, ended)
@@ -92,7 +92,7 @@ class Settler:
         if isinstance(judgement, Verdict) and judgement.document is not None:
             tx.keep_late_outcome(claim, judgement.document)
 
-    def _undo(self, tx: WriteTx, claim: Claim, undone: Undone) -> None:
+    def _undo(self, tx: WriteTx, job: Job, claim: Claim, undone: Undone) -> None:
         unclaim = Unclaim(
             token=claim.token,
             job_id=claim.job_id,
@@ -107,6 +107,7 @@ class Settler:
             [Event("unclaimed", claim.job_id, {"cause": undone.cause})], actor=self._worker_id
         )
         release_locks(tx, claim.job_id)
+        tx.forget_starts(job, claim)
         if undone.host_trouble is not None:
             self.host_failed(tx, undone.host_trouble, undone.cause)
 
@@ -152,6 +153,8 @@ class Settler:
         verdict = end.judgement if isinstance(end.judgement, Verdict) else None
         if verdict is None or verdict.tree_gone:
             release_locks(tx, job.id)
+        if not ended.executed:
+            tx.forget_starts(job, end.claim)
         if end.claim.probe and ended.executed:
             self.host_recovered(tx)
         if verdict is not None and verdict.document is not None:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from headway.core.artifacts import ArtifactKey
-from headway.core.facts import ArtifactView, LockView, Predecessor, TaskView
+from headway.core.facts import ArtifactView, LockView, Occupant, Predecessor, TaskView
 from headway.core.model import (
     NOTHING,
     Approval,
@@ -26,6 +26,7 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.seam_limits import LimitReads, LimitWrites
 
 Told = TypeVar("Told")
 
@@ -85,6 +86,7 @@ class Slots(NamedTuple):
     used: frozenset[int]
     running: Mapping[JobId, JobId | None]  # job -> whose slot it borrows
     probing: bool
+    occupants: tuple[Occupant, ...] = ()
 
 
 class Lending(NamedTuple):
@@ -170,7 +172,7 @@ class Search(NamedTuple):
     labels: Mapping[str, str] = NOTHING
 
 
-class ReadTx(Protocol):
+class ReadTx(LimitReads, Protocol):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]: ...
@@ -269,7 +271,7 @@ class ReadTx(Protocol):
     def last_event(self) -> int: ...
 
 
-class WriteTx(ReadTx, Protocol):
+class WriteTx(ReadTx, LimitWrites, Protocol):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, level: int) -> int: ...
     def take_places(self, count: int, level: int) -> tuple[JobId, int]:

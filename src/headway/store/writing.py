@@ -32,6 +32,7 @@ from headway.store.base import (
     WorkerRecord,
 )
 from headway.store.graphwriting import GraphWriteTx
+from headway.store.limiting import LimitWriteTx
 from headway.store.removing import RetentionWriteTx
 from headway.store.rows import dump, dump_claim, dump_job, dump_pairs
 
@@ -40,7 +41,7 @@ _SIMPLE = frozenset({str, int})
 MOST_SHARERS = 16  # the next ones are woken when these have started
 
 
-class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
+class SqlWriteTx(RetentionWriteTx, GraphWriteTx, LimitWriteTx):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
 
@@ -153,7 +154,7 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
         self._many("clear_waits", ({"job_id": filing.job.id} for filing in filings))
         self._many("file_job", map(self._filed, filings))
         self._many("add_waits", (row for filing in filings for row in _wait_rows(filing)))
-        self._whereabouts = known.with_filed(filings) if known is not None else None
+        self._follow_filed(known, filings)
 
     def _filed(self, filing: Filing) -> dict[str, Any]:
         return {

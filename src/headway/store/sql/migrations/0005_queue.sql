@@ -25,6 +25,8 @@ create unique index jobs_one_open_per_subject on jobs (subject)
 create index jobs_subject on jobs (subject, id) where subject is not null;
 
 alter table waits rename column priority to level;
+-- Which limits anyone waits for at all.
+create index waits_limits on waits (topic) where substr(topic, 1, 6) = 'limit:';
 
 -- What it takes of the limits while it runs, as words with spaces between.
 alter table claims add column occupies text;
