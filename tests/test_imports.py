@@ -34,8 +34,9 @@ MAY_IMPORT = {
     "launching": "home supervise.",
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
-    "store.base": "core. store.seam_limits",
+    "store.base": "core. store.seam_limits store.seam_groups",
     "store.seam_limits": "core.",
+    "store.seam_groups": "core.",
     "store.queries": "",
     "executors": "core. config environment errors functions.journal git home launching",
     "gather": "core. config executors home quotas store.base units",
@@ -55,13 +56,17 @@ MAY_IMPORT = {
     "cycles": "core. errors store.base",
     "linking": "core. errors submission",
     "graphs": "errors linking submission units",
-    "adding": "core. cycles errors filing host store.base submission",
+    "adding": "core. cycles errors filing host joining store.base submission",
+    "joining": "core. consequences errors store.base",
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
         "environment errors executors gather home host launching linking listing policies "
         "probes.pressure rewinding submission"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
+    "grouping": (
+        "core. adding cancelling client cycles errors joining store.base submission units"
+    ),
     "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
@@ -94,7 +99,7 @@ MAY_IMPORT = {
     "functions.host": "functions. app crashpoints hints",
     "waiting": "core. store.base client clock errors gather submission units",
     "elsewhere": "core. store.base units",
-    "listing": "core. store.base",
+    "listing": "core. joining store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
     "views": "core. store.base client config elsewhere gather probes units",

@@ -117,13 +117,17 @@ class Client:
         They may be a graph: a request with a `local` name is one that others can name in their
         `after`, before or behind it. Raises GraphError with all that is wrong.
         """
+        return self.submit_commands(self.specify_all(requests))
+
+    def specify_all(self, requests: Sequence[Request]) -> list[JobSpec]:
+        """The checked specifications, with names among them resolved."""
         if not refers_inside(requests):
             check = self._check()
-            return self.submit_commands([check(each) for each in requests])
+            return [check(each) for each in requests]
         drafts = self.drafts()
         for each in requests:
             drafts.add(each)
-        return self.submit_commands(drafts.linked())
+        return drafts.linked()
 
     def drafts(self) -> Drafts:
         """A graph to be put together, and then submitted with `submit_commands`."""
@@ -138,12 +142,19 @@ class Client:
     def _check(self) -> Callable[[Request], JobSpec]:
         return partial(specify, environ=self.environ, working_directory=os.getcwd(), found={})
 
-    def submit_commands(self, specs: Sequence[JobSpec]) -> list[Submitted]:
-        """Submit checked commands with the present environment, all or none."""
+    def submit_commands(
+        self,
+        specs: Sequence[JobSpec],
+        prepare: Callable[[WriteTx], Sequence[JobSpec]] | None = None,
+    ) -> list[Submitted]:
+        """Submit checked commands with the present environment, all or none. `prepare` gives them
+        another form inside of the transaction, after it has done something of its own there."""
         env_digest = keep_environment(
             self.home, self.environ, umask=present_umask(), working_directory=os.getcwd()
         )
-        submitted = self.store.story(lambda tx: self._add(tx, specs, env_digest))
+        submitted = self.store.story(
+            lambda tx: self._add(tx, prepare(tx) if prepare else specs, env_digest)
+        )
         self.wake()
         return submitted
 

@@ -52,6 +52,7 @@ def gather(
     """`answers` are looks at the world outside of the store, made before."""
     keys = {lock.key for job in jobs for lock in job.locks}
     needs = {artifact_key(text, job.repo) for job in jobs for text in job.needs}
+    grouped = [job for job in jobs if job.group_id is not None]
     return Facts(
         now=tx.now(),
         door=_with_rates(tx, door, {key for job in jobs if job.rates for key in rate_keys(job)}),
@@ -62,6 +63,7 @@ def gather(
         queues=queues,
         hosts=_elsewhere(tx, jobs, queues),
         artifacts=tx.artifact_views(needs) if needs else NOTHING,
+        turns=tx.turns(grouped) if grouped else NOTHING,
         answers=answers,
         wait_for_producers=bool(needs) and _waits_for_producers(tx),
         home=home.path,

@@ -153,6 +153,7 @@ class Facts(NamedTuple):
     queues: Collection[str] = ("",)
     hosts: Mapping[str, str] = NOTHING
     artifacts: Mapping[ArtifactKey, ArtifactView] = NOTHING
+    turns: Mapping[JobId, JobId] = NOTHING  # of a job in a group: the chain that goes before it
     answers: Mapping[Question, Answer] = NOTHING
     wait_for_producers: bool = False
     home: str = ""

@@ -139,7 +139,8 @@ class Settler:
         for each in done:
             (plain if _has_no_other_consequence(each) else others).append(each)
         chains_succeeded(tx, [each.job.chain for each in plain], actor=self._worker_id)
-        for each in others:
+        # Retries first: a group must not seem to have ended while one of its chains goes on.
+        for each in sorted(others, key=lambda end: end.answer.retry is None):
             self._follow(tx, each)
         return [(each.claim, each.answer) for each in done]
 
@@ -176,7 +177,7 @@ def _has_no_other_consequence(end: _End) -> bool:
     return (
         end.answer.status is Status.SUCCEEDED
         and document is None
-        and not (end.job.locks or end.job.on_finish or end.claim.probe)
+        and not (end.job.locks or end.job.on_finish or end.claim.probe or end.job.group_id)
     )
 
 

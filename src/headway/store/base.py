@@ -26,6 +26,7 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.seam_groups import ReadsGroups, WritesGroups
 from headway.store.seam_limits import LimitReads, LimitWrites
 
 Told = TypeVar("Told")
@@ -170,9 +171,10 @@ class Search(NamedTuple):
     created_since: int = 0
     name: str = "*"
     labels: Mapping[str, str] = NOTHING
+    groups: tuple[int, ...] = ()  # none: of all, and of none
 
 
-class ReadTx(LimitReads, Protocol):
+class ReadTx(LimitReads, ReadsGroups, Protocol):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]: ...
@@ -271,7 +273,7 @@ class ReadTx(LimitReads, Protocol):
     def last_event(self) -> int: ...
 
 
-class WriteTx(ReadTx, LimitWrites, Protocol):
+class WriteTx(ReadTx, LimitWrites, WritesGroups, Protocol):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, level: int) -> int: ...
     def take_places(self, count: int, level: int) -> tuple[JobId, int]:

@@ -20,6 +20,7 @@ _FILES = (
     "claims.sql",
     "functions.sql",
     "graph.sql",
+    "groups.sql",
     "removing.sql",
     "scheduler.sql",
     "limits.sql",

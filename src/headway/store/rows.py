@@ -45,7 +45,10 @@ _OUTLINE_COLUMNS = (
     "wait_detail, queue, finished_at, gates"
 )
 
+_GROUP_COLUMNS = "id, mode, on_failure, created_at, created_by, name, subject, closed_at, ended_at"
+
 COLUMNS: Mapping[str, str] = {
+    "GROUP": _GROUP_COLUMNS,
     "JOB": _JOB_COLUMNS,
     "CLAIM": _CLAIM_COLUMNS,
     "OUTLINE": _OUTLINE_COLUMNS,
