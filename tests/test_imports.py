@@ -33,11 +33,16 @@ MAY_IMPORT = {
     "launching": "home supervise.",
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
-    "store.base": "core.",
+    "store.base": "core. store.seam_order",
+    "store.seam_order": "core.",
     "store.queries": "",
     "executors": "core. config environment errors functions.journal git home launching",
     "gather": "core. config executors home store.base units",
-    "consequences": "core. store.base",
+    "ageing": "core. store.base units",
+    "consequences": "core. ageing store.base",
+    "placing": "core. consequences store.base",
+    "ordering": "core. client errors placing store.base",
+    "effects": "core. store.base units",
     "downstream": "core. store.base",
     "documents": "core. home quotas store.base supervise. units",
     "submission": "core. errors gating quotas units",
@@ -52,10 +57,10 @@ MAY_IMPORT = {
     "cycles": "core. errors store.base",
     "linking": "core. errors submission",
     "graphs": "errors linking submission units",
-    "adding": "core. cycles errors filing host store.base submission",
+    "adding": "core. ageing cycles errors filing host placing store.base submission",
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
-        "environment errors executors gather home host launching linking listing rewinding "
+        "effects environment errors executors gather home host launching linking listing rewinding "
         "submission"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
@@ -66,7 +71,7 @@ MAY_IMPORT = {
     ),
     "person": "errors git.layout git.program supervise. client",
     "approving": "core. client consequences environment errors gating person store.base units",
-    "editing": "core. client consequences environment errors store.base submission",
+    "editing": "core. client environment errors placing store.base submission",
     "collecting": (
         "core. config consequences crashpoints downstream errors home store.base worktreeing"
     ),

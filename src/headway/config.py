@@ -115,6 +115,12 @@ SETTINGS: Mapping[str, Setting] = {
         ),
         Setting("scheduler.spawn_delay", "0s", _duration, "the pause between two passes"),
         Setting(
+            "scheduler.ageing",
+            "0s",
+            _duration,
+            "a waiting job gains one priority each time this passes; 0s: it never does",
+        ),
+        Setting(
             "scheduler.missing_producer",
             "block",
             _one_of("block", "wait"),

@@ -7,6 +7,7 @@ So an end looks the same, and wakes the same, whoever brought it about.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from headway.ageing import level_of_chain
 from headway.core.artifacts import ArtifactKind, artifact_topic
 from headway.core.model import Job, JobId, LockMode, Wait, lock_topic, shown
 from headway.core.settle import Ended, Retry, follow_up, next_in_chain
@@ -75,6 +76,7 @@ def continue_chain(
 ) -> Job:
     """Make the next job of the chain."""
     following = next_in_chain(job, retry, new_id=tx.take_ids(1), now=tx.now())
+    following = following._replace(level=level_of_chain(tx, job))
     tx.add_retries([following])
     tx.add_events(
         [

@@ -26,6 +26,7 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.seam_order import OrderReadTx, OrderWriteTx
 
 Told = TypeVar("Told")
 
@@ -85,6 +86,15 @@ class Slots(NamedTuple):
     used: frozenset[int]
     running: Mapping[JobId, JobId | None]  # job -> whose slot it borrows
     probing: bool
+
+
+class Places(NamedTuple):
+    """What new jobs get: the first of their ids, the next position of a level, and the ageing that
+    is set, by which others may have other levels."""
+
+    first_id: JobId
+    position: int
+    ageing: str | None
 
 
 class Lending(NamedTuple):
@@ -170,7 +180,7 @@ class Search(NamedTuple):
     labels: Mapping[str, str] = NOTHING
 
 
-class ReadTx(Protocol):
+class ReadTx(OrderReadTx, Protocol):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]: ...
@@ -269,10 +279,10 @@ class ReadTx(Protocol):
     def last_event(self) -> int: ...
 
 
-class WriteTx(ReadTx, Protocol):
+class WriteTx(ReadTx, OrderWriteTx, Protocol):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, level: int) -> int: ...
-    def take_places(self, count: int, level: int) -> tuple[JobId, int]:
+    def take_places(self, count: int, level: int) -> Places:
         """Like `take_ids` and `next_position`, in one question."""
 
     def add_jobs(self, jobs: Sequence[Job]) -> None: ...

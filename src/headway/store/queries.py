@@ -20,6 +20,7 @@ _FILES = (
     "claims.sql",
     "functions.sql",
     "graph.sql",
+    "order.sql",
     "removing.sql",
     "scheduler.sql",
     "checks.sql",
