@@ -26,7 +26,8 @@ def put(tx: WriteTx, job: Job, level: int, place: Key) -> Job:
     ids = [*(each.id for each in left), job.id, *(each.id for each in around.after[:size])]
     places = zip(ids, positions, strict=True)
     tx.place_jobs([(job_id, level, position) for job_id, position in places])
-    return job._replace(level=level, position=positions[len(left)])
+    own = level if level != job.priority else None
+    return job._replace(level=own, position=positions[len(left)])
 
 
 def put_last(tx: WriteTx, job: Job, level: int) -> Job:
