@@ -34,13 +34,18 @@ MAY_IMPORT = {
     "launching": "home supervise.",
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
-    "store.base": "core. store.seam_limits store.seam_groups",
+    "store.base": "core. store.seam_limits store.seam_groups store.seam_order",
     "store.seam_limits": "core.",
     "store.seam_groups": "core.",
     "store.queries": "",
     "executors": "core. config environment errors functions.journal git home launching",
     "gather": "core. config executors home quotas store.base units",
-    "consequences": "core. store.base",
+    "consequences": "core. store.base ageing",
+    "store.seam_order": "core.",
+    "ageing": "core. store.base units",
+    "placing": "core. consequences store.base",
+    "ordering": "core. client errors placing store.base",
+    "effects": "core. store.base units",
     "downstream": "core. store.base",
     "documents": "core. home quotas store.base supervise. units",
     "submission": "core. errors gating quotas units",
@@ -56,12 +61,12 @@ MAY_IMPORT = {
     "cycles": "core. errors store.base",
     "linking": "core. errors submission",
     "graphs": "errors linking submission units",
-    "adding": "core. cycles errors filing host joining store.base submission",
+    "adding": "core. cycles errors filing host joining store.base submission ageing placing",
     "joining": "core. consequences errors store.base",
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
-        "environment errors executors gather home host launching linking listing policies "
-        "probes.pressure rewinding submission"
+        "effects environment errors executors gather home host launching linking listing policies "
+        "probes.pressure reserving rewinding submission"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
     "grouping": (
@@ -74,7 +79,7 @@ MAY_IMPORT = {
     ),
     "person": "errors git.layout git.program supervise. client",
     "approving": "core. client consequences environment errors gating person store.base units",
-    "editing": "core. client consequences environment errors store.base submission",
+    "editing": "core. client environment errors placing store.base submission",
     "collecting": (
         "core. config consequences crashpoints downstream errors home store.base worktreeing"
     ),

@@ -377,9 +377,12 @@ class Client:
         return woken
 
     def set_setting(self, key: str, value: Any) -> None:
+        from headway.effects import take_effect
+
         def set_it(tx: WriteTx) -> None:
             tx.set_setting(key, value, by=self.actor)
             tx.add_events([Event("set", None, {"key": key, "value": value})], actor=self.actor)
+            take_effect(tx, key, value)
 
         self.store.story(set_it)
         self.wake()

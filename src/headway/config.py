@@ -137,6 +137,12 @@ SETTINGS: Mapping[str, Setting] = {
             "how much memory must be available for anything to be started; 0 is no bound",
         ),
         Setting(
+            "scheduler.ageing",
+            "0s",
+            _duration,
+            "a waiting job gains one priority each time this passes; 0s: it never does",
+        ),
+        Setting(
             "scheduler.missing_producer",
             "block",
             _one_of("block", "wait"),

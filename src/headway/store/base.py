@@ -28,6 +28,7 @@ from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.store.seam_groups import ReadsGroups, WritesGroups
 from headway.store.seam_limits import LimitReads, LimitWrites
+from headway.store.seam_order import OrderReadTx, OrderWriteTx
 
 Told = TypeVar("Told")
 
@@ -88,6 +89,15 @@ class Slots(NamedTuple):
     running: Mapping[JobId, JobId | None]  # job -> whose slot it borrows
     probing: bool
     occupants: tuple[Occupant, ...] = ()
+
+
+class Places(NamedTuple):
+    """What new jobs get: the first of their ids, the next position of a level, and the ageing that
+    is set, by which others may have other levels."""
+
+    first_id: JobId
+    position: int
+    ageing: str | None
 
 
 class Lending(NamedTuple):
@@ -174,7 +184,7 @@ class Search(NamedTuple):
     groups: tuple[int, ...] = ()  # none: of all, and of none
 
 
-class ReadTx(LimitReads, ReadsGroups, Protocol):
+class ReadTx(LimitReads, ReadsGroups, OrderReadTx, Protocol):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]: ...
@@ -273,10 +283,10 @@ class ReadTx(LimitReads, ReadsGroups, Protocol):
     def last_event(self) -> int: ...
 
 
-class WriteTx(ReadTx, LimitWrites, WritesGroups, Protocol):
+class WriteTx(ReadTx, LimitWrites, WritesGroups, OrderWriteTx, Protocol):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, level: int) -> int: ...
-    def take_places(self, count: int, level: int) -> tuple[JobId, int]:
+    def take_places(self, count: int, level: int) -> Places:
         """Like `take_ids` and `next_position`, in one question."""
 
     def add_jobs(self, jobs: Sequence[Job]) -> None: ...

@@ -21,6 +21,7 @@ _FILES = (
     "functions.sql",
     "graph.sql",
     "groups.sql",
+    "order.sql",
     "removing.sql",
     "scheduler.sql",
     "limits.sql",

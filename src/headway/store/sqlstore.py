@@ -11,6 +11,7 @@ from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.base import HasFileno, ReadTx, WriteTx
 from headway.store.limiting import LimitReadTx
+from headway.store.ordering import OrderReadTx
 from headway.store.removing import RetentionReadTx
 from headway.store.rows import COLUMNS
 from headway.store.writing import SqlWriteTx
@@ -55,7 +56,7 @@ class Database(Statements, Protocol):
     def close(self) -> None: ...
 
 
-class SqlReader(RetentionReadTx, LimitReadTx):
+class SqlReader(RetentionReadTx, LimitReadTx, OrderReadTx):
     """All that can be read."""
 
 
