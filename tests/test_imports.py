@@ -33,7 +33,8 @@ MAY_IMPORT = {
     "launching": "home supervise.",
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
-    "store.base": "core.",
+    "store.base": "core. store.seam_templates",
+    "store.seam_templates": "core.",
     "store.queries": "",
     "executors": "core. config environment errors functions.journal git home launching",
     "gather": "core. config executors home store.base units",
@@ -51,8 +52,13 @@ MAY_IMPORT = {
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
     "linking": "core. errors submission",
-    "graphs": "errors linking submission units",
-    "adding": "core. cycles errors filing host store.base submission",
+    "graphs": "errors linking quotas submission units",
+    "templates": "errors store.base store.seam_templates units",
+    "templating": (
+        "adding client core. errors graphs linking quotas store.base store.seam_templates "
+        "submission templates"
+    ),
+    "adding": "core. cycles errors filing host store.base submission templates",
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
         "environment errors executors gather home host launching linking listing rewinding "

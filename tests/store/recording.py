@@ -15,7 +15,8 @@ def declared_verbs() -> set[str]:
     return {
         name
         for protocol in (ReadTx, WriteTx, Store)
-        for name, value in vars(protocol).items()
+        for part in protocol.__mro__
+        for name, value in vars(part).items()
         if callable(value) and not name.startswith("_")
     }
 

@@ -22,6 +22,7 @@ _FILES = (
     "graph.sql",
     "removing.sql",
     "scheduler.sql",
+    "templates.sql",
     "checks.sql",
 )
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")
