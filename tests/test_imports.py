@@ -41,7 +41,8 @@ MAY_IMPORT = {
     "consequences": "core. store.base",
     "downstream": "core. store.base",
     "documents": "core. home quotas store.base supervise. units",
-    "submission": "core. errors gating quotas units",
+    "retrying": "errors",
+    "submission": "core. errors gating quotas retrying units",
     "gating": "core. errors git.layout git.looking git.program submission",
     "git": "git. errors",
     "probes": "core. git.looking git.program probes.",
@@ -62,7 +63,7 @@ MAY_IMPORT = {
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
         "environment errors executors gather home host launching linking listing rewinding "
-        "submission"
+        "submission troubles"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
     "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
@@ -100,7 +101,9 @@ MAY_IMPORT = {
     "listing": "core. store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
-    "views": "core. store.base client config elsewhere gather probes units",
+    "chaining": "core. client errors units",
+    "troubles": "core. client store.base units",
+    "views": "core. store.base client config elsewhere gather probes troubles units",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
     "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",

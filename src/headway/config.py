@@ -115,6 +115,12 @@ SETTINGS: Mapping[str, Setting] = {
         ),
         Setting("scheduler.spawn_delay", "0s", _duration, "the pause between two passes"),
         Setting(
+            "scheduler.cooldown",
+            "0s",
+            _duration,
+            "when a job that could not be launched three times is tried again; 0s is never",
+        ),
+        Setting(
             "scheduler.missing_producer",
             "block",
             _one_of("block", "wait"),

@@ -76,6 +76,8 @@ def continue_chain(
     """Make the next job of the chain."""
     following = next_in_chain(job, retry, new_id=tx.take_ids(1), now=tx.now())
     tx.add_retries([following])
+    if following.launch_wait is not None:
+        tx.cool_down(following.id, following.launch_wait, following.last_failure or "")
     tx.add_events(
         [
             Event("retried", job.id, {**data, "by": shown(following.id)}),

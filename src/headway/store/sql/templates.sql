@@ -18,10 +18,13 @@ update templates set archived_at = :at where name = :name and archived_at is nul
 select host_id, kind, cause, failures, probe_at, opened_at from breakers order by opened_at, host_id
 
 -- name: count_struck
-select count(*) from jobs where launch_wait is not null and finished_at is null
+select count(*) from jobs
+where launch_wait is not null and finished_at is null and stage is not null
 
 -- name: struck_jobs
-select $JOB from jobs where launch_wait is not null and finished_at is null order by id limit :limit
+select $JOB from jobs
+where launch_wait is not null and finished_at is null and stage is not null
+order by id limit :limit
 
 -- name: count_circuit_broken
 select count(*) from jobs
