@@ -29,10 +29,12 @@ order by id limit :limit
 -- name: count_circuit_broken
 select count(*) from jobs
 where substr(reason, 1, 15) = 'circuit-broken:' and finished_at >= :since
+  and not exists (select 1 from jobs again where again.retry_of = jobs.id)
 
 -- name: circuit_broken
 select $JOB from jobs
 where substr(reason, 1, 15) = 'circuit-broken:' and finished_at >= :since
+  and not exists (select 1 from jobs again where again.retry_of = jobs.id)
 order by finished_at desc limit :limit
 
 -- name: cool_down
