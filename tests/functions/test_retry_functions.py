@@ -102,6 +102,17 @@ def test_classes_are_named_with_all_they_are_made_from() -> None:
     assert "object" not in names
 
 
+def test_a_class_that_will_not_say_its_name_does_no_harm() -> None:
+    class Silent(type):
+        def __getattribute__(cls, name: str) -> object:
+            raise RuntimeError("nobody may ask")
+
+    class SilentError(Exception, metaclass=Silent):
+        pass
+
+    assert class_names(SilentError()) == []
+
+
 def test_a_word_that_can_be_no_class_is_refused(make_shop: MakeShop) -> None:
     shop = make_shop("@app.task\ndef f(): pass\n")
     for word in ("Value Error", "", "1.5", "a..b", "256", "retry-me"):

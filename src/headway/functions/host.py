@@ -349,9 +349,12 @@ def _own(error: BaseException) -> Any:
 def class_names(error: BaseException) -> list[str]:
     """Its class and those it is made from, each by name and as module.Class: what a retry policy
     may be about."""
-    classes = [each for each in type(error).__mro__ if each is not object][:MOST_CLASSES]
-    names = [(each.__qualname__, f"{each.__module__}.{each.__qualname__}") for each in classes]
-    return [storable(name) for pair in names for name in pair]
+    names: list[str] = []
+    with suppress(Exception):  # a class may answer in any way when it is asked for its name
+        for each in type(error).__mro__[:MOST_CLASSES]:
+            if each is not object:
+                names += (each.__qualname__, f"{each.__module__}.{each.__qualname__}")
+    return [storable(name) for name in names]
 
 
 def _last_words(error: BaseException) -> str:
