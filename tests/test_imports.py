@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "launching": "home supervise.",
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
-    "store.base": "core. store.seam_limits store.seam_groups store.seam_order",
+    "store.base": "core. store.seam_limits store.seam_groups store.seam_order store.seam_templates",
     "store.seam_limits": "core.",
     "store.seam_groups": "core.",
     "store.queries": "",
@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "effects": "core. store.base units",
     "downstream": "core. store.base",
     "documents": "core. home quotas store.base supervise. units",
-    "submission": "core. errors gating quotas units",
+    "submission": "core. errors gating quotas units retrying",
     "gating": "core. errors git.layout git.looking git.program submission",
     "git": "git. errors",
     "probes": "core. git.looking git.program probes.",
@@ -60,13 +60,15 @@ MAY_IMPORT = {
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
     "linking": "core. errors submission",
-    "graphs": "errors linking submission units",
-    "adding": "core. cycles errors filing host joining store.base submission ageing placing",
+    "graphs": "errors linking submission units quotas",
+    "adding": (
+        "core. cycles errors filing host joining store.base submission ageing placing templates"
+    ),
     "joining": "core. consequences errors store.base",
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
-        "effects environment errors executors gather home host launching linking listing policies "
-        "probes.pressure reserving rewinding submission"
+        "effects environment errors executors gather home host launching linking listing "
+        "policies probes.pressure reserving rewinding submission troubles"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
     "grouping": (
@@ -79,7 +81,7 @@ MAY_IMPORT = {
     ),
     "person": "errors git.layout git.program supervise. client",
     "approving": "core. client consequences environment errors gating person store.base units",
-    "editing": "core. client environment errors placing store.base submission",
+    "editing": "core. client environment errors placing store.base submission consequences",
     "collecting": (
         "core. config consequences crashpoints downstream errors home store.base worktreeing"
     ),
@@ -107,7 +109,7 @@ MAY_IMPORT = {
     "listing": "core. joining store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
-    "views": "core. store.base client config elsewhere gather probes units",
+    "views": "core. store.base client config elsewhere gather probes units troubles",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
     "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",
@@ -115,6 +117,15 @@ MAY_IMPORT = {
     "cli": "",  # anything: nobody imports it
     "__main__": "cli.",
     "__init__": "app client functions.current",  # when they are asked for
+    "store.seam_templates": "core.",
+    "retrying": "errors",
+    "templates": "errors store.base store.seam_templates units",
+    "templating": (
+        "adding client core. errors graphs linking quotas store.base store.seam_templates "
+        "submission templates"
+    ),
+    "chaining": "core. client errors units",
+    "troubles": "core. client store.base units",
 }
 ANYTHING = {"cli"}
 

@@ -47,6 +47,11 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
 
     A reference below zero is the place of another specification among these.
     """
+    if any(spec.template_id is not None for spec in specs):
+        from headway.templates import require_usable
+
+        for name in sorted({spec.template_id for spec in specs if spec.template_id is not None}):
+            require_usable(tx, name)
     known = _known_keys(tx, specs)
     keyed = {spec.key for spec in specs} - {None, *known}
     count = len(keyed) + sum(spec.key is None for spec in specs)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from headway.core.facts import Door, Facts
     from headway.host import Host
     from headway.linking import Drafts
+    from headway.troubles import Reset
 
 MOST_LISTED = 10_000
 
@@ -363,18 +364,11 @@ class Client:
         self.wake()
         return resumed
 
-    def reset(self) -> int:
-        """Forget launch failures: close breakers, try waiting jobs at once; how many of those."""
+    def reset(self) -> Reset:
+        """Forget launch failures: close breakers, try waiting jobs at once."""
+        from headway.troubles import reset
 
-        def reset(tx: WriteTx) -> int:
-            woken = tx.reset_launches()
-            tx.set_mark("crashes_forgiven_at", tx.now())
-            tx.add_events([Event("reset", None, {"jobs": woken})], actor=self.actor)
-            return woken
-
-        woken = self.store.story(reset)
-        self.wake()
-        return woken
+        return reset(self)
 
     def set_setting(self, key: str, value: Any) -> None:
         from headway.effects import take_effect

@@ -147,6 +147,8 @@ def continue_chain(
     following = next_in_chain(job, retry, new_id=tx.take_ids(1), now=tx.now())
     following = following._replace(level=level_of_chain(tx, job))
     tx.add_retries([following])
+    if following.launch_wait is not None:
+        tx.cool_down(following.id, following.launch_wait, following.last_failure or "")
     tx.add_events(
         [
             Event("retried", job.id, {**data, "by": shown(following.id)}),

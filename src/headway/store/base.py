@@ -29,6 +29,7 @@ from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.store.seam_groups import ReadsGroups, WritesGroups
 from headway.store.seam_limits import LimitReads, LimitWrites
 from headway.store.seam_order import OrderReadTx, OrderWriteTx
+from headway.store.seam_templates import ReadsTemplates, WritesTemplates
 
 Told = TypeVar("Told")
 
@@ -184,7 +185,7 @@ class Search(NamedTuple):
     groups: tuple[int, ...] = ()  # none: of all, and of none
 
 
-class ReadTx(LimitReads, ReadsGroups, OrderReadTx, Protocol):
+class ReadTx(LimitReads, ReadsGroups, OrderReadTx, ReadsTemplates, Protocol):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]: ...
@@ -283,7 +284,7 @@ class ReadTx(LimitReads, ReadsGroups, OrderReadTx, Protocol):
     def last_event(self) -> int: ...
 
 
-class WriteTx(ReadTx, LimitWrites, WritesGroups, OrderWriteTx, Protocol):
+class WriteTx(ReadTx, LimitWrites, WritesGroups, OrderWriteTx, WritesTemplates, Protocol):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, level: int) -> int: ...
     def take_places(self, count: int, level: int) -> Places:

@@ -25,6 +25,7 @@ _FILES = (
     "removing.sql",
     "scheduler.sql",
     "limits.sql",
+    "templates.sql",
     "checks.sql",
 )
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")

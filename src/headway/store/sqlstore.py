@@ -14,6 +14,7 @@ from headway.store.limiting import LimitReadTx
 from headway.store.ordering import OrderReadTx
 from headway.store.removing import RetentionReadTx
 from headway.store.rows import COLUMNS
+from headway.store.templating import TemplateReadTx
 from headway.store.writing import SqlWriteTx
 
 TRIES = 3
@@ -56,7 +57,7 @@ class Database(Statements, Protocol):
     def close(self) -> None: ...
 
 
-class SqlReader(RetentionReadTx, LimitReadTx, OrderReadTx):
+class SqlReader(RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx):
     """All that can be read."""
 
 

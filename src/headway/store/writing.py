@@ -37,13 +37,14 @@ from headway.store.limiting import LimitWriteTx
 from headway.store.ordering import OrderWriteTx
 from headway.store.removing import RetentionWriteTx
 from headway.store.rows import dump, dump_claim, dump_job, dump_pairs, load
+from headway.store.templating import TemplateWriteTx
 
 _SIMPLE = frozenset({str, int})
 
 MOST_SHARERS = 16  # the next ones are woken when these have started
 
 
-class SqlWriteTx(RetentionWriteTx, GraphWriteTx, LimitWriteTx, OrderWriteTx):
+class SqlWriteTx(RetentionWriteTx, GraphWriteTx, LimitWriteTx, OrderWriteTx, TemplateWriteTx):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
 
