@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from headway.core.dispatch import DispatchPlan, plan_dispatch
 from headway.core.facts import Answer, Door
 from headway.core.model import Question
-from headway.gather import gather, tasks_known
+from headway.gather import gather, tasks_known, waiters
 from headway.home import Home
 from headway.store.base import ReadTx
 
@@ -24,7 +24,9 @@ def plan_pass(
     batch: int,
 ) -> DispatchPlan:
     """What a pass would start now, after a look at whatever its gates want to know."""
-    jobs = [*tx.woken(MOST_JOBS, queues), *tx.ready(MOST_JOBS, queues)]
+    limited = waiters(tx, door, queues, MOST_JOBS).jobs
+    found = (*tx.woken(MOST_JOBS, queues), *tx.ready(MOST_JOBS, queues), *limited)
+    jobs = list({job.id: job for job in found}.values())
     facts = gather(tx, jobs, door, queues, tasks_known(tx), home=home)
     answers: dict[Question, Answer] = {}
     while True:

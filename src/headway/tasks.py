@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_DURATIONS = ("delay", "timeout", "grace", "retry_base")
+_DURATIONS = ("delay", "timeout", "grace", "retry_base", "retry_cap")
 OPTIONS = frozenset(
     {
         *("name", "slug", "labels", "priority", "after", "locks", "at", "retries", "retry_on"),
-        *("key", "on_finish", "needs", "produces", "require_approval", *_DURATIONS),
+        *("key", "on_finish", "needs", "produces", "require_approval", "retry_jitter"),
+        *_DURATIONS,
     }
 )
 
@@ -200,7 +201,7 @@ def request_for(call: Call, now: int) -> Request:
     words.pop("after", None)
     for name in ("retry_on", "on_finish", "needs", "produces"):
         if name in words:
-            words[name] = tuple(str(each) for each in _several(words[name], name))
+            words[name] = tuple(_word(each) for each in _several(words[name], name))
     words["name"] = words.get("name") or call.task.name.rpartition(".")[2]
     return Request(**words)
 
@@ -243,6 +244,11 @@ def _several(given: Any, name: str) -> list[Any]:
     if isinstance(given, list | tuple | set | frozenset):
         return list(given)
     raise InvalidInputError(f"{name} is {given!r}; give a list")
+
+
+def _word(given: Any) -> str:
+    """A class of exceptions is known by its name: the worker may not have it."""
+    return f"{given.__module__}.{given.__qualname__}" if isinstance(given, type) else str(given)
 
 
 def _job_id(given: Any) -> JobId:

@@ -1,7 +1,7 @@
 """One pass without a worker: `headway scheduler run` where none lives.
 
 The plan says how many may start. Each is started by a step of the engine that may start one, so the
-planner decides here as everywhere; the spawn delay lies between two.
+planner decides here as everywhere; the spawn delay lies between two, and never after the last.
 """
 
 import os
@@ -9,17 +9,13 @@ from collections.abc import Sequence
 
 from headway.clock import SECOND, Clock
 from headway.config import Config, store_setting
-from headway.core.admission import free_slots
-from headway.core.facts import Door
-from headway.core.model import Job
+from headway.core.model import Job, JobId
 from headway.engine.cycle import Cycle
 from headway.engine.engine import Engine
 from headway.errors import WorkerPresentError
-from headway.gather import door as open_door
 from headway.home import Home
-from headway.host import Host, queues_of
-from headway.passing import plan_pass
-from headway.store.base import ReadTx, Store
+from headway.host import Host
+from headway.store.base import Store
 from headway.supervise.launcher import Launcher
 from headway.supervise.workerlock import START, WorkerLock
 from headway.units import parse_duration
@@ -29,7 +25,7 @@ MOST_LOOKS = 5  # one gate after another may ask for one
 
 def single_step(
     store: Store, home: Home, config: Config, host: Host, clock: Clock, *, limit: int
-) -> list[int]:
+) -> list[JobId]:
     """Recover, take in, make one pass that starts at most `limit` jobs, and leave; returns the ids
     of the started."""
     lock = WorkerLock(home.worker_lock)
@@ -50,64 +46,53 @@ def single_step(
     try:
         engine.finisher.open()
         engine.recover()
-        known = {claim.token for claim in engine.finisher.claims}
-        _pass(engine, host, without_functions, clock, limit)
-        started = [claim for claim in engine.finisher.claims if claim.token not in known]
+        started = _pass(engine, clock, limit)
         _until_launched(engine, clock)
         engine.helpers.finish()
-        return [claim.job_id for claim in started]
+        return started
     finally:
         engine.helpers.close()
         engine.finisher.close()
         lock.close()
 
 
-def _pass(engine: Engine, host: Host, config: Config, clock: Clock, limit: int) -> None:
-    store = engine.store
+def _pass(engine: Engine, clock: Clock, limit: int) -> list[JobId]:
+    store, started = engine.store, []
     engine.step(limit=0)  # what has ended makes room
-
-    def door(tx: ReadTx) -> Door:
-        return open_door(tx, host.id, log_budget=config.bytes("logs.budget"))
 
     def capacity() -> int | None:
         with store.read() as tx:
-            now = door(tx)
-        return None if now.lenders else free_slots(now)
+            return engine.planner.capacity(tx)
 
     def ready() -> Sequence[Job]:
-        with store.read() as tx:
-            queues = queues_of(store.shared, host)
-            planned = plan_pass(
-                tx,
-                door(tx),
-                queues,
-                home=engine.home,
-                look=engine.looks.look_now,  # the steps to come see the same
-                batch=limit,
-            )
-        return planned.to_dispatch
+        with store.read() as tx:  # what is seen of the world counts for the steps to come, too
+            return engine.planner.preview(tx, engine.looks.look_now, batch=limit).to_dispatch
+
+    def start(job: Job) -> None:
+        started.extend(_step(engine, 1))
 
     with store.read() as tx:
         delay = parse_duration(store_setting(tx.settings(), "scheduler.spawn_delay")) / SECOND
-    report = Cycle(
+    Cycle(
         clock,
         capacity=capacity,
         query=ready,
-        execute=lambda job: _step(engine, 1),
+        execute=start,
         batch_size=limit,
         spawn_delay=delay,
     ).run()
-    if not report.done:
-        _step(engine, limit)  # nothing may start, and each job says why
+    return started or _step(engine, limit)  # if nothing may start, each job says why
 
 
-def _step(engine: Engine, limit: int) -> None:
+def _step(engine: Engine, limit: int) -> list[JobId]:
     """One step; where a gate had to look at the world first, the step is made with what it saw."""
-    before = len(engine.finisher.claims)
+    started: list[JobId] = []
     for _ in range(MOST_LOOKS):
-        engine.step(limit=limit - (len(engine.finisher.claims) - before))
+        engine.step(limit=limit - len(started))
+        started += [claim.job_id for claim in engine.started]
         if not engine.looks.unsure():
-            return
+            break
+    return started
 
 
 def _until_launched(engine: Engine, clock: Clock) -> None:

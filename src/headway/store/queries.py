@@ -22,8 +22,11 @@ _FILES = (
     "graph.sql",
     "groups.sql",
     "governor.sql",
+    "order.sql",
     "removing.sql",
     "scheduler.sql",
+    "limits.sql",
+    "templates.sql",
     "checks.sql",
 )
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")
