@@ -33,7 +33,8 @@ MAY_IMPORT = {
     "launching": "home supervise.",
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
-    "store.base": "core.",
+    "store.base": "core. store.seam_reservations",
+    "store.seam_reservations": "core.",
     "store.queries": "",
     "executors": "core. config environment errors functions.journal git home launching",
     "gather": "core. config executors home store.base units",
@@ -55,8 +56,8 @@ MAY_IMPORT = {
     "adding": "core. cycles errors filing host store.base submission",
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
-        "environment errors executors gather home host launching linking listing rewinding "
-        "submission"
+        "environment errors executors gather home host launching linking listing reserving "
+        "rewinding submission"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
     "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
@@ -90,11 +91,15 @@ MAY_IMPORT = {
     "functions.output": "functions.current supervise.",
     "functions.host": "functions. app crashpoints hints",
     "waiting": "core. store.base client clock errors gather submission units",
+    "reserving": (
+        "core. store.base client clock config consequences errors functions.current quotas units "
+        "waiting"
+    ),
     "elsewhere": "core. store.base units",
     "listing": "core. store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
-    "views": "core. store.base client config elsewhere gather probes units",
+    "views": "core. store.base client config elsewhere gather probes reserving units",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
     "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",

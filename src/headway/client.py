@@ -36,9 +36,12 @@ from headway.submission import Request, refers_inside, specify
 from headway.supervise.workerlock import worker_is_there
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from headway.core.facts import Door, Facts
     from headway.host import Host
     from headway.linking import Drafts
+    from headway.reserving import Held
 
 MOST_LISTED = 10_000
 
@@ -189,6 +192,22 @@ class Client:
 
     def worker_is_there(self) -> bool:
         return worker_is_there(self.home.worker_lock)
+
+    def reserve(
+        self,
+        *,
+        note: str = "",
+        type: str | None = None,  # noqa: A002  as in the options
+        resources: Sequence[str] = (),
+        target: str | None = None,
+        timeout: float | None = None,
+    ) -> AbstractContextManager[Held]:
+        """Hold a slot within a block, the next one that is free, for work that is no job."""
+        from headway.reserving import reserve
+
+        return reserve(
+            self, note=note, type=type, resources=resources, target=target, timeout=timeout
+        )
 
     # -- looking -------------------------------------------------------------------------------
 

@@ -70,15 +70,23 @@ def _elsewhere(tx: ReadTx, jobs: Sequence[Job], queues: Sequence[str]) -> Mappin
 def door(tx: ReadTx, host_id: str, *, log_budget: int) -> Door:
     """The state of the door, counted from rows inside this transaction."""
     slots = tx.slots()
-    lendings = [lending for lending in tx.lendings() if lending.job_id in slots.running]
+    reservations = tx.reservations()
+    granted = tuple(each for each in reservations if not each.waits)
+    there = {*slots.running, *(each.occupant for each in granted)} if granted else slots.running
+    lendings = [lending for lending in tx.lendings() if lending.job_id in there]
     lenders = {lending.job_id for lending in lendings}
     borrowed = {lender for lender in slots.running.values() if lender in lenders}
+    borrowed |= {each.inside for each in granted if each.inside is not None}
+    direct = sum(1 for each in granted if each.inside not in slots.running)
     return Door(
         max_active=store_setting(tx.settings(), "scheduler.max_active"),
-        running=sum(1 for lender in slots.running.values() if lender not in lenders),
+        running=sum(1 for lender in slots.running.values() if lender not in lenders) + direct,
         paused=tx.pause_in_force(),
         trouble=_trouble(tx, host_id, slots, log_budget),
         lenders=_lenders(tx, [each for each in lendings if each.job_id not in borrowed]),
+        reserved=next((each for each in reservations if each.waits), None),
+        granted=granted,
+        unlent=slots.running.keys() - borrowed if reservations else (),
     )
 
 

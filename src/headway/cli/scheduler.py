@@ -46,6 +46,7 @@ def status(scope: Scope, as_json: bool) -> None:
             ("worker", "there" if told["worker"] else "none"),
             *(("elsewhere", _elsewhere(each, now)) for each in told["elsewhere"]),
             *(("functions", _functions(each)) for each in told["functions"]),
+            *(("direct", _direct(each, now)) for each in told["reservations"]),
             ("nothing starts", told["reason"]),
         ],
         indent="",
@@ -67,6 +68,14 @@ def _functions(host: dict[str, Any]) -> str:
     if host["trouble"]:
         return f"{host['trouble']}{where}"
     return f"{', '.join(host['tasks'])}{where}"
+
+
+def _direct(call: dict[str, Any], now: int) -> str:
+    since = moment(call["granted_at"] or call["requested_at"], now)
+    told = f"{call['id']} of {call['holder']}, {call['state']} since {since}: {call['note'] or '-'}"
+    if call["expired"]:
+        return f"{told}; not renewed in time"
+    return f"{told}; {call['wait']}" if call["wait"] else told
 
 
 @click.command()

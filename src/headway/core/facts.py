@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from headway.core.artifacts import ArtifactKey
 from headway.core.model import NOTHING, HostTrouble, JobId, LockMode, OrderKey, Pause, Question
+from headway.core.reservations import Reservation
 from headway.core.states import Status
 
 MANY = 32  # predecessors
@@ -84,6 +85,8 @@ class Door(NamedTuple):
     `running` counts the claims that occupy a slot of their own; a job that runs in a lent slot is
     not counted twice. `lenders` maps a chain to the running jobs that lend their slot to it.
     `places` is how many more functions the processes for them take; None: nobody has counted.
+    `reserved` is the first reservation that waits for a slot, `granted` are those that have one,
+    and `unlent` the running jobs whose slot one made inside of them may borrow.
     """
 
     max_active: int = 1
@@ -92,6 +95,9 @@ class Door(NamedTuple):
     trouble: HostTrouble | None = None
     lenders: Mapping[JobId, tuple[JobId, ...]] = NOTHING
     places: int | None = None
+    reserved: Reservation | None = None
+    granted: tuple[Reservation, ...] = ()
+    unlent: Collection[JobId] = ()
 
 
 class TaskView(NamedTuple):

@@ -26,6 +26,7 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.seam_reservations import ReadsReservations, WritesReservations
 
 Told = TypeVar("Told")
 
@@ -170,7 +171,7 @@ class Search(NamedTuple):
     labels: Mapping[str, str] = NOTHING
 
 
-class ReadTx(Protocol):
+class ReadTx(ReadsReservations, Protocol):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]: ...
@@ -269,7 +270,7 @@ class ReadTx(Protocol):
     def last_event(self) -> int: ...
 
 
-class WriteTx(ReadTx, Protocol):
+class WriteTx(ReadTx, WritesReservations, Protocol):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, level: int) -> int: ...
     def take_places(self, count: int, level: int) -> tuple[JobId, int]:

@@ -21,6 +21,7 @@ _FILES = (
     "functions.sql",
     "graph.sql",
     "removing.sql",
+    "reservations.sql",
     "scheduler.sql",
     "checks.sql",
 )

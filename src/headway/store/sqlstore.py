@@ -11,6 +11,7 @@ from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.base import HasFileno, ReadTx, WriteTx
 from headway.store.removing import RetentionReadTx
+from headway.store.reserving import ReservingReadTx
 from headway.store.rows import COLUMNS
 from headway.store.writing import SqlWriteTx
 
@@ -54,6 +55,10 @@ class Database(Statements, Protocol):
     def close(self) -> None: ...
 
 
+class WholeReadTx(RetentionReadTx, ReservingReadTx):
+    """Every reading verb."""
+
+
 class SqlStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
@@ -67,7 +72,7 @@ class SqlStore:
         with self._turn:
             now = self.database.begin_read()
             try:
-                yield RetentionReadTx(self.database, self.queries, self._instant(now))
+                yield WholeReadTx(self.database, self.queries, self._instant(now))
             finally:
                 self.database.rollback()
 

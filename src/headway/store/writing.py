@@ -33,6 +33,7 @@ from headway.store.base import (
 )
 from headway.store.graphwriting import GraphWriteTx
 from headway.store.removing import RetentionWriteTx
+from headway.store.reserving import ReservingWriteTx
 from headway.store.rows import dump, dump_claim, dump_job, dump_pairs
 
 _SIMPLE = frozenset({str, int})
@@ -40,7 +41,7 @@ _SIMPLE = frozenset({str, int})
 MOST_SHARERS = 16  # the next ones are woken when these have started
 
 
-class SqlWriteTx(RetentionWriteTx, GraphWriteTx):
+class SqlWriteTx(RetentionWriteTx, GraphWriteTx, ReservingWriteTx):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
 
