@@ -281,7 +281,8 @@ def why_not(client: Client, tx: ReadTx, asking: Reservation) -> str | None:
     objection = direct_objection(asking, door, tx.now())
     if objection is None:
         return None
-    if objection.kind is not WaitKind.CAPACITY or free_slots(door) != 0:
+    behind = door.reserved is not None and door.reserved.id < asking.id
+    if behind or objection.kind is not WaitKind.CAPACITY or free_slots(door) != 0:
         return objection.detail
     names = [f"{each.name} of {each.holder}" for each in door.granted]
     names += [shown(claim.job_id) for claim in tx.live_claims()]

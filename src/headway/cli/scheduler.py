@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from headway.cli.options import WHOLE_NUMBER
-from headway.cli.render import counted, emit, fields, moment, say
+from headway.cli.render import age, counted, emit, fields, moment, say
 from headway.cli.scope import Scope
 from headway.cli.stepping import listed, started_by
 from headway.config import store_setting
@@ -71,8 +71,9 @@ def _functions(host: dict[str, Any]) -> str:
 
 
 def _direct(call: dict[str, Any], now: int) -> str:
-    since = moment(call["granted_at"] or call["requested_at"], now)
-    told = f"{call['id']} of {call['holder']}, {call['state']} since {since}: {call['note'] or '-'}"
+    since = age(call["granted_at"] or call["requested_at"], now)
+    note = f" ({call['note']})" if call["note"] else ""
+    told = f"{call['id']} of {call['holder']}{note}, {call['state']} for {since}"
     if call["expired"]:
         return f"{told}; not renewed in time"
     return f"{told}; {call['wait']}" if call["wait"] else told
