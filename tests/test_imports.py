@@ -27,17 +27,20 @@ MAY_IMPORT = {
     "home": "errors",
     "fields": "errors units",
     "text": "",
-    "config": "core. errors fields home units",
+    "config": "core. errors fields home policies quotas units",
+    "policies": "core. quotas",
     "environment": "errors home",
     "host": "home supervise.",
     "launching": "home supervise.",
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
-    "store.base": "core. store.seam_reservations",
+    "store.base": "core. store.seam_limits store.seam_groups store.seam_reservations",
+    "store.seam_limits": "core.",
+    "store.seam_groups": "core.",
     "store.seam_reservations": "core.",
     "store.queries": "",
     "executors": "core. config environment errors functions.journal git home launching",
-    "gather": "core. config executors home store.base units",
+    "gather": "core. config executors home quotas store.base units",
     "consequences": "core. store.base",
     "downstream": "core. store.base",
     "documents": "core. home quotas store.base supervise. units",
@@ -47,19 +50,24 @@ MAY_IMPORT = {
     "probes": "core. git.looking git.program probes.",
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base clock collecting config "
-        "consequences crashpoints documents errors filing gather home host launching probes units"
+        "consequences crashpoints documents errors filing gather home host launching policies "
+        "probes probes.pressure units"
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
     "linking": "core. errors submission",
     "graphs": "errors linking submission units",
-    "adding": "core. cycles errors filing host store.base submission",
+    "adding": "core. cycles errors filing host joining store.base submission",
+    "joining": "core. consequences errors store.base",
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
-        "environment errors executors gather home host launching linking listing reserving "
-        "rewinding submission"
+        "environment errors executors gather home host launching linking listing policies "
+        "probes.pressure reserving rewinding submission"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
+    "grouping": (
+        "core. adding cancelling client cycles errors joining store.base submission units"
+    ),
     "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
@@ -96,7 +104,7 @@ MAY_IMPORT = {
         "waiting"
     ),
     "elsewhere": "core. store.base units",
-    "listing": "core. store.base",
+    "listing": "core. joining store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
     "views": "core. store.base client config elsewhere gather probes reserving units",

@@ -47,13 +47,13 @@ class Held:
         self.lost = False  # it was not renewed in time, and others may have the slot by now
 
 
-def occupied(kind: str | None, resources: Sequence[str], target: str | None) -> tuple[str, ...]:
+def keys_taken(kind: str | None, resources: Sequence[str], target: str | None) -> tuple[str, ...]:
     """What it takes of the limits, as claims say it."""
-    words = [f"resource.{check_word('resource', each)}" for each in dict.fromkeys(resources)]
+    words = [f"resource:{check_word('resource', each)}" for each in dict.fromkeys(resources)]
     if kind is not None:
-        words.insert(0, f"type.{check_word('type', kind)}")
+        words.insert(0, f"type:{check_word('type', kind)}")
     if target is not None:
-        words.append(f"target.{check_word('target', target)}")
+        words.append(f"target:{check_word('target', target)}")
     return tuple(words)
 
 
@@ -78,7 +78,7 @@ def reserve(
     """
     if "\0" in note or len(note) > LONGEST_NOTE:
         raise InvalidInputError(f"a note has at most {LONGEST_NOTE} characters, and no NUL")
-    asking = _Asking(client, note, occupied(type, resources, target))
+    asking = _Asking(client, note, keys_taken(type, resources, target))
     asking.ask()
     renewal = _Renewal(client, asking, renewed)
     try:

@@ -20,7 +20,7 @@ def test_a_reservation_is_kept_as_it_was_made_and_granted_once(
 ) -> None:
     with store.write() as tx:
         assert [tx.take_reservation_id(), tx.take_reservation_id()] == [1, 2]
-        second = reservation(2, inside=7, occupies=("type.review", "resource.gpu"))
+        second = reservation(2, inside=7, occupies=("type:review", "resource:gpu"))
         tx.reserve(second)
         tx.reserve(reservation(1))
     clock.advance(3)

@@ -20,9 +20,11 @@ _FILES = (
     "claims.sql",
     "functions.sql",
     "graph.sql",
+    "groups.sql",
     "removing.sql",
     "reservations.sql",
     "scheduler.sql",
+    "limits.sql",
     "checks.sql",
 )
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")

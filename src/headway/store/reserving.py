@@ -1,4 +1,4 @@
-"""The verbs about slots for callers outside of the queue."""
+"""The verbs about slots that are lent, and those for callers outside of the queue."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from headway.core.model import JobId
 from headway.core.reservations import Reservation
+from headway.store.base import Lending
 from headway.store.changing import Changing
 from headway.store.graphreading import GraphReadTx
 from headway.store.rows import dump_reservation, load_reservation
@@ -48,7 +49,25 @@ class ReservingWriteTx(ReservingReadTx, Changing):
         self._end_their_lendings(expired)
         return expired
 
+    def lend(self, token: str, lending: Lending) -> None:
+        self._tell(
+            "lend",
+            token=token,
+            job_id=lending.job_id,
+            chain=lending.chain,
+            expires_at=lending.expires_at,
+        )
+
+    def end_lending(self, token: str) -> None:
+        self._tell("end_lending", token=token)
+
+    def end_lendings_of(self, job_id: JobId) -> None:
+        self._tell("end_lendings_of_jobs", ids=self._database.json([job_id]))
+
+    def end_expired_lendings(self, now: int) -> None:
+        self._tell("end_expired_lendings", now=now)
+
     def _end_their_lendings(self, gone: Sequence[Reservation]) -> None:
         if gone:
             ids = self._database.json([each.occupant for each in gone])
-            self._tell("end_lendings_of_reservations", ids=ids)
+            self._tell("end_lendings_of_jobs", ids=ids)

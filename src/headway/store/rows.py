@@ -49,7 +49,10 @@ _RESERVATION_COLUMNS = (
     "id, token, holder, note, host_id, pid, requested_at, expires_at, granted_at, inside, occupies"
 )
 
+_GROUP_COLUMNS = "id, mode, on_failure, created_at, created_by, name, subject, closed_at, ended_at"
+
 COLUMNS: Mapping[str, str] = {
+    "GROUP": _GROUP_COLUMNS,
     "JOB": _JOB_COLUMNS,
     "CLAIM": _CLAIM_COLUMNS,
     "OUTLINE": _OUTLINE_COLUMNS,

@@ -10,6 +10,7 @@ from headway.clock import Clock, SystemClock
 from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.base import HasFileno, ReadTx, WriteTx
+from headway.store.limiting import LimitReadTx
 from headway.store.removing import RetentionReadTx
 from headway.store.reserving import ReservingReadTx
 from headway.store.rows import COLUMNS
@@ -55,8 +56,8 @@ class Database(Statements, Protocol):
     def close(self) -> None: ...
 
 
-class WholeReadTx(RetentionReadTx, ReservingReadTx):
-    """Every reading verb."""
+class SqlReader(RetentionReadTx, LimitReadTx, ReservingReadTx):
+    """All that can be read."""
 
 
 class SqlStore:
@@ -72,7 +73,7 @@ class SqlStore:
         with self._turn:
             now = self.database.begin_read()
             try:
-                yield WholeReadTx(self.database, self.queries, self._instant(now))
+                yield SqlReader(self.database, self.queries, self._instant(now))
             finally:
                 self.database.rollback()
 

@@ -25,7 +25,3 @@ delete from reservations where token = :token
 
 -- name: expire_reservations
 delete from reservations where expires_at <= :now returning $RESERVATION
-
--- name: end_lendings_of_reservations
--- What they lent goes with them.
-delete from lendings where job_id in $IDS(:ids)
