@@ -50,8 +50,8 @@ def start(request: pytest.FixtureRequest) -> Iterator[Start]:
         process = subprocess.Popen(
             [sys.executable, "-m", "headway", "direct", *arguments],
             cwd=site.folder,
-            env=site.env,
             **{
+                "env": site.env,
                 "stdin": subprocess.DEVNULL,
                 "stdout": subprocess.PIPE,
                 "stderr": subprocess.PIPE,
@@ -272,6 +272,23 @@ def test_if_its_overseer_is_killed_too_the_worker_ends_what_is_left(
     os.kill(overseer, signal.SIGKILL)
     wait_for(lambda: not lives(daemon), what="the worker to end the tree")
     wait_for(lambda: standing(site) == [])
+
+
+@pytest.mark.parametrize("point", ["overseen", "forked", "begins", "tree_gone", "told"])
+def test_whoever_dies_whenever_nothing_is_left_of_a_direct_call(
+    site: Site, start: Start, tmp_path: Path, point: str
+) -> None:
+    site.client.set_setting("scheduler.reservation_expiry", "1s")
+    site.worker()
+    env = {**site.env, "HEADWAY_POINTS": f"direct.{point}=kill"}
+    process = start("--", sys.executable, "-c", DAEMON, str(tmp_path / "pid"), "ends", env=env)
+    process.communicate(timeout=60)
+    queued = site.submit("true")
+    site.until_ended(queued)
+    assert standing(site) == []
+    began = (tmp_path / "pid").exists()
+    assert began is (point in ("tree_gone", "told"))
+    assert not began or not lives(pid_in(tmp_path / "pid"))
 
 
 def test_if_only_its_overseer_is_killed_the_caller_ends_the_tree(

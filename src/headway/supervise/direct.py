@@ -61,6 +61,7 @@ class Overseen:
                 pass_fds=(theirs.fileno(),),
                 cwd="/",
             )
+        reach("direct.overseen")
         self._line = ours
         self._told = b""
         document = json.dumps(spec).encode()
@@ -141,6 +142,7 @@ def main(line: int) -> NoReturn:
     told = _Watch(caller, wake_read, json.loads(_receive(caller, size))).run()
     with suppress(OSError):
         caller.sendall(json.dumps(told).encode())
+        reach("direct.told")
     os._exit(0)
 
 
@@ -264,6 +266,7 @@ def _become(spec: dict[str, Any], supervisor: int, report: int) -> NoReturn:
         signal.signal(signal.SIGTSTP, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
         os.chdir(spec["cwd"])
+        reach("direct.begins")
         os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
     except FileNotFoundError as error:
         code, told = NOT_FOUND, f"{spec['argv'][0]} in {spec['cwd']}: {error.strerror}"
