@@ -34,7 +34,10 @@ MAY_IMPORT = {
     "launching": "home supervise.",
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
-    "store.base": "core. store.seam_limits store.seam_groups store.seam_order store.seam_templates",
+    "store.base": (
+        "core. store.seam_limits store.seam_groups store.seam_order store.seam_templates "
+        "store.seam_reservations"
+    ),
     "store.seam_limits": "core.",
     "store.seam_groups": "core.",
     "store.queries": "",
@@ -109,7 +112,7 @@ MAY_IMPORT = {
     "listing": "core. joining store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
-    "views": "core. store.base client config elsewhere gather probes units troubles",
+    "views": "core. store.base client config elsewhere gather probes units troubles reserving",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
     "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",
@@ -126,6 +129,11 @@ MAY_IMPORT = {
     ),
     "chaining": "core. client errors units",
     "troubles": "core. client store.base units",
+    "store.seam_reservations": "core.",
+    "reserving": (
+        "core. store.base client clock config consequences errors functions.current quotas "
+        "units waiting"
+    ),
 }
 ANYTHING = {"cli"}
 

@@ -37,9 +37,12 @@ from headway.submission import Request, refers_inside, specify
 from headway.supervise.workerlock import worker_is_there
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from headway.core.facts import Door, Facts
     from headway.host import Host
     from headway.linking import Drafts
+    from headway.reserving import Held
     from headway.troubles import Reset
 
 MOST_LISTED = 10_000
@@ -202,6 +205,13 @@ class Client:
 
     def worker_is_there(self) -> bool:
         return worker_is_there(self.home.worker_lock)
+
+    def reserve(self, **asked: Any) -> AbstractContextManager[Held]:
+        """Hold a slot within a block, the next one that is free, for work that is no job: see
+        `headway.reserving.reserve`."""
+        from headway.reserving import reserve
+
+        return reserve(self, **asked)
 
     # -- looking -------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import click
 COMMANDS: dict[str, tuple[str, str]] = {
     "submit": ("submit:submit", "Queue a command and print its id."),
     "exec": ("exec:exec_command", "Submit, stream the output, exit with the job's code."),
+    "direct": ("direct:direct", "Run a command in the next free slot, before the queue."),
     "why": ("why:why", "Say why a job does not run; the same as jobs why."),
     "jobs": ("", "Look at jobs and steer them."),
     "jobs list": ("listing:list_jobs", "List the active jobs and the last day's."),
