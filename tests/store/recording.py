@@ -15,7 +15,9 @@ def declared_verbs() -> set[str]:
     return {
         name
         for protocol in (ReadTx, WriteTx, Store)
-        for name, value in vars(protocol).items()
+        for part in protocol.__mro__
+        if part.__module__.startswith("headway.")
+        for name, value in vars(part).items()
         if callable(value) and not name.startswith("_")
     }
 
