@@ -49,8 +49,8 @@ def find(
         if not page:
             break
         last = page[-1]
-        described = describe([job for job in page if _fits(job, query)])
-        found += [document for document in described if _is_about(document, query)]
+        described = describe([job for job in page if fits(job, query)])
+        found += [document for document in described if is_about(document, query)]
     return Found(found[:limit][::-1], len(found) > limit)
 
 
@@ -74,13 +74,17 @@ def _wanted(query: Query) -> Iterable[Status]:
     )
 
 
-def _fits(job: Job, query: Query) -> bool:
+def fits(job: Job, query: Query) -> bool:
     return query.labels.items() <= job.labels.items() and (
         query.name is None or fnmatchcase(job.name, query.name)
     )
 
 
-def _is_about(document: Mapping[str, Any], query: Query) -> bool:
+def has_state(job: Job, query: Query) -> bool:
+    return job.status in _wanted(query)
+
+
+def is_about(document: Mapping[str, Any], query: Query) -> bool:
     return (not query.groups or document["group_id"] in query.groups) and (
         not query.subjects or document["subject"] in query.subjects
     )

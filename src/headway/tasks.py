@@ -30,7 +30,7 @@ _DURATIONS = ("delay", "timeout", "grace", "retry_base")
 OPTIONS = frozenset(
     {
         *("name", "slug", "labels", "priority", "after", "locks", "at", "retries", "retry_on"),
-        *("key", "on_finish", "needs", "produces", "require_approval", *_DURATIONS),
+        *("position", "key", "on_finish", "needs", "produces", "require_approval", *_DURATIONS),
     }
 )
 

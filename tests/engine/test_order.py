@@ -314,9 +314,7 @@ def test_a_job_is_submitted_to_a_place(bench: Bench, five: list[int]) -> None:
     assert "moved" not in bench.kinds(front)
 
 
-def test_places_of_one_submit_are_taken_one_after_the_other(
-    bench: Bench, five: list[int]
-) -> None:
+def test_places_of_one_submit_are_taken_one_after_the_other(bench: Bench, five: list[int]) -> None:
     requests = [
         Request(argv=("true",), position=1),
         Request(argv=("true",)),
