@@ -25,6 +25,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "jobs retry": ("steer:retry", "Run a failed job again, and all that follows from it."),
     "jobs cancel": ("steer:cancel", "Cancel jobs and wait until they have ended."),
     "jobs edit": ("edit:edit", "Change a job that still waits."),
+    "jobs move": ("order:move", "Let a waiting job stand elsewhere in the queue."),
+    "jobs reorder": ("order:reorder", "Let waiting jobs take the order given."),
     "jobs gc": ("removing:gc", "Remove ended jobs that nobody needs, with their files."),
     "jobs clean": ("removing:clean", "Remove one ended job, with its files."),
     "jobs approve": ("approvals:approve", "Let a job run that asks for approval."),
