@@ -86,6 +86,10 @@ class SourceError(HeadwayError):
     exit_code = 6
 
 
+class ReservationLostError(ConflictError):
+    """A slot that was held had not been renewed in time, so that others could have it."""
+
+
 class WaitDeadlockError(ConflictError):
     """A job waits for another one that needs a lock the waiter holds."""
 

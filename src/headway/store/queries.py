@@ -24,6 +24,7 @@ _FILES = (
     "governor.sql",
     "order.sql",
     "removing.sql",
+    "reservations.sql",
     "scheduler.sql",
     "limits.sql",
     "templates.sql",

@@ -14,6 +14,7 @@ from headway.store.governor import GovernorReadTx
 from headway.store.limiting import LimitReadTx
 from headway.store.ordering import OrderReadTx
 from headway.store.removing import RetentionReadTx
+from headway.store.reserving import ReservingReadTx
 from headway.store.rows import COLUMNS
 from headway.store.templating import TemplateReadTx
 from headway.store.writing import SqlWriteTx
@@ -58,7 +59,9 @@ class Database(Statements, Protocol):
     def close(self) -> None: ...
 
 
-class SqlReader(RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx, GovernorReadTx):
+class SqlReader(
+    RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx, ReservingReadTx, GovernorReadTx
+):
     """All that can be read."""
 
 
