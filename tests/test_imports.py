@@ -76,9 +76,10 @@ MAY_IMPORT = {
     "scheduled": "core. client consequences probes store.base units",
     "subjects": "core. config errors home sources store.base",
     "targeting": "core. client errors quotas store.base submission units",
+    "recipes": ("core. client errors sources store.seam_templates submission targeting templating"),
     "slinging": (
-        "core. adding client config environment errors joining sources store.base subjects "
-        "submission targeting"
+        "core. adding client config environment errors joining recipes sources store.base subjects "
+        "templates"
     ),
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "

@@ -15,20 +15,17 @@ from headway.client import Client
 from headway.config import store_setting
 from headway.core.groups import Group, GroupId, Mode, shown_group
 from headway.core.model import NOTHING, JobId, JobSpec, shown
-from headway.core.subjects import RECORDED, SLING, SUBJECT, Item, ItemKind, ItemState
-from headway.core.targets import KNOWN, Target, filled, fits, placeholders, target_for
+from headway.core.subjects import SUBJECT, Item, ItemKind, ItemState
+from headway.core.targets import Target, fits, target_for
 from headway.environment import keep_environment, present_umask
 from headway.errors import ConflictError, HeadwayError, InvalidInputError, NotFoundError
 from headway.joining import close_group, new_group
+from headway.recipes import Values, check_values, specification
 from headway.sources import Place
 from headway.store.base import Event, WriteTx
 from headway.subjects import Finder, Found
-from headway.submission import LONGEST_NAME, specify
-from headway.targeting import request_for
 
-VERSION = 1
 MOST_ITEMS = 10_000
-_ARGS = "{args}"
 
 
 class Wish(NamedTuple):
@@ -197,10 +194,23 @@ def _choose(
             if each.named:
                 raise
             chosen.skipped.append(Skipped(subject, str(error)))
-    _check_variables(wish, [aim for _, aim in aimed])
+    values = _values(client, wish)
+    check_values(values, [aim for _, aim in aimed])
     found: dict[str, bool] = {}
-    chosen.taken.extend(_Taken(each, _spec(client, wish, each, aim, found)) for each, aim in aimed)
+    for each, aim in aimed:
+        spec = specification(client, each.item, each.place, aim, values, found)
+        chosen.taken.append(_Taken(each, spec))
     return chosen
+
+
+def _values(client: Client, wish: Wish) -> Values:
+    template = None
+    if wish.on is not None:
+        from headway.templates import require_usable
+
+        with client.store.read() as tx:
+            template = require_usable(tx, wish.on)
+    return Values(wish.args, wish.variables, wish.priority, template)
 
 
 def _aim(
@@ -227,58 +237,6 @@ def _refuse_state(item: Item, *, force: bool) -> None:
         raise ConflictError(f"{item.id} is closed; open it again first")
     if item.state is ItemState.IN_PROGRESS and not force:
         raise ConflictError(f"{item.id} is in progress already; --force slings it all the same")
-
-
-def _check_variables(wish: Wish, aims: Iterable[Target]) -> None:
-    recipes = {aim.name: placeholders(aim.argv) for aim in aims}
-    if not recipes:
-        return
-    for name, asked in recipes.items():
-        for missing in sorted(asked - {*KNOWN, *wish.variables}):
-            raise InvalidInputError(
-                f"the recipe of target {name} has {{{missing}}}; give --var {missing}=VALUE"
-            )
-    used = frozenset().union(*recipes.values())
-    for given in wish.variables:
-        if given in KNOWN or given not in {*used, *RECORDED}:
-            raise InvalidInputError(f"--var {given}: no recipe has {{{given}}} for it")
-    if wish.args is not None and "args" not in used:
-        raise InvalidInputError("--args: no recipe has {args} for it")
-
-
-def _spec(
-    client: Client, wish: Wish, wanted: _Wanted, target: Target, found: dict[str, bool]
-) -> JobSpec:
-    """The job as it would be, checked whole: its program and directory are there."""
-    item = wanted.item
-    values = {
-        **wish.variables,
-        "subject": item.id,
-        "title": item.title,
-        "target": target.name,
-        "args": wish.args or "",
-    }
-    words = [word for word in target.argv if word != _ARGS or wish.args]
-    request = request_for(
-        client,
-        target,
-        filled(words, values),
-        name=f"{item.id}: {item.title}"[:LONGEST_NAME].rstrip(": "),
-        subject=item.id,
-        priority=wish.priority,
-        env={**target.env, "HEADWAY_SUBJECT": item.id, "HEADWAY_TARGET": target.name},
-    )
-    spec = specify(request, environ=client.environ, working_directory=os.getcwd(), found=found)
-    record = {
-        "version": VERSION,
-        "source": wanted.place.source,
-        "place": wanted.place.path,
-        "title": item.title,
-        "recipe": "command",
-        "args": wish.args,
-        "vars": dict(wish.variables),
-    }
-    return spec._replace(params={**spec.params, SLING: record})
 
 
 def _schedule(

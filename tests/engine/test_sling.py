@@ -22,6 +22,7 @@ from headway.errors import (
 )
 from headway.store import open_store
 from headway.targeting import add_target, remove_target
+from headway.templating import add_template
 
 
 @pytest.fixture
@@ -137,6 +138,24 @@ def test_of_a_tree_only_open_items_are_taken_and_the_rest_is_named(project: Proj
     forced = project.sling("gt-epic", force=True)
     assert [each.subject for each in forced.scheduled] == ["gt-e3"]
     assert [each.subject for each in forced.already] == ["gt-e1", "gt-s1"]
+
+
+@pytest.mark.req("G14")
+def test_on_runs_a_template_instead_of_the_recipe(project: Project, bench: Bench) -> None:
+    argv = ["echo", "{subject}", "{mood}", "{args}"]
+    params = {"subject": None, "mood": "calm", "args": "none"}
+    add_template(bench.client, "greet", argv=argv, params=params, resources=["voice"])
+    project.target("gas", "false", prefix="gt-", resources=("gpu",), cwd="/")
+    plain = bench.job(project.job_of(project.sling("gt-1", on="greet")))
+    assert plain.params["argv"] == ["echo", "gt-1", "calm", "none"]
+    assert (plain.params["cwd"], plain.resources) == ("/", ("voice", "gpu"))
+    assert (plain.subject, plain.target, plain.template_id) == ("gt-1", "gas", "greet")
+    assert plain.retry.max_attempts == 3, "as templates have it"
+    assert bench.client.document(plain.id)["sling"]["recipe"] == "template greet"
+    given = project.sling("gt-2", on="greet", variables={"mood": "wild"}, args="now")
+    assert bench.job(project.job_of(given)).params["argv"] == ["echo", "gt-2", "wild", "now"]
+    with pytest.raises(NotFoundError, match="there is no template 'none'"):
+        project.sling("gt-e1", on="none")
 
 
 # -- what is refused ----------------------------------------------------------------------------
