@@ -27,7 +27,7 @@ class Query(NamedTuple):
     labels: Mapping[str, str] = NOTHING
     name: str | None = None
     since: int | None = None  # submitted; then it does not matter when they ended
-    groups: Sequence[str] = ()
+    groups: Sequence[str] = ()  # each by its id or its name
     subjects: Sequence[str] = ()
 
 
@@ -41,6 +41,10 @@ def find(
 ) -> Found:
     """The newest `limit` documents that the query asks for."""
     search = _search(query, tx.now())
+    if query.groups:
+        from headway.joining import find_group
+
+        search = search._replace(groups=tuple(find_group(tx, each).id for each in query.groups))
     found: Documents = []
     last: Job | None = None
     while len(found) <= limit:
@@ -81,6 +85,4 @@ def _fits(job: Job, query: Query) -> bool:
 
 
 def _is_about(document: Mapping[str, Any], query: Query) -> bool:
-    return (not query.groups or document["group_id"] in query.groups) and (
-        not query.subjects or document["subject"] in query.subjects
-    )
+    return not query.subjects or document["subject"] in query.subjects

@@ -16,6 +16,7 @@ def declared_verbs() -> set[str]:
         name
         for protocol in (ReadTx, WriteTx, Store)
         for part in protocol.__mro__
+        if part.__module__.startswith("headway.")
         for name, value in vars(part).items()
         if callable(value) and not name.startswith("_")
     }

@@ -20,8 +20,11 @@ _FILES = (
     "claims.sql",
     "functions.sql",
     "graph.sql",
+    "groups.sql",
+    "order.sql",
     "removing.sql",
     "scheduler.sql",
+    "limits.sql",
     "templates.sql",
     "checks.sql",
 )

@@ -45,7 +45,10 @@ _OUTLINE_COLUMNS = (
     "wait_detail, queue, finished_at, gates"
 )
 
+_GROUP_COLUMNS = "id, mode, on_failure, created_at, created_by, name, subject, closed_at, ended_at"
+
 COLUMNS: Mapping[str, str] = {
+    "GROUP": _GROUP_COLUMNS,
     "JOB": _JOB_COLUMNS,
     "CLAIM": _CLAIM_COLUMNS,
     "OUTLINE": _OUTLINE_COLUMNS,
@@ -165,7 +168,7 @@ def stand_in(row: Row) -> Job:
         params={},
         created_at=row[7],
         chain=row[8],
-        level=row[38],
+        level=row[38] if row[38] != row[4] else None,
         group_id=row[39],
         sequence_number=row[40],
     )
@@ -219,7 +222,7 @@ def _job(row: Row) -> Job:
         queue=row[35],
         **(_load_gates(row[36]) if row[36] else {}),
         approval=_load_approval(row[37]) if row[37] else None,
-        level=row[38],
+        level=row[38] if row[38] != row[4] else None,
         group_id=row[39],
         sequence_number=row[40],
         subject=row[41],

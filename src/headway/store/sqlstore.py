@@ -10,6 +10,8 @@ from headway.clock import Clock, SystemClock
 from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.base import HasFileno, ReadTx, WriteTx
+from headway.store.limiting import LimitReadTx
+from headway.store.ordering import OrderReadTx
 from headway.store.removing import RetentionReadTx
 from headway.store.rows import COLUMNS
 from headway.store.templating import TemplateReadTx
@@ -55,8 +57,8 @@ class Database(Statements, Protocol):
     def close(self) -> None: ...
 
 
-class WholeReadTx(TemplateReadTx, RetentionReadTx):
-    """Every reading verb."""
+class SqlReader(RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx):
+    """All that can be read."""
 
 
 class SqlStore:
@@ -72,7 +74,7 @@ class SqlStore:
         with self._turn:
             now = self.database.begin_read()
             try:
-                yield WholeReadTx(self.database, self.queries, self._instant(now))
+                yield SqlReader(self.database, self.queries, self._instant(now))
             finally:
                 self.database.rollback()
 

@@ -27,13 +27,16 @@ from headway.store.base import (
     Finish,
     HostRecord,
     Lending,
+    Places,
     Progress,
     Unclaim,
     WorkerRecord,
 )
 from headway.store.graphwriting import GraphWriteTx
+from headway.store.limiting import LimitWriteTx
+from headway.store.ordering import OrderWriteTx
 from headway.store.removing import RetentionWriteTx
-from headway.store.rows import dump, dump_claim, dump_job, dump_pairs
+from headway.store.rows import dump, dump_claim, dump_job, dump_pairs, load
 from headway.store.templating import TemplateWriteTx
 
 _SIMPLE = frozenset({str, int})
@@ -41,7 +44,7 @@ _SIMPLE = frozenset({str, int})
 MOST_SHARERS = 16  # the next ones are woken when these have started
 
 
-class SqlWriteTx(TemplateWriteTx, RetentionWriteTx, GraphWriteTx):
+class SqlWriteTx(RetentionWriteTx, GraphWriteTx, LimitWriteTx, OrderWriteTx, TemplateWriteTx):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
 
@@ -49,9 +52,10 @@ class SqlWriteTx(TemplateWriteTx, RetentionWriteTx, GraphWriteTx):
         row = self._one("last_position", level=level)
         return (row[0] if row and row[0] is not None else 0) + POSITION_GAP
 
-    def take_places(self, count: int, level: int) -> tuple[JobId, int]:
-        first, last = self._all("take_places", count=count, level=level)[0]
-        return int(first), (last or 0) + POSITION_GAP
+    def take_places(self, count: int, level: int) -> Places:
+        first, last, ageing = self._all("take_places", count=count, level=level)[0]
+        said = load(ageing, "setting scheduler.ageing") if ageing is not None else None
+        return Places(int(first), (last or 0) + POSITION_GAP, said)
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         self._many("add_jobs", map(dump_job, jobs))
@@ -154,7 +158,7 @@ class SqlWriteTx(TemplateWriteTx, RetentionWriteTx, GraphWriteTx):
         self._many("clear_waits", ({"job_id": filing.job.id} for filing in filings))
         self._many("file_job", map(self._filed, filings))
         self._many("add_waits", (row for filing in filings for row in _wait_rows(filing)))
-        self._whereabouts = known.with_filed(filings) if known is not None else None
+        self._follow_filed(known, filings)
 
     def _filed(self, filing: Filing) -> dict[str, Any]:
         return {
