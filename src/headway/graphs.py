@@ -170,6 +170,8 @@ FORMS: Mapping[str, Form] = {
     "slug": Form("slug", _TEXT, _text),
     "labels": Form("labels", _NAMED, _named),
     "priority": Form("priority", _WHOLE, _whole),
+    "group": Form("group", _TEXT, _text),
+    "last": Form("last", _FLAG, _flag),
     "needs": Form("needs", _TEXTS, _texts, tuple),
     "produces": Form("produces", _TEXTS, _texts, tuple),
     "locks": Form("locks", _TEXTS, _texts, lambda keys: tuple(parse_lock(each) for each in keys)),
