@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.adding import Origin, Submitted, add_jobs
 from headway.clock import Clock, SystemClock
-from headway.config import Config, load_config, store_setting
+from headway.config import Config, limits_set, load_config, store_setting
 from headway.core.model import (
     FUNCTION,
     FUNCTIONS,
@@ -25,6 +25,7 @@ from headway.core.model import (
     Pause,
     Stage,
     Wait,
+    WaitKind,
 )
 from headway.environment import keep_environment, present_umask
 from headway.errors import NotFoundError, StoreError
@@ -36,9 +37,13 @@ from headway.submission import Request, refers_inside, specify
 from headway.supervise.workerlock import worker_is_there
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from headway.core.facts import Door, Facts
     from headway.host import Host
     from headway.linking import Drafts
+    from headway.reserving import Held
+    from headway.troubles import Reset
 
 MOST_LISTED = 10_000
 
@@ -201,6 +206,13 @@ class Client:
     def worker_is_there(self) -> bool:
         return worker_is_there(self.home.worker_lock)
 
+    def reserve(self, **asked: Any) -> AbstractContextManager[Held]:
+        """Hold a slot within a block, the next one that is free, for work that is no job: see
+        `headway.reserving.reserve`."""
+        from headway.reserving import reserve
+
+        return reserve(self, **asked)
+
     # -- looking -------------------------------------------------------------------------------
 
     def job(self, job_id: JobId) -> Job:
@@ -216,12 +228,12 @@ class Client:
     def document(self, job_id: JobId) -> dict[str, Any]:
         with self.store.read() as tx:
             job = self.require(tx, [job_id])[job_id]
-            return self._documents(tx, [job])[0]
+            return self.describe(tx, [job])[0]
 
     def chain(self, job_id: JobId) -> list[dict[str, Any]]:
         with self.store.read() as tx:
             job = self.require(tx, [job_id])[job_id]
-            return self._documents(tx, tx.chain(job.chain))
+            return self.describe(tx, tx.chain(job.chain))
 
     def history(self, job_id: JobId) -> list[Event]:
         with self.store.read() as tx:
@@ -234,12 +246,12 @@ class Client:
         from headway.listing import Query, find
 
         with self.store.read() as tx:
-            found = find(tx, Query(**asked), limit, lambda jobs: self._documents(tx, jobs))
+            found = find(tx, Query(**asked), limit, lambda jobs: self.describe(tx, jobs))
             self.unreadable = dict(tx.unreadable())
         self.left_out = found.more
         return found.documents
 
-    def _documents(self, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    def describe(self, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str, Any]]:
         from headway.documents import job_document, made_by, worktrees_of
 
         ids = [job.id for job in jobs]
@@ -290,9 +302,18 @@ class Client:
 
     def door(self, tx: ReadTx) -> Door:
         """What the door says now; the same count as the planner's."""
-        from headway.gather import door
+        from headway.gather import door, strain_of
+        from headway.policies import policies_for
+        from headway.probes.pressure import measure
 
-        return door(tx, self.host.id, log_budget=self.config.bytes("logs.budget"))
+        settings = tx.settings()
+        return door(
+            tx,
+            self.host.id,
+            log_budget=self.config.bytes("logs.budget"),
+            policies=policies_for(limits_set(settings)),
+            strain=strain_of(settings, measure),
+        )
 
     def at_the_door(self, tx: ReadTx) -> Facts:
         """The facts that tell what a job at the door waits for now."""
@@ -353,23 +374,19 @@ class Client:
         self.wake()
         return resumed
 
-    def reset(self) -> int:
-        """Forget launch failures: close breakers, try waiting jobs at once; how many of those."""
+    def reset(self) -> Reset:
+        """Forget launch failures: close breakers, try waiting jobs at once."""
+        from headway.troubles import reset
 
-        def reset(tx: WriteTx) -> int:
-            woken = tx.reset_launches()
-            tx.set_mark("crashes_forgiven_at", tx.now())
-            tx.add_events([Event("reset", None, {"jobs": woken})], actor=self.actor)
-            return woken
-
-        woken = self.store.story(reset)
-        self.wake()
-        return woken
+        return reset(self)
 
     def set_setting(self, key: str, value: Any) -> None:
+        from headway.effects import take_effect
+
         def set_it(tx: WriteTx) -> None:
             tx.set_setting(key, value, by=self.actor)
             tx.add_events([Event("set", None, {"key": key, "value": value})], actor=self.actor)
+            take_effect(tx, key, value)
 
         self.store.story(set_it)
         self.wake()
@@ -385,12 +402,14 @@ def present_wait(job: Job, facts: Facts) -> Wait | None:
     from headway.core.gates import slot_free
     from headway.core.states import Status
 
-    if job.stage not in (Stage.READY, Stage.WOKEN) or job.status is not Status.QUEUED:
+    limited = job.wait is not None and job.wait.kind in (WaitKind.CAPACITY, WaitKind.RATE)
+    at_door = job.stage in (Stage.READY, Stage.WOKEN) or (job.stage is Stage.FILED and limited)
+    if not at_door or job.status is not Status.QUEUED:
         return job.wait
     objection = slot_free(job, facts._replace(queues=(job.queue,)))
     if isinstance(objection, Wait):
         return objection
-    return job.wait if job.stage is Stage.READY else None
+    return job.wait if job.stage is not Stage.WOKEN else None
 
 
 def output_folder(claim: Claim) -> str:

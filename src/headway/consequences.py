@@ -7,6 +7,7 @@ So an end looks the same, and wakes the same, whoever brought it about.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from headway.ageing import level_of_chain
 from headway.core.artifacts import ArtifactKind, artifact_topic
 from headway.core.groups import (
     POLICIES,
@@ -22,6 +23,7 @@ from headway.core.groups import (
     turn_topic,
 )
 from headway.core.model import Job, JobId, LockMode, Wait, lock_topic, shown
+from headway.core.reservations import Reservation
 from headway.core.settle import Ended, Retry, follow_up, next_in_chain
 from headway.core.states import Status, after
 from headway.store.base import Event, Marker, WriteTx
@@ -144,7 +146,10 @@ def continue_chain(
 ) -> Job:
     """Make the next job of the chain."""
     following = next_in_chain(job, retry, new_id=tx.take_ids(1), now=tx.now())
+    following = following._replace(level=level_of_chain(tx, job))
     tx.add_retries([following])
+    if following.launch_wait is not None:
+        tx.cool_down(following.id, following.launch_wait, following.last_failure or "")
     tx.add_events(
         [
             Event("retried", job.id, {**data, "by": shown(following.id)}),
@@ -169,6 +174,13 @@ def pass_on_shared(tx: WriteTx, job: Job, *, lacking: Collection[str] = ()) -> N
 def release_locks(tx: WriteTx, job_id: JobId) -> None:
     """The job's process tree is gone: its locks are free."""
     tx.wake_first([lock_topic(key) for key in tx.release_locks(job_id)])
+
+
+def expire_reservations(tx: WriteTx, actor: str) -> list[Reservation]:
+    """Nobody renewed these: the slots, or the places in line, are free."""
+    expired = tx.expire_reservations()
+    tx.add_events((Event("expired", None, {"id": each.name}) for each in expired), actor=actor)
+    return expired
 
 
 def kept_log_bytes(outcome: Mapping[str, Any]) -> int:

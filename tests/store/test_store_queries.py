@@ -29,6 +29,7 @@ SMALL = {
     "pauses": "at most one row per scope",
     "breakers": "one row per host in trouble",
     "lendings": "one row per job that waits for another right now",
+    "reservations": "one row per direct call that waits or runs right now",
 }
 
 # Where what a query wants is given as a set, and what each parameter looks like.

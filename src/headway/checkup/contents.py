@@ -224,6 +224,19 @@ def _pause(place: Opened) -> Iterator[Finding]:
     yield Finding("pause", YELLOW, f"paused by {pause.actor}{reason}", "headway scheduler resume")
 
 
+def _reservations(place: Opened) -> Iterator[Finding]:
+    """Direct calls; one that nobody renews is removed by the next who looks."""
+    with place.store.store.read() as tx:
+        now, standing = tx.now(), tx.reservations()
+    late = [each for each in standing if each.expires_at <= now]
+    for each in late:
+        told = f"{each.name} of {each.holder} was not renewed since {show_instant(each.expires_at)}"
+        yield Finding("direct calls", YELLOW, told, "nothing to do: the next worker removes it")
+    if not late:
+        told = f"{len(standing)}, each looked after" if standing else "none"
+        yield Finding("direct calls", GREEN, told)
+
+
 def _launching(place: Opened) -> Iterator[Finding]:
     breakers = place.store.breakers()
     own = known_host_id(place.home)
@@ -291,6 +304,7 @@ CONTENT_CHECKS: tuple[StoreCheck, ...] = (
     worktrees,
     _worker,
     _pause,
+    _reservations,
     _launching,
     _groups,
     _functions,

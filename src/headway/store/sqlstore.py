@@ -10,8 +10,12 @@ from headway.clock import Clock, SystemClock
 from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.base import HasFileno, ReadTx, WriteTx
+from headway.store.limiting import LimitReadTx
+from headway.store.ordering import OrderReadTx
 from headway.store.removing import RetentionReadTx
+from headway.store.reserving import ReservingReadTx
 from headway.store.rows import COLUMNS
+from headway.store.templating import TemplateReadTx
 from headway.store.writing import SqlWriteTx
 
 TRIES = 3
@@ -54,6 +58,10 @@ class Database(Statements, Protocol):
     def close(self) -> None: ...
 
 
+class SqlReader(RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx, ReservingReadTx):
+    """All that can be read."""
+
+
 class SqlStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
@@ -67,7 +75,7 @@ class SqlStore:
         with self._turn:
             now = self.database.begin_read()
             try:
-                yield RetentionReadTx(self.database, self.queries, self._instant(now))
+                yield SqlReader(self.database, self.queries, self._instant(now))
             finally:
                 self.database.rollback()
 

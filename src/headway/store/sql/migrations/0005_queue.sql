@@ -26,7 +26,14 @@ create unique index jobs_one_open_per_subject on jobs (subject)
   where subject is not null and finished_at is null;
 create index jobs_subject on jobs (subject, id) where subject is not null;
 
+-- What could not be launched: those that wait to be tried again, and those that were given up.
+create index jobs_struck on jobs (id) where launch_wait is not null and finished_at is null;
+create index jobs_circuit_broken on jobs (finished_at)
+  where substr(reason, 1, 15) = 'circuit-broken:';
+
 alter table waits rename column priority to level;
+-- Which limits anyone waits for at all.
+create index waits_limits on waits (topic) where substr(topic, 1, 6) = 'limit:';
 
 -- What it takes of the limits while it runs, as words with spaces between.
 alter table claims add column occupies text;
