@@ -47,13 +47,21 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
 
     A reference below zero is the place of another specification among these.
     """
+    if any(spec.template_id is not None for spec in specs):
+        from headway.templates import require_usable
+
+        for name in sorted({spec.template_id for spec in specs if spec.template_id is not None}):
+            require_usable(tx, name)
     known = _known_keys(tx, specs)
     keyed = {spec.key for spec in specs} - {None, *known}
     count = len(keyed) + sum(spec.key is None for spec in specs)
     first = specs[0].priority if specs else 0
-    next_id, position = tx.take_places(count, first)
+    next_id, position, ageing = tx.take_places(count, first)
     ids = list(_ids(specs, known, next_id))
     positions = {first: position}
+    gained = _gained(tx.now(), ageing) if ageing is not None else 0
+    if gained:
+        positions = {}
     jobs, submitted = [], []
     for spec, job_id in zip(specs, ids, strict=True):
         after = spec.after and tuple(ids[~each] if each < 0 else each for each in spec.after)
@@ -63,12 +71,15 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
             if spec.key in known:
                 submitted.append(_seen_before(known[spec.key], spec.key, spec_digest))
                 continue
-        if spec.priority not in positions:
-            positions[spec.priority] = tx.next_position(spec.priority)
-        job = _job(spec, job_id, positions[spec.priority], tx.now(), after, spec_digest, origin)
+        level = spec.priority + gained
+        if level not in positions:
+            positions[level] = tx.next_position(level)
+        job = _job(spec, job_id, positions[level], tx.now(), after, spec_digest, origin)
+        if gained:
+            job = job._replace(level=level)
         if "worktree" in spec.params:
             job = _with_worktree(job, origin.worktrees)
-        positions[spec.priority] += POSITION_GAP
+        positions[level] += POSITION_GAP
         jobs.append(job)
         submitted.append(Submitted(job_id, created=True))
         if spec.key is not None:
@@ -79,7 +90,26 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
 
         jobs = enrol(tx, jobs, asked, actor=origin.actor)
     _add(tx, jobs, next_id, origin)
+    ranks = {job_id: spec.place for spec, job_id in zip(specs, ids, strict=True) if spec.place}
+    if ranks:
+        _put(tx, jobs, ranks)
     return submitted
+
+
+def _gained(now: int, ageing: str) -> int:
+    """What the priority of a job that is submitted now has to be added to, to get its level."""
+    from headway.ageing import level_now
+
+    return level_now(0, now, ageing)
+
+
+def _put(tx: WriteTx, jobs: Sequence[Job], ranks: Mapping[JobId, int]) -> None:
+    """Those that asked for a place take it, one after the other."""
+    from headway.placing import by_rank, put
+
+    for job in jobs:
+        if job.id in ranks:
+            put(tx, job, job.dispatch_level, by_rank(tx, job, ranks[job.id]))
 
 
 def _add(tx: WriteTx, jobs: list[Job], first_id: JobId, origin: Origin) -> None:

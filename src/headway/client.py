@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from headway.host import Host
     from headway.linking import Drafts
     from headway.reserving import Held
+    from headway.troubles import Reset
 
 MOST_LISTED = 10_000
 
@@ -227,12 +228,12 @@ class Client:
     def document(self, job_id: JobId) -> dict[str, Any]:
         with self.store.read() as tx:
             job = self.require(tx, [job_id])[job_id]
-            return self._documents(tx, [job])[0]
+            return self.describe(tx, [job])[0]
 
     def chain(self, job_id: JobId) -> list[dict[str, Any]]:
         with self.store.read() as tx:
             job = self.require(tx, [job_id])[job_id]
-            return self._documents(tx, tx.chain(job.chain))
+            return self.describe(tx, tx.chain(job.chain))
 
     def history(self, job_id: JobId) -> list[Event]:
         with self.store.read() as tx:
@@ -245,12 +246,12 @@ class Client:
         from headway.listing import Query, find
 
         with self.store.read() as tx:
-            found = find(tx, Query(**asked), limit, lambda jobs: self._documents(tx, jobs))
+            found = find(tx, Query(**asked), limit, lambda jobs: self.describe(tx, jobs))
             self.unreadable = dict(tx.unreadable())
         self.left_out = found.more
         return found.documents
 
-    def _documents(self, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    def describe(self, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str, Any]]:
         from headway.documents import job_document, made_by, worktrees_of
 
         ids = [job.id for job in jobs]
@@ -373,23 +374,19 @@ class Client:
         self.wake()
         return resumed
 
-    def reset(self) -> int:
-        """Forget launch failures: close breakers, try waiting jobs at once; how many of those."""
+    def reset(self) -> Reset:
+        """Forget launch failures: close breakers, try waiting jobs at once."""
+        from headway.troubles import reset
 
-        def reset(tx: WriteTx) -> int:
-            woken = tx.reset_launches()
-            tx.set_mark("crashes_forgiven_at", tx.now())
-            tx.add_events([Event("reset", None, {"jobs": woken})], actor=self.actor)
-            return woken
-
-        woken = self.store.story(reset)
-        self.wake()
-        return woken
+        return reset(self)
 
     def set_setting(self, key: str, value: Any) -> None:
+        from headway.effects import take_effect
+
         def set_it(tx: WriteTx) -> None:
             tx.set_setting(key, value, by=self.actor)
             tx.add_events([Event("set", None, {"key": key, "value": value})], actor=self.actor)
+            take_effect(tx, key, value)
 
         self.store.story(set_it)
         self.wake()

@@ -152,6 +152,18 @@ SETTINGS: Mapping[str, Setting] = {
             "how much memory must be available for anything to be started; 0 is no bound",
         ),
         Setting(
+            "scheduler.ageing",
+            "0s",
+            _duration,
+            "a waiting job gains one priority each time this passes; 0s: it never does",
+        ),
+        Setting(
+            "scheduler.cooldown",
+            "0s",
+            _duration,
+            "when a job that could not be launched three times is tried again; 0s is never",
+        ),
+        Setting(
             "scheduler.missing_producer",
             "block",
             _one_of("block", "wait"),

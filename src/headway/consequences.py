@@ -7,6 +7,7 @@ So an end looks the same, and wakes the same, whoever brought it about.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from headway.ageing import level_of_chain
 from headway.core.artifacts import ArtifactKind, artifact_topic
 from headway.core.groups import (
     POLICIES,
@@ -145,7 +146,10 @@ def continue_chain(
 ) -> Job:
     """Make the next job of the chain."""
     following = next_in_chain(job, retry, new_id=tx.take_ids(1), now=tx.now())
+    following = following._replace(level=level_of_chain(tx, job))
     tx.add_retries([following])
+    if following.launch_wait is not None:
+        tx.cool_down(following.id, following.launch_wait, following.last_failure or "")
     tx.add_events(
         [
             Event("retried", job.id, {**data, "by": shown(following.id)}),

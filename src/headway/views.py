@@ -32,6 +32,7 @@ from headway.elsewhere import claims_elsewhere
 from headway.gather import gather, tasks_known
 from headway.probes import look_at
 from headway.store.base import ReadTx
+from headway.troubles import launch_troubles
 from headway.units import show_duration, show_instant
 
 STEP_WITHIN = 2.0
@@ -172,6 +173,7 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         breaker = tx.host_trouble(client.host.id)
         elsewhere = claims_elsewhere(tx, live, client.host.id)
         functions = _functions(tx)
+        troubles = launch_troubles(tx)
         reservations = [_reservation(client, tx, each) for each in tx.reservations()]
     waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
     worker = client.worker_is_there()
@@ -201,6 +203,7 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         }
         if breaker
         else None,
+        **troubles,
         "worker": worker,
         "elsewhere": elsewhere,
         "functions": functions,

@@ -19,6 +19,7 @@ from headway.checkup.finding import (
 )
 from headway.checkup.worktrees import worktrees
 from headway.clock import SECOND
+from headway.core.groups import shown_group
 from headway.core.model import shown
 from headway.core.states import Status
 from headway.elsewhere import claims_elsewhere
@@ -251,6 +252,17 @@ def _launching(place: Opened) -> Iterator[Finding]:
         yield Finding("launching", GREEN, "no failures")
 
 
+def _groups(place: Opened) -> Iterator[Finding]:
+    """A group tells its end with that of its last member."""
+    untold = place.store.untold_groups()
+    for each in untold:
+        name = shown_group(each)
+        told = f"{name} has ended, but its end was not told"
+        yield Finding("groups", YELLOW, told, f"headway groups close {name}; report it")
+    if not untold:
+        yield Finding("groups", GREEN, "each that ended has told it")
+
+
 def _functions(place: Opened) -> Iterator[Finding]:
     """The tasks that can be called, and modules that cannot be imported."""
     with place.store.store.read() as tx:
@@ -294,6 +306,7 @@ CONTENT_CHECKS: tuple[StoreCheck, ...] = (
     _pause,
     _reservations,
     _launching,
+    _groups,
     _functions,
     _hosts,
 )

@@ -74,7 +74,9 @@ def due(job: Job, facts: Facts) -> Objection | None:
             job.launch_wait,
             f"could not be started: {job.last_failure}",
             until=job.not_before,
-            remedy="it is tried again by itself; after the third failure in a row it fails",
+            remedy="it is tried again by itself; after the third failure in a row it fails"
+            if job.launch_failures
+            else "it is tried again after the cool-down; `headway scheduler reset` does so now",
         )
     return Wait(
         WaitKind.TIME,

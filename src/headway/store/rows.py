@@ -173,7 +173,7 @@ def stand_in(row: Row) -> Job:
         params={},
         created_at=row[7],
         chain=row[8],
-        level=row[38],
+        level=row[38] if row[38] != row[4] else None,
         group_id=row[39],
         sequence_number=row[40],
     )
@@ -227,7 +227,7 @@ def _job(row: Row) -> Job:
         queue=row[35],
         **(_load_gates(row[36]) if row[36] else {}),
         approval=_load_approval(row[37]) if row[37] else None,
-        level=row[38],
+        level=row[38] if row[38] != row[4] else None,
         group_id=row[39],
         sequence_number=row[40],
         subject=row[41],

@@ -34,8 +34,8 @@ _WAKE = frozenset(
         "wake_everything",
     }
 )
-# Queries that only take away from where something lies.
-_TAKE_AWAY = _FOLLOWED | {"claim_jobs", "finish_jobs", "touch_checked"}
+# Queries that only take away from where something lies, or leave it there.
+_TAKE_AWAY = _FOLLOWED | {"claim_jobs", "finish_jobs", "touch_checked", "place_jobs"}
 
 
 def changes_state(query: str, table: str | None) -> bool:

@@ -26,22 +26,27 @@ from headway.store.base import (
     Filing,
     Finish,
     HostRecord,
+    Places,
     Progress,
     Unclaim,
     WorkerRecord,
 )
 from headway.store.graphwriting import GraphWriteTx
 from headway.store.limiting import LimitWriteTx
+from headway.store.ordering import OrderWriteTx
 from headway.store.removing import RetentionWriteTx
 from headway.store.reserving import ReservingWriteTx
-from headway.store.rows import dump, dump_claim, dump_job, dump_pairs
+from headway.store.rows import dump, dump_claim, dump_job, dump_pairs, load
+from headway.store.templating import TemplateWriteTx
 
 _SIMPLE = frozenset({str, int})
 
 MOST_SHARERS = 16  # the next ones are woken when these have started
 
 
-class SqlWriteTx(RetentionWriteTx, GraphWriteTx, LimitWriteTx, ReservingWriteTx):
+class SqlWriteTx(
+    RetentionWriteTx, GraphWriteTx, LimitWriteTx, OrderWriteTx, TemplateWriteTx, ReservingWriteTx
+):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
 
@@ -49,9 +54,10 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx, LimitWriteTx, ReservingWriteTx)
         row = self._one("last_position", level=level)
         return (row[0] if row and row[0] is not None else 0) + POSITION_GAP
 
-    def take_places(self, count: int, level: int) -> tuple[JobId, int]:
-        first, last = self._all("take_places", count=count, level=level)[0]
-        return int(first), (last or 0) + POSITION_GAP
+    def take_places(self, count: int, level: int) -> Places:
+        first, last, ageing = self._all("take_places", count=count, level=level)[0]
+        said = load(ageing, "setting scheduler.ageing") if ageing is not None else None
+        return Places(int(first), (last or 0) + POSITION_GAP, said)
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         self._many("add_jobs", map(dump_job, jobs))
