@@ -34,7 +34,10 @@ MAY_IMPORT = {
     "launching": "home supervise.",
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
-    "store.base": "core. store.seam_limits store.seam_groups store.seam_order store.seam_templates",
+    "store.base": (
+        "core. store.seam_limits store.seam_groups store.seam_order store.seam_templates "
+        "store.seam_reservations"
+    ),
     "store.seam_limits": "core.",
     "store.seam_groups": "core.",
     "store.queries": "",
@@ -45,6 +48,7 @@ MAY_IMPORT = {
     "ageing": "core. store.base units",
     "placing": "core. consequences store.base",
     "ordering": "core. client errors placing store.base",
+    "lineup": "core. client listing store.base",
     "effects": "core. store.base units",
     "downstream": "core. store.base",
     "documents": "core. home quotas store.base supervise. units",
@@ -97,7 +101,7 @@ MAY_IMPORT = {
         "home host units"
     ),
     "hints": "",
-    "tasks": "core. app errors hints linking submission units",
+    "tasks": "core. app errors hints linking quotas submission units",
     "app": "core. client clock errors functions.current submission tasks views waiting",
     "functions": "",
     "functions.journal": "",
@@ -109,7 +113,7 @@ MAY_IMPORT = {
     "listing": "core. joining store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
-    "views": "core. store.base client config elsewhere gather probes units troubles",
+    "views": "core. store.base client config elsewhere gather probes units troubles reserving",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
     "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",
@@ -126,6 +130,11 @@ MAY_IMPORT = {
     ),
     "chaining": "core. client errors units",
     "troubles": "core. client store.base units",
+    "store.seam_reservations": "core.",
+    "reserving": (
+        "core. store.base client clock config consequences errors functions.current quotas "
+        "units waiting"
+    ),
 }
 ANYTHING = {"cli"}
 
@@ -135,6 +144,7 @@ PURE = {
     "dataclasses",
     "enum",
     "errno",
+    "heapq",
     "itertools",
     "math",
     "re",

@@ -37,9 +37,12 @@ from headway.submission import Request, refers_inside, specify
 from headway.supervise.workerlock import worker_is_there
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from headway.core.facts import Door, Facts
     from headway.host import Host
     from headway.linking import Drafts
+    from headway.reserving import Held
     from headway.troubles import Reset
 
 MOST_LISTED = 10_000
@@ -203,6 +206,13 @@ class Client:
     def worker_is_there(self) -> bool:
         return worker_is_there(self.home.worker_lock)
 
+    def reserve(self, **asked: Any) -> AbstractContextManager[Held]:
+        """Hold a slot within a block, the next one that is free, for work that is no job: see
+        `headway.reserving.reserve`."""
+        from headway.reserving import reserve
+
+        return reserve(self, **asked)
+
     # -- looking -------------------------------------------------------------------------------
 
     def job(self, job_id: JobId) -> Job:
@@ -218,12 +228,12 @@ class Client:
     def document(self, job_id: JobId) -> dict[str, Any]:
         with self.store.read() as tx:
             job = self.require(tx, [job_id])[job_id]
-            return self._documents(tx, [job])[0]
+            return self.describe(tx, [job])[0]
 
     def chain(self, job_id: JobId) -> list[dict[str, Any]]:
         with self.store.read() as tx:
             job = self.require(tx, [job_id])[job_id]
-            return self._documents(tx, tx.chain(job.chain))
+            return self.describe(tx, tx.chain(job.chain))
 
     def history(self, job_id: JobId) -> list[Event]:
         with self.store.read() as tx:
@@ -236,12 +246,12 @@ class Client:
         from headway.listing import Query, find
 
         with self.store.read() as tx:
-            found = find(tx, Query(**asked), limit, lambda jobs: self._documents(tx, jobs))
+            found = find(tx, Query(**asked), limit, lambda jobs: self.describe(tx, jobs))
             self.unreadable = dict(tx.unreadable())
         self.left_out = found.more
         return found.documents
 
-    def _documents(self, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    def describe(self, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str, Any]]:
         from headway.documents import job_document, made_by, worktrees_of
 
         ids = [job.id for job in jobs]

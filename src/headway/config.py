@@ -87,6 +87,15 @@ def _duration(text: str) -> str:
     return text
 
 
+def _duration_of_at_least(least: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if parse_duration(text) < parse_duration(least):
+            raise InvalidInputError(f"{text} is too short; the least is {least}")
+        return text
+
+    return parse
+
+
 def _size(text: str) -> str:
     parse_size(text)
     return text
@@ -124,6 +133,12 @@ SETTINGS: Mapping[str, Setting] = {
             "how many jobs one pass starts; a worker repeats passes",
         ),
         Setting("scheduler.spawn_delay", "0s", _duration, "the pause between two passes"),
+        Setting(
+            "scheduler.reservation_expiry",
+            "10s",
+            _duration_of_at_least("1s"),
+            "how long a direct call that is not renewed keeps its slot, or its place",
+        ),
         Setting(
             "scheduler.pressure.load",
             0.0,

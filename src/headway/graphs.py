@@ -176,6 +176,7 @@ FORMS: Mapping[str, Form] = {
     "slug": Form("slug", _TEXT, _text),
     "labels": Form("labels", _NAMED, _named),
     "priority": Form("priority", _WHOLE, _whole),
+    "position": Form("position", _WHOLE, _whole),
     "needs": Form("needs", _TEXTS, _texts, tuple),
     "produces": Form("produces", _TEXTS, _texts, tuple),
     "locks": Form("locks", _TEXTS, _texts, lambda keys: tuple(parse_lock(each) for each in keys)),
@@ -206,7 +207,6 @@ FORMS: Mapping[str, Form] = {
     "subject": Form("subject", _TEXT, _text),
     "group": Form("group", _TEXT, _text),
     "last": Form("last", _FLAG, _flag),
-    "position": Form("position", _WHOLE, _whole),
     "any_host": Form("any_host", _FLAG, _flag),
     "no_check": Form("check", _FLAG, _flag, lambda skipped: not skipped),
 }

@@ -12,6 +12,7 @@ import click
 COMMANDS: dict[str, tuple[str, str]] = {
     "submit": ("submit:submit", "Queue a command and print its id."),
     "exec": ("exec:exec_command", "Submit, stream the output, exit with the job's code."),
+    "direct": ("direct:direct", "Run a command in the next free slot, before the queue."),
     "why": ("why:why", "Say why a job does not run; the same as jobs why."),
     "jobs": ("", "Look at jobs and steer them."),
     "jobs list": ("listing:list_jobs", "List the active jobs and the last day's."),
@@ -24,6 +25,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "jobs retry": ("steer:retry", "Run a failed job again, and all that follows from it."),
     "jobs cancel": ("steer:cancel", "Cancel jobs and wait until they have ended."),
     "jobs edit": ("edit:edit", "Change a job that still waits."),
+    "jobs move": ("order:move", "Let a waiting job stand elsewhere in the queue."),
+    "jobs reorder": ("order:reorder", "Let waiting jobs take the order given."),
     "jobs gc": ("removing:gc", "Remove ended jobs that nobody needs, with their files."),
     "jobs clean": ("removing:clean", "Remove one ended job, with its files."),
     "jobs approve": ("approvals:approve", "Let a job run that asks for approval."),

@@ -6,7 +6,7 @@ import click
 
 from headway.cli.breakers import told_of, trouble_fields
 from headway.cli.options import WHOLE_NUMBER
-from headway.cli.render import counted, emit, fields, moment, say
+from headway.cli.render import age, counted, emit, fields, moment, say
 from headway.cli.scope import Scope
 from headway.cli.stepping import listed, started_by
 from headway.config import store_setting
@@ -47,6 +47,7 @@ def status(scope: Scope, as_json: bool) -> None:
             ("worker", "there" if told["worker"] else "none"),
             *(("elsewhere", _elsewhere(each, now)) for each in told["elsewhere"]),
             *(("functions", _functions(each)) for each in told["functions"]),
+            *(("direct", _direct(each, now)) for each in told["reservations"]),
             ("nothing starts", told["reason"]),
         ],
         indent="",
@@ -68,6 +69,15 @@ def _functions(host: dict[str, Any]) -> str:
     if host["trouble"]:
         return f"{host['trouble']}{where}"
     return f"{', '.join(host['tasks'])}{where}"
+
+
+def _direct(call: dict[str, Any], now: int) -> str:
+    since = age(call["granted_at"] or call["requested_at"], now)
+    note = f" ({call['note']})" if call["note"] else ""
+    told = f"{call['id']} of {call['holder']}{note}, {call['state']} for {since}"
+    if call["expired"]:
+        return f"{told}; not renewed in time"
+    return f"{told}; {call['wait']}" if call["wait"] else told
 
 
 @click.command()

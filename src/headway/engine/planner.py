@@ -209,7 +209,7 @@ class Planner:
         woken = tx.woken(ROUND_JOBS, self._served())
         free = free_slots(door)
         room = min(each for each in (free, remaining, ROUND_JOBS) if each is not None)
-        if closed(door, tx.now()) is not None or room <= 0:
+        if room <= 0 or door.reserved is not None or closed(door, tx.now()) is not None:
             return woken, len(woken) < ROUND_JOBS
         most = max(room, LEAST_LOOKED_AT, min(looked_at, ROUND_JOBS))
         ready = tx.ready(most, self._queues)

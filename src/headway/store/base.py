@@ -29,6 +29,7 @@ from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.store.seam_groups import ReadsGroups, WritesGroups
 from headway.store.seam_limits import LimitReads, LimitWrites
 from headway.store.seam_order import OrderReadTx, OrderWriteTx
+from headway.store.seam_reservations import ReadsReservations, WritesReservations
 from headway.store.seam_templates import ReadsTemplates, WritesTemplates
 
 Told = TypeVar("Told")
@@ -185,7 +186,7 @@ class Search(NamedTuple):
     groups: tuple[int, ...] = ()  # none: of all, and of none
 
 
-class ReadTx(LimitReads, ReadsGroups, OrderReadTx, ReadsTemplates, Protocol):
+class ReadTx(LimitReads, ReadsGroups, OrderReadTx, ReadsTemplates, ReadsReservations, Protocol):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]: ...
@@ -284,7 +285,9 @@ class ReadTx(LimitReads, ReadsGroups, OrderReadTx, ReadsTemplates, Protocol):
     def last_event(self) -> int: ...
 
 
-class WriteTx(ReadTx, LimitWrites, WritesGroups, OrderWriteTx, WritesTemplates, Protocol):
+class WriteTx(
+    ReadTx, LimitWrites, WritesGroups, OrderWriteTx, WritesTemplates, WritesReservations, Protocol
+):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, level: int) -> int: ...
     def take_places(self, count: int, level: int) -> Places:

@@ -23,6 +23,7 @@ _FILES = (
     "groups.sql",
     "order.sql",
     "removing.sql",
+    "reservations.sql",
     "scheduler.sql",
     "limits.sql",
     "templates.sql",

@@ -13,6 +13,7 @@ from headway.store.base import HasFileno, ReadTx, WriteTx
 from headway.store.limiting import LimitReadTx
 from headway.store.ordering import OrderReadTx
 from headway.store.removing import RetentionReadTx
+from headway.store.reserving import ReservingReadTx
 from headway.store.rows import COLUMNS
 from headway.store.templating import TemplateReadTx
 from headway.store.writing import SqlWriteTx
@@ -57,7 +58,7 @@ class Database(Statements, Protocol):
     def close(self) -> None: ...
 
 
-class SqlReader(RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx):
+class SqlReader(RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx, ReservingReadTx):
     """All that can be read."""
 
 

@@ -59,7 +59,7 @@ order by sequence_number
 -- name: failed_in_group (hot)
 -- The first member whose chain has ended without success.
 select $JOB from jobs where group_id = :group_id
-  and status in ('failed', 'cancelled', 'blocked_by_dependency', 'blocked_by_approval')
+  and finished_at is not null and status <> 'succeeded' and status <> 'skipped'
   and not exists (select 1 from jobs later where later.retry_of = jobs.id)
 order by sequence_number limit 1
 

@@ -20,7 +20,7 @@ create index jobs_group on jobs (group_id, sequence_number, id) where group_id i
 create index jobs_group_active on jobs (group_id, sequence_number)
   where group_id is not null and finished_at is null;
 create index jobs_group_failed on jobs (group_id, sequence_number) where group_id is not null
-  and status in ('failed', 'cancelled', 'blocked_by_dependency', 'blocked_by_approval');
+  and finished_at is not null and status <> 'succeeded' and status <> 'skipped';
 -- Whatever its target: nobody works on one thing twice at a time.
 create unique index jobs_one_open_per_subject on jobs (subject)
   where subject is not null and finished_at is null;
@@ -53,7 +53,7 @@ create table job_groups (
 );
 -- Not unique: a group that has ended gives its name free, and may run again when a member is retried.
 create index job_groups_name on job_groups (name, id) where name is not null;
-create index job_groups_subject on job_groups (subject) where subject is not null;
+create index job_groups_subject on job_groups (subject, id) where subject is not null;
 
 -- A slot for a caller outside of the queue: asked for, then granted, and gone unless it is renewed.
 create table reservations (
