@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.adding import Origin, Submitted, add_jobs
 from headway.clock import Clock, SystemClock
-from headway.config import Config, load_config, store_setting
+from headway.config import Config, limits_set, load_config, store_setting
 from headway.core.model import (
     FUNCTION,
     FUNCTIONS,
@@ -25,6 +25,7 @@ from headway.core.model import (
     Pause,
     Stage,
     Wait,
+    WaitKind,
 )
 from headway.environment import keep_environment, present_umask
 from headway.errors import NotFoundError, StoreError
@@ -36,9 +37,13 @@ from headway.submission import Request, refers_inside, specify
 from headway.supervise.workerlock import worker_is_there
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from headway.core.facts import Door, Facts
     from headway.host import Host
     from headway.linking import Drafts
+    from headway.reserving import Held
+    from headway.troubles import Reset
 
 MOST_LISTED = 10_000
 
@@ -116,13 +121,17 @@ class Client:
         They may be a graph: a request with a `local` name is one that others can name in their
         `after`, before or behind it. Raises GraphError with all that is wrong.
         """
+        return self.submit_commands(self.specify_all(requests))
+
+    def specify_all(self, requests: Sequence[Request]) -> list[JobSpec]:
+        """The checked specifications, with names among them resolved."""
         if not refers_inside(requests):
             check = self._check()
-            return self.submit_commands([check(each) for each in requests])
+            return [check(each) for each in requests]
         drafts = self.drafts()
         for each in requests:
             drafts.add(each)
-        return self.submit_commands(drafts.linked())
+        return drafts.linked()
 
     def drafts(self) -> Drafts:
         """A graph to be put together, and then submitted with `submit_commands`."""
@@ -137,12 +146,19 @@ class Client:
     def _check(self) -> Callable[[Request], JobSpec]:
         return partial(specify, environ=self.environ, working_directory=os.getcwd(), found={})
 
-    def submit_commands(self, specs: Sequence[JobSpec]) -> list[Submitted]:
-        """Submit checked commands with the present environment, all or none."""
+    def submit_commands(
+        self,
+        specs: Sequence[JobSpec],
+        prepare: Callable[[WriteTx], Sequence[JobSpec]] | None = None,
+    ) -> list[Submitted]:
+        """Submit checked commands with the present environment, all or none. `prepare` gives them
+        another form inside of the transaction, after it has done something of its own there."""
         env_digest = keep_environment(
             self.home, self.environ, umask=present_umask(), working_directory=os.getcwd()
         )
-        submitted = self.store.story(lambda tx: self._add(tx, specs, env_digest))
+        submitted = self.store.story(
+            lambda tx: self._add(tx, prepare(tx) if prepare else specs, env_digest)
+        )
         self.wake()
         return submitted
 
@@ -189,6 +205,13 @@ class Client:
 
     def worker_is_there(self) -> bool:
         return worker_is_there(self.home.worker_lock)
+
+    def reserve(self, **asked: Any) -> AbstractContextManager[Held]:
+        """Hold a slot within a block, the next one that is free, for work that is no job: see
+        `headway.reserving.reserve`."""
+        from headway.reserving import reserve
+
+        return reserve(self, **asked)
 
     # -- looking -------------------------------------------------------------------------------
 
@@ -279,9 +302,18 @@ class Client:
 
     def door(self, tx: ReadTx) -> Door:
         """What the door says now; the same count as the planner's."""
-        from headway.gather import door
+        from headway.gather import door, strain_of
+        from headway.policies import policies_for
+        from headway.probes.pressure import measure
 
-        return door(tx, self.host.id, log_budget=self.config.bytes("logs.budget"))
+        settings = tx.settings()
+        return door(
+            tx,
+            self.host.id,
+            log_budget=self.config.bytes("logs.budget"),
+            policies=policies_for(limits_set(settings)),
+            strain=strain_of(settings, measure),
+        )
 
     def at_the_door(self, tx: ReadTx) -> Facts:
         """The facts that tell what a job at the door waits for now."""
@@ -342,18 +374,11 @@ class Client:
         self.wake()
         return resumed
 
-    def reset(self) -> int:
-        """Forget launch failures: close breakers, try waiting jobs at once; how many of those."""
+    def reset(self) -> Reset:
+        """Forget launch failures: close breakers, try waiting jobs at once."""
+        from headway.troubles import reset
 
-        def reset(tx: WriteTx) -> int:
-            woken = tx.reset_launches()
-            tx.set_mark("crashes_forgiven_at", tx.now())
-            tx.add_events([Event("reset", None, {"jobs": woken})], actor=self.actor)
-            return woken
-
-        woken = self.store.story(reset)
-        self.wake()
-        return woken
+        return reset(self)
 
     def set_setting(self, key: str, value: Any) -> None:
         from headway.effects import take_effect
@@ -377,12 +402,14 @@ def present_wait(job: Job, facts: Facts) -> Wait | None:
     from headway.core.gates import slot_free
     from headway.core.states import Status
 
-    if job.stage not in (Stage.READY, Stage.WOKEN) or job.status is not Status.QUEUED:
+    limited = job.wait is not None and job.wait.kind in (WaitKind.CAPACITY, WaitKind.RATE)
+    at_door = job.stage in (Stage.READY, Stage.WOKEN) or (job.stage is Stage.FILED and limited)
+    if not at_door or job.status is not Status.QUEUED:
         return job.wait
     objection = slot_free(job, facts._replace(queues=(job.queue,)))
     if isinstance(objection, Wait):
         return objection
-    return job.wait if job.stage is Stage.READY else None
+    return job.wait if job.stage is not Stage.WOKEN else None
 
 
 def output_folder(claim: Claim) -> str:

@@ -56,6 +56,16 @@ def _whole_number(lowest: int) -> Callable[[str], int]:
     return parse
 
 
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise InvalidInputError(f"{text!r} is not a number") from None
+    if not 0 <= number < 1e6:
+        raise InvalidInputError(f"{text} is not between 0 and a million")
+    return number
+
+
 def _yes_or_no(text: str) -> bool:
     words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
     if text.lower() not in words:
@@ -75,6 +85,15 @@ def _one_of(*words: str) -> Callable[[str], str]:
 def _duration(text: str) -> str:
     parse_duration(text)
     return text
+
+
+def _duration_of_at_least(least: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if parse_duration(text) < parse_duration(least):
+            raise InvalidInputError(f"{text} is too short; the least is {least}")
+        return text
+
+    return parse
 
 
 def _size(text: str) -> str:
@@ -115,10 +134,34 @@ SETTINGS: Mapping[str, Setting] = {
         ),
         Setting("scheduler.spawn_delay", "0s", _duration, "the pause between two passes"),
         Setting(
+            "scheduler.reservation_expiry",
+            "10s",
+            _duration_of_at_least("1s"),
+            "how long a direct call that is not renewed keeps its slot, or its place",
+        ),
+        Setting(
+            "scheduler.pressure.load",
+            0.0,
+            _number,
+            "the load per processor above which nothing is started; 0 is no bound",
+        ),
+        Setting(
+            "scheduler.pressure.memory",
+            "0",
+            _size,
+            "how much memory must be available for anything to be started; 0 is no bound",
+        ),
+        Setting(
             "scheduler.ageing",
             "0s",
             _duration,
             "a waiting job gains one priority each time this passes; 0s: it never does",
+        ),
+        Setting(
+            "scheduler.cooldown",
+            "0s",
+            _duration,
+            "when a job that could not be launched three times is tried again; 0s is never",
         ),
         Setting(
             "scheduler.missing_producer",
@@ -216,6 +259,44 @@ SETTINGS: Mapping[str, Setting] = {
     )
 }
 
+LIMITS = "scheduler.limits."
+
+
+def _limit(key: str) -> Setting | None:
+    """The setting of one limit: there are as many as there are words."""
+    from headway.policies import is_kind
+    from headway.quotas import check_word
+
+    kind, _, word = key.removeprefix(LIMITS).partition(".")
+    if not word or not is_kind(kind):
+        return None
+    check_word(kind, word)
+    if kind == "rate":
+        return Setting(key, None, _or_none(_starts), f"how often jobs with --rate {word} may start")
+    about = f"how many jobs of {kind} {word} run at once"
+    return Setting(key, None, _or_none(_whole_number(0)), about)
+
+
+def _or_none(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    return lambda text: None if text.lower() == "none" else parse(text)
+
+
+def _starts(text: str) -> str:
+    from headway.quotas import parse_limit
+
+    parse_limit(text)
+    return text
+
+
+def limits_set(stored: Mapping[str, Any]) -> dict[str, int | str]:
+    """The limits in force, by what they are about (`resource:ollama`); a rate as it is written."""
+    return {
+        key.removeprefix(LIMITS).replace(".", ":", 1): value
+        for key, value in stored.items()
+        if value is not None and key.startswith(LIMITS)
+    }
+
+
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -309,7 +390,7 @@ def _is_command(value: object) -> bool:
 
 
 def find_setting(key: str, *, in_store: bool | None = None) -> Setting:
-    setting = SETTINGS.get(key)
+    setting = _limit(key) if key.startswith(LIMITS) else SETTINGS.get(key)
     if setting is None:
         raise NotFoundError(f"there is no setting {key!r}; `headway config list` shows them all")
     if in_store is False and setting.in_store:
@@ -347,4 +428,4 @@ def write_config(home: Home, key: str, value: Any) -> None:
 
 def store_setting(stored: Mapping[str, Any], key: str) -> Any:
     """A `scheduler.*` value as the store has it, or its default."""
-    return stored.get(key, SETTINGS[key].default)
+    return stored[key] if key in stored else find_setting(key).default

@@ -1,16 +1,41 @@
 """Load the facts that the core asks for. The planner and `why` use the same loader."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from headway.config import store_setting
+from headway.config import limits_set, store_setting
+from headway.core.admission import holdings, limited_keys, occupied, room
 from headway.core.artifacts import artifact_key
-from headway.core.facts import Answer, Door, Facts, TaskView
-from headway.core.model import NOTHING, HostTrouble, Job, JobId, Question, WaitKind
+from headway.core.facts import Answer, Door, Facts, Occupant, RateView, TaskView
+from headway.core.model import (
+    FUNCTIONS,
+    NOTHING,
+    HostTrouble,
+    Job,
+    JobId,
+    OrderKey,
+    Question,
+    Rate,
+    Wait,
+    WaitKind,
+)
+from headway.core.policies import (
+    BUILT_IN,
+    RATE,
+    SLOT,
+    ConcurrencyPolicy,
+    key_of_topic,
+    own_rate,
+    rate_keys,
+)
+from headway.core.pressure import Measured, strained
+from headway.core.reservations import Reservation
 from headway.core.states import ACTIVE
 from headway.executors import TYPES
 from headway.home import Home
+from headway.quotas import limit_text, parse_limit
 from headway.store.base import Lending, ReadTx, Slots
-from headway.units import show_size
+from headway.units import parse_size, show_size
 
 LARGEST_WAIT = 100_000
 
@@ -28,9 +53,10 @@ def gather(
     """`answers` are looks at the world outside of the store, made before."""
     keys = {lock.key for job in jobs for lock in job.locks}
     needs = {artifact_key(text, job.repo) for job in jobs for text in job.needs}
+    grouped = [job for job in jobs if job.group_id is not None]
     return Facts(
         now=tx.now(),
-        door=door,
+        door=_with_rates(tx, door, {key for job in jobs if job.rates for key in rate_keys(job)}),
         predecessors=tx.predecessors(jobs),
         locks=tx.lock_views(sorted(keys)),
         types=TYPES,
@@ -38,6 +64,7 @@ def gather(
         queues=queues,
         hosts=_elsewhere(tx, jobs, queues),
         artifacts=tx.artifact_views(needs) if needs else NOTHING,
+        turns=tx.turns(grouped) if grouped else NOTHING,
         answers=answers,
         wait_for_producers=bool(needs) and _waits_for_producers(tx),
         home=home.path,
@@ -67,19 +94,154 @@ def _elsewhere(tx: ReadTx, jobs: Sequence[Job], queues: Sequence[str]) -> Mappin
     return {each.id: f"{each.name} ({each.home})" for each in tx.hosts().values()}
 
 
-def door(tx: ReadTx, host_id: str, *, log_budget: int) -> Door:
+def door(
+    tx: ReadTx,
+    host_id: str,
+    *,
+    log_budget: int,
+    policies: Sequence[ConcurrencyPolicy] = BUILT_IN,
+    strain: Wait | None = None,
+) -> Door:
     """The state of the door, counted from rows inside this transaction."""
     slots = tx.slots()
-    lendings = [lending for lending in tx.lendings() if lending.job_id in slots.running]
-    lenders = {lending.job_id for lending in lendings}
-    borrowed = {lender for lender in slots.running.values() if lender in lenders}
-    return Door(
+    reservations = tx.reservations()
+    granted = tuple(each for each in reservations if not each.waits)
+    there = {*slots.running, *(each.occupant for each in granted)}
+    lendings = [lending for lending in tx.lendings() if lending.job_id in there]
+    lending = {each.job_id for each in lendings}
+    borrowed = {lender for lender in slots.running.values() if lender in lending}
+    limits = {
+        key: limit for key, limit in limits_set(tx.settings()).items() if isinstance(limit, int)
+    }
+    # Whoever holds capacity is one of these; what they hold is counted in this one place.
+    occupants = slots.occupants
+    if granted:
+        occupants = _with_calls(occupants, lending, granted)
+        makers = {each.inside for each in granted if each.inside is not None} & there
+        lending, borrowed = lending | makers, borrowed | makers
+    used = occupied(occupants, lending) if limits or lending else {SLOT: len(occupants)}
+    opened = Door(
         max_active=store_setting(tx.settings(), "scheduler.max_active"),
-        running=sum(1 for lender in slots.running.values() if lender not in lenders),
+        running=used.get(SLOT, 0),
         paused=tx.pause_in_force(),
         trouble=_trouble(tx, host_id, slots, log_budget),
         lenders=_lenders(tx, [each for each in lendings if each.job_id not in borrowed]),
+        limits=limits,
+        usage=used,
+        lent=holdings(occupants, lending) if lending else NOTHING,
+        policies=policies,
+        strain=strain,
+        reserved=next((each for each in reservations if each.waits), None),
+        granted=granted,
+        unlent=_unlent(reservations, occupants, lending, slots.running.keys() - borrowed),
     )
+    return _with_rates(tx, opened, {key_of_topic(each)[0] for each in tx.limits_waited_for()})
+
+
+def _with_calls(
+    claims: Sequence[Occupant], lending: Collection[JobId], granted: Sequence[Reservation]
+) -> tuple[Occupant, ...]:
+    """Direct calls beside the claims. One that a running job makes has that job's place; a claim
+    whose lender waits for it no more does not get that back by it."""
+    kept = [
+        each if each.borrowed_from in lending else each._replace(borrowed_from=None)
+        for each in claims
+    ]
+    calls = [Occupant(each.occupant, each.occupies, each.inside) for each in granted]
+    return (*kept, *calls)
+
+
+def _unlent(
+    reservations: Sequence[Reservation],
+    occupants: Sequence[Occupant],
+    lending: Collection[JobId],
+    alone: Collection[JobId],
+) -> Mapping[JobId, Collection[str]]:
+    """What jobs that make a waiting direct call could lend to it."""
+    makers = (each.inside for each in reservations if each.waits)
+    return {
+        job_id: holdings(occupants, {*lending, job_id})[job_id]
+        for job_id in makers
+        if job_id is not None and job_id in alone
+    }
+
+
+def _with_rates(tx: ReadTx, door: Door, keys: Iterable[str]) -> Door:
+    """The same door, with what is known of these rates: how much of each is used up. Others among
+    the keys, and rates that nobody has given a number, are left out."""
+    views, limits, usage = {}, {}, {}
+    for key in keys:
+        view = _rate(tx, key) if key.startswith(f"{RATE}:") and key not in door.rates else None
+        if view is None or view.rate.most is None:
+            continue
+        starts = tx.newest_starts(view.rate.key, tx.now() - view.rate.period, view.rate.most)
+        if len(starts) == view.rate.most:
+            view = view._replace(until=starts[-1] + view.rate.period)
+        kept = door.usage.get(key, 0)  # for those who only need one more look
+        views[key], limits[key], usage[key] = view, view.rate.most or 0, len(starts) + kept
+    if not views:
+        return door
+    return door._replace(
+        rates={**door.rates, **views},
+        limits={**door.limits, **limits},
+        usage={**door.usage, **usage},
+    )
+
+
+def _rate(tx: ReadTx, key: str) -> RateView | None:
+    """The numbers behind a rate's key: a job's own, or those of the settings."""
+    own = own_rate(key)
+    if own is not None:
+        return RateView(own, limit_text(own.most or 0, own.period))
+    text = limits_set(tx.settings()).get(key)
+    if not isinstance(text, str):
+        return None
+    return RateView(Rate(key.removeprefix(f"{RATE}:"), *parse_limit(text)), text)
+
+
+class Waiters(NamedTuple):
+    """Jobs that are filed under a limit of which something is left. Of the keys in `known_to` there
+    may be more, and who comes behind that place in the order and needs one is not looked at yet."""
+
+    jobs: tuple[Job, ...] = ()
+    known_to: Mapping[str, OrderKey] = NOTHING
+
+    def go_before(self, job: Job, door: Door) -> bool:
+        keys = limited_keys(job, door)
+        return any(job.order > self.known_to[key] for key in keys if key in self.known_to)
+
+
+def waiters(
+    tx: ReadTx, door: Door, queues: Sequence[str], most: int, *, besides: Collection[JobId] = ()
+) -> Waiters:
+    """The first of those who wait for a limit or a rate, at most as many as may start now.
+
+    They are found when there is room, whatever made it: an end, a lending, a setting, time.
+    """
+    found: dict[JobId, Job] = {}
+    known_to: dict[str, OrderKey] = {}
+    for topic in sorted(tx.limits_waited_for()):
+        key, queue = key_of_topic(topic)
+        left = room(key, door)
+        asked = most if left is None else min(most, left)
+        if queue == FUNCTIONS and door.places is not None:
+            asked = min(asked, door.places)
+        if queue not in queues or asked <= 0:
+            continue
+        jobs = tx.filed_under(topic, asked)
+        if len(jobs) == asked and any(job.id not in besides for job in jobs):
+            known_to[key] = min(jobs[-1].order, known_to.get(key, jobs[-1].order))
+        found |= {job.id: job for job in jobs if job.id not in besides}
+    return Waiters(tuple(found.values()), known_to)
+
+
+def strain_of(settings: Mapping[str, Any], measure: Callable[[], Measured]) -> Wait | None:
+    """Why nothing is to be started on this host; it is measured only if there is a bound."""
+    load = store_setting(settings, "scheduler.pressure.load")
+    memory = parse_size(store_setting(settings, "scheduler.pressure.memory"))
+    if not load and not memory:
+        return None
+    return strained(measure(), most_load=load, least_memory=memory)
 
 
 def _trouble(tx: ReadTx, host_id: str, slots: Slots, log_budget: int) -> HostTrouble | None:

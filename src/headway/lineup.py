@@ -8,7 +8,7 @@ from headway.core.admission import closed
 from headway.core.facts import Door
 from headway.core.forecast import Expected, Pace, forecast, pace_of
 from headway.core.model import Job, JobId, Stage, WaitKind
-from headway.listing import Query, fits, has_state, is_about
+from headway.listing import Query, fits, has_state, is_about, with_groups_known
 from headway.store.base import ReadTx
 
 LOOKED_BACK = 1000  # ended jobs
@@ -25,6 +25,7 @@ def line_up(client: Client, query: Query, *, limit: int, most: int) -> Lineup:
     """The first `limit` that the query asks for; places count all that wait. No more than `most`
     are looked at."""
     with client.store.read() as tx:
+        query = with_groups_known(tx, query)
         jobs = tx.queue(most + 1)
         door = client.door(tx)
         shut = closed(door, tx.now())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from headway.core.groups import shown_group
 from headway.core.model import NOTHING, Job
 from headway.core.states import API_STATUS, Status
 from headway.store.base import ReadTx, Search
@@ -27,7 +28,7 @@ class Query(NamedTuple):
     labels: Mapping[str, str] = NOTHING
     name: str | None = None
     since: int | None = None  # submitted; then it does not matter when they ended
-    groups: Sequence[str] = ()
+    groups: Sequence[str] = ()  # each by its id or its name
     subjects: Sequence[str] = ()
 
 
@@ -40,6 +41,7 @@ def find(
     tx: ReadTx, query: Query, limit: int, describe: Callable[[Sequence[Job]], Documents]
 ) -> Found:
     """The newest `limit` documents that the query asks for."""
+    query = with_groups_known(tx, query)
     search = _search(query, tx.now())
     found: Documents = []
     last: Job | None = None
@@ -54,6 +56,17 @@ def find(
     return Found(found[:limit][::-1], len(found) > limit)
 
 
+def with_groups_known(tx: ReadTx, query: Query) -> Query:
+    """The same, each group by its id."""
+    if not query.groups:
+        return query
+    from headway.joining import find_group
+
+    return query._replace(
+        groups=tuple(shown_group(find_group(tx, each).id) for each in query.groups)
+    )
+
+
 def _search(query: Query, now: int) -> Search:
     everything = query.everything or query.since is not None
     return Search(
@@ -62,6 +75,7 @@ def _search(query: Query, now: int) -> Search:
         created_since=query.since or 0,
         name=query.name or "*",
         labels=query.labels,
+        groups=tuple(int(each.removeprefix("group-")) for each in query.groups),
     )
 
 

@@ -26,11 +26,13 @@ from headway.core.model import (
     shown,
 )
 from headway.core.plan import Hold, Planned, Start, explain, plan
+from headway.core.reservations import Reservation
 from headway.core.states import TERMINAL, Status
 from headway.elsewhere import claims_elsewhere
 from headway.gather import gather, tasks_known
 from headway.probes import look_at
 from headway.store.base import ReadTx
+from headway.troubles import launch_troubles
 from headway.units import show_duration, show_instant
 
 STEP_WITHIN = 2.0
@@ -171,6 +173,8 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         breaker = tx.host_trouble(client.host.id)
         elsewhere = claims_elsewhere(tx, live, client.host.id)
         functions = _functions(tx)
+        troubles = launch_troubles(tx)
+        reservations = [_reservation(client, tx, each) for each in tx.reservations()]
     waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
     worker = client.worker_is_there()
     return {
@@ -181,7 +185,7 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         "paused_reason": door.paused.reason if door.paused else None,
         "max_active": door.max_active,
         "batch_size": store_setting(settings, "scheduler.batch_size"),
-        "active": len(live),
+        "active": len(live) + len(door.granted),
         "free": free_slots(door),
         "queued_total": waiting,
         "queued_ready": ready,
@@ -199,10 +203,35 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         }
         if breaker
         else None,
+        **troubles,
         "worker": worker,
         "elsewhere": elsewhere,
         "functions": functions,
+        "reservations": reservations,
         "reason": _why_nothing_starts(door, now, ready=ready, waiting=waiting, worker=worker),
+    }
+
+
+def _reservation(client: Client, tx: ReadTx, held: Reservation) -> dict[str, Any]:
+    """A direct call: who has a slot outside of the queue, or waits for one."""
+    from headway.reserving import why_not as why_waiting
+
+    names = tx.hosts()
+    return {
+        "id": held.name,
+        "holder": held.holder,
+        "note": held.note,
+        "state": "waiting" if held.waits else "running",
+        "wait": why_waiting(client, tx, held) if held.waits else None,
+        "requested_at": show_instant(held.requested_at),
+        "granted_at": show_instant(held.granted_at),
+        "expires_at": show_instant(held.expires_at),
+        "expired": held.expires_at <= tx.now(),
+        "host_id": held.host_id,
+        "host": names[held.host_id].name if held.host_id in names else None,
+        "pid": held.pid,
+        "inside": None if held.inside is None else shown(held.inside),
+        "occupies": list(held.occupies),
     }
 
 
@@ -238,6 +267,8 @@ def _why_nothing_starts(
     shut = closed(door, now)
     if shut is not None:
         return shut.detail
+    if door.reserved is not None:
+        return f"{door.reserved.name} of {door.reserved.holder} goes first"
     if waiting == 0:
         return "nothing is queued"
     if free_slots(door) == 0:

@@ -54,7 +54,7 @@ def test_a_claim_is_a_running_job_with_an_open_run(store: Store) -> None:
         assert tx.claims([mine.token, "unknown"]) == {mine.token: mine}
         assert tx.claim_of(waiting.id) == tx.last_claims([waiting.id]).get(waiting.id) == mine
         assert tx.claim_of(99) is None and tx.last_claims([99]).get(99) is None
-        assert tx.slots() == Slots(
+        assert tx.slots()._replace(occupants=()) == Slots(
             used=frozenset({1, 3}), running={waiting.id: None, other.id: waiting.id}, probing=True
         )
 

@@ -188,6 +188,10 @@ class Waking(RuleBasedStateMachine):
         for view in holders.values():
             modes = [holder.mode for holder in view.holders]
             assert len(modes) <= 1 or LockMode.EXCLUSIVE not in modes
+        self.check(started)
+
+    def check(self, started: list[Claim]) -> None:
+        """What else holds after these were started."""
 
     def _let_everything_finish(self) -> None:
         """Every job comes to its end when everything is allowed to finish."""

@@ -10,7 +10,8 @@ import click
 from headway.cli.render import emit, fields, say
 from headway.cli.scope import Scope
 from headway.client import Client
-from headway.config import SETTINGS, Setting, find_setting, store_setting, write_config
+from headway.config import LIMITS, SETTINGS, Setting, find_setting, store_setting, write_config
+from headway.errors import NotFoundError
 from headway.supervise.workerlock import wake
 
 LEAVES_WITHIN = 10.0
@@ -80,7 +81,8 @@ def list_settings(scope: Scope, as_json: bool) -> None:
     """List every setting, its value and meaning."""
     client = scope.connect()
     stored = client.settings()
-    documents = [_document(client, setting, stored) for setting in SETTINGS.values()]
+    limits = (_stored_limit(key) for key in sorted(stored) if key.startswith(LIMITS))
+    documents = [_document(client, each, stored) for each in (*SETTINGS.values(), *limits)]
     if as_json:
         emit({"settings": documents})
         return
@@ -89,6 +91,13 @@ def list_settings(scope: Scope, as_json: bool) -> None:
         print(f"{each['key']} = {_written(each['value'])}{default}")
         for line in fields([("", each["about"])], indent="  "):
             print(line)
+
+
+def _stored_limit(key: str) -> Setting:
+    try:
+        return find_setting(key)
+    except NotFoundError:
+        return Setting(key, None, str, "a limit of a policy that is not installed here")
 
 
 def _document(client: Client, setting: Setting, stored: dict[str, Any]) -> dict[str, Any]:
@@ -113,4 +122,4 @@ def _value(client: Client, setting: Setting, stored: dict[str, Any]) -> tuple[An
 def _written(value: Any) -> str:
     if isinstance(value, tuple):
         return ",".join(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool | None) else str(value)

@@ -1,10 +1,58 @@
 """Capacity: one door for every path that starts work, and the same arithmetic for every view of it.
 
-Status, dry run and dispatch all ask here, so they cannot disagree.
+Status, dry run and dispatch all ask here, so they cannot disagree. A job takes a slot and, of every
+limit that concerns it, one; it starts only if it can have all of them. What a waiting job lends is
+its slot and all that it holds of the limits, to one job at a time.
 """
 
-from headway.core.facts import Door
+from collections.abc import Collection, Iterable, Mapping
+
+from headway.core.facts import Door, Occupant
 from headway.core.model import FUNCTION, Job, JobId, Wait, WaitKind
+from headway.core.policies import SLOT, keys_of, limit_topic, rate_keys
+from headway.core.reservations import Reservation
+
+
+def occupied(occupants: Iterable[Occupant], lending: Collection[JobId]) -> dict[str, int]:
+    """How much is in use of the slots and of every key.
+
+    Who borrows counts only for what its lender, and the lender of that one, does not hold: it runs
+    in their place. When a lender stops waiting, both count.
+    """
+    occupants = list(occupants)
+    holders = _holders(occupants)
+    used: dict[str, int] = {}
+    for each in occupants:
+        lent = _in_turn(each.borrowed_from, holders, lending)
+        for key in (SLOT, *each.keys):
+            if key not in lent:
+                used[key] = used.get(key, 0) + 1
+    return used
+
+
+def holdings(
+    occupants: Iterable[Occupant], lending: Collection[JobId]
+) -> dict[JobId, frozenset[str]]:
+    """What each of those who lend can give: what it holds itself and what it borrows."""
+    holders = _holders(occupants)
+    return {job_id: _in_turn(job_id, holders, lending) for job_id in lending}
+
+
+def _holders(occupants: Iterable[Occupant]) -> dict[JobId, Occupant]:
+    return {each.job_id: each for each in occupants if each.job_id is not None}
+
+
+def _in_turn(
+    lender: JobId | None, holders: Mapping[JobId, Occupant], lending: Collection[JobId]
+) -> frozenset[str]:
+    """What this lender has, and whoever lends to it, and so on."""
+    held: set[str] = set()
+    passed: set[JobId] = set()
+    while lender is not None and lender in lending and lender in holders and lender not in passed:
+        passed.add(lender)
+        held.update((SLOT, *holders[lender].keys))
+        lender = holders[lender].borrowed_from
+    return frozenset(held)
 
 
 def free_slots(door: Door) -> int | None:
@@ -14,24 +62,70 @@ def free_slots(door: Door) -> int | None:
     return max(0, door.max_active - door.running)
 
 
-def lender_for(job: Job, door: Door) -> JobId | None:
-    """A running job that waits for this one and lends it the slot it holds.
+def room(key: str, door: Door) -> int | None:
+    """How many more may start by this limit or rate; None: there is no such limit."""
+    limit = door.limits.get(key)
+    return None if limit is None else max(0, limit - door.usage.get(key, 0))
 
-    Not while more run than may: a lent slot adds nothing to what runs, so it mends nothing.
+
+def limited_keys(job: Job, door: Door) -> tuple[str, ...]:
+    """What the job needs of that which is limited now."""
+    if not door.limits:
+        return ()
+    needed = (*keys_of(job, door.policies), *rate_keys(job))
+    return tuple(key for key in needed if key in door.limits)
+
+
+def _lacking(job: Job, door: Door) -> tuple[str, ...]:
+    return _lacking_keys(limited_keys(job, door), door)
+
+
+def _lacking_keys(keys: Iterable[str], door: Door) -> tuple[str, ...]:
+    return tuple(key for key in keys if room(key, door) == 0)
+
+
+def lender_for(job: Job, door: Door) -> JobId | None:
+    """A running job that waits for this one and lends it all that it lacks.
+
+    Not while more run than may: what is lent adds nothing to what runs, so it mends nothing.
     """
-    if 0 < door.max_active < door.running:
+    if not door.lenders:
         return None
-    lenders = door.lenders.get(job.chain, ())
-    return lenders[0] if lenders else None
+    lacking = _lacking(job, door)
+    if _exceeded(lacking, door):
+        return None
+    for lender in _slot_lenders(job, door):
+        if all(key in door.lent.get(lender, ()) for key in lacking):
+            return lender
+    return None
+
+
+def _exceeded(keys: Iterable[str], door: Door) -> bool:
+    return any(door.usage.get(key, 0) > door.limits[key] for key in keys)
+
+
+def _slot_lenders(job: Job, door: Door) -> tuple[JobId, ...]:
+    return () if 0 < door.max_active < door.running else door.lenders.get(job.chain, ())
 
 
 def objection(job: Job, door: Door, now: int) -> Wait | None:
     """Why the door stays shut for this job, or None."""
-    return closed(door, now) or _no_slot(job, door) or _no_place(job, door)
+    return (
+        _held_up(door, now)
+        or _strained(job, door)
+        or _reserved(job, door)
+        or _no_slot(job, door)
+        or _no_place(job, door)
+        or _no_unit(job, door)
+    )
 
 
 def closed(door: Door, now: int) -> Wait | None:
-    """Why the door is shut for everyone, whatever is free."""
+    """Why the door is shut for everyone who borrows nothing, whatever is free."""
+    return _held_up(door, now) or door.strain
+
+
+def _held_up(door: Door, now: int) -> Wait | None:
     if door.paused is not None:
         because = f": {door.paused.reason}" if door.paused.reason else ""
         return Wait(
@@ -52,17 +146,69 @@ def closed(door: Door, now: int) -> Wait | None:
     return None
 
 
-def _no_slot(job: Job, door: Door) -> Wait | None:
-    free = free_slots(door)
-    if free is None or free > 0 or lender_for(job, door) is not None:
+def _strained(job: Job, door: Door) -> Wait | None:
+    """Who waits for this job does nothing meanwhile, and perhaps holds the memory that is short:
+    without it, nobody would ever go on."""
+    return None if door.strain is None or _slot_lenders(job, door) else door.strain
+
+
+def direct_objection(asking: Reservation, door: Door, now: int) -> Wait | None:
+    """Why a direct call may not have its slot, and what it takes of the limits, or None."""
+    held_up = _held_up(door, now)
+    if held_up is not None or direct_lender(asking, door) is not None:
+        return held_up
+    if door.strain is not None:
+        return door.strain
+    if door.reserved is not None and door.reserved.id < asking.id:
+        return _goes_first(door.reserved)
+    return _all_in_use(door) or _none_left(_lacking_keys(asking.occupies, door), door)
+
+
+def direct_lender(asking: Reservation, door: Door) -> JobId | None:
+    """The running job that makes the direct call, if it holds all that this lacks and lends it to
+    nobody else."""
+    lendable = None if asking.inside is None else door.unlent.get(asking.inside)
+    if lendable is None or 0 < door.max_active < door.running:
         return None
+    lacking = _lacking_keys(asking.occupies, door)
+    if _exceeded(lacking, door) or not all(key in lendable for key in lacking):
+        return None
+    return asking.inside
+
+
+def _reserved(job: Job, door: Door) -> Wait | None:
+    """While a direct call waits for the next slot nobody else takes one; what is lent is none."""
+    if door.reserved is None or _slot_lenders(job, door):
+        return None
+    return _goes_first(door.reserved)
+
+
+def _goes_first(reservation: Reservation) -> Wait:
+    return Wait(
+        WaitKind.CAPACITY,
+        f"{reservation.name} of {reservation.holder} goes first",
+        at_door=True,
+        remedy=f"wait until {reservation.name} has its slot; `headway scheduler status` shows it",
+    )
+
+
+def _no_slot(job: Job, door: Door) -> Wait | None:
+    return None if _slot_lenders(job, door) else _all_in_use(door)
+
+
+def _all_in_use(door: Door) -> Wait | None:
+    free = free_slots(door)
+    if free is None or free > 0:
+        return None
+    direct = ", ".join(f"{each.name} of {each.holder}" for each in door.granted)
     return Wait(
         WaitKind.CAPACITY,
         f"all {door.max_active} slots are in use"
         if door.max_active > 1
         else "the one slot is in use",
         at_door=True,
-        remedy="wait for a running job to end, or raise scheduler.max_active",
+        remedy=f"wait for {f'{direct} or ' if direct else ''}a running job to end, "
+        "or raise scheduler.max_active",
     )
 
 
@@ -78,17 +224,70 @@ def _no_place(job: Job, door: Door) -> Wait | None:
     )
 
 
+def _no_unit(job: Job, door: Door) -> Wait | None:
+    """Nothing is left of a limit or a rate. It is filed under all that it lacks, and not at the
+    door: there it would be in the way of those who lack nothing."""
+    lacking = _lacking(job, door)
+    if not lacking or lender_for(job, door) is not None:
+        return None
+    rates = [door.rates[key] for key in lacking if key in door.rates]
+    told = [used_up(key, door) for key in lacking]
+    return Wait(
+        WaitKind.RATE if len(rates) == len(lacking) else WaitKind.CAPACITY,
+        "; ".join(detail for detail, _ in told),
+        topics=tuple(limit_topic(key, job.queue) for key in lacking),
+        until=max((each.until for each in rates if each.until is not None), default=None),
+        remedy="; ".join(remedy for _, remedy in told),
+    )
+
+
+def _none_left(lacking: Collection[str], door: Door) -> Wait | None:
+    """The same for a direct call, which is filed nowhere: it looks again by itself."""
+    if not lacking:
+        return None
+    told = [used_up(key, door) for key in lacking]
+    return Wait(
+        WaitKind.CAPACITY,
+        "; ".join(detail for detail, _ in told),
+        remedy="; ".join(remedy for _, remedy in told),
+    )
+
+
+def used_up(key: str, door: Door) -> tuple[str, str]:
+    """That nothing is left under this key, in words, and what would change it."""
+    view = door.rates.get(key)
+    if view is not None:
+        return f"rate {view.rate.key}: {view.text} is used up", "wait until its time"
+    kind, _, word = key.partition(":")
+    limit, setting = door.limits[key], f"scheduler.limits.{kind}.{word}"
+    if limit == 0:
+        return f"none of {kind} {word} may run", f"{setting} is 0; raise it"
+    shown = f"{kind} {word} is in use" if limit == 1 else f"all {limit} of {kind} {word} are in use"
+    return shown, f"wait for a job that uses it to end, or raise {setting}"
+
+
 def borrows(job: Job, door: Door) -> JobId | None:
-    """Whose slot the job takes when it goes through the door, if not one of its own."""
-    return lender_for(job, door) if door.lenders and free_slots(door) == 0 else None
+    """Whose place the job takes when it goes through the door, if not one of its own."""
+    if not door.lenders or not _needs_a_lender(job, door):
+        return None
+    return lender_for(job, door)
+
+
+def _needs_a_lender(job: Job, door: Door) -> bool:
+    """What is free may be kept for a direct call."""
+    return free_slots(door) == 0 or door.reserved is not None or bool(_lacking(job, door))
 
 
 def enter(job: Job, door: Door, lender: JobId | None) -> Door:
-    """The door after this job went through it, in a slot of its own or the lender's."""
+    """The door after this job went through it, in a place of its own or the lender's."""
     trouble = door.trouble and door.trouble._replace(probing=True)
     places = door.places
     if job.type == FUNCTION and places is not None:
         places -= 1
+    keys = limited_keys(job, door)
+    if keys:
+        lent = () if lender is None else door.lent.get(lender, ())
+        door = door._replace(usage=with_taken(keys, door.usage, lent))
     if lender is None:
         return door._replace(running=door.running + 1, trouble=trouble, places=places)
     lenders = {
@@ -96,3 +295,14 @@ def enter(job: Job, door: Door, lender: JobId | None) -> Door:
         for chain, lending in door.lenders.items()
     }
     return door._replace(lenders=lenders, trouble=trouble, places=places)
+
+
+def with_taken(
+    keys: Iterable[str], usage: Mapping[str, int], lent: Collection[str] = ()
+) -> dict[str, int]:
+    """What is in use when someone takes these, but for what is lent to it."""
+    used = dict(usage)
+    for key in keys:
+        if key not in lent:
+            used[key] = used.get(key, 0) + 1
+    return used

@@ -4,7 +4,19 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from headway.core.artifacts import ArtifactKey
-from headway.core.model import NOTHING, HostTrouble, JobId, LockMode, OrderKey, Pause, Question
+from headway.core.model import (
+    NOTHING,
+    HostTrouble,
+    JobId,
+    LockMode,
+    OrderKey,
+    Pause,
+    Question,
+    Rate,
+    Wait,
+)
+from headway.core.policies import BUILT_IN, ConcurrencyPolicy
+from headway.core.reservations import Reservation
 from headway.core.states import Status
 
 MANY = 32  # predecessors
@@ -78,12 +90,35 @@ class LockView(NamedTuple):
     reservers: tuple[Reserver, ...] = ()
 
 
-class Door(NamedTuple):
-    """The one way in: pause, the host's health, the global cap, slots lent by waiting jobs.
+class Occupant(NamedTuple):
+    """Whoever holds capacity now: a slot, and `keys` of the limits.
 
-    `running` counts the claims that occupy a slot of their own; a job that runs in a lent slot is
-    not counted twice. `lenders` maps a chain to the running jobs that lend their slot to it.
+    `borrowed_from` is the job that lends it all of it that this one holds itself.
+    """
+
+    job_id: JobId | None
+    keys: tuple[str, ...] = ()
+    borrowed_from: JobId | None = None
+
+
+class RateView(NamedTuple):
+    """A rate that holds for some of the jobs, as people wrote it, and when, if it is used up, the
+    next start may be."""
+
+    rate: Rate
+    text: str
+    until: int | None = None
+
+
+class Door(NamedTuple):
+    """The one way in: pause, the host's health, the caps, what waiting jobs lend.
+
+    `running` counts the slots in use, and `usage` what is in use of each of the `limits`; what a
+    job borrows is not counted twice. Rates are among them: how many starts, and how many of late.
+    `lenders` maps a chain to the running jobs that lend to it, `lent` those to what they have.
     `places` is how many more functions the processes for them take; None: nobody has counted.
+    `reserved` is the first reservation that waits for a slot, `granted` are those that have one,
+    and `unlent` the running jobs that make one of the waiting, with what they could lend it.
     """
 
     max_active: int = 1
@@ -92,6 +127,15 @@ class Door(NamedTuple):
     trouble: HostTrouble | None = None
     lenders: Mapping[JobId, tuple[JobId, ...]] = NOTHING
     places: int | None = None
+    limits: Mapping[str, int] = NOTHING
+    usage: Mapping[str, int] = NOTHING
+    lent: Mapping[JobId, Collection[str]] = NOTHING
+    rates: Mapping[str, RateView] = NOTHING
+    policies: Sequence[ConcurrencyPolicy] = BUILT_IN
+    strain: Wait | None = None  # the host has more to do than the settings allow
+    reserved: Reservation | None = None
+    granted: tuple[Reservation, ...] = ()
+    unlent: Mapping[JobId, Collection[str]] = NOTHING
 
 
 class TaskView(NamedTuple):
@@ -115,6 +159,7 @@ class Facts(NamedTuple):
     queues: Collection[str] = ("",)
     hosts: Mapping[str, str] = NOTHING
     artifacts: Mapping[ArtifactKey, ArtifactView] = NOTHING
+    turns: Mapping[JobId, JobId] = NOTHING  # of a job in a group: the chain that goes before it
     answers: Mapping[Question, Answer] = NOTHING
     wait_for_producers: bool = False
     home: str = ""

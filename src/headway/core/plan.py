@@ -46,7 +46,9 @@ class Hold(NamedTuple):
 
     @property
     def until(self) -> int | None:
-        return min((wait.until for wait in self.waits if wait.until is not None), default=None)
+        """Not the instant of a rate: that is looked at once, for all who wait for it."""
+        timed = (wait for wait in self.waits if wait.kind is not WaitKind.RATE)
+        return min((wait.until for wait in timed if wait.until is not None), default=None)
 
     @property
     def asks(self) -> tuple[Question, ...]:

@@ -11,8 +11,10 @@ from typing import Any
 
 from headway.clock import SECOND, Clock
 from headway.config import Config, store_setting
-from headway.consequences import release_locks
+from headway.consequences import expire_reservations, release_locks
 from headway.core.model import TASKS_TOPIC, Claim, JobId, WaitKind
+from headway.core.pressure import Measured
+from headway.core.reservations import Reservation
 from headway.crashpoints import reach
 from headway.documents import job_documents, write_job_files
 from headway.engine.crew import Crew
@@ -25,10 +27,14 @@ from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.settling import Settler, Verdict
 from headway.executors.command import how_to_reach_a_worker, specification
 from headway.executors.function import host_specification
+from headway.gather import strain_of
 from headway.home import Home
 from headway.host import Host, queues_of
+from headway.policies import all_policies
 from headway.probes import look_at
+from headway.probes.pressure import measure
 from headway.store.base import Event, HostRecord, ReadTx, Store, WriteTx
+from headway.supervise.direct import end_direct
 from headway.supervise.evidence import Evidence
 from headway.supervise.launcher import Launcher
 from headway.supervise.rescue import forget_cgroup, tell_to_cancel
@@ -37,6 +43,7 @@ from headway.units import parse_duration
 RESCUE_EVERY = 30.0
 SWEEP_EVERY = 10.0
 LOOK_AGAIN = 1.0
+STRAINED_AGAIN = 3.0
 LENDING_PERIOD = 5 * SECOND
 LEASE = 20 * SECOND
 RENEW_EVERY = 5.0
@@ -61,10 +68,12 @@ class Engine:
         say: Callable[[str], None] = lambda text: None,
         descriptors: int | None = None,
         look_in_thread: bool = False,
+        measure: Callable[[], Measured] = measure,
     ) -> None:
         self.store = store
         self.worker_id = worker_id
         self.dispatching = True
+        self.started: tuple[Claim, ...] = ()  # by the last step
         self._clock = clock
         self._home = home
         self._host = host
@@ -97,7 +106,7 @@ class Engine:
             self.finisher.selector.register(
                 self.looks.fileno(), selectors.EVENT_READ, self.looks.heard
             )
-        self._planner = Planner(
+        self.planner = Planner(
             host,
             worker_id,
             settler,
@@ -111,6 +120,8 @@ class Engine:
             queues=queues_of(store.shared, host),
             lease=LEASE if store.shared else None,
             crew=self.crew,
+            policies=all_policies(say),
+            strain=lambda settings: strain_of(settings, measure),
         )
         now = clock.monotonic()
         self._next_rescue = now + RESCUE_EVERY
@@ -164,8 +175,8 @@ class Engine:
         told = self.crew.take_in()
         started: tuple[Claim, ...] = ()
         more = False
-        self._planner.prepared.clear()
-        self._planner.chosen.clear()
+        self.planner.prepared.clear()
+        self.planner.chosen.clear()
         try:
             with self.store.write_soon() as tx:
                 documents = self._settle(tx, judged)
@@ -173,13 +184,14 @@ class Engine:
                 tx.wake_topics(self.looks.take_in())
                 self._look_at_probes(tx)
                 self._end_expired_lendings(tx)
+                expired = self._end_expired_reservations(tx)
                 self._renew_leases(tx, now)
                 busy = self.finisher.claims or self.crew.running()
                 cancelling = tx.cancelling_jobs() if busy else set()
                 limit = self._limit(tx, limit, now)
                 planning = self.dispatching and limit != 0 and self._parent_is_there(tx)
                 if planning:
-                    step = self._planner.step(tx, limit=limit)
+                    step = self.planner.step(tx, limit=limit)
                     started, more = step.started, step.more
                     more = self._sweep(tx, now) or more
                     self._space_passes(tx, now, started)
@@ -189,16 +201,18 @@ class Engine:
         except BaseException:
             self.finisher.put_back(judged)
             self.crew.put_back(told)
-            self.crew.unchoose(self._planner.chosen)
-            for claim in self._planner.prepared:
+            self.crew.unchoose(self.planner.chosen)
+            for claim in self.planner.prepared:
                 with suppress(OSError):
                     Evidence(claim.folder, claim.token).discard()
             raise
         reach("engine.claimed")
+        self.started = started
         self.crew.send([claim for claim in started if claim.function_host])
         self.finisher.launch([claim for claim in started if not claim.function_host])
         self.crew.committed()
         self._after_settling(judged, documents)
+        self._end_processes_of(expired)
         self._pass_on_cancels(cancelling)
         self._rescue(now)
         self._look_around()
@@ -305,13 +319,16 @@ class Engine:
 
     def _delay(self, tx: ReadTx, now: float, *, planning: bool) -> float:
         times = [max(self._next_rescue, self._next_look) - now]
-        instants = [tx.next_wake() if planning else None]
+        instants = [tx.next_wake(), self.planner.look_again_at] if planning else []
+        if planning and self.planner.strained and tx.anything_active():
+            times.append(STRAINED_AGAIN)
         trouble = tx.host_trouble(self._host.id)
         if trouble is not None:
             instants.append(trouble.probe_at if trouble.probe_at > tx.now() else None)
             times.append(LOOK_AGAIN)
         if tx.lendings() or self._unproven or self.finisher.unseen():
             times.append(LOOK_AGAIN)
+        instants += [max(each.expires_at, self._grant_until) for each in tx.reservations()]
         if self.crew.needs_a_look:
             times.append(LOOK_AGAIN / 2)
         if self._next_renewal > now:
@@ -327,7 +344,7 @@ class Engine:
         if now < self._next_sweep:
             return False
         self._next_sweep = now + SWEEP_EVERY
-        return bool(self._planner.sweep(tx, tx.now() - int(SWEEP_EVERY * SECOND)))
+        return bool(self.planner.sweep(tx, tx.now() - int(SWEEP_EVERY * SECOND)))
 
     def _notice_suspend(self) -> None:
         """After a suspend nobody could renew: grant one period before anything expires."""
@@ -340,6 +357,18 @@ class Engine:
     def _end_expired_lendings(self, tx: WriteTx) -> None:
         if tx.now() >= self._grant_until and tx.lendings():
             tx.end_expired_lendings(tx.now())
+
+    def _end_expired_reservations(self, tx: WriteTx) -> list[Reservation]:
+        """Those that nobody renews do not hold up the queue any longer."""
+        if not tx.reservations() or tx.now() < self._grant_until:
+            return []
+        return expire_reservations(tx, self.worker_id)
+
+    def _end_processes_of(self, expired: list[Reservation]) -> None:
+        """Who held one is dead or silent, and so may be who had to end its processes with it."""
+        for each in expired:
+            if each.host_id == self._host.id:
+                end_direct(each.token)
 
     def _renew_leases(self, tx: WriteTx, now: float) -> None:
         """Other hosts see by it that this one's claims are looked after."""

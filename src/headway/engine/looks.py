@@ -66,6 +66,7 @@ class Looks:
         self._seen: list[tuple[Mapping[Question, Answer], float]] = []
         self._remembered: dict[Question, tuple[Answer, float]] = {}
         self._expected: dict[JobId, set[Question]] = {}
+        self._kept: dict[JobId, tuple[str, ...]] = {}
         self._doubts: dict[JobId, dict[Question, int]] = {}  # who doubts what, since when
         self._bell: int | None = None
         self._count = 0
@@ -73,20 +74,28 @@ class Looks:
     def answers(self) -> Mapping[Question, Answer]:
         return _Known(self._remembered, self._clock.monotonic() - FRESH_SECONDS)
 
-    def expect(self, job_id: JobId, questions: Collection[Question]) -> None:
-        """The job starts if these looks show the same as the last; till then its slot is kept."""
+    def expect(
+        self, job_id: JobId, questions: Collection[Question], keys: Collection[str] = ()
+    ) -> None:
+        """The job starts if these looks show the same as the last; till then its slot is kept, and
+        what it needs of the limits."""
         self.want(questions)
         self._expected[job_id] = set(questions)
+        self._kept[job_id] = tuple(keys)
 
     def expected(self) -> int:
         """How many slots are kept for jobs that a look will let start."""
         return len(self._expected)
 
+    def kept_keys(self) -> list[str]:
+        """What is kept of the limits, once for each job."""
+        return [key for keys in self._kept.values() for key in keys]
+
     def _settle(self, question: Question) -> None:
         """A look was made, or nobody waits for it: no slot is kept for its sake."""
         for job_id, awaited in list(self._expected.items()):
             if question in awaited:
-                del self._expected[job_id]
+                del self._expected[job_id], self._kept[job_id]
 
     def want(self, questions: Iterable[Question]) -> None:
         """A job was held back by these: look now where there is no fresh answer, else later."""

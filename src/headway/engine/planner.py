@@ -6,12 +6,12 @@ look at or its bound is reached. A claim's files are made before the claim commi
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple, assert_never
 
-from headway.consequences import end_unstarted, pass_on_shared
-from headway.core.admission import closed, free_slots
+from headway.consequences import end_unstarted, member_ended, pass_on_shared
+from headway.core.admission import closed, free_slots, limited_keys, with_taken
 from headway.core.facts import Door, Facts
 from headway.core.model import (
     FUNCTION,
@@ -20,6 +20,7 @@ from headway.core.model import (
     Claim,
     Job,
     JobId,
+    OrderKey,
     Question,
     Stage,
     Wait,
@@ -27,17 +28,19 @@ from headway.core.model import (
     lock_topic,
 )
 from headway.core.plan import Decision, Hold, Planned, Start, decide, plan
+from headway.core.policies import BUILT_IN, ConcurrencyPolicy, keys_of
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
+from headway.core.states import Status
 from headway.engine.crew import Crew
 from headway.engine.looks import Looks
 from headway.engine.settling import Settler, Verdict
 from headway.errors import DataError
 from headway.filing import filing_of, told
+from headway.gather import Waiters, gather, waiters
 from headway.gather import door as open_door
-from headway.gather import gather
 from headway.home import Home
 from headway.host import Host
-from headway.store.base import Event, Filing, WriteTx
+from headway.store.base import Event, Filing, ReadTx, WriteTx
 from headway.supervise.evidence import Evidence
 
 ROUND_JOBS = 200
@@ -46,6 +49,7 @@ SWEEP_JOBS = 100
 LEAST_LOOKED_AT = 4  # at the head of the queue, where some may lack something else than a slot
 
 Specify = Callable[[Job, Claim], dict[str, Any]]
+Strain = Callable[[Mapping[str, Any]], Wait | None]  # whether the host has enough to do already
 
 
 class Step(NamedTuple):
@@ -69,9 +73,11 @@ class Planner:
         queues: Sequence[str] = ("",),
         lease: int | None = None,
         crew: Crew | None = None,
+        policies: Sequence[ConcurrencyPolicy] = BUILT_IN,
+        strain: Strain = lambda settings: None,
     ) -> None:
         """`queues` are those that this host serves; `lease` is for a store of several hosts: how
-        long a claim stands without renewal."""
+        long a claim stands without renewal. `policies` say what jobs take of the limits."""
         self._host = host
         self._worker_id = worker_id
         self._settler = settler
@@ -83,6 +89,11 @@ class Planner:
         self._crew = crew
         self.chosen: list[Claim] = []  # claims that hosts hold places for; without a commit, none
         self._queues = queues
+        self._policies = policies
+        self._strain = strain
+        self._stood: set[JobId] = set()  # looked at in this step, and left where they are filed
+        self.look_again_at: int | None = None  # a rate that is used up has room then
+        self.strained = False  # the host had enough to do when it was last looked at
         self.prepared: list[Claim] = []  # claims whose files exist; without a commit they go
 
     def step(self, tx: WriteTx, *, limit: int | None = None) -> Step:
@@ -91,13 +102,14 @@ class Planner:
         door = self._door(tx)
         if door.lenders:
             tx.wake_chains(list(door.lenders))
+        self._stood.clear()
         started: list[Claim] = []
         expected = self._looks.expected()
         looked_at = 0
         while looked_at < STEP_JOBS:
             kept = self._looks.expected() - expected
             remaining = None if limit is None else max(0, limit - len(started) - kept)
-            candidates, are_all = self._candidates(tx, door, remaining)
+            candidates, are_all = self._candidates(tx, door, remaining, looked_at)
             if tx.unreadable():
                 self._fail_unreadable(tx)
                 continue
@@ -108,11 +120,13 @@ class Planner:
             planned = plan(candidates, facts, limit=remaining)
             if not planned:
                 break
-            begun = self._apply(tx, planned, door)
+            begun = self._apply(tx, planned, facts.door)
             started += begun
             if are_all and len(begun) == len(planned) and _wake_nobody(planned):
                 break
             door = self._door(tx)
+        times = [each.until for each in door.rates.values() if each.until is not None]
+        self.look_again_at = min(times, default=None)
         if started:
             tx.set_mark("last_dispatch_at", tx.now())
             tx.set_mark("last_dispatch_count", len(started))
@@ -143,11 +157,19 @@ class Planner:
         tx.add_events((Event("missed_wake_up", job.id) for job in missed), actor=self._worker_id)
         return missed
 
-    def _door(self, tx: WriteTx) -> Door:
-        door = open_door(tx, self._host.id, log_budget=self._log_budget)
+    def _door(self, tx: ReadTx) -> Door:
+        door = open_door(
+            tx,
+            self._host.id,
+            log_budget=self._log_budget,
+            policies=self._policies,
+            strain=self._strain(tx.settings()),
+        )
+        self.strained = door.strain is not None
         kept = self._looks.expected()
         if kept:
-            door = door._replace(running=door.running + kept)
+            usage = with_taken(self._looks.kept_keys(), door.usage)
+            door = door._replace(running=door.running + kept, usage=usage)
         return door if self._crew is None else door._replace(places=self._crew.places())
 
     def _served(self) -> Sequence[str]:
@@ -155,7 +177,7 @@ class Planner:
         known = self._crew is not None and self._crew.is_known
         return (*self._queues, FUNCTIONS) if known else self._queues
 
-    def _gather(self, tx: WriteTx, jobs: Sequence[Job], door: Door) -> Facts:
+    def _gather(self, tx: ReadTx, jobs: Sequence[Job], door: Door) -> Facts:
         tasks = self._crew.view() if self._crew is not None else None
         return gather(
             tx,
@@ -167,24 +189,41 @@ class Planner:
             answers=self._looks.answers(),
         )
 
-    def _candidates(self, tx: WriteTx, door: Door, remaining: int | None) -> tuple[list[Job], bool]:
-        """Woken jobs, and the head of the queue as far as it may pass the door; and whether no
-        other could start now unless one of these wakes it.
+    def would_start(self, tx: ReadTx) -> bool:
+        """Whether a step would start anything now; changes nothing."""
+        door = self._door(tx)
+        candidates, _ = self._candidates(tx, door, 1, STEP_JOBS)
+        planned = plan(candidates, self._gather(tx, candidates, door), limit=1)
+        return any(isinstance(each.decision, Start) for each in planned)
 
-        Whether the door is shut is known before any job is looked for.
+    def _candidates(
+        self, tx: ReadTx, door: Door, remaining: int | None, looked_at: int
+    ) -> tuple[list[Job], bool]:
+        """Woken jobs, and the head of the queue as far as it may pass the door, and of those who
+        wait for a limit as many as it has room for; and whether no other could start now unless
+        one of these wakes it.
+
+        Whether the door is shut is known before any job is looked for. The more were looked at in
+        vain, the more are looked at together: each is filed once under what it lacks.
         """
         woken = tx.woken(ROUND_JOBS, self._served())
         free = free_slots(door)
         room = min(each for each in (free, remaining, ROUND_JOBS) if each is not None)
-        if closed(door, tx.now()) is not None or room <= 0:
+        if room <= 0 or door.reserved is not None or closed(door, tx.now()) is not None:
             return woken, len(woken) < ROUND_JOBS
-        most = max(room, LEAST_LOOKED_AT)
+        most = max(room, LEAST_LOOKED_AT, min(looked_at, ROUND_JOBS))
         ready = tx.ready(most, self._queues)
         are_all = len(woken) < ROUND_JOBS and len(ready) < most
+        looked = ((woken, ROUND_JOBS), (ready, most))
+        ends = [jobs[-1].order for jobs, asked in looked if len(jobs) == asked]
         if FUNCTIONS in self._served() and door.places:
             ready += tx.ready(min(room, door.places), (FUNCTIONS,))
         if len(woken) == ROUND_JOBS:
             ready = [job for job in ready if job.order < woken[-1].order]
+        if tx.limits_waited_for():
+            waiting = waiters(tx, door, self._served(), room, besides=self._stood)
+            ready = _in_order([*woken, *ready], waiting, door, min(ends, default=None))
+            return ready, are_all and not waiting.known_to
         return sorted([*woken, *ready], key=lambda job: job.order), are_all
 
     def _fail_unreadable(self, tx: WriteTx) -> None:
@@ -194,6 +233,9 @@ class Planner:
             (Event("failed", job_id, {"reason": error}) for job_id, error in broken.items()),
             actor=self._worker_id,
         )
+        for job in tx.running_jobs(list(broken)).values():  # what is certain about each
+            if job.group_id is not None:
+                member_ended(tx, job, Status.FAILED, actor=self._worker_id)
 
     def _apply(self, tx: WriteTx, planned: Sequence[Planned], door: Door) -> list[Claim]:
         """Write the decisions of one round: starts, then waits, then ends.
@@ -241,7 +283,7 @@ class Planner:
                 case _:
                     assert_never(each.decision)
         self._start(tx, starts)
-        self._file(tx, holds, lending=bool(door.lenders))
+        self._file(tx, holds, door)
         for job, claim, outcome in broken:
             self._start(tx, [(job, claim)])
             self._settler.apply(tx, [(claim, Verdict(outcome, tree_gone=True))])
@@ -271,6 +313,7 @@ class Planner:
             claimed_at=now,
             borrowed_from=borrows,
             probe=probe,
+            occupies=keys_of(job, self._policies),
             lease_until=now + self._lease if self._lease is not None else None,
         )
 
@@ -295,11 +338,16 @@ class Planner:
             (Event("running", job.id, {"slot": claim.slot}) for job, claim in starts),
             actor=self._worker_id,
         )
+        rated = [(job, claim) for job, claim in starts if job.rates]
+        if rated:
+            tx.note_starts(rated)
         for job, _ in starts:
             if job.locks:
                 pass_on_shared(tx, job)
 
-    def _file(self, tx: WriteTx, holds: Sequence[tuple[Job, Hold]], *, lending: bool) -> None:
+    def _file(self, tx: WriteTx, holds: Sequence[tuple[Job, Hold]], door: Door) -> None:
+        self._stood |= {job.id for job, hold in holds if _waits_on(job, hold)}
+        holds = [(job, hold) for job, hold in holds if job.id not in self._stood]
         changed = [
             (filing, hold)
             for filing, hold in ((filing_of(job, hold), hold) for job, hold in holds)
@@ -307,7 +355,7 @@ class Planner:
         ]
         for job, hold in holds:
             if hold.expected:
-                self._looks.expect(job.id, hold.asks)
+                self._looks.expect(job.id, hold.asks, limited_keys(job, door))
             else:
                 self._looks.want(hold.asks)
         tx.file([filing for filing, _ in changed])
@@ -324,7 +372,7 @@ class Planner:
                 continue
             if filing.wait.kind is WaitKind.LOCKS:
                 pass_on_shared(tx, filing.job, lacking=hold.shown.topics)
-            elif filing.stage is Stage.FILED or lending:
+            elif filing.stage is Stage.FILED or door.lenders:
                 # At the door it still means to take its locks; elsewhere it does not. And a lent
                 # slot may admit a later waiter although this one finds none.
                 tx.wake_next([lock_topic(lock.key) for lock in filing.job.locks], filing.job)
@@ -345,6 +393,26 @@ def _wake_nobody(planned: Sequence[Planned]) -> bool:
     return all(isinstance(each.decision, Start) and not each.job.locks for each in planned)
 
 
+def _in_order(jobs: Sequence[Job], waiting: Waiters, door: Door, end: OrderKey | None) -> list[Job]:
+    """The candidates together with those who wait for limits, without any that might pass another
+    who needs the same: behind the `end` of the queue as it was looked at, or behind the last of
+    those who wait, there may be more."""
+    both = {job.id: job for job in (*waiting.jobs, *jobs)}
+    left = (
+        job
+        for job in both.values()
+        if not waiting.go_before(job, door)
+        and (end is None or job.order <= end or not limited_keys(job, door))
+    )
+    return sorted(left, key=lambda job: job.order)
+
+
+def _waits_on(job: Job, hold: Hold) -> bool:
+    """A job that was filed under a limit, and has room there, but others took the last slot: it
+    stays where it is, and is found again when there is both."""
+    return job.stage is Stage.FILED and hold.at_door and len(hold.waits) == 1
+
+
 def _look_again(job: Job, block: Block, asks: tuple[Question, ...]) -> Hold:
     """It seems to be without hope; whoever gave it hope may have just ended."""
     known = job.wait is not None and job.wait.kind is block.kind
@@ -353,12 +421,14 @@ def _look_again(job: Job, block: Block, asks: tuple[Question, ...]) -> Hold:
 
 
 def _need_not_have_been_woken(job: Job, decision: Decision) -> bool:
-    """The outside has changed, which is looked at when it is the job's turn; or its locks are free,
-    but someone before it means to take them and stands at the door."""
+    """The outside has changed, which is looked at when it is the job's turn; or what it lacked is
+    there, but someone before it means to take it and stands at the door."""
     if not isinstance(decision, Hold):
         return False
-    was_locked = job.wait is not None and job.wait.kind is WaitKind.LOCKS
-    return bool(decision.asks) or (was_locked and decision.at_door)
+    was = job.wait.kind if job.wait is not None else None
+    if was in (WaitKind.LOCKS, WaitKind.CAPACITY, WaitKind.RATE) and decision.at_door:
+        return True
+    return bool(decision.asks)
 
 
 def _stands_already(filing: Filing) -> bool:

@@ -2,8 +2,9 @@
 
 import os
 
-from headway.clock import Clock
-from headway.config import Config
+from headway.clock import SECOND, Clock
+from headway.config import Config, store_setting
+from headway.core.model import JobId
 from headway.engine.engine import Engine
 from headway.errors import WorkerPresentError
 from headway.home import Home
@@ -11,13 +12,14 @@ from headway.host import Host
 from headway.store.base import Store
 from headway.supervise.launcher import Launcher
 from headway.supervise.workerlock import START, WorkerLock
+from headway.units import parse_duration
 
 MOST_LOOKS = 5  # one gate after another may ask for one
 
 
 def single_step(
     store: Store, home: Home, config: Config, host: Host, clock: Clock, *, limit: int
-) -> list[int]:
+) -> list[JobId]:
     """Recover, take in, start at most `limit` jobs, and leave; returns the ids of the started."""
     lock = WorkerLock(home.worker_lock)
     if not lock.take(START):
@@ -37,23 +39,42 @@ def single_step(
     try:
         engine.finisher.open()
         engine.recover()
-        known = {claim.token for claim in engine.finisher.claims}
-        _step(engine, limit)
-        started = [claim for claim in engine.finisher.claims if claim.token not in known]
+        started = _pass(engine, clock, limit)
         _until_launched(engine, clock)
-        return [claim.job_id for claim in started]
+        return started
     finally:
         engine.finisher.close()
         lock.close()
 
 
-def _step(engine: Engine, limit: int) -> None:
+def _pass(engine: Engine, clock: Clock, limit: int) -> list[JobId]:
+    """One pass. With a spawn delay there is a pause between two jobs, and none after the last."""
+    with engine.store.read() as tx:
+        delay = parse_duration(store_setting(tx.settings(), "scheduler.spawn_delay")) / SECOND
+    if not delay:
+        return _step(engine, limit)
+    started = _step(engine, 1)
+    while started and len(started) < limit:
+        with engine.store.read() as tx:
+            if not engine.planner.would_start(tx):
+                break
+        clock.sleep(delay)
+        more = _step(engine, 1)
+        if not more:
+            break
+        started += more
+    return started
+
+
+def _step(engine: Engine, limit: int) -> list[JobId]:
     """One step; where a gate had to look at the world first, the step is made with what it saw."""
-    before = len(engine.finisher.claims)
+    started: list[JobId] = []
     for _ in range(MOST_LOOKS):
-        engine.step(limit=limit - (len(engine.finisher.claims) - before))
+        engine.step(limit=limit - len(started))
+        started += [claim.job_id for claim in engine.started]
         if not engine.looks.unsure():
-            return
+            break
+    return started
 
 
 def _until_launched(engine: Engine, clock: Clock) -> None:

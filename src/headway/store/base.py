@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from headway.core.artifacts import ArtifactKey
-from headway.core.facts import ArtifactView, LockView, Predecessor, TaskView
+from headway.core.facts import ArtifactView, LockView, Occupant, Predecessor, TaskView
 from headway.core.model import (
     NOTHING,
     Approval,
@@ -26,7 +26,11 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.seam_groups import ReadsGroups, WritesGroups
+from headway.store.seam_limits import LimitReads, LimitWrites
 from headway.store.seam_order import OrderReadTx, OrderWriteTx
+from headway.store.seam_reservations import ReadsReservations, WritesReservations
+from headway.store.seam_templates import ReadsTemplates, WritesTemplates
 
 Told = TypeVar("Told")
 
@@ -86,6 +90,7 @@ class Slots(NamedTuple):
     used: frozenset[int]
     running: Mapping[JobId, JobId | None]  # job -> whose slot it borrows
     probing: bool
+    occupants: tuple[Occupant, ...] = ()
 
 
 class Places(NamedTuple):
@@ -178,9 +183,10 @@ class Search(NamedTuple):
     created_since: int = 0
     name: str = "*"
     labels: Mapping[str, str] = NOTHING
+    groups: tuple[int, ...] = ()  # none: of all, and of none
 
 
-class ReadTx(OrderReadTx, Protocol):
+class ReadTx(LimitReads, ReadsGroups, OrderReadTx, ReadsTemplates, ReadsReservations, Protocol):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]: ...
@@ -279,7 +285,9 @@ class ReadTx(OrderReadTx, Protocol):
     def last_event(self) -> int: ...
 
 
-class WriteTx(ReadTx, OrderWriteTx, Protocol):
+class WriteTx(
+    ReadTx, LimitWrites, WritesGroups, OrderWriteTx, WritesTemplates, WritesReservations, Protocol
+):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, level: int) -> int: ...
     def take_places(self, count: int, level: int) -> Places:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from headway.store.graphreading import GraphReadTx
-from headway.store.state import changes_state, whereabouts_after
+from headway.store.state import Whereabouts, changes_state, whereabouts_after
 
 if TYPE_CHECKING:
+    from headway.store.base import Filing
     from headway.store.queries import Query
 
 
@@ -32,6 +33,12 @@ class Changing(GraphReadTx):
         if self._whereabouts is not None and query.table is not None:
             known = whereabouts_after(self._whereabouts, query.name, query.table)
             self._whereabouts = known
+
+    def _follow_filed(self, before: Whereabouts | None, filings: Sequence[Filing]) -> None:
+        """Jobs were filed; `before` is what was known until then."""
+        self._whereabouts = before.with_filed(filings) if before is not None else None
+        if self._state is not None:
+            self._state.filed(filings)
 
     def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
         named = self._named[query]

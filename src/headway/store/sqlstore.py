@@ -10,9 +10,12 @@ from headway.clock import Clock, SystemClock
 from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.base import HasFileno, ReadTx, WriteTx
+from headway.store.limiting import LimitReadTx
 from headway.store.ordering import OrderReadTx
 from headway.store.removing import RetentionReadTx
+from headway.store.reserving import ReservingReadTx
 from headway.store.rows import COLUMNS
+from headway.store.templating import TemplateReadTx
 from headway.store.writing import SqlWriteTx
 
 TRIES = 3
@@ -55,8 +58,8 @@ class Database(Statements, Protocol):
     def close(self) -> None: ...
 
 
-class SqlReadTx(RetentionReadTx, OrderReadTx):
-    """Every reading verb."""
+class SqlReader(RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx, ReservingReadTx):
+    """All that can be read."""
 
 
 class SqlStore:
@@ -72,7 +75,7 @@ class SqlStore:
         with self._turn:
             now = self.database.begin_read()
             try:
-                yield SqlReadTx(self.database, self.queries, self._instant(now))
+                yield SqlReader(self.database, self.queries, self._instant(now))
             finally:
                 self.database.rollback()
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from headway.core.facts import Occupant
 from headway.core.model import Claim, HostTrouble, JobId, Pause, Stage, WaitKind
+from headway.core.reservations import Reservation
 from headway.store.base import Filing, Lending, Slots
 from headway.store.rows import load
 
 # Changes of these tables are changes of the state; of those, of where something lies.
-_OF_STATE = frozenset({"settings", "pauses", "breakers", "marks", "lendings", "claims"})
+_OF_STATE = frozenset(
+    {"settings", "pauses", "breakers", "marks", "lendings", "claims", "reservations"}
+)
 _OF_WHEREABOUTS = frozenset({"jobs", "claims", "produces"})
 # Queries whose effect on the state is also written here by those who run them, or is none.
 _FOLLOWED = frozenset(
@@ -77,6 +81,7 @@ class Taken(NamedTuple):
     slot: int
     borrowed_from: JobId | None
     probe: bool
+    occupies: tuple[str, ...]
 
 
 class State:
@@ -87,6 +92,8 @@ class State:
         self.marks: dict[str, int] = {}
         self.lendings: list[Lending] = []
         self.taken: dict[JobId, Taken] = {}
+        self.limits: set[str] = set()  # the topics of limits that anyone may be filed under
+        self.reservations: list[Reservation] | None = []  # None: some, which nobody asked for
         self._slots: Slots | None = None
 
     @property
@@ -97,12 +104,22 @@ class State:
                 frozenset([each.slot for _, each in taken]),
                 {job_id: each.borrowed_from for job_id, each in taken},
                 any(each.probe for _, each in taken),
+                tuple(
+                    Occupant(job_id, each.occupies, each.borrowed_from) for job_id, each in taken
+                ),
             )
         return self._slots
 
+    def filed(self, filings: Iterable[Filing]) -> None:
+        """Jobs were put where they wait, perhaps for a limit."""
+        topics = (topic for each in filings for topic in each.topics)
+        self.limits.update(topic for topic in topics if topic.startswith("limit:"))
+
     def claimed(self, claims: Iterable[Claim]) -> None:
         for each in claims:
-            self.taken[each.job_id] = Taken(each.slot, each.borrowed_from, each.probe)
+            self.taken[each.job_id] = Taken(
+                each.slot, each.borrowed_from, each.probe, each.occupies
+            )
         self._slots = None
 
     def ended(self, job_ids: Iterable[JobId]) -> None:
@@ -118,18 +135,23 @@ def load_state(rows: Iterable[tuple[Any, ...]]) -> tuple[State, Whereabouts]:
     for what, a, b, c, d in rows:
         if what == "slot":
             borrowed_from = None if c is None else int(c)
-            state.taken[int(b)] = Taken(int(a), borrowed_from, d != "0")
+            probe, *occupies = d.split()
+            state.taken[int(b)] = Taken(int(a), borrowed_from, probe != "0", tuple(occupies))
         elif what == "mark":
             state.marks[a] = int(b)
         elif what == "setting":
             state.settings[a] = load(b, f"setting {a}")
         elif what == "lending":
             state.lendings.append(Lending(int(a), int(b), int(c)))
+        elif what == "limit":
+            state.limits.add(a)
         elif what == "pause":
             state.pause = Pause(a, b, int(c))
         elif what == "breaker":
             failures, probe_at = d.split()
             state.breakers[a] = HostTrouble(WaitKind(b), c, int(failures), int(probe_at))
+        elif what == "reserved":
+            state.reservations = None
         elif what in lies:
             lies[what].append(a)
         else:

@@ -83,6 +83,7 @@ select $JOB from jobs where id in (
   union all
   select id from jobs where finished_at >= :ended_since)
   and status in $TEXTS(:statuses) and created_at >= :created_since
+  and (:every_group = 1 or group_id in $IDS(:groups))
   and name like :name escape '\' and labels like :label escape '\'
   and (created_at < :before_at or (created_at = :before_at and id < :before_id))
 order by created_at desc, id desc limit :limit

@@ -12,12 +12,19 @@ select max(seq) from events
 
 -- name: present_state (hot)
 -- All that the door and its neighbours ask for, in one question: few rows of small tables. Then where
--- something lies at all; the queues at the door are found one by one, each by a seek.
+-- something lies at all; the queues at the door, and the limits that are waited for, are found
+-- one by one, each by a seek.
 with recursive queues (queue) as (
   select min(queue) from jobs where stage = 'ready'
   union all
   select (select min(jobs.queue) from jobs where stage = 'ready' and jobs.queue > queues.queue)
   from queues where queue is not null
+), limits (topic) as (
+  select min(topic) from waits where topic > '' and substr(topic, 1, 6) = 'limit:'
+  union all
+  select (select min(waits.topic) from waits
+          where waits.topic > limits.topic and substr(waits.topic, 1, 6) = 'limit:')
+  from limits where topic is not null
 )
 select 'setting' as what, key as a, value as b, null as c, null as d from settings
 union all select 'pause', actor, reason, cast(at as text), null from pauses where scope = 'all'
@@ -25,10 +32,13 @@ union all select 'breaker', host_id, kind, cause, cast(failures as text) || ' ' 
   from breakers
 union all select 'mark', name, cast(value as text), null, null from marks
 union all select 'slot', cast(slot as text), cast(job_id as text), cast(borrowed_from as text),
-  cast(probe as text) from claims where state = 'live'
+  cast(probe as text) || ' ' || coalesce(occupies, '') from claims where state = 'live'
 union all select 'lending', cast(job_id as text), cast(chain as text), cast(expires_at as text), null
   from lendings
+union all select 'reserved', null, null, null, null
+  from (select 1 from reservations limit 1) as found
 union all select 'ready', queue, null, null, null from queues where queue is not null
+union all select 'limit', topic, null, null, null from limits where topic is not null
 union all select 'wake', cast(min(wake_at) as text), null, null, null from jobs where wake_at is not null
 union all select 'woken', null, null, null, null
   from (select 1 from jobs where stage = 'woken' limit 1) as found

@@ -1,0 +1,85 @@
+"""What of each limit a job takes while it runs: the concurrency policies.
+
+A policy names keys, each a kind and a word (`resource:ollama`); how many may run at once under a
+key is a setting (`scheduler.limits.resource.ollama`). A key without a limit counts and holds
+nobody. Three are built in; others are found by entry point. They are pure: the same job, the same
+keys.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from headway.core.model import Job, Rate
+
+SLOT = "slot"  # what every job takes; its limit is `scheduler.max_active`
+RATE = "rate"  # of these keys it is not what runs that counts, but what was started
+
+
+class ConcurrencyPolicy(Protocol):
+    """`keys` are `NAME:WORD`, with the policy's own name."""
+
+    @property
+    def name(self) -> str: ...
+
+    def keys(self, job: Job, /) -> tuple[str, ...]: ...
+
+
+class PerType:
+    name = "type"
+
+    def keys(self, job: Job, /) -> tuple[str, ...]:
+        return (f"type:{job.type}",)
+
+
+class PerResource:
+    name = "resource"
+
+    def keys(self, job: Job, /) -> tuple[str, ...]:
+        return tuple(f"resource:{each}" for each in job.resources)
+
+
+class PerTarget:
+    name = "target"
+
+    def keys(self, job: Job, /) -> tuple[str, ...]:
+        return () if job.target is None else (f"target:{job.target}",)
+
+
+BUILT_IN: tuple[ConcurrencyPolicy, ...] = (PerType(), PerResource(), PerTarget())
+
+
+def keys_of(job: Job, policies: Sequence[ConcurrencyPolicy]) -> tuple[str, ...]:
+    """What the job takes beside its slot, by every policy."""
+    return tuple(key for policy in policies for key in policy.keys(job))
+
+
+def rate_keys(job: Job) -> tuple[str, ...]:
+    """The rates that a start of this job counts for, and is held up by: the one that the settings
+    may say for each key, and its own."""
+    keys = []
+    for rate in job.rates:
+        keys.append(f"{RATE}:{rate.key}")
+        if rate.most is not None:
+            keys.append(f"{RATE}:{rate.key}={rate.most}/{rate.period}")
+    return tuple(keys)
+
+
+def own_rate(key: str) -> Rate | None:
+    """The numbers of a rate that a job brought itself, out of its key; None: it has none."""
+    word, equals, numbers = key.removeprefix(f"{RATE}:").partition("=")
+    if not equals:
+        return None
+    most, _, period = numbers.partition("/")
+    return Rate(word, int(most), int(period))
+
+
+def limit_topic(key: str, queue: str) -> str:
+    """What a job is filed under that lacks a limit: those of one queue together, since only who
+    serves it may start them."""
+    return f"limit:{key}@{queue}" if queue else f"limit:{key}"
+
+
+def key_of_topic(topic: str) -> tuple[str, str]:
+    """The key and the queue of such a topic."""
+    key, _, queue = topic.removeprefix("limit:").partition("@")
+    return key, queue

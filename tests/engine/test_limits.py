@@ -1,0 +1,261 @@
+"""Limits by type, resource and target, and rates: what may run together, and who is next."""
+
+from collections.abc import Callable
+
+import pytest
+
+from harness import Bench
+from headway import views
+from headway.clock import SECOND, SystemClock
+from headway.core.model import Stage
+from headway.core.states import Status
+from headway.quotas import parse_rate
+from headway.store.base import Lending
+from headway.submission import parse_lock
+from headway.testing import FakeClock
+
+
+def set_limit(bench: Bench, key: str, value: object) -> None:
+    bench.client.set_setting(f"scheduler.limits.{key}", value)
+
+
+def running(bench: Bench, *jobs: int) -> list[int]:
+    return [job for job in jobs if bench.status(job) is Status.RUNNING]
+
+
+@pytest.mark.req("D21", "E28", "C4")
+@pytest.mark.parametrize(
+    ("key", "options"),
+    [
+        ("resource.ollama", {"resources": ("ollama", "disk")}),
+        ("type.story", {"type": "story"}),
+        ("target.box", {"target": "box"}),
+    ],
+)
+def test_a_limit_bounds_what_runs_together(
+    make_bench: Callable[..., Bench], key: str, options: dict[str, object]
+) -> None:
+    bench = make_bench(max_active=10)
+    set_limit(bench, key, 2)
+    jobs = [bench.submit("sleep", "60", **options) for _ in range(4)]
+    other = bench.submit("sleep", "60")
+    bench.step()
+    assert running(bench, *jobs, other) == [*jobs[:2], other]
+    kind, word = key.split(".")
+    waiting = bench.job(jobs[2])
+    assert waiting.stage is Stage.FILED and waiting.status is Status.QUEUED
+    assert bench.client.document(jobs[2])["wait"] == {
+        "kind": "capacity",
+        "detail": f"all 2 of {kind} {word} are in use",
+    }
+    bench.client.cancel([jobs[1]])
+    bench.until(lambda: bench.status(jobs[2]) is Status.RUNNING)
+    assert bench.status(jobs[3]) is Status.QUEUED
+
+
+@pytest.mark.req("G26")
+def test_a_limit_that_is_set_while_jobs_run_counts_them(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(max_active=10)
+    jobs = [bench.submit("sleep", "60", resources=("gpu",)) for _ in range(2)]
+    bench.step()
+    set_limit(bench, "resource.gpu", 2)
+    third = bench.submit("sleep", "60", resources=("gpu",))
+    bench.step()
+    assert running(bench, *jobs, third) == jobs
+    set_limit(bench, "resource.gpu", 3)
+    bench.step()
+    assert running(bench, *jobs, third) == [*jobs, third]
+    set_limit(bench, "resource.gpu", 0)
+    fourth = bench.submit("sleep", "60", resources=("gpu",))
+    bench.step()
+    assert bench.client.document(fourth)["wait"]["detail"] == "none of resource gpu may run"
+    set_limit(bench, "resource.gpu", None)
+    bench.step()
+    assert bench.status(fourth) is Status.RUNNING
+
+
+def test_those_who_lack_a_limit_do_not_hide_those_who_lack_nothing(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=2)
+    set_limit(bench, "resource.gpu", 1)
+    blocker = bench.submit("sleep", "60")
+    first = bench.submit("sleep", "60", resources=("gpu",))
+    bench.step()
+    crowd = [bench.submit("true", resources=("gpu",), priority=5) for _ in range(30)]
+    last = bench.submit("sleep", "60")
+    bench.step()
+    assert all(bench.job(each).stage is Stage.READY for each in crowd)
+    bench.client.cancel([blocker])
+    bench.until(lambda: bench.status(last) is Status.RUNNING)
+    assert all(bench.job(each).stage is Stage.FILED for each in crowd), "each is filed once"
+    assert running(bench, first, *crowd) == [first]
+    bench.client.cancel([first])
+    bench.until_ended(*crowd)
+    starts = [bench.job(each).started_at or 0 for each in crowd]
+    assert starts == sorted(starts), "in the order of the queue"
+    assert all(bench.kinds(each).count("queued") <= 2 for each in crowd)
+    assert "missed_wake_up" not in {kind for each in crowd for kind in bench.kinds(each)}
+
+
+def test_a_job_that_came_later_does_not_pass_one_that_waits_for_the_same(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=2)
+    set_limit(bench, "resource.gpu", 1)
+    holder = bench.submit("sleep", "60", resources=("gpu",))
+    bench.step()
+    locked = bench.submit("sleep", "60", resources=("gpu",), locks=(parse_lock("repo"),))
+    early = bench.submit("sleep", "60", resources=("gpu",))
+    bench.step()
+    assert [bench.job(each).stage for each in (locked, early)] == [Stage.FILED] * 2
+    other = bench.submit("sleep", "60", locks=(parse_lock("repo"),), priority=9)
+    bench.step()
+    late = bench.submit("sleep", "60", resources=("gpu",))
+    bench.step()
+    assert running(bench, other) == [other] and bench.job(late).stage is Stage.READY
+    bench.client.cancel([holder])
+    bench.until(lambda: running(bench, locked, early, late))
+    assert running(bench, locked, early, late) == [early], "the first objects at its lock"
+
+
+def test_more_than_one_limit_must_have_room(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(max_active=10)
+    set_limit(bench, "resource.a", 1)
+    set_limit(bench, "resource.b", 1)
+    on_a = bench.submit("sleep", "60", resources=("a",))
+    on_b = bench.submit("sleep", "60", resources=("b",))
+    bench.step()
+    both = bench.submit("sleep", "60", resources=("a", "b"))
+    bench.step()
+    assert (
+        bench.client.document(both)["wait"]["detail"]
+        == "resource a is in use; resource b is in use"
+    )
+    next_on_a = bench.submit("sleep", "60", resources=("a",), priority=-1)
+    bench.client.cancel([on_a])
+    bench.until(lambda: bench.status(next_on_a) is Status.RUNNING)
+    bench.client.cancel([on_b])
+    bench.turn()
+    assert bench.status(both) is Status.QUEUED
+    bench.client.cancel([next_on_a])
+    bench.until(lambda: bench.status(both) is Status.RUNNING)
+
+
+@pytest.mark.req("D21")
+def test_a_borrower_runs_in_what_its_lender_holds_of_the_limits(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=3)
+    set_limit(bench, "resource.gpu", 1)
+    lender = bench.submit("sleep", "60", resources=("gpu",))
+    bench.step()
+    inner = bench.submit("sleep", "60", resources=("gpu",))
+    other = bench.submit("sleep", "60", resources=("gpu",), priority=5)
+    bench.step()
+    assert running(bench, inner, other) == []
+    with bench.store.write() as tx:
+        tx.lend("t", Lending(lender, inner, tx.now() + 3600 * SECOND))
+        tx.wake_chains([inner])
+    bench.step()
+    assert running(bench, inner, other) == [inner]
+    with bench.store.read() as tx:
+        claim = tx.claim_of(inner)
+        assert claim is not None and claim.borrowed_from == lender
+        assert bench.client.door(tx).usage["resource:gpu"] == 1
+    with bench.store.write() as tx:
+        tx.end_lending("t")
+    bench.client.cancel([lender])
+    bench.until(lambda: bench.status(lender) is Status.CANCELLED)
+    bench.turn()
+    assert bench.status(other) is Status.QUEUED, "the other one still counts"
+    bench.client.cancel([inner])
+    bench.until(lambda: bench.status(other) is Status.RUNNING)
+
+
+def test_when_a_waiter_stops_waiting_both_count_for_every_limit(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=10)
+    set_limit(bench, "resource.gpu", 1)
+    lender = bench.submit("sleep", "60", resources=("gpu",))
+    bench.step()
+    inner = bench.submit("sleep", "60", resources=("gpu",))
+    with bench.store.write() as tx:
+        tx.lend("t", Lending(lender, inner, tx.now() + 3600 * SECOND))
+    bench.step()
+    with bench.store.write() as tx:
+        tx.end_lending("t")
+    with bench.store.read() as tx:
+        assert bench.client.door(tx).usage["resource:gpu"] == 2
+    again = bench.submit("sleep", "60", resources=("gpu",))
+    with bench.store.write() as tx:
+        tx.lend("u", Lending(inner, again, tx.now() + 3600 * SECOND))
+    bench.step()
+    assert bench.status(again) is Status.QUEUED, "nothing new until under the cap"
+    bench.client.cancel([lender])
+    bench.until(lambda: bench.status(again) is Status.RUNNING)
+
+
+# -- rates --------------------------------------------------------------------------------------
+
+
+def test_a_rate_spaces_starts_and_touches_only_those_who_may_start(
+    make_bench: Callable[..., Bench],
+) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock, max_active=100)
+    rate = (parse_rate("claude=2/min"),)
+    jobs = [bench.submit("sleep", "60", rates=rate) for _ in range(6)]
+    delay = bench.step()
+    assert running(bench, *jobs) == jobs[:2]
+    assert bench.client.document(jobs[2])["wait"] == {
+        "kind": "rate",
+        "detail": "rate claude: 2/1m is used up",
+    }
+    why = views.why(bench.client, jobs[2])["objections"]
+    assert why[0]["until"] is not None
+    assert 0 < delay <= 60
+    seen = [len(bench.events(job)) for job in jobs]
+    clock.advance(59)
+    bench.step()
+    assert running(bench, *jobs) == jobs[:2]
+    clock.advance(1.001)
+    bench.step()
+    assert running(bench, *jobs) == jobs[:4]
+    assert [len(bench.events(job)) for job in jobs[4:]] == seen[4:], "not even looked at"
+    with bench.store.read() as tx:
+        assert tx.next_wake() is None
+
+
+def test_a_rate_of_the_settings_holds_for_all_who_name_it_and_the_stricter_counts(
+    make_bench: Callable[..., Bench],
+) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock, max_active=100)
+    free = [bench.submit("sleep", "60", rates=(parse_rate("api"),)) for _ in range(3)]
+    bench.step()
+    assert running(bench, *free) == free, "nobody has given a number"
+    clock.advance(3600)
+    set_limit(bench, "rate.api", "1/min")
+    own = bench.submit("sleep", "60", rates=(parse_rate("api=5/min"),))
+    other = bench.submit("sleep", "60", rates=(parse_rate("api"),))
+    bench.step()
+    assert running(bench, own, other) == [own]
+    assert bench.client.document(other)["wait"]["detail"] == "rate api: 1/min is used up"
+    set_limit(bench, "rate.api", None)
+    bench.step()
+    assert bench.status(other) is Status.RUNNING
+
+
+def test_a_start_that_came_to_nothing_does_not_count(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(max_active=5)
+    rate = (parse_rate("x=1/h"),)
+    broken = bench.submit("/no/such/program", rates=rate, check=False)
+    bench.until(lambda: "unclaimed" in bench.kinds(broken))
+    with bench.store.read() as tx:
+        assert tx.newest_starts("x", 0, 10) == []
+    good = bench.submit("sleep", "60", rates=rate, priority=1)
+    bench.until(lambda: bench.status(good) is Status.RUNNING)
+    with bench.store.read() as tx:
+        assert len(tx.newest_starts("x", 0, 10)) == 1
