@@ -53,6 +53,7 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
         "scheduler.max_active": 1,
         "scheduler.batch_size": 1,
         "scheduler.spawn_delay": "0s",
+        "scheduler.cooldown": "0s",
         "scheduler.missing_producer": "block",
         "scheduler.graph_limit": 100_000,
         "scheduler.retention_days": 30,
