@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from direct_stories import Calls
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
@@ -55,7 +56,7 @@ class Crash(BaseException):
     """The process dies: nothing of ours may handle it."""
 
 
-class Stories(OrderStories):
+class Stories(OrderStories, Calls):
     """Everything that may happen to a job: by people, by the worker, and by accident."""
 
     # -- what people do ------------------------------------------------------------------------
