@@ -71,7 +71,7 @@ MAY_IMPORT = {
     "approving": "core. client consequences environment errors gating person store.base units",
     "editing": "core. client consequences environment errors store.base submission",
     "collecting": (
-        "core. config consequences crashpoints downstream errors home store.base worktreeing"
+        "core. config consequences crashpoints downstream errors home quotas store.base worktreeing"
     ),
     "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
@@ -97,7 +97,8 @@ MAY_IMPORT = {
     "listing": "core. store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
-    "views": "core. store.base client config elsewhere gather probes units",
+    "views": "core. store.base client config elsewhere gather occupancy probes units",
+    "occupancy": "core. config gather store.base units",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
     "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",

@@ -54,7 +54,7 @@ def gather(
     needs = {artifact_key(text, job.repo) for job in jobs for text in job.needs}
     return Facts(
         now=tx.now(),
-        door=_with_rates(tx, door, {key for job in jobs if job.rates for key in rate_keys(job)}),
+        door=with_rates(tx, door, {key for job in jobs if job.rates for key in rate_keys(job)}),
         predecessors=tx.predecessors(jobs),
         locks=tx.lock_views(sorted(keys)),
         types=TYPES,
@@ -122,10 +122,10 @@ def door(
         policies=policies,
         strain=strain,
     )
-    return _with_rates(tx, opened, {key_of_topic(each)[0] for each in tx.limits_waited_for()})
+    return with_rates(tx, opened, {key_of_topic(each)[0] for each in tx.limits_waited_for()})
 
 
-def _with_rates(tx: ReadTx, door: Door, keys: Iterable[str]) -> Door:
+def with_rates(tx: ReadTx, door: Door, keys: Iterable[str]) -> Door:
     """The same door, with what is known of these rates: how much of each is used up. Others among
     the keys, and rates that nobody has given a number, are left out."""
     views, limits, usage = {}, {}, {}

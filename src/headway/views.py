@@ -29,6 +29,7 @@ from headway.core.plan import Hold, Planned, Start, explain, plan
 from headway.core.states import TERMINAL, Status
 from headway.elsewhere import claims_elsewhere
 from headway.gather import gather, tasks_known
+from headway.occupancy import limits_in_force, what_all_lack, with_holders
 from headway.probes import look_at
 from headway.store.base import ReadTx
 from headway.units import show_duration, show_instant
@@ -46,7 +47,7 @@ def why(client: Client, job_id: JobId) -> dict[str, Any]:
         door = client.door(tx)
         facts = gather(tx, [job], door, client.queues, tasks_known(tx), home=client.home)
         objections = _explained(client, job, facts) if job.stage is not None else ()
-        told = [_objection(tx, job, each) for each in objections]
+        told = [_objection(tx, job, with_holders(tx, each)) for each in objections]
         ahead, queued = tx.place_in_queue(job) if job.stage is not None else (0, 0)
     at_door = job.stage in (Stage.READY, Stage.WOKEN)
     return {
@@ -171,7 +172,9 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         breaker = tx.host_trouble(client.host.id)
         elsewhere = claims_elsewhere(tx, live, client.host.id)
         functions = _functions(tx)
-    waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
+        limits, rates = limits_in_force(tx, door)
+        waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
+        lacking = what_all_lack(tx, door, waiting) if ready == 0 else None
     worker = client.worker_is_there()
     return {
         "mode": "direct" if door.max_active <= 0 else "deferred",
@@ -202,7 +205,12 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         "worker": worker,
         "elsewhere": elsewhere,
         "functions": functions,
-        "reason": _why_nothing_starts(door, now, ready=ready, waiting=waiting, worker=worker),
+        "limits": limits,
+        "rates": rates,
+        "pressure": door.strain.detail if door.strain else None,
+        "reason": _why_nothing_starts(
+            door, now, ready=ready, waiting=waiting, worker=worker, lacking=lacking
+        ),
     }
 
 
@@ -233,7 +241,7 @@ def why_not(client: Client, job_id: JobId) -> str | None:
 
 
 def _why_nothing_starts(
-    door: Door, now: int, *, ready: int, waiting: int, worker: bool
+    door: Door, now: int, *, ready: int, waiting: int, worker: bool, lacking: str | None
 ) -> str | None:
     shut = closed(door, now)
     if shut is not None:
@@ -244,6 +252,8 @@ def _why_nothing_starts(
         return f"all {door.max_active} slots are in use"
     if not worker:
         return "no worker is there"
+    if lacking is not None:
+        return lacking
     if ready == 0:
         return "every queued job waits for something; `headway jobs why JOB` says for what"
     return None
@@ -284,7 +294,10 @@ def dry_run(client: Client, limit: int) -> list[dict[str, Any]]:
     """What one pass would start now, without changing anything."""
     with client.store.read() as tx:
         door = client.door(tx)
-        candidates = [*tx.woken(1000, client.queues), *tx.ready(1000, client.queues)]
+        found = [*tx.woken(1000, client.queues), *tx.ready(1000, client.queues)]
+        for topic in tx.limits_waited_for():
+            found += tx.filed_under(topic, 1000)
+        candidates = list({job.id: job for job in found}.values())
         facts = gather(tx, candidates, door, client.queues, tasks_known(tx), home=client.home)
         planned = plan(candidates, facts, limit=limit)
         while unseen := _unseen(planned, facts):
