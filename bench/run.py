@@ -27,6 +27,8 @@ from graph_goals import GRAPH_GOALS
 from graphs import graph
 from latency import bare_command, end_to_dependent, submit_to_start
 from measure import HERE, Figures, Lab, medians, versions
+from move_goals import MOVE_GOALS
+from moves import moves
 from planning import planning
 from resting import idle, memory
 from server import server
@@ -34,6 +36,7 @@ from startup import startup
 from submits import on_postgres, on_sqlite
 
 ROUNDS = 3
+ALL_GOALS = (*GOALS, *FUNCTION_GOALS, *GRAPH_GOALS, *MOVE_GOALS)
 BENCHMARKS: tuple[Callable[[Lab], Figures], ...] = (
     on_sqlite,
     on_postgres,
@@ -50,6 +53,7 @@ BENCHMARKS: tuple[Callable[[Lab], Figures], ...] = (
     startup,
     memory,
     planning,
+    moves,
     graph,
     idle,
 )
@@ -67,7 +71,7 @@ def main() -> int:
                 print(f"  {name:14s} {version}")
             rounds = [_round(lab, chosen, number) for number in range(1, ROUNDS + 1)]
     figures = medians(rounds)
-    every = [answer(goal, figures) for goal in (*GOALS, *FUNCTION_GOALS, *GRAPH_GOALS)]
+    every = [answer(goal, figures) for goal in ALL_GOALS]
     answers = [each for each in every if _asked(each, chosen)]
     size = "quick" if quick else "full"
     print("\n" + table(answers))

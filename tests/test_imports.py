@@ -34,15 +34,25 @@ MAY_IMPORT = {
     "launching": "home supervise.",
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
-    "store.base": "core. store.seam_limits",
+    "store.base": (
+        "core. store.seam_limits store.seam_groups store.seam_order store.seam_templates "
+        "store.seam_reservations"
+    ),
     "store.seam_limits": "core.",
+    "store.seam_groups": "core.",
     "store.queries": "",
     "executors": "core. config environment errors functions.journal git home launching",
     "gather": "core. config executors home quotas store.base units",
-    "consequences": "core. store.base",
+    "consequences": "core. store.base ageing",
+    "store.seam_order": "core.",
+    "ageing": "core. store.base units",
+    "placing": "core. consequences store.base",
+    "ordering": "core. client errors placing store.base",
+    "lineup": "core. client listing store.base",
+    "effects": "core. store.base units",
     "downstream": "core. store.base",
     "documents": "core. home quotas store.base supervise. units",
-    "submission": "core. errors gating quotas units",
+    "submission": "core. errors gating quotas units retrying",
     "gating": "core. errors git.layout git.looking git.program submission",
     "git": "git. errors",
     "probes": "core. git.looking git.program probes.",
@@ -54,14 +64,20 @@ MAY_IMPORT = {
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
     "linking": "core. errors submission",
-    "graphs": "errors linking submission units",
-    "adding": "core. cycles errors filing host store.base submission",
+    "graphs": "errors linking submission units quotas",
+    "adding": (
+        "core. cycles errors filing host joining store.base submission ageing placing templates"
+    ),
+    "joining": "core. consequences errors store.base",
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
-        "environment errors executors gather home host launching linking listing policies "
-        "probes.pressure rewinding submission"
+        "effects environment errors executors gather home host launching linking listing "
+        "policies probes.pressure reserving rewinding submission troubles"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
+    "grouping": (
+        "core. adding cancelling client cycles errors joining store.base submission units"
+    ),
     "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
@@ -69,7 +85,7 @@ MAY_IMPORT = {
     ),
     "person": "errors git.layout git.program supervise. client",
     "approving": "core. client consequences environment errors gating person store.base units",
-    "editing": "core. client consequences environment errors store.base submission",
+    "editing": "core. client environment errors placing store.base submission consequences",
     "collecting": (
         "core. config consequences crashpoints downstream errors home quotas store.base worktreeing"
     ),
@@ -85,7 +101,7 @@ MAY_IMPORT = {
         "home host units"
     ),
     "hints": "",
-    "tasks": "core. app errors hints linking submission units",
+    "tasks": "core. app errors hints linking quotas submission units",
     "app": "core. client clock errors functions.current submission tasks views waiting",
     "functions": "",
     "functions.journal": "",
@@ -94,10 +110,12 @@ MAY_IMPORT = {
     "functions.host": "functions. app crashpoints hints",
     "waiting": "core. store.base client clock errors gather submission units",
     "elsewhere": "core. store.base units",
-    "listing": "core. store.base",
+    "listing": "core. joining store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
-    "views": "core. store.base client config elsewhere gather occupancy probes units",
+    "views": (
+        "core. store.base client config elsewhere gather occupancy probes reserving troubles units"
+    ),
     "occupancy": "core. config gather store.base units",
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
@@ -106,6 +124,20 @@ MAY_IMPORT = {
     "cli": "",  # anything: nobody imports it
     "__main__": "cli.",
     "__init__": "app client functions.current",  # when they are asked for
+    "store.seam_templates": "core.",
+    "retrying": "errors",
+    "templates": "errors store.base store.seam_templates units",
+    "templating": (
+        "adding client core. errors graphs linking quotas store.base store.seam_templates "
+        "submission templates"
+    ),
+    "chaining": "core. client errors units",
+    "troubles": "core. client store.base units",
+    "store.seam_reservations": "core.",
+    "reserving": (
+        "core. store.base client clock config consequences errors functions.current quotas "
+        "units waiting"
+    ),
 }
 ANYTHING = {"cli"}
 
@@ -115,6 +147,7 @@ PURE = {
     "dataclasses",
     "enum",
     "errno",
+    "heapq",
     "itertools",
     "math",
     "re",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from headway.core.artifacts import artifact_key, artifact_topic
 from headway.core.model import (
     FUNCTION,
     FUNCTIONS,
+    NOTHING,
     POSITION_GAP,
     Approval,
     ApprovalState,
@@ -46,13 +47,21 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
 
     A reference below zero is the place of another specification among these.
     """
+    if any(spec.template_id is not None for spec in specs):
+        from headway.templates import require_usable
+
+        for name in sorted({spec.template_id for spec in specs if spec.template_id is not None}):
+            require_usable(tx, name)
     known = _known_keys(tx, specs)
     keyed = {spec.key for spec in specs} - {None, *known}
     count = len(keyed) + sum(spec.key is None for spec in specs)
     first = specs[0].priority if specs else 0
-    next_id, position = tx.take_places(count, first)
+    next_id, position, ageing = tx.take_places(count, first)
     ids = list(_ids(specs, known, next_id))
     positions = {first: position}
+    gained = _gained(tx.now(), ageing) if ageing is not None else 0
+    if gained:
+        positions = {}
     jobs, submitted = [], []
     for spec, job_id in zip(specs, ids, strict=True):
         after = spec.after and tuple(ids[~each] if each < 0 else each for each in spec.after)
@@ -62,37 +71,76 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
             if spec.key in known:
                 submitted.append(_seen_before(known[spec.key], spec.key, spec_digest))
                 continue
-        if spec.priority not in positions:
-            positions[spec.priority] = tx.next_position(spec.priority)
-        job = _job(spec, job_id, positions[spec.priority], tx.now(), after, spec_digest, origin)
+        level = spec.priority + gained
+        if level not in positions:
+            positions[level] = tx.next_position(level)
+        job = _job(spec, job_id, positions[level], tx.now(), after, spec_digest, origin)
+        if gained:
+            job = job._replace(level=level)
         if "worktree" in spec.params:
             job = _with_worktree(job, origin.worktrees)
-        positions[spec.priority] += POSITION_GAP
+        positions[level] += POSITION_GAP
         jobs.append(job)
         submitted.append(Submitted(job_id, created=True))
         if spec.key is not None:
             known[spec.key] = job
+    asked = {job_id: spec for spec, job_id in zip(specs, ids, strict=True) if spec.group}
+    if asked:
+        from headway.joining import enrol
+
+        jobs = enrol(tx, jobs, asked, actor=origin.actor)
     _add(tx, jobs, next_id, origin)
+    ranks = {job_id: spec.place for spec, job_id in zip(specs, ids, strict=True) if spec.place}
+    if ranks:
+        _put(tx, jobs, ranks)
     return submitted
+
+
+def _gained(now: int, ageing: str) -> int:
+    """What the priority of a job that is submitted now has to be added to, to get its level."""
+    from headway.ageing import level_now
+
+    return level_now(0, now, ageing)
+
+
+def _put(tx: WriteTx, jobs: Sequence[Job], ranks: Mapping[JobId, int]) -> None:
+    """Those that asked for a place take it, one after the other."""
+    from headway.placing import by_rank, put
+
+    for job in jobs:
+        if job.id in ranks:
+            put(tx, job, job.dispatch_level, by_rank(tx, job, ranks[job.id]))
 
 
 def _add(tx: WriteTx, jobs: list[Job], first_id: JobId, origin: Origin) -> None:
     host = origin.host
     if host is not None and any(job.queue == host.id for job in jobs):
         tx.know_host(HostRecord(host.id, host.name, host.home))
-    if any(job.produces for job in jobs):
+    turns = _turns(tx, jobs) if any(job.group_id for job in jobs) else NOTHING
+    if any(job.produces for job in jobs) or (turns and _looks_ahead(jobs)):
         from headway.cycles import refuse_cycles
 
-        refuse_cycles(tx, jobs)
-    if len(jobs) > 1 and any(job.after for job in jobs):
+        refuse_cycles(tx, jobs, turns)
+    if turns or (len(jobs) > 1 and any(job.after for job in jobs)):
         from headway.filing import file_new
 
-        file_new(jobs, first_id, tx.now())
+        file_new(jobs, first_id, tx.now(), turns)
     tx.add_jobs(jobs)
     tx.add_events(_events(jobs), actor=origin.actor)
     made = [artifact_key(text, job.repo) for job in jobs for text in job.produces]
     if made:  # who waits for it may have waited for nobody until now
         tx.wake_topics(artifact_topic(each) for each in made)
+
+
+def _turns(tx: ReadTx, jobs: Sequence[Job]) -> Mapping[JobId, JobId]:
+    from headway.core.groups import turns_among
+
+    return turns_among(jobs, tx.groups(sorted({job.group_id for job in jobs if job.group_id})))
+
+
+def _looks_ahead(jobs: Sequence[Job]) -> bool:
+    """Whether one waits for another that stands behind it, and so may have its turn later."""
+    return any(each > job.id for job in jobs for each in job.after)
 
 
 def _events(jobs: Sequence[Job]) -> Iterator[Event]:

@@ -7,7 +7,7 @@ commit, by whoever cancels or, if that one dies or is on another host, by the jo
 from collections.abc import Callable, Sequence
 
 from headway.client import Cancelled, Client
-from headway.consequences import end_unstarted
+from headway.consequences import end_all_unstarted
 from headway.core.model import Claim, Job, JobId, shown
 from headway.core.states import ACTIVE, WAITING, Move, Status, after
 from headway.downstream import downstream
@@ -55,6 +55,11 @@ def cancel_downstream(client: Client, job_ids: Sequence[JobId]) -> list[Cancelle
     return _told(client, story)
 
 
+def cancel_members(client: Client, choose: Callable[[WriteTx], Sequence[Asked]]) -> list[Cancelled]:
+    """Cancel the active jobs that are chosen inside of the transaction."""
+    return _told(client, lambda tx: _cancel(client, tx, choose(tx)))
+
+
 def _ends(client: Client, tx: ReadTx, job_ids: Sequence[JobId]) -> list[Asked]:
     """The last job of each chain that was named, once, with the id that it was named by first."""
     jobs = client.require(tx, job_ids)
@@ -73,12 +78,14 @@ def _cancel(
     client: Client, tx: WriteTx, asked: Sequence[Asked]
 ) -> tuple[list[Cancelled], list[Claim]]:
     done, claims = [], []
+    waiting = [job for _, job in asked if job.status in WAITING]
+    for job in waiting:
+        after(job.status, Move.CANCEL)
+    reason = f"cancelled by {client.actor}"
+    end_all_unstarted(tx, waiting, Status.CANCELLED, reason, actor=client.actor)
     for named, job in asked:
         done.append(Cancelled(job.id, job.status not in WAITING, named))
         if job.status in WAITING:
-            after(job.status, Move.CANCEL)
-            reason = f"cancelled by {client.actor}"
-            end_unstarted(tx, job, Status.CANCELLED, reason, actor=client.actor)
             continue
         if tx.request_cancel(job.id, client.actor):
             tx.add_events([Event("cancel_requested", job.id)], actor=client.actor)

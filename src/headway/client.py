@@ -37,9 +37,13 @@ from headway.submission import Request, refers_inside, specify
 from headway.supervise.workerlock import worker_is_there
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from headway.core.facts import Door, Facts
     from headway.host import Host
     from headway.linking import Drafts
+    from headway.reserving import Held
+    from headway.troubles import Reset
 
 MOST_LISTED = 10_000
 
@@ -117,13 +121,17 @@ class Client:
         They may be a graph: a request with a `local` name is one that others can name in their
         `after`, before or behind it. Raises GraphError with all that is wrong.
         """
+        return self.submit_commands(self.specify_all(requests))
+
+    def specify_all(self, requests: Sequence[Request]) -> list[JobSpec]:
+        """The checked specifications, with names among them resolved."""
         if not refers_inside(requests):
             check = self._check()
-            return self.submit_commands([check(each) for each in requests])
+            return [check(each) for each in requests]
         drafts = self.drafts()
         for each in requests:
             drafts.add(each)
-        return self.submit_commands(drafts.linked())
+        return drafts.linked()
 
     def drafts(self) -> Drafts:
         """A graph to be put together, and then submitted with `submit_commands`."""
@@ -138,12 +146,19 @@ class Client:
     def _check(self) -> Callable[[Request], JobSpec]:
         return partial(specify, environ=self.environ, working_directory=os.getcwd(), found={})
 
-    def submit_commands(self, specs: Sequence[JobSpec]) -> list[Submitted]:
-        """Submit checked commands with the present environment, all or none."""
+    def submit_commands(
+        self,
+        specs: Sequence[JobSpec],
+        prepare: Callable[[WriteTx], Sequence[JobSpec]] | None = None,
+    ) -> list[Submitted]:
+        """Submit checked commands with the present environment, all or none. `prepare` gives them
+        another form inside of the transaction, after it has done something of its own there."""
         env_digest = keep_environment(
             self.home, self.environ, umask=present_umask(), working_directory=os.getcwd()
         )
-        submitted = self.store.story(lambda tx: self._add(tx, specs, env_digest))
+        submitted = self.store.story(
+            lambda tx: self._add(tx, prepare(tx) if prepare else specs, env_digest)
+        )
         self.wake()
         return submitted
 
@@ -191,6 +206,13 @@ class Client:
     def worker_is_there(self) -> bool:
         return worker_is_there(self.home.worker_lock)
 
+    def reserve(self, **asked: Any) -> AbstractContextManager[Held]:
+        """Hold a slot within a block, the next one that is free, for work that is no job: see
+        `headway.reserving.reserve`."""
+        from headway.reserving import reserve
+
+        return reserve(self, **asked)
+
     # -- looking -------------------------------------------------------------------------------
 
     def job(self, job_id: JobId) -> Job:
@@ -206,12 +228,12 @@ class Client:
     def document(self, job_id: JobId) -> dict[str, Any]:
         with self.store.read() as tx:
             job = self.require(tx, [job_id])[job_id]
-            return self._documents(tx, [job])[0]
+            return self.describe(tx, [job])[0]
 
     def chain(self, job_id: JobId) -> list[dict[str, Any]]:
         with self.store.read() as tx:
             job = self.require(tx, [job_id])[job_id]
-            return self._documents(tx, tx.chain(job.chain))
+            return self.describe(tx, tx.chain(job.chain))
 
     def history(self, job_id: JobId) -> list[Event]:
         with self.store.read() as tx:
@@ -224,12 +246,12 @@ class Client:
         from headway.listing import Query, find
 
         with self.store.read() as tx:
-            found = find(tx, Query(**asked), limit, lambda jobs: self._documents(tx, jobs))
+            found = find(tx, Query(**asked), limit, lambda jobs: self.describe(tx, jobs))
             self.unreadable = dict(tx.unreadable())
         self.left_out = found.more
         return found.documents
 
-    def _documents(self, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    def describe(self, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str, Any]]:
         from headway.documents import job_document, made_by, worktrees_of
 
         ids = [job.id for job in jobs]
@@ -352,23 +374,19 @@ class Client:
         self.wake()
         return resumed
 
-    def reset(self) -> int:
-        """Forget launch failures: close breakers, try waiting jobs at once; how many of those."""
+    def reset(self) -> Reset:
+        """Forget launch failures: close breakers, try waiting jobs at once."""
+        from headway.troubles import reset
 
-        def reset(tx: WriteTx) -> int:
-            woken = tx.reset_launches()
-            tx.set_mark("crashes_forgiven_at", tx.now())
-            tx.add_events([Event("reset", None, {"jobs": woken})], actor=self.actor)
-            return woken
-
-        woken = self.store.story(reset)
-        self.wake()
-        return woken
+        return reset(self)
 
     def set_setting(self, key: str, value: Any) -> None:
+        from headway.effects import take_effect
+
         def set_it(tx: WriteTx) -> None:
             tx.set_setting(key, value, by=self.actor)
             tx.add_events([Event("set", None, {"key": key, "value": value})], actor=self.actor)
+            take_effect(tx, key, value)
 
         self.store.story(set_it)
         self.wake()

@@ -42,6 +42,7 @@ _REMEDY = {
     InTheWay.AWAITED: "wait until {by} has ended, or cancel it",
     InTheWay.PROCESSES: "a worker on its host proves that; headway work",
     InTheWay.LOCKS: "a worker on its host releases them; headway work",
+    InTheWay.GROUP: "headway groups close, or cancel, its group; jobs show names it",
     InTheWay.WORKTREE: "look into it and remove it with git worktree remove",
 }
 

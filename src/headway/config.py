@@ -87,6 +87,15 @@ def _duration(text: str) -> str:
     return text
 
 
+def _duration_of_at_least(least: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if parse_duration(text) < parse_duration(least):
+            raise InvalidInputError(f"{text} is too short; the least is {least}")
+        return text
+
+    return parse
+
+
 def _size(text: str) -> str:
     parse_size(text)
     return text
@@ -125,6 +134,12 @@ SETTINGS: Mapping[str, Setting] = {
         ),
         Setting("scheduler.spawn_delay", "0s", _duration, "the pause between two passes"),
         Setting(
+            "scheduler.reservation_expiry",
+            "10s",
+            _duration_of_at_least("1s"),
+            "how long a direct call that is not renewed keeps its slot, or its place",
+        ),
+        Setting(
             "scheduler.pressure.load",
             0.0,
             _number,
@@ -135,6 +150,18 @@ SETTINGS: Mapping[str, Setting] = {
             "0",
             _size,
             "how much memory must be available for anything to be started; 0 is no bound",
+        ),
+        Setting(
+            "scheduler.ageing",
+            "0s",
+            _duration,
+            "a waiting job gains one priority each time this passes; 0s: it never does",
+        ),
+        Setting(
+            "scheduler.cooldown",
+            "0s",
+            _duration,
+            "when a job that could not be launched three times is tried again; 0s is never",
         ),
         Setting(
             "scheduler.missing_producer",

@@ -7,10 +7,25 @@ So an end looks the same, and wakes the same, whoever brought it about.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from headway.ageing import level_of_chain
 from headway.core.artifacts import ArtifactKind, artifact_topic
+from headway.core.groups import (
+    POLICIES,
+    Group,
+    GroupFailurePolicy,
+    GroupStatus,
+    Mode,
+    failed,
+    fate_of_rest,
+    is_rest,
+    shown_group,
+    status_of,
+    turn_topic,
+)
 from headway.core.model import Job, JobId, LockMode, Wait, lock_topic, shown
+from headway.core.reservations import Reservation
 from headway.core.settle import Ended, Retry, follow_up, next_in_chain
-from headway.core.states import Status
+from headway.core.states import Status, after
 from headway.store.base import Event, Marker, WriteTx
 
 
@@ -18,12 +33,26 @@ def end_unstarted(
     tx: WriteTx, job: Job, status: Status, reason: str, *, wait: Wait | None = None, actor: str
 ) -> bool:
     """A waiting job comes to its end without a run; False if it is no longer waiting."""
-    if not tx.end_waiting(job, status, reason, wait):
-        return False
-    tx.add_events([Event(status.value, job.id, {"reason": reason})], actor=actor)
-    give_up_locks(tx, job)
-    end_chain(tx, job, Ended(status, None, None, reason, executed=False), actor=actor)
-    return True
+    return bool(end_all_unstarted(tx, [job], status, reason, wait=wait, actor=actor))
+
+
+def end_all_unstarted(
+    tx: WriteTx,
+    jobs: Sequence[Job],
+    status: Status,
+    reason: str,
+    *,
+    wait: Wait | None = None,
+    actor: str,
+) -> list[Job]:
+    """The same of many; those that were still waiting. All of them have ended before anything
+    follows from one: what becomes of the rest of a group concerns none of these."""
+    ended = [job for job in jobs if tx.end_waiting(job, status, reason, wait)]
+    tx.add_events((Event(status.value, job.id, {"reason": reason}) for job in ended), actor=actor)
+    for job in ended:
+        give_up_locks(tx, job)
+        end_chain(tx, job, Ended(status, None, None, reason, executed=False), actor=actor)
+    return ended
 
 
 def end_chain(tx: WriteTx, job: Job, ended: Ended, *, actor: str) -> None:
@@ -33,11 +62,53 @@ def end_chain(tx: WriteTx, job: Job, ended: Ended, *, actor: str) -> None:
     else:
         tx.chain_failed(job.chain)
         tx.wake_topics(artifact_topic(each.artifact) for each in tx.produced_by([job.chain]))
+    if job.group_id is not None:
+        member_ended(tx, job, ended.status, actor=actor)
     if job.on_finish:
         following = follow_up(job, ended, new_id=tx.take_ids(1), now=tx.now())
         if following is not None:
             tx.add_jobs([following])
             tx.add_events([_submitted(following)], actor=actor)
+
+
+def member_ended(
+    tx: WriteTx,
+    job: Job,
+    status: Status,
+    *,
+    actor: str,
+    policies: Mapping[str, GroupFailurePolicy] = POLICIES,
+) -> None:
+    """The chain of a group's member has ended: after a failure the rest fares as the group's policy
+    says, who is next may go, and the last one's end is the group's."""
+    group = tx.groups([job.group_id or 0]).get(job.group_id or 0)
+    if group is None:
+        return
+    fate = fate_of_rest(group, job, policies) if failed(status) else None
+    if fate is not None:
+        beyond = (job.sequence_number or 0) if group.mode is Mode.SEQUENTIAL else 0
+        waiting = tx.waiting_members(group.id, after=beyond)
+        rest = [each for each in waiting if is_rest(group, job, each)]
+        if rest:
+            moved = after(rest[0].status, fate.move)
+            end_all_unstarted(tx, rest, moved, fate.reason, actor=actor)
+    if group.mode is Mode.SEQUENTIAL:
+        tx.wake_topics([turn_topic(job.chain)])
+    tell_group_end(tx, group, actor=actor)
+
+
+def tell_group_end(tx: WriteTx, group: Group, *, actor: str) -> GroupStatus:
+    """Say so, once, if all of a closed group has ended; how the group stands."""
+    if group.closed_at is None or tx.group_is_active(group.id):
+        return GroupStatus.RUNNING
+    tally = tx.tally(group.id)
+    status = status_of(group, tally)
+    if tx.set_group_ended(group.id):
+        counts = {each.value: count for each, count in sorted(tally.counts.items())}
+        data = {"group": shown_group(group.id), "status": status.value, "members": tally.members}
+        named = {"name": group.name} if group.name else {}
+        tx.add_events([Event("group_ended", None, {**data, **named, **counts})], actor=actor)
+    return status
 
 
 def chains_succeeded(tx: WriteTx, chains: Sequence[JobId], *, actor: str) -> None:
@@ -75,7 +146,10 @@ def continue_chain(
 ) -> Job:
     """Make the next job of the chain."""
     following = next_in_chain(job, retry, new_id=tx.take_ids(1), now=tx.now())
+    following = following._replace(level=level_of_chain(tx, job))
     tx.add_retries([following])
+    if following.launch_wait is not None:
+        tx.cool_down(following.id, following.launch_wait, following.last_failure or "")
     tx.add_events(
         [
             Event("retried", job.id, {**data, "by": shown(following.id)}),
@@ -100,6 +174,13 @@ def pass_on_shared(tx: WriteTx, job: Job, *, lacking: Collection[str] = ()) -> N
 def release_locks(tx: WriteTx, job_id: JobId) -> None:
     """The job's process tree is gone: its locks are free."""
     tx.wake_first([lock_topic(key) for key in tx.release_locks(job_id)])
+
+
+def expire_reservations(tx: WriteTx, actor: str) -> list[Reservation]:
+    """Nobody renewed these: the slots, or the places in line, are free."""
+    expired = tx.expire_reservations()
+    tx.add_events((Event("expired", None, {"id": each.name}) for each in expired), actor=actor)
+    return expired
 
 
 def kept_log_bytes(outcome: Mapping[str, Any]) -> int:

@@ -1,34 +1,49 @@
-"""Refuse jobs that could only wait for each other, over `after` and artifacts together.
+"""Refuse jobs that could only wait for each other, over `after`, artifacts and turns in groups.
 
 Only a job that makes something can close such a circle, for nobody waits for a new job otherwise
-than for what it makes, or as a part of its submission. So most submits do not come here, and of
-those that do most end after one question: whether anybody wants what they make.
+than for what it makes, or as a part of its submission: who joins a group stands at its end. So most
+submits do not come here, and of those that do most end after one question: whether anybody wants
+what they make. Jobs that become a group when they are stored already are another story.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from headway.core.artifacts import ArtifactKey, artifact_key
 from headway.core.facts import ArtifactView
 from headway.core.graph import Requirement, find_cycle, show_cycle
-from headway.core.model import Job, JobId, shown
+from headway.core.model import NOTHING, Job, JobId, shown
 from headway.core.states import ACTIVE, Status
 from headway.errors import InvalidInputError
 from headway.store.base import ReadTx
 
 
-def refuse_cycles(tx: ReadTx, jobs: Sequence[Job]) -> None:
-    """Raise if these jobs, which are not stored yet, would wait for themselves."""
+def refuse_cycles(tx: ReadTx, jobs: Sequence[Job], turns: Mapping[JobId, JobId] = NOTHING) -> None:
+    """Raise if these jobs, which are not stored yet, would wait for themselves. `turns` says of
+    those that join a group behind another of these whom they follow."""
     makers = _makers(jobs)
     wanted_inside = any(key in makers for job in jobs for key in _needs(job))
-    wanted_outside = any(tx.consumers(makers).values())
-    if not (wanted_inside or wanted_outside):
+    wanted_outside = bool(makers) and any(tx.consumers(makers).values())
+    if not (wanted_inside or wanted_outside or turns):
         return
-    if not any(job.after or job.needs for job in jobs):
+    if not any(job.after or job.needs or job.group_id for job in jobs):
         return
-    graph = _Graph(tx, jobs, makers)
+    if wanted_outside:
+        first = [job for job in jobs if job.group_id is not None and job.id not in turns]
+        turns = {**turns, **tx.turns(first)}
+    graph = _Graph(tx, jobs, makers, turns)
     if wanted_outside:
         graph.go_upstream()
-    cycle = graph.cycle()
+    _refuse(tx, jobs, graph.cycle())
+
+
+def refuse_cycles_of_group(tx: ReadTx, jobs: Sequence[Job], turns: Mapping[JobId, JobId]) -> None:
+    """Raise if stored jobs would wait for themselves once each has its turn after another."""
+    graph = _Graph(tx, jobs, {}, turns)
+    graph.go_upstream()
+    _refuse(tx, jobs, graph.cycle())
+
+
+def _refuse(tx: ReadTx, jobs: Sequence[Job], cycle: list[JobId] | None) -> None:
     if cycle is None:
         return
     stored = tx.readable_jobs(cycle)
@@ -42,8 +57,8 @@ def refuse_cycles(tx: ReadTx, jobs: Sequence[Job]) -> None:
         for each in cycle
     ]
     raise InvalidInputError(
-        f"a cycle: {show_cycle(names)}; each waits for the next, by after or for an artifact. "
-        "Take one of these dependencies out"
+        f"a cycle: {show_cycle(names)}; each waits for the next, by after, for an artifact or for "
+        "its turn in a group. Take one of these dependencies out"
     )
 
 
@@ -51,12 +66,19 @@ class _Graph:
     """New jobs and those active ones that they wait for, with what each of them waits for."""
 
     def __init__(
-        self, tx: ReadTx, jobs: Sequence[Job], makers: dict[ArtifactKey, list[JobId]]
+        self,
+        tx: ReadTx,
+        jobs: Sequence[Job],
+        makers: dict[ArtifactKey, list[JobId]],
+        turns: Mapping[JobId, JobId],
     ) -> None:
         self._tx = tx
         self._makers = makers
+        self._turns = dict(turns)
         self._views: dict[ArtifactKey, ArtifactView] = {}
-        self._after: dict[JobId, Iterable[JobId]] = {job.id: job.after for job in jobs}
+        self._after: dict[JobId, Iterable[JobId]] = {
+            job.id: (*job.after, turns[job.id]) if job.id in turns else job.after for job in jobs
+        }
         self._needs: dict[JobId, list[ArtifactKey]] = {job.id: _needs(job) for job in jobs}
         self._look_at(key for keys in self._needs.values() for key in keys)
         self._jobs = jobs
@@ -66,10 +88,11 @@ class _Graph:
 
         What is reached by `after` comes in one question, however long the chain is.
         """
-        declared = sorted({each for job in self._jobs for each in job.after} - self._after.keys())
+        awaited = {each for others in self._after.values() for each in others}
+        declared = sorted(awaited - self._after.keys())
         lasts = self._tx.chain_lasts(declared) if declared else {}
         for job in self._jobs:
-            self._after[job.id] = [lasts.get(each, each) for each in job.after]
+            self._after[job.id] = [lasts.get(each, each) for each in self._after[job.id]]
         ahead = {*lasts.values(), *self._active_makers(self._views)} - self._after.keys()
         while ahead:
             found = self._tx.upstream(sorted(ahead))
@@ -81,7 +104,9 @@ class _Graph:
                 keys.add(key)
             keys -= self._views.keys()
             self._look_at(keys)
-            ahead = set(self._active_makers(keys)) - self._after.keys()
+            turns = self._tx.turns_upstream(sorted(new)) if new else {}
+            self._turns |= turns
+            ahead = {*self._active_makers(keys), *turns, *turns.values()} - self._after.keys()
 
     def cycle(self) -> list[JobId] | None:
         ids = list(self._after)
@@ -94,6 +119,8 @@ class _Graph:
         for each in self._after[job_id]:
             if each in nodes:
                 yield nodes[each]
+        if self._turns.get(job_id) in nodes:
+            yield nodes[self._turns[job_id]]
         for key in self._needs.get(job_id, ()):
             if self._is_there(key):
                 continue

@@ -1,4 +1,5 @@
-"""What comes after a job: all that waits, or has waited, for its chain or for what that makes."""
+"""What comes after a job: all that waits, or has waited, for its chain, for what that makes, or for
+its turn behind it in a group."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,12 +26,16 @@ def downstream(tx: ReadTx, roots: Sequence[Job]) -> list[Job]:
 def _next_chains(
     tx: ReadTx, chains: Sequence[JobId], members: dict[JobId, list[Job]]
 ) -> set[JobId]:
-    """The chains with an edge to one of these, or in need of something that one of them makes."""
+    """The chains with an edge to one of these, in need of something that one of them makes, or
+    behind one of them in a sequential group."""
     made = made_by(tx, {job.id: job.chain for jobs in members.values() for job in jobs})
     consumers = tx.consumers({key for key, _ in made}) if made else {}
     waiting = {job_id for ids in consumers.values() for job_id in ids}
     waiting.update(tx.dependents_of(chains))
-    return set(tx.chains_of(sorted(waiting)).values()) if waiting else set()
+    found = set(tx.chains_of(sorted(waiting)).values()) if waiting else set()
+    if any(job.group_id is not None for jobs in members.values() for job in jobs[-1:]):
+        found.update(tx.chains_behind(chains))
+    return found
 
 
 def made_by(tx: ReadTx, members: Mapping[JobId, JobId]) -> set[tuple[ArtifactKey, JobId]]:

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from headway.client import Client
-from headway.consequences import give_up_locks
 from headway.core.model import FUNCTION, NOTHING, Approval, ApprovalState, Job, JobId, shown
 from headway.core.states import WAITING
 from headway.environment import kept_directory, kept_variables
 from headway.errors import InvalidInputError, InvalidOperationError
+from headway.placing import put_last, wake_moved
 from headway.store.base import Event, WriteTx
 from headway.submission import Request, default_name, function_spec, specify
 
@@ -186,14 +186,13 @@ def _different(job: Job, changed: Job) -> tuple[str, ...]:
 
 
 def _store(tx: WriteTx, job: Job, changed: Job, fields: tuple[str, ...], *, actor: str) -> Job:
-    """A job of another priority stands at its end, and what it had reserved is free."""
+    """A job of another priority stands behind those that have it; it is as old as before."""
     moved = changed.priority != job.priority
     if moved:
-        changed = changed._replace(position=tx.next_position(changed.priority))
+        gained = changed.priority - job.priority
+        changed = put_last(tx, changed, job.dispatch_level + gained)
+        wake_moved(tx, [changed])
     tx.change_job(changed)
-    if moved:
-        tx.clear_waits([job.id])
-        give_up_locks(tx, job)
     data: dict[str, Any] = {"fields": list(fields)}
     if _must_be_asked_again(job, fields):
         tx.set_approval(job.id, Approval(ApprovalState.PENDING, tx.now(), actor))

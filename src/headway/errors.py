@@ -80,6 +80,10 @@ class SchemaTooNewError(StoreError):
     """The store was written by a newer Headway."""
 
 
+class ReservationLostError(ConflictError):
+    """A slot that was held had not been renewed in time, so that others could have it."""
+
+
 class WaitDeadlockError(ConflictError):
     """A job waits for another one that needs a lock the waiter holds."""
 

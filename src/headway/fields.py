@@ -15,6 +15,7 @@ from headway.units import show_duration
 Document = Mapping[str, Any]
 
 LIST_FIELDS = ("id", "name", "state", "result", "age")
+QUEUE_FIELDS = ("place", "id", "name", "priority", "state", "result", "starts_in")
 FORMATS = ("block", "table", "json")
 
 _OF_DOCUMENT = (
@@ -45,6 +46,16 @@ def _duration(document: Document) -> str | None:
     return None if took is None else show_duration(took * 1000)
 
 
+def _starts_in(document: Document) -> str | None:
+    """An estimate, as only the queue gives it."""
+    if "estimated_wait_seconds" not in document:
+        return None
+    seconds = document["estimated_wait_seconds"]
+    if seconds is None:
+        return "?"
+    return show_duration(int(seconds) * 1_000_000) if seconds >= 1 else "now"
+
+
 # Those that are made of others. `result` and `age` are the list's own: they depend on the present.
 COMPUTED: Mapping[str, Callable[[Document], Any]] = {
     "dependencies": lambda document: document["needs"],
@@ -60,6 +71,8 @@ COMPUTED: Mapping[str, Callable[[Document], Any]] = {
     "exit_code": _inside("run", "exit_code"),
     "duration": _duration,
     "worker": _inside("run", "worker_id"),
+    "place": lambda document: document.get("place"),
+    "starts_in": _starts_in,
 }
 OF_THE_PRESENT = ("result", "age")
 FIELDS: tuple[str, ...] = (*_OF_DOCUMENT, *COMPUTED, *OF_THE_PRESENT)
@@ -68,6 +81,7 @@ FIELDS: tuple[str, ...] = (*_OF_DOCUMENT, *COMPUTED, *OF_THE_PRESENT)
 NARROW = frozenset(
     {"id", "state", "status", "age", "priority", "position", "attempt", "max_attempts", "type"}
     | {"exit_code", "duration", "retry_of", "approval_required", "approval_state"}
+    | {"place", "starts_in"}
 )
 _TITLES = {"id": "Job", "result": "Wait/Result"}
 

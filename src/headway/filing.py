@@ -1,10 +1,10 @@
 """Where a job that must wait is filed, and the event that tells it: the planner's words, and those
 of a submit that knows already what its jobs wait for."""
 
-from collections.abc import MutableSequence
+from collections.abc import Mapping, MutableSequence
 
 from headway.core.facts import Facts, Predecessor, waits_for_last
-from headway.core.model import Job, JobId, Stage, Wait
+from headway.core.model import NOTHING, Job, JobId, Stage, Wait
 from headway.core.plan import Hold, decide, move_for
 from headway.core.states import Status, after
 from headway.store.base import Event, Filing
@@ -31,22 +31,31 @@ def waiting(job_id: JobId, status: Status, wait: Wait) -> Event:
     return Event(status.value, job_id, {"wait": wait.kind.value, "detail": wait.detail})
 
 
-def file_new(jobs: MutableSequence[Job], first_id: JobId, now: int) -> None:
+def file_new(
+    jobs: MutableSequence[Job],
+    first_id: JobId,
+    now: int,
+    turns: Mapping[JobId, JobId] = NOTHING,
+) -> None:
     """File those that wait only for others which are added with them: what they wait for has not
-    even begun. So nobody has to look at a whole graph before its first job starts.
+    even begun. So nobody has to look at a whole graph before its first job starts. `turns` are
+    those of jobs that join a group behind another of these.
 
     What else is to be asked about a job, and one that exists already may have ended, is for the
     planner.
     """
     predecessors: dict[JobId, tuple[Predecessor, ...]] = {}
-    facts = Facts(now=now, predecessors=predecessors)
+    facts = Facts(now=now, predecessors=predecessors, turns=turns)
     last_id = jobs[-1].id
     for place, job in enumerate(jobs):
-        if not job.after or not all(first_id <= each <= last_id for each in job.after):
-            continue
-        awaited = job.after[-1 if waits_for_last(job.after) else 0]
         predecessors.clear()
-        predecessors[job.id] = (Predecessor(awaited, awaited, Status.QUEUED),)
+        if job.after:
+            if not all(first_id <= each <= last_id for each in job.after):
+                continue
+            awaited = job.after[-1 if waits_for_last(job.after) else 0]
+            predecessors[job.id] = (Predecessor(awaited, awaited, Status.QUEUED),)
+        elif job.needs or job.id not in turns:
+            continue
         decision = decide(job, facts)
         if isinstance(decision, Hold):
             wait = decision.shown

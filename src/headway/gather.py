@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from headway.config import limits_set, store_setting
 from headway.core.admission import holdings, limited_keys, occupied, room
 from headway.core.artifacts import artifact_key
-from headway.core.facts import Answer, Door, Facts, RateView, TaskView
+from headway.core.facts import Answer, Door, Facts, Occupant, RateView, TaskView
 from headway.core.model import (
     FUNCTIONS,
     NOTHING,
@@ -29,6 +29,7 @@ from headway.core.policies import (
     rate_keys,
 )
 from headway.core.pressure import Measured, strained
+from headway.core.reservations import Reservation
 from headway.core.states import ACTIVE
 from headway.executors import TYPES
 from headway.home import Home
@@ -52,6 +53,7 @@ def gather(
     """`answers` are looks at the world outside of the store, made before."""
     keys = {lock.key for job in jobs for lock in job.locks}
     needs = {artifact_key(text, job.repo) for job in jobs for text in job.needs}
+    grouped = [job for job in jobs if job.group_id is not None]
     return Facts(
         now=tx.now(),
         door=with_rates(tx, door, {key for job in jobs if job.rates for key in rate_keys(job)}),
@@ -62,6 +64,7 @@ def gather(
         queues=queues,
         hosts=_elsewhere(tx, jobs, queues),
         artifacts=tx.artifact_views(needs) if needs else NOTHING,
+        turns=tx.turns(grouped) if grouped else NOTHING,
         answers=answers,
         wait_for_producers=bool(needs) and _waits_for_producers(tx),
         home=home.path,
@@ -101,7 +104,10 @@ def door(
 ) -> Door:
     """The state of the door, counted from rows inside this transaction."""
     slots = tx.slots()
-    lendings = [lending for lending in tx.lendings() if lending.job_id in slots.running]
+    reservations = tx.reservations()
+    granted = tuple(each for each in reservations if not each.waits)
+    there = {*slots.running, *(each.occupant for each in granted)}
+    lendings = [lending for lending in tx.lendings() if lending.job_id in there]
     lending = {each.job_id for each in lendings}
     borrowed = {lender for lender in slots.running.values() if lender in lending}
     limits = {
@@ -109,6 +115,10 @@ def door(
     }
     # Whoever holds capacity is one of these; what they hold is counted in this one place.
     occupants = slots.occupants
+    if granted:
+        occupants = _with_calls(occupants, lending, granted)
+        makers = {each.inside for each in granted if each.inside is not None} & there
+        lending, borrowed = lending | makers, borrowed | makers
     used = occupied(occupants, lending) if limits or lending else {SLOT: len(occupants)}
     opened = Door(
         max_active=store_setting(tx.settings(), "scheduler.max_active"),
@@ -121,8 +131,39 @@ def door(
         lent=holdings(occupants, lending) if lending else NOTHING,
         policies=policies,
         strain=strain,
+        reserved=next((each for each in reservations if each.waits), None),
+        granted=granted,
+        unlent=_unlent(reservations, occupants, lending, slots.running.keys() - borrowed),
     )
     return with_rates(tx, opened, {key_of_topic(each)[0] for each in tx.limits_waited_for()})
+
+
+def _with_calls(
+    claims: Sequence[Occupant], lending: Collection[JobId], granted: Sequence[Reservation]
+) -> tuple[Occupant, ...]:
+    """Direct calls beside the claims. One that a running job makes has that job's place; a claim
+    whose lender waits for it no more does not get that back by it."""
+    kept = [
+        each if each.borrowed_from in lending else each._replace(borrowed_from=None)
+        for each in claims
+    ]
+    calls = [Occupant(each.occupant, each.occupies, each.inside) for each in granted]
+    return (*kept, *calls)
+
+
+def _unlent(
+    reservations: Sequence[Reservation],
+    occupants: Sequence[Occupant],
+    lending: Collection[JobId],
+    alone: Collection[JobId],
+) -> Mapping[JobId, Collection[str]]:
+    """What jobs that make a waiting direct call could lend to it."""
+    makers = (each.inside for each in reservations if each.waits)
+    return {
+        job_id: holdings(occupants, {*lending, job_id})[job_id]
+        for job_id in makers
+        if job_id is not None and job_id in alone
+    }
 
 
 def with_rates(tx: ReadTx, door: Door, keys: Iterable[str]) -> Door:

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from headway.errors import InvalidInputError
 from headway.linking import Drafts
+from headway.quotas import parse_rate
 from headway.submission import Request, parse_lock, split_command, when
 from headway.units import parse_duration, show_size
 
@@ -54,12 +55,12 @@ def _take(entry: Any, where: str, drafts: Drafts, now: int) -> None:
     local = entry.get("id")
     if isinstance(local, str):
         where = f"{where}, job {local!r}" if where.startswith("line") else f"job {local!r}"
-    wrong = list(_misfits(entry))
+    wrong = list(misfits(entry))
     if "id" not in entry:
         wrong.append('it has no "id"; give it a name that others of the graph can use')
     if bool(entry.get("argv")) == (entry.get("shell") is not None):
         wrong.append("give argv, or shell, and not both")
-    request = None if wrong else _request(entry, now, wrong)
+    request = None if wrong else request_of(entry, now, wrong)
     for problem in wrong:
         drafts.refuse(f"{where}: {problem}")
     if request is None:
@@ -70,7 +71,8 @@ def _take(entry: Any, where: str, drafts: Drafts, now: int) -> None:
         drafts.add(request, where)
 
 
-def _misfits(entry: Mapping[str, Any]) -> Iterator[str]:
+def misfits(entry: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the keys of an entry, and with how their values are written."""
     for key, value in entry.items():
         form = FORMS.get(key)
         if form is None:
@@ -86,7 +88,7 @@ def _perhaps(key: str) -> str:
     return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(FORMS)}"
 
 
-def _request(entry: Mapping[str, Any], now: int, wrong: list[str]) -> Request | None:
+def request_of(entry: Mapping[str, Any], now: int, wrong: list[str]) -> Request | None:
     """The request that it describes; else why not is added to `wrong`."""
     fields: dict[str, Any] = {}
     for key, value in entry.items():
@@ -118,6 +120,10 @@ def _texts(value: Any) -> bool:
 
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _wholes(value: Any) -> bool:
@@ -170,6 +176,7 @@ FORMS: Mapping[str, Form] = {
     "slug": Form("slug", _TEXT, _text),
     "labels": Form("labels", _NAMED, _named),
     "priority": Form("priority", _WHOLE, _whole),
+    "position": Form("position", _WHOLE, _whole),
     "needs": Form("needs", _TEXTS, _texts, tuple),
     "produces": Form("produces", _TEXTS, _texts, tuple),
     "locks": Form("locks", _TEXTS, _texts, lambda keys: tuple(parse_lock(each) for each in keys)),
@@ -180,6 +187,8 @@ FORMS: Mapping[str, Form] = {
     "grace": _duration("grace"),
     "retries": Form("retries", _WHOLE, _whole),
     "retry_base": _duration("retry_base"),
+    "retry_cap": _duration("retry_cap"),
+    "retry_jitter": Form("retry_jitter", "a number from 0 to 1", _number, float),
     "retry_on": Form("retry_on", _TEXTS, _texts, tuple),
     "delay": _duration("delay"),
     "at": Form("at", "a time like 2026-11-15T22:30", _text),
@@ -191,6 +200,13 @@ FORMS: Mapping[str, Form] = {
     "key": Form("key", _TEXT, _text),
     "worktree": Form("worktree", "a base or true", _text_or_flag, _what_is_checked_out),
     "save_patch": Form("save_patch", _FLAG, _flag),
+    "type": Form("type", _TEXT, _text),
+    "resources": Form("resources", _TEXTS, _texts, tuple),
+    "rates": Form("rates", _TEXTS, _texts, lambda all_: tuple(parse_rate(each) for each in all_)),
+    "target": Form("target", _TEXT, _text),
+    "subject": Form("subject", _TEXT, _text),
+    "group": Form("group", _TEXT, _text),
+    "last": Form("last", _FLAG, _flag),
     "any_host": Form("any_host", _FLAG, _flag),
     "no_check": Form("check", _FLAG, _flag, lambda skipped: not skipped),
 }

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from headway.core.groups import shown_group
 from headway.core.model import NOTHING, Job
 from headway.core.states import API_STATUS, Status
 from headway.store.base import ReadTx, Search
@@ -27,7 +28,7 @@ class Query(NamedTuple):
     labels: Mapping[str, str] = NOTHING
     name: str | None = None
     since: int | None = None  # submitted; then it does not matter when they ended
-    groups: Sequence[str] = ()
+    groups: Sequence[str] = ()  # each by its id or its name
     subjects: Sequence[str] = ()
 
 
@@ -40,6 +41,7 @@ def find(
     tx: ReadTx, query: Query, limit: int, describe: Callable[[Sequence[Job]], Documents]
 ) -> Found:
     """The newest `limit` documents that the query asks for."""
+    query = with_groups_known(tx, query)
     search = _search(query, tx.now())
     found: Documents = []
     last: Job | None = None
@@ -49,9 +51,20 @@ def find(
         if not page:
             break
         last = page[-1]
-        described = describe([job for job in page if _fits(job, query)])
-        found += [document for document in described if _is_about(document, query)]
+        described = describe([job for job in page if fits(job, query)])
+        found += [document for document in described if is_about(document, query)]
     return Found(found[:limit][::-1], len(found) > limit)
+
+
+def with_groups_known(tx: ReadTx, query: Query) -> Query:
+    """The same, each group by its id."""
+    if not query.groups:
+        return query
+    from headway.joining import find_group
+
+    return query._replace(
+        groups=tuple(shown_group(find_group(tx, each).id) for each in query.groups)
+    )
 
 
 def _search(query: Query, now: int) -> Search:
@@ -62,6 +75,7 @@ def _search(query: Query, now: int) -> Search:
         created_since=query.since or 0,
         name=query.name or "*",
         labels=query.labels,
+        groups=tuple(int(each.removeprefix("group-")) for each in query.groups),
     )
 
 
@@ -74,13 +88,17 @@ def _wanted(query: Query) -> Iterable[Status]:
     )
 
 
-def _fits(job: Job, query: Query) -> bool:
+def fits(job: Job, query: Query) -> bool:
     return query.labels.items() <= job.labels.items() and (
         query.name is None or fnmatchcase(job.name, query.name)
     )
 
 
-def _is_about(document: Mapping[str, Any], query: Query) -> bool:
+def has_state(job: Job, query: Query) -> bool:
+    return job.status in _wanted(query)
+
+
+def is_about(document: Mapping[str, Any], query: Query) -> bool:
     return (not query.groups or document["group_id"] in query.groups) and (
         not query.subjects or document["subject"] in query.subjects
     )

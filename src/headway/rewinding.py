@@ -104,6 +104,7 @@ def _apply(client: Client, tx: WriteTx, requested: JobId, planned: Rewind) -> Re
         give_up_locks(tx, job)
     queued = sorted([*new.values(), *(job.id for job in planned.reset)])
     tx.reopen_edges(queued, planned.chains)
+    tx.reopen_groups(planned.chains)
     withdrawn = tx.withdraw(planned.chains)
     tx.add_events(
         (Event("withdrawn", planned.root.id, {"artifact": each}) for each in withdrawn),

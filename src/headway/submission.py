@@ -21,6 +21,7 @@ from headway.core.model import (
     RetryPolicy,
 )
 from headway.errors import InvalidInputError, NotFoundError
+from headway.retrying import check_causes, check_causes_of_call
 from headway.units import LONGEST, parse_duration, parse_instant
 
 TYPE_CHECKING = False
@@ -31,8 +32,6 @@ SLUG = re.compile(r"[A-Za-z0-9._-]{1,64}")
 LABEL = re.compile(r"[A-Za-z0-9._/-]{1,64}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 JOB_ID = re.compile(r"(?:job-|#)?([1-9][0-9]{0,17})")
-RETRY_ON = ("signal", "timeout", "unknown")
-EXIT_CODE = re.compile(r"[1-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5]")
 LAST_INSTANT = 253_402_300_799_000_000  # the end of the year 9999
 LONGEST_NAME = 200
 LARGEST_SPEC = 1 << 20
@@ -173,6 +172,7 @@ def specify(
     if bool(request.argv) == (request.shell is not None):
         raise InvalidInputError("give a command after --, or --shell STRING, and not both")
     _check_words(request)
+    check_causes(request.retry_on)
     _check_numbers(request)
     cwd = working_directory
     if request.cwd:
@@ -206,6 +206,7 @@ def specify(
 def function_spec(request: Request, task: str, arguments: Mapping[str, Any]) -> JobSpec:
     """The checked specification of a call; of the request, what is not about a command."""
     _check_words(request)
+    check_causes_of_call(request.retry_on)
     _check_numbers(request)
     if request.pin_head is not None or request.require or request.worktree is not None:
         raise InvalidInputError(f"{task}: a function has no repository of its own to look at")
@@ -409,11 +410,6 @@ def _check_words(request: Request) -> None:
         if not VARIABLE.fullmatch(variable):
             raise InvalidInputError(f"{variable!r} is not the name of an environment variable")
         _passable(f"the value of {variable}", value)
-    for word in request.retry_on:
-        if word not in RETRY_ON and not EXIT_CODE.fullmatch(word):
-            raise InvalidInputError(
-                f"--retry-on {word!r} is not an exit code or one of {', '.join(RETRY_ON)}"
-            )
 
 
 def _passable(what: str, text: str) -> None:

@@ -17,6 +17,7 @@ from headway.core.graph import place, show_cycle
 from headway.core.model import NOTHING, JobId, JobSpec
 from headway.errors import InvalidInputError
 from headway.hints import Check, check_for, json_value
+from headway.quotas import parse_rate
 from headway.submission import Request, parse_job_id, parse_lock
 from headway.units import parse_duration, parse_instant
 
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_DURATIONS = ("delay", "timeout", "grace", "retry_base")
+_DURATIONS = ("delay", "timeout", "grace", "retry_base", "retry_cap")
 OPTIONS = frozenset(
     {
         *("name", "slug", "labels", "priority", "after", "locks", "at", "retries", "retry_on"),
-        *("key", "on_finish", "needs", "produces", "require_approval", *_DURATIONS),
+        *("position", "key", "on_finish", "needs", "produces", "require_approval", "retry_jitter"),
+        *("group", "last", "resources", "rates", "target", "subject"),
+        *_DURATIONS,
     }
 )
 
@@ -198,9 +201,11 @@ def request_for(call: Call, now: int) -> Request:
     if "locks" in words:
         words["locks"] = tuple(parse_lock(each) for each in _several(words["locks"], "locks"))
     words.pop("after", None)
-    for name in ("retry_on", "on_finish", "needs", "produces"):
+    if "rates" in words:
+        words["rates"] = tuple(parse_rate(each) for each in _several(words["rates"], "rates"))
+    for name in ("retry_on", "on_finish", "needs", "produces", "resources"):
         if name in words:
-            words[name] = tuple(str(each) for each in _several(words[name], name))
+            words[name] = tuple(_word(each) for each in _several(words[name], name))
     words["name"] = words.get("name") or call.task.name.rpartition(".")[2]
     return Request(**words)
 
@@ -243,6 +248,11 @@ def _several(given: Any, name: str) -> list[Any]:
     if isinstance(given, list | tuple | set | frozenset):
         return list(given)
     raise InvalidInputError(f"{name} is {given!r}; give a list")
+
+
+def _word(given: Any) -> str:
+    """A class of exceptions is known by its name: the worker may not have it."""
+    return f"{given.__module__}.{given.__qualname__}" if isinstance(given, type) else str(given)
 
 
 def _job_id(given: Any) -> JobId:

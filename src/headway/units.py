@@ -56,6 +56,13 @@ def show_duration(micros: int) -> str:
     return " ".join(part for part in shown if not part.startswith("0"))
 
 
+def exact_duration(micros: int) -> str:
+    """In the largest unit that it is a whole number of, so that reading it gives the same."""
+    units = reversed(MICROSECONDS.items())
+    unit, size = next((unit, size) for unit, size in units if micros % size == 0)
+    return f"{micros // size}{unit}" if micros else "0s"
+
+
 def parse_instant(text: str, now: int) -> int:
     """An RFC 3339 time, or `+10m` from now, as µs UTC. Without an offset it is local time."""
     stripped = text.strip()

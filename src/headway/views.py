@@ -26,12 +26,14 @@ from headway.core.model import (
     shown,
 )
 from headway.core.plan import Hold, Planned, Start, explain, plan
+from headway.core.reservations import Reservation
 from headway.core.states import TERMINAL, Status
 from headway.elsewhere import claims_elsewhere
 from headway.gather import gather, tasks_known
 from headway.occupancy import limits_in_force, what_all_lack, with_holders
 from headway.probes import look_at
 from headway.store.base import ReadTx
+from headway.troubles import launch_troubles
 from headway.units import show_duration, show_instant
 
 STEP_WITHIN = 2.0
@@ -172,6 +174,8 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         breaker = tx.host_trouble(client.host.id)
         elsewhere = claims_elsewhere(tx, live, client.host.id)
         functions = _functions(tx)
+        troubles = launch_troubles(tx)
+        reservations = [_reservation(client, tx, each) for each in tx.reservations()]
         limits, rates = limits_in_force(tx, door)
         waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
         lacking = what_all_lack(tx, door, waiting) if ready == 0 else None
@@ -184,7 +188,7 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         "paused_reason": door.paused.reason if door.paused else None,
         "max_active": door.max_active,
         "batch_size": store_setting(settings, "scheduler.batch_size"),
-        "active": len(live),
+        "active": len(live) + len(door.granted),
         "free": free_slots(door),
         "queued_total": waiting,
         "queued_ready": ready,
@@ -202,15 +206,40 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         }
         if breaker
         else None,
+        **troubles,
         "worker": worker,
         "elsewhere": elsewhere,
         "functions": functions,
+        "reservations": reservations,
         "limits": limits,
         "rates": rates,
         "pressure": door.strain.detail if door.strain else None,
         "reason": _why_nothing_starts(
             door, now, ready=ready, waiting=waiting, worker=worker, lacking=lacking
         ),
+    }
+
+
+def _reservation(client: Client, tx: ReadTx, held: Reservation) -> dict[str, Any]:
+    """A direct call: who has a slot outside of the queue, or waits for one."""
+    from headway.reserving import why_not as why_waiting
+
+    names = tx.hosts()
+    return {
+        "id": held.name,
+        "holder": held.holder,
+        "note": held.note,
+        "state": "waiting" if held.waits else "running",
+        "wait": why_waiting(client, tx, held) if held.waits else None,
+        "requested_at": show_instant(held.requested_at),
+        "granted_at": show_instant(held.granted_at),
+        "expires_at": show_instant(held.expires_at),
+        "expired": held.expires_at <= tx.now(),
+        "host_id": held.host_id,
+        "host": names[held.host_id].name if held.host_id in names else None,
+        "pid": held.pid,
+        "inside": None if held.inside is None else shown(held.inside),
+        "occupies": list(held.occupies),
     }
 
 
@@ -246,6 +275,8 @@ def _why_nothing_starts(
     shut = closed(door, now)
     if shut is not None:
         return shut.detail
+    if door.reserved is not None:
+        return f"{door.reserved.name} of {door.reserved.holder} goes first"
     if waiting == 0:
         return "nothing is queued"
     if free_slots(door) == 0:

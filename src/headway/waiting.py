@@ -3,13 +3,15 @@
 A process inside a running job that waits for another job of the same store lends its slot to that
 job's chain and to all that it waits for; otherwise a cap of one would wait for itself. The lending
 is a row that must be renewed, so it ends with its process. If the awaited jobs need a lock that the
-waiter holds, waiting would never end, so it fails with that reason. docs/protocols.md, section 13.
+waiter holds, waiting would never end, so it fails with that reason. A direct call that waits for a
+job lends its slot in the same way. docs/protocols.md, section 13.
 """
 
 import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 from headway.client import Client
@@ -26,6 +28,11 @@ RENEW_EVERY = 5.0
 LOOK_FOR_WORKER = 2.0
 FASTEST_POLL = 0.01
 SLOWEST_POLL = 0.1
+
+# The token of the reservation that the calling code runs in; in other processes the environment
+# tells it.
+HOLDING: ContextVar[str | None] = ContextVar("headway_holding", default=None)
+RESERVATION = "HEADWAY_RESERVATION"
 
 
 class Waiter:
@@ -117,10 +124,9 @@ class Renewal:
     def __init__(self, client: Client, awaited: Job, inside: Inside | None = None) -> None:
         self._client = client
         self._chain = awaited.chain
-        if inside is not None:
-            self._waiter = _running_as(client, inside.job_id, inside.token)
-        else:
-            self._waiter = surrounding_job(client)
+        self._waiter = _surrounding_call(client)
+        if self._waiter is None:
+            self._waiter = making_job(client, inside)
         self._token = os.urandom(16).hex()
         self._next = 0.0
 
@@ -146,6 +152,23 @@ class Renewal:
         if self._waiter is not None:
             self._client.store.story(lambda tx: tx.end_lending(self._token))
             self._client.wake()
+
+
+def _surrounding_call(client: Client) -> JobId | None:
+    """The direct call that this is part of, if it holds a slot; always inside of any job."""
+    token = HOLDING.get() or client.environ.get(RESERVATION)
+    if token is None:
+        return None
+    with client.store.read() as tx:
+        held = tx.reservation(token)
+    return held.occupant if held is not None and not held.waits else None
+
+
+def making_job(client: Client, inside: Inside | None) -> JobId | None:
+    """The running job that this code is part of: the given function's, or the surrounding one."""
+    if inside is not None:
+        return _running_as(client, inside.job_id, inside.token)
+    return surrounding_job(client)
 
 
 def surrounding_job(client: Client) -> JobId | None:
@@ -196,7 +219,8 @@ def _refuse_needed_lock(job: Job | None, held: Mapping[str, list[tuple[JobId, Lo
 def _those_who_wait(tx: ReadTx, waiter: JobId) -> list[JobId]:
     """The waiter, and every running job that waits for it, directly or not."""
     lendings = tx.lendings()
-    found = [waiter]
+    makers = (each.inside for each in tx.reservations() if each.occupant == waiter)
+    found = [waiter, *(each for each in makers if each is not None)]
     for each in found:
         chains = {job.chain for job in tx.jobs([each]).values()}
         found += [

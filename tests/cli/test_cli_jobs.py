@@ -74,7 +74,8 @@ def test_show_tells_the_chain_and_the_events(headway: CommandLine) -> None:
     assert "failed: exit code 1" in shown
     assert all(word in shown for word in ("Chain", "job-2", "Events", "submitted", "retried"))
     assert all(len(line) <= 80 or "/" in line for line in shown.splitlines())
-    assert headway.json("jobs", "show", "2")["chain"] == ["job-1", "job-2"]
+    chain = headway.json("jobs", "show", "2")["chain"]
+    assert [each["id"] for each in chain] == ["job-1", "job-2"]
 
 
 @pytest.mark.parametrize("verb", ["show", "status", "wait", "why", "tail", "retry", "cancel"])

@@ -268,6 +268,7 @@ def test_each_gate_declares_what_can_change_its_answer() -> None:
         "due": {Wake.TIME_CAME},
         "after_met": {Wake.CHAIN_ENDED},
         "artifacts_present": {Wake.ARTIFACT_CHANGED, Wake.ANOTHER_ANSWER},
+        "turn_in_group": {Wake.MEMBER_ENDED},
         "head_pinned": {Wake.ANOTHER_ANSWER, Wake.REPINNED},
         "preconditions_hold": {Wake.ANOTHER_ANSWER},
         "approved": {Wake.DECIDED},

@@ -45,6 +45,12 @@ def ended(job: Job, what: Outcome, chance: float = 0.0) -> Ended:
     return answer
 
 
+RAISED = outcome(
+    Ending.RAISED,
+    exit_code=1,
+    error="ConnectionError: x",
+    classes=("ConnectionError", "builtins.ConnectionError", "OSError", "builtins.OSError"),
+)
 PARAMS = {"argv": ["x"], "skip_exit_codes": [75], "timeout_seconds": 1.5}
 RECOVERY = "Scheduler crash recovery: "
 
@@ -207,6 +213,11 @@ def test_without_a_policy_nothing_is_tried_again_and_no_attempts_are_mentioned()
         (("unknown",), outcome(Ending.HOST_REBOOTED), True),
         (("unknown",), outcome(Ending.OUTCOME_UNKNOWN), True),
         (("timeout",), outcome(Ending.EVIDENCE_MISSING), False),
+        (("OSError",), RAISED, True),
+        (("builtins.ConnectionError",), RAISED, True),
+        (("ValueError", "shop.OSError", "connectionerror"), RAISED, False),
+        (("1",), RAISED, True),
+        (("OSError",), failed(7), False),
     ],
 )
 def test_a_policy_may_name_what_is_tried_again(
@@ -272,6 +283,39 @@ def test_a_retry_by_hand_starts_a_fresh_budget() -> None:
     assert by_hand.max_executions == 8
     answer = ended(by_hand._replace(status=Status.RUNNING), failed())
     assert answer.retry == Retry(END + 10 * SECOND, 1)
+
+
+# -- cool-down ---------------------------------------------------------------------------------
+
+GONE = outcome(Ending.SPAWN_ERROR, errno=errno.ENOENT, error="exec x: gone")
+
+
+def test_without_a_cooldown_what_could_not_be_launched_three_times_is_given_up() -> None:
+    struck = running(launch_failures=2, retry=retries(3))
+    answer = settle(struck, GONE)
+    assert isinstance(answer, Ended)
+    assert (answer.reason, answer.retry) == ("circuit-broken: exec x: gone", None)
+
+
+def test_after_the_cooldown_one_more_job_tries_and_burns_no_retry() -> None:
+    struck = running(4, chain=1, attempt=2, retries_used=1, launch_failures=2, retry=retries(3))
+    answer = settle(struck, GONE, cooldown=60 * SECOND)
+    assert isinstance(answer, Ended) and answer.status is Status.FAILED
+    assert answer.retry == Retry(END + 60 * SECOND, 1, cooling="exec x: gone")
+    following = next_in_chain(struck, answer.retry, new_id=5, now=END)
+    assert (following.retry_of, following.attempt, following.retries_used) == (4, 3, 1)
+    assert following.launch_failures == 0, "it may fail three times, as any other"
+    assert (following.launch_wait, following.last_failure) == (WaitKind.LAUNCH, "exec x: gone")
+    assert isinstance(settle(running(launch_failures=1), GONE, cooldown=SECOND), Undone)
+
+
+def test_a_cooldown_is_neither_for_ever_nor_for_cancelled_jobs_nor_for_the_host() -> None:
+    tired = settle(running(attempt=100, launch_failures=2), GONE, cooldown=SECOND)
+    assert isinstance(tired, Ended) and tired.retry is None
+    cancelled = settle(running(launch_failures=2, **CANCELLING), GONE, cooldown=SECOND)
+    assert isinstance(cancelled, Ended) and cancelled.retry is None
+    full = outcome(Ending.SPAWN_ERROR, errno=errno.ENOSPC)
+    assert isinstance(settle(running(launch_failures=2), full, cooldown=SECOND), Undone)
 
 
 # -- cancel (docs/protocols.md, section 4) ------------------------------------------------------

@@ -45,6 +45,11 @@ UNMET: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[WaitKind, str]]] = 
         {"artifacts": {REPORT: ArtifactView(producers=(RUNNING,))}},
         (WaitKind.DEPENDENCIES, f"waiting on {REPORT}"),
     ),
+    "turn_in_group": (
+        {"group_id": 3, "sequence_number": 2},
+        {"turns": {1: 7}},
+        (WaitKind.GROUP, "waiting for its turn in group-3, after job-7"),
+    ),
     "head_pinned": (
         {"pinned_head": PinnedHead("main", OID, head=True)},
         {"answers": {HEAD: Answer(OTHER)}},

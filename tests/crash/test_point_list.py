@@ -29,6 +29,8 @@ EXCUSED = {
     ("child.py", "_prefer_for_oom_kill"): "a wish to the kernel that dies with the process",
     ("crew.py", "_send"): "the verb itself; who hands out calls names it",
     ("functionhost.py", "flush"): "the verb itself; who hands out calls names it",
+    ("direct.py", "_become"): "its words, after which it exits at once",
+    ("direct.py", "_send"): "the verb itself; end of file and silence say that nothing came",
     ("engine.py", "_adopt"): "the store names it; until then the next worker adopts them again",
     ("engine.py", "step"): "the crew names what it sends",
     ("evidence.py", "_remove_files"): "its callers name the removal as a whole",
@@ -45,7 +47,10 @@ EXCUSED = {
 
 
 # Points of a command that has neither jobs nor workers under it: the test that visits them.
-VISITED_ELSEWHERE = {"restore": "cli/test_cli_restore_midway.py"}
+VISITED_ELSEWHERE = {
+    "restore": "cli/test_cli_restore_midway.py",
+    "direct": "cli/test_cli_direct.py",
+}
 
 
 class Effect(NamedTuple):

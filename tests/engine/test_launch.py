@@ -60,7 +60,7 @@ def test_a_reset_tries_at_once(make_bench: Callable[..., Bench]) -> None:
     bench.until(lambda: bench.job(job).launch_failures == 1)
     program.write_text("#!/bin/sh\nexit 0\n")
     program.chmod(0o755)
-    assert bench.client.reset() == 1
+    assert bench.client.reset() == ((), (job,))
     bench.until_ended(job)
     assert bench.status(job) is Status.SUCCEEDED
 

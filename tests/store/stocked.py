@@ -10,6 +10,7 @@ from headway import consequences
 from headway.core.facts import Door
 from headway.core.model import Claim, Job, JobId, Pause, Stage, Wait, WaitKind
 from headway.core.plan import Hold, decide
+from headway.core.reservations import Reservation
 from headway.core.settle import Retry
 from headway.core.states import TERMINAL, WAITING, Status
 from headway.engine.looks import Looks
@@ -69,6 +70,20 @@ def claim_for(job_id: JobId, slot: int = 1, **fields: Any) -> Claim:
         "claimed_at": START,
     }
     return Claim(**(defaults | fields))
+
+
+def reservation(number: int, **fields: Any) -> Reservation:
+    defaults: dict[str, Any] = {
+        "id": number,
+        "token": f"direct-token-{number}",
+        "holder": "ann",
+        "note": "a look",
+        "host_id": HOST.id,
+        "pid": 77,
+        "requested_at": START,
+        "expires_at": START + 10 * SECOND,
+    }
+    return Reservation(**(defaults | fields))
 
 
 def start(tx: WriteTx, waiting: Job, slot: int = 1, **fields: Any) -> Claim:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from stocked import HOST, START, add, claim_for, filing, finish_of, unclaim_of
+from stocked import HOST, START, add, claim_for, filing, finish_of, reservation, unclaim_of
 
 from headway.core.model import Claim, HostTrouble, Job, Pause, Stage, WaitKind
 from headway.core.states import Status
@@ -20,6 +20,7 @@ QUESTIONS: dict[str, Callable[[WriteTx], Any]] = {
     "slots": lambda tx: tx.slots(),
     "marks": lambda tx: tx.marks(),
     "lendings": lambda tx: sorted(tx.lendings()),
+    "reservations": lambda tx: tx.reservations(),
     "settings": lambda tx: tx.settings(),
     "pause": lambda tx: tx.pause_in_force(),
     "trouble": lambda tx: tx.host_trouble(HOST.id),
@@ -126,6 +127,22 @@ class Acts:
     def do_lend(self) -> None:
         for claim in self.claims[:1]:
             self.tx.lend(f"lending-{claim.token}", Lending(claim.job_id, 1, START + 9))
+
+    def do_reserve(self) -> None:
+        made = reservation(self.tx.take_reservation_id(), expires_at=START + self.lots.randrange(3))
+        self.tx.reserve(made)
+
+    def do_grant(self) -> None:
+        for each in self.tx.reservations()[:1]:
+            self.tx.grant(each.token, None)
+            self.tx.renew_reservation(each.token, START + 5)
+
+    def do_release(self) -> None:
+        for each in self.tx.reservations()[1:2]:
+            self.tx.release(each)
+
+    def do_expire(self) -> None:
+        self.tx.expire_reservations()
 
     def do_marks(self) -> None:
         self.tx.set_mark("last_dispatch_at", self.lots.randrange(100))

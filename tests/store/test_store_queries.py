@@ -29,6 +29,7 @@ SMALL = {
     "pauses": "at most one row per scope",
     "breakers": "one row per host in trouble",
     "lendings": "one row per job that waits for another right now",
+    "reservations": "one row per direct call that waits or runs right now",
 }
 
 # Where what a query wants is given as a set, and what each parameter looks like.
@@ -44,6 +45,7 @@ PLAUSIBLE: dict[str, Any] = {
     "token": "token-1",
     "key": "key-1",
     "name": "log_bytes",
+    "subject": "s-7",
     "host_id": "host",
     "queue": "",
     "status": "failed",
@@ -64,9 +66,9 @@ FINISHED = """
 with recursive n(i) as (select 1 union all select i + 1 from n where i < {count})
 insert into jobs (id, name, type, status, priority, position, params, created_at, chain, labels,
   after_ids, locks, retry, attempt, retries_used, spec_digest, on_finish, submitted_by,
-  launch_failures, waited_on, started_at, finished_at)
+  launch_failures, waited_on, started_at, finished_at, group_id, sequence_number)
 select i, 'n', 'command', 'succeeded', 0, 100 * i, '{{}}', {start} + i, i, '{{}}', '[]', '[]',
-  '{{}}', 1, 0, '', '[]', 'ann', 0, '[]', {start} + i, {start} + i from n
+  '{{}}', 1, 0, '', '[]', 'ann', 0, '[]', {start} + i, {start} + i, i / 2, i from n
 """
 FINISHED_CLAIMS = """
 insert into claims (token, job_id, state, slot, worker_id, host_id, home, boot_id, folder,
@@ -82,6 +84,8 @@ GRAPH = (
     "insert into produces (artifact, job_id, chain) select 'custom:made:' || id, id, id from jobs",
     "insert into artifacts (artifact, job_id, at) select 'custom:made:' || id, id, 1 from jobs",
     "insert into withdrawals (artifact, chain, at) select 'custom:made:' || id, id, 1 from jobs",
+    "insert into job_groups (id, name, subject, mode, on_failure, created_at, created_by, ended_at)"
+    " select id, 'n-' || id, 's-' || id, 'sequential', 'stop', 1, 'ann', 2 from jobs",
 )
 
 
@@ -225,6 +229,10 @@ def test_what_a_planning_step_runs_is_marked_hot() -> None:
         "produced_by_chains",
         "end_withdrawals",
         "topics_waited_for",
+        "turn_in_group",
+        "active_in_group",
+        "waiting_in_group",
+        "groups_by_id",
     } <= set(HOT)
 
 
@@ -293,6 +301,10 @@ ACTS: dict[str, Callable[[WriteTx], Any]] = {
     "produced_by": lambda tx: tx.produced_by([7]),
     "consumers": lambda tx: tx.consumers(["custom:made:7"]),
     "markers_by": lambda tx: tx.markers_by([7]),
+    "turns": lambda tx: tx.turns([job(1, group_id=7, sequence_number=9)]),
+    "group_is_active": lambda tx: tx.group_is_active(7),
+    "failed_member": lambda tx: tx.failed_member(7),
+    "waiting_members": lambda tx: tx.waiting_members(7),
     "topics_waited_for": lambda tx: tx.topics_waited_for(["lock:k-5"]),
     "publish": lambda tx: tx.publish([Marker("custom:made:7", 7, START)]),
     "made_again": lambda tx: tx.made_again([7]),

@@ -45,6 +45,7 @@ def test_every_verb_of_the_seam_is_tested() -> None:
     import test_store_graph_verbs  # noqa: F401  each declares which verbs it is about
     import test_store_graphs  # noqa: F401
     import test_store_removing_verbs  # noqa: F401
+    import test_store_reservations  # noqa: F401
     import test_store_scheduler_verbs  # noqa: F401
     import test_store_waiting_verbs  # noqa: F401
     import test_store_worktrees  # noqa: F401
@@ -212,10 +213,11 @@ def test_positions_grow_by_hundreds_among_the_active_of_one_priority(store: Stor
 @verbs("take_places")
 def test_ids_and_the_first_position_are_taken_in_one_question(store: Store) -> None:
     with store.write() as tx:
-        assert tx.take_places(2, 0) == (1, 100)
+        assert tx.take_places(2, 0) == (1, 100, None)
         add(tx, position=250, priority=5)
-        assert tx.take_places(3, 5) == (4, 350)
-        assert tx.take_places(0, 1) == (7, 100)
+        assert tx.take_places(3, 5) == (4, 350, None)
+        tx.set_setting("scheduler.ageing", "1h", by="ann")
+        assert tx.take_places(0, 1) == (7, 100, "1h")
         assert tx.take_ids(1) == 7
 
 

@@ -19,6 +19,7 @@ from headway.checkup.finding import (
 )
 from headway.checkup.worktrees import worktrees
 from headway.clock import SECOND
+from headway.core.groups import shown_group
 from headway.core.model import shown
 from headway.core.states import Status
 from headway.elsewhere import claims_elsewhere
@@ -223,6 +224,19 @@ def _pause(place: Opened) -> Iterator[Finding]:
     yield Finding("pause", YELLOW, f"paused by {pause.actor}{reason}", "headway scheduler resume")
 
 
+def _reservations(place: Opened) -> Iterator[Finding]:
+    """Direct calls; one that nobody renews is removed by the next who looks."""
+    with place.store.store.read() as tx:
+        now, standing = tx.now(), tx.reservations()
+    late = [each for each in standing if each.expires_at <= now]
+    for each in late:
+        told = f"{each.name} of {each.holder} was not renewed since {show_instant(each.expires_at)}"
+        yield Finding("direct calls", YELLOW, told, "nothing to do: the next worker removes it")
+    if not late:
+        told = f"{len(standing)}, each looked after" if standing else "none"
+        yield Finding("direct calls", GREEN, told)
+
+
 def _launching(place: Opened) -> Iterator[Finding]:
     breakers = place.store.breakers()
     own = known_host_id(place.home)
@@ -236,6 +250,17 @@ def _launching(place: Opened) -> Iterator[Finding]:
         )
     if not breakers:
         yield Finding("launching", GREEN, "no failures")
+
+
+def _groups(place: Opened) -> Iterator[Finding]:
+    """A group tells its end with that of its last member."""
+    untold = place.store.untold_groups()
+    for each in untold:
+        name = shown_group(each)
+        told = f"{name} has ended, but its end was not told"
+        yield Finding("groups", YELLOW, told, f"headway groups close {name}; report it")
+    if not untold:
+        yield Finding("groups", GREEN, "each that ended has told it")
 
 
 def _functions(place: Opened) -> Iterator[Finding]:
@@ -279,7 +304,9 @@ CONTENT_CHECKS: tuple[StoreCheck, ...] = (
     worktrees,
     _worker,
     _pause,
+    _reservations,
     _launching,
+    _groups,
     _functions,
     _hosts,
 )

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from headway.cli.following import STREAMS, Output, ProgressLine
-from headway.cli.options import describes_a_job
+from headway.cli.options import describes_a_job, may_use_a_template
 from headway.cli.render import how_it_ended, instant, say
 from headway.cli.scope import Scope
 from headway.cli.submit import submit_job
@@ -28,6 +28,7 @@ PATIENCE = 2.0  # seconds in the queue after which one likes to know why
 
 @click.command("exec", context_settings={"allow_interspersed_args": False})
 @describes_a_job
+@may_use_a_template
 @click.option(
     "--on-interrupt",
     type=click.Choice(["ask", "detach", "cancel"]),

@@ -16,30 +16,34 @@ from headway.linking import Drafts, GraphError
 
 if TYPE_CHECKING:
     from headway.adding import Submitted
+    from headway.client import Client
     from headway.core.model import JobSpec
 
 SMALL = 10_000  # jobs of which nobody wants to hear how far they are
 
 
 def submit_graph(scope: Scope, path: str, *, as_json: bool) -> int:
-    gc.disable()  # what is read is kept to the end: looking through it frees nothing
-    here = os.getcwd()
-    exists = find_home(scope.home, os.environ, here)[1]
-    if exists:
-        client = scope.connect(create=True)
-        drafts = client.drafts()
-        specs = _read(path, drafts)
-    else:
-        drafts = _drafts_without_a_home(here)
-        specs = _read(path, drafts)
-        _refuse_strangers(specs)
-        client = scope.connect(create=True)
+    client, drafts, specs = read_graph_file(scope, path)
     _tell(f"storing {len(specs):,} jobs" if len(specs) > SMALL else "")
     submitted = client.submit_commands(specs)
     _tell("")
     client.close()
     _show(drafts, submitted, as_json=as_json, keyed=any(spec.key is not None for spec in specs))
     return 0
+
+
+def read_graph_file(scope: Scope, path: str) -> "tuple[Client, Drafts, list[JobSpec]]":
+    """The checked jobs of the file, and the client to submit them with."""
+    gc.disable()  # what is read is kept to the end: looking through it frees nothing
+    here = os.getcwd()
+    if find_home(scope.home, os.environ, here)[1]:
+        client = scope.connect(create=True)
+        drafts = client.drafts()
+        return client, drafts, _read(path, drafts)
+    drafts = _drafts_without_a_home(here)
+    specs = _read(path, drafts)
+    _refuse_strangers(specs)
+    return scope.connect(create=True), drafts, specs
 
 
 def _drafts_without_a_home(here: str) -> Drafts:

@@ -12,11 +12,12 @@ from headway.client import MOST_LISTED, Client
 from headway.core.model import shown
 from headway.core.states import API_STATUS, Status
 from headway.errors import InvalidInputError
-from headway.fields import LIST_FIELDS
+from headway.fields import LIST_FIELDS, QUEUE_FIELDS
 from headway.units import parse_since
 
 
 @click.command("list")
+@click.option("--queue", is_flag=True, help="What waits, in the order of dispatch.")
 @click.option("--all", "everything", is_flag=True, help="Also those that ended before yesterday.")
 @click.option("--state", multiple=True, metavar="S", help="Only in this exact state (repeat).")
 @click.option("--status", multiple=True, metavar="S", help="Only with this API status (repeat).")
@@ -33,6 +34,7 @@ from headway.units import parse_since
 def list_jobs(
     scope: Scope,
     /,
+    queue: bool,
     everything: bool,
     limit: int | None,
     fields: str | None,
@@ -40,21 +42,32 @@ def list_jobs(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """List the active jobs and the last day's, oldest first."""
+    """List the active jobs and the last day's, oldest first.
+
+    With --queue, what waits, in the order in which it will be started.
+    """
     asked = _asked(filters)
+    if queue and (everything or filters["since"] is not None):
+        raise click.UsageError("--queue shows what waits now: it takes no --all and no --since.")
     if limit is not None and limit < 1:
         raise InvalidInputError(f"--limit {limit} is less than 1")
     client = scope.connect()
     now = client.clock.now()
     if filters["since"] is not None:
         asked["since"] = parse_since(filters["since"], now)
-    names = chosen_fields(fields, client.config["display.lists.jobs.fields"])
+    usual = QUEUE_FIELDS if queue else client.config["display.lists.jobs.fields"]
+    names = chosen_fields(fields, usual)
     chosen = chosen_format(as_format, client.config["display.lists.jobs.format"], as_json=as_json)
-    documents = client.listing(everything=everything, limit=limit or MOST_LISTED, **asked)
+    if queue:
+        documents = _queue(client, asked, limit or MOST_LISTED)
+    else:
+        documents = client.listing(everything=everything, limit=limit or MOST_LISTED, **asked)
     if chosen == "json":
         # `--json` alone is the whole document, whatever is configured.
         kept = () if as_json and fields is None else names
         emit({"jobs": [as_document(each, kept, now) for each in documents]})
+    elif not documents and queue:
+        say("no such jobs wait" if any(asked.values()) else "nothing waits")
     elif not documents:
         _say_that_nothing_is_there(everything, asked)
     elif chosen == "block":
@@ -63,7 +76,19 @@ def list_jobs(
     else:
         for line in as_table(documents, names or LIST_FIELDS, now):
             print(line)
-    _say_what_is_missing(client, documents, limit, quiet=chosen == "json")
+    missing = "later" if queue else "older"
+    _say_what_is_missing(client, documents, limit, missing=missing, quiet=chosen == "json")
+
+
+def _queue(client: Client, asked: dict[str, Any], limit: int) -> list[dict[str, Any]]:
+    from headway.lineup import line_up
+    from headway.listing import Query
+
+    found = line_up(client, Query(**asked), limit=limit, most=max(limit, MOST_LISTED))
+    client.left_out = found.more
+    if found.stands is not None and found.documents:
+        say(f"nothing starts now: {found.stands}")
+    return found.documents
 
 
 def _asked(filters: dict[str, Any]) -> dict[str, Any]:
@@ -95,11 +120,16 @@ def _say_that_nothing_is_there(everything: bool, asked: dict[str, Any]) -> None:
 
 
 def _say_what_is_missing(
-    client: Client, documents: list[dict[str, Any]], limit: int | None, *, quiet: bool
+    client: Client,
+    documents: list[dict[str, Any]],
+    limit: int | None,
+    *,
+    missing: str,
+    quiet: bool,
 ) -> None:
     if client.left_out:
         more = f"--limit {limit}" if limit else f"--limit N shows more than {MOST_LISTED}"
-        say(f"older jobs are not shown ({more})")
+        say(f"{missing} jobs are not shown ({more})")
     for job_id, trouble in sorted(client.unreadable.items()):
         say(f"{shown(job_id)} is left out: {trouble}")
     active = any(each["finished_at"] is None for each in documents)

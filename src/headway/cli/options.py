@@ -155,6 +155,18 @@ def describes_a_job(command: Command) -> Command:
     return command
 
 
+def may_use_a_template(command: Command) -> Command:
+    """Give a command that makes a job the options to make it from a template."""
+    for option in (
+        click.option(
+            "--param", multiple=True, metavar="K=V", help="A parameter of the template (repeat)."
+        ),
+        click.option("--template", metavar="NAME", help="Take what is not given from a template."),
+    ):
+        command = option(command)
+    return command
+
+
 def request_from(options: Mapping[str, Any], *, now: int) -> Request:
     """The request that the options describe. Raises on the first that is wrong."""
     if not options["argv"] and options["shell"] is None:

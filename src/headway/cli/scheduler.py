@@ -4,11 +4,13 @@ from typing import Any
 
 import click
 
+from headway.cli.breakers import told_of, trouble_fields
 from headway.cli.options import WHOLE_NUMBER
-from headway.cli.render import counted, emit, fields, moment, say
+from headway.cli.render import age, counted, emit, fields, moment, say
 from headway.cli.scope import Scope
 from headway.cli.stepping import listed, started_by
 from headway.config import store_setting
+from headway.core.model import shown
 from headway.errors import InvalidInputError, WorkerPresentError
 from headway.views import dry_run as would_start
 from headway.views import last_event, scheduler_status
@@ -31,7 +33,6 @@ def status(scope: Scope, as_json: bool) -> None:
         paused += f": {told['paused_reason']}"
     waiting = ", ".join(f"{count} {state}" for state, count in told["waiting"].items())
     last = moment(told["last_dispatch_at"], now)
-    breaker = told["breaker"]
     for line in fields(
         [
             ("mode", told["mode"]),
@@ -45,10 +46,11 @@ def status(scope: Scope, as_json: bool) -> None:
             *(("limit", _limit(each)) for each in told["limits"]),
             *(("rate", _rate(each, now)) for each in told["rates"]),
             ("pressure", told["pressure"]),
-            ("breaker", breaker and f"{breaker['kind']}: {breaker['cause']}"),
+            *trouble_fields(told, now),
             ("worker", "there" if told["worker"] else "none"),
             *(("elsewhere", _elsewhere(each, now)) for each in told["elsewhere"]),
             *(("functions", _functions(each)) for each in told["functions"]),
+            *(("direct", _direct(each, now)) for each in told["reservations"]),
             ("nothing starts", told["reason"]),
         ],
         indent="",
@@ -82,6 +84,15 @@ def _functions(host: dict[str, Any]) -> str:
     if host["trouble"]:
         return f"{host['trouble']}{where}"
     return f"{', '.join(host['tasks'])}{where}"
+
+
+def _direct(call: dict[str, Any], now: int) -> str:
+    since = age(call["granted_at"] or call["requested_at"], now)
+    note = f" ({call['note']})" if call["note"] else ""
+    told = f"{call['id']} of {call['holder']}{note}, {call['state']} for {since}"
+    if call["expired"]:
+        return f"{told}; not renewed in time"
+    return f"{told}; {call['wait']}" if call["wait"] else told
 
 
 @click.command()
@@ -160,11 +171,17 @@ def resume(scope: Scope) -> None:
 
 
 @click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
-def reset(scope: Scope) -> None:
+def reset(scope: Scope, as_json: bool) -> None:
     """Forget launch failures and try again at once.
 
-    Closes the host's breaker and clears the strikes of jobs that could not be started.
+    Closes the breakers of all hosts and clears the strikes of jobs that could not be started. Jobs
+    that were given up stay failed: `headway jobs retry` queues them again.
     """
-    woken = scope.connect().reset()
-    say(f"reset; {counted(woken, 'waiting job')} tried again at once")
+    client = scope.connect()
+    done = client.reset()
+    if as_json:
+        emit({"breakers": list(done.hosts), "jobs": [shown(each) for each in done.jobs]})
+        return
+    say(told_of(done, scheduler_status(client)["circuit_broken"]["count"]))

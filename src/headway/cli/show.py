@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from headway.chaining import chain_of
 from headway.cli.fielded import as_block, as_document, as_table, chosen_fields, chosen_format
 from headway.cli.render import (
     emit,
@@ -15,7 +16,6 @@ from headway.cli.render import (
     how_it_ended,
     moment,
     paint,
-    result,
     state_colour,
     table,
 )
@@ -61,7 +61,7 @@ def show(scope: Scope, job: str, fields: str | None, as_format: str | None, as_j
         case _ if names:
             print(*as_block(document, names, now), sep="\n")
         case _:
-            lines = _lines(client, document, client.chain(job_id), client.history(job_id))
+            lines = _lines(client, document, chain_of(client, job_id), client.history(job_id))
             print(*lines, sep="\n")
 
 
@@ -69,7 +69,7 @@ def _whole(client: Client, document: dict[str, Any]) -> dict[str, Any]:
     job_id = parse_job_id(document["id"])
     return {
         "job": document,
-        "chain": [each["id"] for each in client.chain(job_id)],
+        "chain": chain_of(client, job_id),
         "events": [_event_document(each) for each in client.history(job_id)],
     }
 
@@ -103,20 +103,15 @@ def _lines(
     how = how_it_ended(document["state"], document["reason"])
     told = plain(how.removeprefix(document["state"]))
     lines = [f"{paint(document['id'], 'bold')}  {plain(document['name'])}", f"  {state}{told}"]
-    lines += fields(_about(document, now))
+    own = next(each for each in chain if each["id"] == document["id"])
+    lines += fields(_about(document, own, now))
     if document["run"]:
-        run = _about_run(document["run"], now)
+        run = about_run(document["run"], now)
         if document["type"] == FUNCTION:
             run += _about_call(document)
         lines += ["", paint("Run", "bold"), *fields(run)]
     if len(chain) > 1:
-        lines += ["", paint("Chain", "bold")]
-        rows = [
-            [f"  {each['id']}", str(each["attempt"]), each["state"], result(each)] for each in chain
-        ]
-        colours = [state_colour(each["state"]) for each in chain]
-        header = ["  Job", "Attempt", "State", "Wait/Result"]
-        lines += table(header, rows, flexible=(3,), colours=colours, coloured=2)
+        lines += ["", paint("Chain", "bold"), *_chain_table(chain)]
     lines += ["", paint("Events", "bold")]
     if len(events) > LAST_EVENTS:
         lines.append(f"  ({len(events) - LAST_EVENTS} earlier ones: --json)")
@@ -124,7 +119,34 @@ def _lines(
     return lines + table(["  Time", "By", "Event", ""], rows, flexible=(1, 3))
 
 
-def _about(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
+def _chain_table(chain: list[dict[str, Any]]) -> list[str]:
+    """Each try: how it ended, when and why; of one that waits, until when."""
+    rows = [
+        [f"  {each['id']}", _of(each), each["state"], _when(each), _cause(each)] for each in chain
+    ]
+    colours = [state_colour(each["state"]) for each in chain]
+    header = ["  Job", "Attempt", "State", "Ended", "Cause"]
+    return table(header, rows, flexible=(4,), colours=colours, coloured=2)
+
+
+def _of(entry: dict[str, Any]) -> str:
+    return f"{entry['attempt']} of {entry['executions']}"
+
+
+def _when(entry: dict[str, Any]) -> str:
+    ended: str | None = entry["finished_at"]
+    return f"{ended[:19].replace('T', ' ')}Z" if ended else ""
+
+
+def _cause(entry: dict[str, Any]) -> str:
+    if entry["reason"]:
+        return str(entry["reason"])
+    if entry["finished_at"] is None and entry["started_at"] is None and entry["not_before"]:
+        return f"not before {entry['not_before'][:19].replace('T', ' ')}Z"
+    return ""
+
+
+def _about(document: dict[str, Any], own: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
     params = document["params"]
     wait = document["wait"]
     waits = wait and document["finished_at"] is None
@@ -144,6 +166,7 @@ def _about(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
         ("waits for", f"{wait['kind']}: {wait['detail']}" if waits else None),
         ("waited on", of("waited_on")),
         ("slug", document["slug"]),
+        ("template", document["template_id"]),
         ("labels", of("labels")),
         ("group", document["group_id"]),
         ("subject", of("subject")),
@@ -159,7 +182,7 @@ def _about(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
         ("worktree", of("worktree")),
         ("runs in", document["execution_root"]),
         ("not cleaned", (document["worktree"] or {}).get("retry_cleanup_error")),
-        ("attempt", _attempt(document)),
+        ("attempt", _attempt(own)),
         ("retry of", document["retry_of"]),
         ("submitted", f"{moment(document['created_at'], now)} by {document['submitted_by']}"),
         ("not before", moment(document["not_before"], now)),
@@ -168,7 +191,7 @@ def _about(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
     ]
 
 
-def _about_run(run: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
+def about_run(run: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
     code = run["exit_code"]
     duration = run["duration_ms"]
     return [
@@ -221,11 +244,8 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}... (all: --json)"
 
 
-def _attempt(document: dict[str, Any]) -> str | None:
-    if document["attempt"] == 1 and not document["max_attempts"]:
-        return None
-    policy = f", {document['max_attempts']} automatic retries" if document["max_attempts"] else ""
-    return f"{document['attempt']}{policy}"
+def _attempt(entry: dict[str, Any]) -> str | None:
+    return _of(entry) if entry["executions"] > 1 else None
 
 
 def _seconds(seconds: float | None) -> str | None:

@@ -28,10 +28,12 @@ def retry(scope: Scope, job: str, dry_run: bool, as_json: bool) -> None:
     one stays as it is. Those that wait are put back to the start. What the set has made counts as
     missing until it is made again; what came before is not touched.
     """
+    retry_job(scope.connect(), parse_job_or_run(job), dry_run=dry_run, as_json=as_json)
+
+
+def retry_job(client: Client, asked: JobId, *, dry_run: bool, as_json: bool) -> None:
     from headway.rewinding import preview, rewind
 
-    client = scope.connect()
-    asked = parse_job_or_run(job)
     if dry_run:
         planned = preview(client, asked).document([])
         if as_json:

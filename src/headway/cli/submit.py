@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from headway.cli.options import describes_a_job, request_from
+from headway.cli.options import describes_a_job, may_use_a_template, request_from
 from headway.cli.scope import Scope
 
 TYPE_CHECKING = False
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @describes_a_job
+@may_use_a_template
 @click.option(
     "--graph", metavar="FILE", help="Queue all jobs of a file, or of - for stdin, as one."
 )
@@ -64,6 +65,15 @@ def _refuse_options_of_one(context: click.Context) -> None:
 def submit_job(scope: Scope, options: dict[str, Any]) -> "tuple[Client, Submitted]":
     from headway.clock import SystemClock
 
+    template, params = options.pop("template"), options.pop("param")
+    if template is not None:
+        from headway.cli.templated import submit_from_template
+
+        client = scope.connect()
+        context = click.get_current_context()
+        return client, submit_from_template(client, context, template, params, options)
+    if params:
+        raise click.UsageError("--param is about a template; name it with --template.")
     request = request_from(options, now=SystemClock().now())
     _check_before_a_home_is_made(scope, request)
     client = scope.connect(create=True)

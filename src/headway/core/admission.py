@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from headway.core.facts import Door, Occupant
 from headway.core.model import FUNCTION, Job, JobId, Wait, WaitKind
 from headway.core.policies import SLOT, keys_of, limit_topic, rate_keys
+from headway.core.reservations import Reservation
 
 
 def occupied(occupants: Iterable[Occupant], lending: Collection[JobId]) -> dict[str, int]:
@@ -76,7 +77,11 @@ def limited_keys(job: Job, door: Door) -> tuple[str, ...]:
 
 
 def _lacking(job: Job, door: Door) -> tuple[str, ...]:
-    return tuple(key for key in limited_keys(job, door) if room(key, door) == 0)
+    return _lacking_keys(limited_keys(job, door), door)
+
+
+def _lacking_keys(keys: Iterable[str], door: Door) -> tuple[str, ...]:
+    return tuple(key for key in keys if room(key, door) == 0)
 
 
 def lender_for(job: Job, door: Door) -> JobId | None:
@@ -87,12 +92,16 @@ def lender_for(job: Job, door: Door) -> JobId | None:
     if not door.lenders:
         return None
     lacking = _lacking(job, door)
-    if any(door.usage.get(key, 0) > door.limits[key] for key in lacking):
+    if _exceeded(lacking, door):
         return None
     for lender in _slot_lenders(job, door):
         if all(key in door.lent.get(lender, ()) for key in lacking):
             return lender
     return None
+
+
+def _exceeded(keys: Iterable[str], door: Door) -> bool:
+    return any(door.usage.get(key, 0) > door.limits[key] for key in keys)
 
 
 def _slot_lenders(job: Job, door: Door) -> tuple[JobId, ...]:
@@ -104,6 +113,7 @@ def objection(job: Job, door: Door, now: int) -> Wait | None:
     return (
         _held_up(door, now)
         or _strained(job, door)
+        or _reserved(job, door)
         or _no_slot(job, door)
         or _no_place(job, door)
         or _no_unit(job, door)
@@ -142,17 +152,63 @@ def _strained(job: Job, door: Door) -> Wait | None:
     return None if door.strain is None or _slot_lenders(job, door) else door.strain
 
 
-def _no_slot(job: Job, door: Door) -> Wait | None:
-    free = free_slots(door)
-    if free is None or free > 0 or _slot_lenders(job, door):
+def direct_objection(asking: Reservation, door: Door, now: int) -> Wait | None:
+    """Why a direct call may not have its slot, and what it takes of the limits, or None."""
+    held_up = _held_up(door, now)
+    if held_up is not None or direct_lender(asking, door) is not None:
+        return held_up
+    if door.strain is not None:
+        return door.strain
+    if door.reserved is not None and door.reserved.id < asking.id:
+        return _goes_first(door.reserved)
+    return _all_in_use(door) or _none_left(_lacking_keys(asking.occupies, door), door)
+
+
+def direct_lender(asking: Reservation, door: Door) -> JobId | None:
+    """The running job that makes the direct call, if it holds all that this lacks and lends it to
+    nobody else."""
+    lendable = None if asking.inside is None else door.unlent.get(asking.inside)
+    if lendable is None or 0 < door.max_active < door.running:
         return None
+    lacking = _lacking_keys(asking.occupies, door)
+    if _exceeded(lacking, door) or not all(key in lendable for key in lacking):
+        return None
+    return asking.inside
+
+
+def _reserved(job: Job, door: Door) -> Wait | None:
+    """While a direct call waits for the next slot nobody else takes one; what is lent is none."""
+    if door.reserved is None or _slot_lenders(job, door):
+        return None
+    return _goes_first(door.reserved)
+
+
+def _goes_first(reservation: Reservation) -> Wait:
+    return Wait(
+        WaitKind.CAPACITY,
+        f"{reservation.name} of {reservation.holder} goes first",
+        at_door=True,
+        remedy=f"wait until {reservation.name} has its slot; `headway scheduler status` shows it",
+    )
+
+
+def _no_slot(job: Job, door: Door) -> Wait | None:
+    return None if _slot_lenders(job, door) else _all_in_use(door)
+
+
+def _all_in_use(door: Door) -> Wait | None:
+    free = free_slots(door)
+    if free is None or free > 0:
+        return None
+    direct = ", ".join(f"{each.name} of {each.holder}" for each in door.granted)
     return Wait(
         WaitKind.CAPACITY,
         f"all {door.max_active} slots are in use"
         if door.max_active > 1
         else "the one slot is in use",
         at_door=True,
-        remedy="wait for a running job to end, or raise scheduler.max_active",
+        remedy=f"wait for {f'{direct} or ' if direct else ''}a running job to end, "
+        "or raise scheduler.max_active",
     )
 
 
@@ -185,6 +241,18 @@ def _no_unit(job: Job, door: Door) -> Wait | None:
     )
 
 
+def _none_left(lacking: Collection[str], door: Door) -> Wait | None:
+    """The same for a direct call, which is filed nowhere: it looks again by itself."""
+    if not lacking:
+        return None
+    told = [used_up(key, door) for key in lacking]
+    return Wait(
+        WaitKind.CAPACITY,
+        "; ".join(detail for detail, _ in told),
+        remedy="; ".join(remedy for _, remedy in told),
+    )
+
+
 def used_up(key: str, door: Door) -> tuple[str, str]:
     """That nothing is left under this key, in words, and what would change it."""
     view = door.rates.get(key)
@@ -200,9 +268,14 @@ def used_up(key: str, door: Door) -> tuple[str, str]:
 
 def borrows(job: Job, door: Door) -> JobId | None:
     """Whose place the job takes when it goes through the door, if not one of its own."""
-    if not door.lenders or not (free_slots(door) == 0 or _lacking(job, door)):
+    if not door.lenders or not _needs_a_lender(job, door):
         return None
     return lender_for(job, door)
+
+
+def _needs_a_lender(job: Job, door: Door) -> bool:
+    """What is free may be kept for a direct call."""
+    return free_slots(door) == 0 or door.reserved is not None or bool(_lacking(job, door))
 
 
 def enter(job: Job, door: Door, lender: JobId | None) -> Door:

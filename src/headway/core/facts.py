@@ -16,6 +16,7 @@ from headway.core.model import (
     Wait,
 )
 from headway.core.policies import BUILT_IN, ConcurrencyPolicy
+from headway.core.reservations import Reservation
 from headway.core.states import Status
 
 MANY = 32  # predecessors
@@ -116,6 +117,8 @@ class Door(NamedTuple):
     job borrows is not counted twice. Rates are among them: how many starts, and how many of late.
     `lenders` maps a chain to the running jobs that lend to it, `lent` those to what they have.
     `places` is how many more functions the processes for them take; None: nobody has counted.
+    `reserved` is the first reservation that waits for a slot, `granted` are those that have one,
+    and `unlent` the running jobs that make one of the waiting, with what they could lend it.
     """
 
     max_active: int = 1
@@ -130,6 +133,9 @@ class Door(NamedTuple):
     rates: Mapping[str, RateView] = NOTHING
     policies: Sequence[ConcurrencyPolicy] = BUILT_IN
     strain: Wait | None = None  # the host has more to do than the settings allow
+    reserved: Reservation | None = None
+    granted: tuple[Reservation, ...] = ()
+    unlent: Mapping[JobId, Collection[str]] = NOTHING
 
 
 class TaskView(NamedTuple):
@@ -153,6 +159,7 @@ class Facts(NamedTuple):
     queues: Collection[str] = ("",)
     hosts: Mapping[str, str] = NOTHING
     artifacts: Mapping[ArtifactKey, ArtifactView] = NOTHING
+    turns: Mapping[JobId, JobId] = NOTHING  # of a job in a group: the chain that goes before it
     answers: Mapping[Question, Answer] = NOTHING
     wait_for_producers: bool = False
     home: str = ""

@@ -16,6 +16,7 @@ from headway.core.graphgates import (
     head_pinned,
     preconditions_hold,
 )
+from headway.core.groups import turn_in_group
 from headway.core.model import (
     FUNCTION,
     TASKS_TOPIC,
@@ -39,6 +40,7 @@ class Wake(StrEnum):
     CHAIN_ENDED = "chain_ended"
     ARTIFACT_CHANGED = "artifact_changed"  # published, withdrawn, or a producer came or ended
     ANOTHER_ANSWER = "another_answer"  # a look at the world showed something else than before
+    MEMBER_ENDED = "member_ended"  # the chain before it in its group
     DECIDED = "decided"  # a person approved
     REPINNED = "repinned"
     LOCK_RELEASED = "lock_released"
@@ -72,7 +74,9 @@ def due(job: Job, facts: Facts) -> Objection | None:
             job.launch_wait,
             f"could not be started: {job.last_failure}",
             until=job.not_before,
-            remedy="it is tried again by itself; after the third failure in a row it fails",
+            remedy="it is tried again by itself; after the third failure in a row it fails"
+            if job.launch_failures
+            else "it is tried again after the cool-down; `headway scheduler reset` does so now",
         )
     return Wait(
         WaitKind.TIME,
@@ -207,6 +211,7 @@ GATES: tuple[Gate, ...] = (
     Gate(due, frozenset({Wake.TIME_CAME})),
     Gate(after_met, frozenset({Wake.CHAIN_ENDED})),
     Gate(artifacts_present, frozenset({Wake.ARTIFACT_CHANGED, Wake.ANOTHER_ANSWER})),
+    Gate(turn_in_group, frozenset({Wake.MEMBER_ENDED})),
     Gate(head_pinned, frozenset({Wake.ANOTHER_ANSWER, Wake.REPINNED})),
     Gate(preconditions_hold, frozenset({Wake.ANOTHER_ANSWER})),
     Gate(approved, frozenset({Wake.DECIDED})),

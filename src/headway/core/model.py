@@ -59,7 +59,8 @@ class RetryPolicy(NamedTuple):
     """Up to `max_attempts` automatic retries; the n-th waits base * 2^(n-1), at most `cap`.
 
     `on` names what is retried: exit codes as numbers, `signal`, `timeout`, `unknown` (an outcome
-    that a crash made unknowable). Empty means every failure.
+    that a crash made unknowable), of functions also classes of exceptions. Empty means every
+    failure.
     """
 
     max_attempts: int = 0

@@ -56,6 +56,7 @@ class InTheWay(StrEnum):
     AWAITED = "a running job waits for it"
     PROCESSES = "its processes are not proven gone"
     LOCKS = "it holds locks"
+    GROUP = "its group has not ended"
     WORKTREE = "it has a worktree"
 
 

@@ -62,6 +62,7 @@ class Outcome(NamedTuple):
     errno: int | None = None
     error: str | None = None
     after: int | None = None  # of a function that asked to be called again
+    classes: tuple[str, ...] = ()  # of what a function raised, also as module.Class
 
 
 class Retry(NamedTuple):
@@ -69,6 +70,7 @@ class Retry(NamedTuple):
 
     not_before: int | None
     retries_used: int
+    cooling: str | None = None  # the cause why it could not be launched, if it waits for that
 
 
 class Ended(NamedTuple):
@@ -96,10 +98,11 @@ class Undone(NamedTuple):
     host_trouble: WaitKind | None = None
 
 
-def settle(job: Job, outcome: Outcome, *, chance: float = 0.0) -> Ended | Undone:
-    """The consequence of `outcome` for a running job. `chance` in [0, 1) feeds the jitter."""
+def settle(job: Job, outcome: Outcome, *, chance: float = 0.0, cooldown: int = 0) -> Ended | Undone:
+    """The consequence of `outcome` for a running job. `chance` in [0, 1) feeds the jitter; after
+    `cooldown` what could not be launched is tried again, without one it never is."""
     if outcome.ending is Ending.SPAWN_ERROR:
-        return _not_launched(job, outcome)
+        return _not_launched(job, outcome, cooldown)
     if outcome.ending is Ending.CANCELLED or (job.cancelling and outcome.ending in _AS_CANCELLED):
         return _cancelled(job, outcome)
     move, error = _verdict(job, outcome)
@@ -191,6 +194,8 @@ def _retryable(job: Job, outcome: Outcome) -> bool:
     if not job.retry.on:
         return True
     match outcome.ending:
+        case Ending.RAISED if any(word in outcome.classes for word in job.retry.on):
+            return True
         case Ending.EXITED | Ending.RAISED | Ending.ASKED_AGAIN:
             word = str(outcome.exit_code)
         case Ending.SIGNALLED | Ending.LOG_FULL:
@@ -229,7 +234,7 @@ def host_trouble(job: Job, kind: WaitKind, cause: str) -> Ended | Undone:
     return verdict._replace(host_trouble=kind) if isinstance(verdict, Undone) else verdict
 
 
-def _not_launched(job: Job, outcome: Outcome) -> Ended | Undone:
+def _not_launched(job: Job, outcome: Outcome, cooldown: int) -> Ended | Undone:
     number = outcome.errno or 0
     cause = outcome.error or os.strerror(number)
     if job.cancelling:
@@ -243,6 +248,7 @@ def _not_launched(job: Job, outcome: Outcome) -> Ended | Undone:
             exit_code=126 if number in NOT_EXECUTABLE else 127,
             error=f"circuit-broken: {cause}",
             reason=f"circuit-broken: {cause}",
+            retry=_after_cooldown(job, outcome, cause, cooldown),
         )
     return Undone(
         cause,
@@ -250,6 +256,14 @@ def _not_launched(job: Job, outcome: Outcome) -> Ended | Undone:
         launch_failures=failures,
         launch_wait=WaitKind.LAUNCH,
     )
+
+
+def _after_cooldown(job: Job, outcome: Outcome, cause: str, cooldown: int) -> Retry | None:
+    """Half-open: one more job, which burns no retry; what can never be launched is not for ever
+    tried again."""
+    if not cooldown or job.attempt >= MOST_ASKED_AGAIN:
+        return None
+    return Retry(outcome.finished_at + cooldown, job.retries_used, cooling=cause)
 
 
 def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
@@ -273,6 +287,8 @@ def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
         attempt=job.attempt + 1,
         retries_used=retry.retries_used,
         not_before=retry.not_before,
+        launch_wait=None if retry.cooling is None else WaitKind.LAUNCH,
+        last_failure=retry.cooling,
         env_digest=job.env_digest,
         on_finish=job.on_finish,
         submitted_by=job.submitted_by,

@@ -11,9 +11,10 @@ from typing import Any
 
 from headway.clock import SECOND, Clock
 from headway.config import Config, store_setting
-from headway.consequences import release_locks
+from headway.consequences import expire_reservations, release_locks
 from headway.core.model import TASKS_TOPIC, Claim, JobId, WaitKind
 from headway.core.pressure import Measured
+from headway.core.reservations import Reservation
 from headway.crashpoints import reach
 from headway.documents import job_documents, write_job_files
 from headway.engine.crew import Crew
@@ -33,6 +34,7 @@ from headway.policies import all_policies
 from headway.probes import look_at
 from headway.probes.pressure import measure
 from headway.store.base import Event, HostRecord, ReadTx, Store, WriteTx
+from headway.supervise.direct import end_direct
 from headway.supervise.evidence import Evidence
 from headway.supervise.launcher import Launcher
 from headway.supervise.rescue import forget_cgroup, tell_to_cancel
@@ -182,6 +184,7 @@ class Engine:
                 tx.wake_topics(self.looks.take_in())
                 self._look_at_probes(tx)
                 self._end_expired_lendings(tx)
+                expired = self._end_expired_reservations(tx)
                 self._renew_leases(tx, now)
                 busy = self.finisher.claims or self.crew.running()
                 cancelling = tx.cancelling_jobs() if busy else set()
@@ -209,6 +212,7 @@ class Engine:
         self.finisher.launch([claim for claim in started if not claim.function_host])
         self.crew.committed()
         self._after_settling(judged, documents)
+        self._end_processes_of(expired)
         self._pass_on_cancels(cancelling)
         self._rescue(now)
         self._look_around()
@@ -324,6 +328,7 @@ class Engine:
             times.append(LOOK_AGAIN)
         if tx.lendings() or self._unproven or self.finisher.unseen():
             times.append(LOOK_AGAIN)
+        instants += [max(each.expires_at, self._grant_until) for each in tx.reservations()]
         if self.crew.needs_a_look:
             times.append(LOOK_AGAIN / 2)
         if self._next_renewal > now:
@@ -352,6 +357,18 @@ class Engine:
     def _end_expired_lendings(self, tx: WriteTx) -> None:
         if tx.now() >= self._grant_until and tx.lendings():
             tx.end_expired_lendings(tx.now())
+
+    def _end_expired_reservations(self, tx: WriteTx) -> list[Reservation]:
+        """Those that nobody renews do not hold up the queue any longer."""
+        if not tx.reservations() or tx.now() < self._grant_until:
+            return []
+        return expire_reservations(tx, self.worker_id)
+
+    def _end_processes_of(self, expired: list[Reservation]) -> None:
+        """Who held one is dead or silent, and so may be who had to end its processes with it."""
+        for each in expired:
+            if each.host_id == self._host.id:
+                end_direct(each.token)
 
     def _renew_leases(self, tx: WriteTx, now: float) -> None:
         """Other hosts see by it that this one's claims are looked after."""

@@ -199,7 +199,10 @@ def how_it_ended(call: Call, content: str) -> Told:
         ending, after = Ending.ASKED_AGAIN, then
     else:
         ending = Ending.EXITED if error is None else Ending.RAISED
-    outcome = Outcome(ending, finished_at, exit_code=code, error=error, after=after)
+    classes = tuple(then) if isinstance(then, list) else ()
+    outcome = Outcome(
+        ending, finished_at, exit_code=code, error=error, after=after, classes=classes
+    )
     document = None if logs is None else {"logs": logs}
     verdict = Verdict(outcome, tree_gone=True, document=document)
     return Told(call.claim, call.job, verdict, result, took=int(took))

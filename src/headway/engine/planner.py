@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple, assert_never
 
-from headway.consequences import end_unstarted, pass_on_shared
+from headway.consequences import end_unstarted, member_ended, pass_on_shared
 from headway.core.admission import closed, free_slots, limited_keys, with_taken
 from headway.core.facts import Door, Facts
 from headway.core.model import (
@@ -30,6 +30,7 @@ from headway.core.model import (
 from headway.core.plan import Decision, Hold, Planned, Start, decide, plan
 from headway.core.policies import BUILT_IN, ConcurrencyPolicy, keys_of
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
+from headway.core.states import Status
 from headway.engine.crew import Crew
 from headway.engine.looks import Looks
 from headway.engine.settling import Settler, Verdict
@@ -208,7 +209,7 @@ class Planner:
         woken = tx.woken(ROUND_JOBS, self._served())
         free = free_slots(door)
         room = min(each for each in (free, remaining, ROUND_JOBS) if each is not None)
-        if closed(door, tx.now()) is not None or room <= 0:
+        if room <= 0 or door.reserved is not None or closed(door, tx.now()) is not None:
             return woken, len(woken) < ROUND_JOBS
         most = max(room, LEAST_LOOKED_AT, min(looked_at, ROUND_JOBS))
         ready = tx.ready(most, self._queues)
@@ -232,6 +233,9 @@ class Planner:
             (Event("failed", job_id, {"reason": error}) for job_id, error in broken.items()),
             actor=self._worker_id,
         )
+        for job in tx.running_jobs(list(broken)).values():  # what is certain about each
+            if job.group_id is not None:
+                member_ended(tx, job, Status.FAILED, actor=self._worker_id)
 
     def _apply(self, tx: WriteTx, planned: Sequence[Planned], door: Door) -> list[Claim]:
         """Write the decisions of one round: starts, then waits, then ends.

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, assert_never
 
+from headway.config import store_setting
 from headway.consequences import (
     chains_succeeded,
     continue_chain,
@@ -13,10 +14,11 @@ from headway.consequences import (
 )
 from headway.core.backoff import probe_delay
 from headway.core.model import NOTHING, Claim, HostTrouble, Job, JobId, WaitKind
-from headway.core.settle import Ended, Outcome, Undone, host_trouble, never_ran, settle
+from headway.core.settle import Ended, Ending, Outcome, Undone, host_trouble, never_ran, settle
 from headway.core.states import Status
 from headway.host import Host
 from headway.store.base import Event, Finish, Unclaim, WriteTx
+from headway.units import parse_duration
 
 
 class Verdict(NamedTuple):
@@ -70,15 +72,18 @@ class Settler:
             if job.status is not Status.RUNNING:
                 self._too_late(tx, claim, judgement)
                 continue
-            answer = self._answer(job, judgement)
+            answer = self._answer(tx, job, judgement)
             if isinstance(answer, Undone):
                 self._undo(tx, job, claim, answer)
             else:
                 ended.append(_End(job, claim, judgement, answer))
         return self._end(tx, ended)
 
-    def _answer(self, job: Job, judgement: Judgement) -> Ended | Undone:
+    def _answer(self, tx: WriteTx, job: Job, judgement: Judgement) -> Ended | Undone:
         match judgement:
+            case Verdict(outcome=outcome) if outcome.ending is Ending.SPAWN_ERROR:
+                cooldown = parse_duration(store_setting(tx.settings(), "scheduler.cooldown"))
+                return settle(job, outcome, cooldown=cooldown)
             case Verdict(outcome=outcome):
                 return settle(job, outcome, chance=self._chance())
             case NeverRan(cause):
@@ -139,7 +144,8 @@ class Settler:
         for each in done:
             (plain if _has_no_other_consequence(each) else others).append(each)
         chains_succeeded(tx, [each.job.chain for each in plain], actor=self._worker_id)
-        for each in others:
+        # Retries first: a group must not seem to have ended while one of its chains goes on.
+        for each in sorted(others, key=lambda end: end.answer.retry is None):
             self._follow(tx, each)
         return [(each.claim, each.answer) for each in done]
 
@@ -176,7 +182,7 @@ def _has_no_other_consequence(end: _End) -> bool:
     return (
         end.answer.status is Status.SUCCEEDED
         and document is None
-        and not (end.job.locks or end.job.on_finish or end.claim.probe)
+        and not (end.job.locks or end.job.on_finish or end.claim.probe or end.job.group_id)
     )
 
 

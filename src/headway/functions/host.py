@@ -36,6 +36,7 @@ RETIRES_WITHIN = 0.05
 LARGEST_RESULT = 1 << 20
 _WELL = (0, None, None, None)
 LONGEST_ERROR = 2000
+MOST_CLASSES = 50
 
 
 class Order(NamedTuple):
@@ -261,7 +262,8 @@ class Host:
     def _outcome(
         self, order: Order, job: Current, runner: asyncio.Runner
     ) -> tuple[int, Any, str | None, Any]:
-        """Exit code, result, error, and what the function asked for next."""
+        """Exit code, result, error, and what the function asked for next, or the classes of what it
+        raised."""
         try:
             result = self._functions[order.task](**order.arguments)
             if inspect.iscoroutine(result):
@@ -276,7 +278,8 @@ class Host:
             return _left(left)
         except BaseException as error:
             self._show(error)
-            return 1, None, _last_words(error), "cancelled" if job.cancelled() else None
+            then = "cancelled" if job.cancelled() else class_names(error)
+            return 1, None, _last_words(error), then
         if result is None:
             return 0, None, None, None
         problem = json_value(result, "")
@@ -341,6 +344,17 @@ def _own(error: BaseException) -> Any:
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     return trace or error.__traceback__
+
+
+def class_names(error: BaseException) -> list[str]:
+    """Its class and those it is made from, each by name and as module.Class: what a retry policy
+    may be about."""
+    names: list[str] = []
+    with suppress(Exception):  # a class may answer in any way when it is asked for its name
+        for each in type(error).__mro__[:MOST_CLASSES]:
+            if each is not object:
+                names += (each.__qualname__, f"{each.__module__}.{each.__qualname__}")
+    return [storable(name) for name in names]
 
 
 def _last_words(error: BaseException) -> str:

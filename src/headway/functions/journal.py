@@ -9,8 +9,9 @@ is never made, and one that was made is never taken back.
     t TOKEN DEADLINE           started, to be ended at this instant of the monotonic clock
     v TOKEN                    will never be started
     p TOKEN JSON               progress
-    e TOKEN WHEN TOOK JSON     ended: [exit code, result, error, what to do next, logs], or `.` if
-                               it only returned nothing. Times are microseconds.
+    e TOKEN WHEN TOOK JSON     ended: [exit code, result, error, what to do next or the classes of
+                               what it raised, logs], or `.` if it only returned nothing. Times are
+                               microseconds.
 
 Every writer begins with the end of a line, so one that was torn by a full disk stands alone.
 """

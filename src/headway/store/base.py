@@ -26,7 +26,11 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.seam_groups import ReadsGroups, WritesGroups
 from headway.store.seam_limits import LimitReads, LimitWrites
+from headway.store.seam_order import OrderReadTx, OrderWriteTx
+from headway.store.seam_reservations import ReadsReservations, WritesReservations
+from headway.store.seam_templates import ReadsTemplates, WritesTemplates
 
 Told = TypeVar("Told")
 
@@ -87,6 +91,15 @@ class Slots(NamedTuple):
     running: Mapping[JobId, JobId | None]  # job -> whose slot it borrows
     probing: bool
     occupants: tuple[Occupant, ...] = ()
+
+
+class Places(NamedTuple):
+    """What new jobs get: the first of their ids, the next position of a level, and the ageing that
+    is set, by which others may have other levels."""
+
+    first_id: JobId
+    position: int
+    ageing: str | None
 
 
 class Lending(NamedTuple):
@@ -170,9 +183,10 @@ class Search(NamedTuple):
     created_since: int = 0
     name: str = "*"
     labels: Mapping[str, str] = NOTHING
+    groups: tuple[int, ...] = ()  # none: of all, and of none
 
 
-class ReadTx(LimitReads, Protocol):
+class ReadTx(LimitReads, ReadsGroups, OrderReadTx, ReadsTemplates, ReadsReservations, Protocol):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]: ...
@@ -271,10 +285,12 @@ class ReadTx(LimitReads, Protocol):
     def last_event(self) -> int: ...
 
 
-class WriteTx(ReadTx, LimitWrites, Protocol):
+class WriteTx(
+    ReadTx, LimitWrites, WritesGroups, OrderWriteTx, WritesTemplates, WritesReservations, Protocol
+):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, level: int) -> int: ...
-    def take_places(self, count: int, level: int) -> tuple[JobId, int]:
+    def take_places(self, count: int, level: int) -> Places:
         """Like `take_ids` and `next_position`, in one question."""
 
     def add_jobs(self, jobs: Sequence[Job]) -> None: ...

@@ -100,6 +100,10 @@ class Inspection:
         found = {name: self._ids(name, limit=MOST_NAMED) for name in INVARIANTS}
         return {name: ids for name, ids in found.items() if ids}
 
+    def untold_groups(self) -> list[int]:
+        """Some of the groups that have ended without anyone having been told."""
+        return self._ids("untold_groups", limit=MOST_NAMED)
+
     def newest_event(self) -> int | None:
         value = self._rows("newest_event")[0][0]
         return None if value is None else int(value)

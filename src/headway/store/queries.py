@@ -20,9 +20,13 @@ _FILES = (
     "claims.sql",
     "functions.sql",
     "graph.sql",
+    "groups.sql",
+    "order.sql",
     "removing.sql",
+    "reservations.sql",
     "scheduler.sql",
     "limits.sql",
+    "templates.sql",
     "checks.sql",
 )
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")

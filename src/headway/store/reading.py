@@ -142,6 +142,8 @@ class SqlReadTx:
             statuses=self._database.json(sorted(search.statuses)),
             ended_since=search.ended_since if search.statuses & TERMINAL else NEVER,
             created_since=search.created_since,
+            every_group=int(not search.groups),
+            groups=self._database.json(search.groups),
             name=like(search.name),
             label=like_label(search.labels),
             before_at=before.created_at if before else NEVER,

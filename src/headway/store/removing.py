@@ -9,14 +9,14 @@ from headway.core.model import JobId
 from headway.core.retention import InTheWay, Obstacle, Place
 from headway.errors import InvalidOperationError
 from headway.store.base import Ended
-from headway.store.changing import Changing
-from headway.store.graphreading import GraphReadTx
+from headway.store.grouping import GroupReadTx, GroupWriteTx
 
 _ASKED = {
     InTheWay.AFTER: "active_after",
     InTheWay.AWAITED: "waiting_for_chains",
     InTheWay.PROCESSES: "unproven_members",
     InTheWay.LOCKS: "members_with_locks",
+    InTheWay.GROUP: "members_of_unended_groups",
     InTheWay.WORKTREE: "members_with_worktrees",
 }
 # The job first: the guards of the others let go what has none.
@@ -27,7 +27,7 @@ _ROWS = (
 )
 
 
-class RetentionReadTx(GraphReadTx):
+class RetentionReadTx(GroupReadTx):
     def finished_page(self, after: Place, until: int, limit: int) -> list[Ended]:
         """The next jobs in the order of their ends; none that ended at `until` or later."""
         rows = self._all("finished_page", at=after.at, id=after.job_id, until=until, limit=limit)
@@ -61,7 +61,7 @@ class RetentionReadTx(GraphReadTx):
         return [row[0] for row in rows]
 
 
-class RetentionWriteTx(RetentionReadTx, Changing):
+class RetentionWriteTx(RetentionReadTx, GroupWriteTx):
     def note_files(self, ids: Sequence[JobId], host_id: str) -> None:
         """This host is to delete the files of these jobs."""
         self._tell("note_files", ids=self._database.json(ids), host_id=host_id)
@@ -78,8 +78,11 @@ class RetentionWriteTx(RetentionReadTx, Changing):
         """Whole chains that have ended go, with all that only speaks of them. What others said
         about them stays: an edge that was satisfied is satisfied for ever."""
         asked = self._database.json(ids)
+        groups = [row[0] for row in self._all("groups_of_jobs", ids=asked)]
         if self._run("remove_jobs", ids=asked) != len(set(ids)):
             raise InvalidOperationError("a job that has not ended cannot be removed")
         for query in _ROWS:
             self._tell(query, ids=asked)
         self._tell("end_withdrawals", chains=asked)
+        if groups:
+            self._tell("remove_empty_groups", ids=self._database.json(groups))

@@ -23,6 +23,7 @@ from headway.core.model import (
     Wait,
     WaitKind,
 )
+from headway.core.reservations import Reservation
 from headway.core.states import Status
 from headway.errors import DataError
 
@@ -44,11 +45,18 @@ _OUTLINE_COLUMNS = (
     "id, name, type, status, params, created_at, chain, slug, after_ids, stage, wait_kind, "
     "wait_detail, queue, finished_at, gates"
 )
+_RESERVATION_COLUMNS = (
+    "id, token, holder, note, host_id, pid, requested_at, expires_at, granted_at, inside, occupies"
+)
+
+_GROUP_COLUMNS = "id, mode, on_failure, created_at, created_by, name, subject, closed_at, ended_at"
 
 COLUMNS: Mapping[str, str] = {
+    "GROUP": _GROUP_COLUMNS,
     "JOB": _JOB_COLUMNS,
     "CLAIM": _CLAIM_COLUMNS,
     "OUTLINE": _OUTLINE_COLUMNS,
+    "RESERVATION": _RESERVATION_COLUMNS,
 }
 
 
@@ -165,7 +173,7 @@ def stand_in(row: Row) -> Job:
         params={},
         created_at=row[7],
         chain=row[8],
-        level=row[38],
+        level=row[38] if row[38] != row[4] else None,
         group_id=row[39],
         sequence_number=row[40],
     )
@@ -219,7 +227,7 @@ def _job(row: Row) -> Job:
         queue=row[35],
         **(_load_gates(row[36]) if row[36] else {}),
         approval=_load_approval(row[37]) if row[37] else None,
-        level=row[38],
+        level=row[38] if row[38] != row[4] else None,
         group_id=row[39],
         sequence_number=row[40],
         subject=row[41],
@@ -384,6 +392,18 @@ def dump_claim(claim: Claim) -> dict[str, Any]:
         "lease_until": claim.lease_until,
         "occupies": " ".join(claim.occupies) or None,
     }
+
+
+def load_reservation(row: Row) -> Reservation:
+    return Reservation(*row)._replace(occupies=_words(row[10]))
+
+
+def dump_reservation(reservation: Reservation) -> dict[str, Any]:
+    return {**reservation._asdict(), "occupies": " ".join(reservation.occupies) or None}
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple(text.split()) if text else ()
 
 
 def load_run(row: Row) -> Run:

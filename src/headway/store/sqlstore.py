@@ -11,8 +11,11 @@ from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.base import HasFileno, ReadTx, WriteTx
 from headway.store.limiting import LimitReadTx
+from headway.store.ordering import OrderReadTx
 from headway.store.removing import RetentionReadTx
+from headway.store.reserving import ReservingReadTx
 from headway.store.rows import COLUMNS
+from headway.store.templating import TemplateReadTx
 from headway.store.writing import SqlWriteTx
 
 TRIES = 3
@@ -55,7 +58,7 @@ class Database(Statements, Protocol):
     def close(self) -> None: ...
 
 
-class SqlReader(RetentionReadTx, LimitReadTx):
+class SqlReader(RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx, ReservingReadTx):
     """All that can be read."""
 
 

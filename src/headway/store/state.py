@@ -11,11 +11,14 @@ from typing import Any, NamedTuple
 
 from headway.core.facts import Occupant
 from headway.core.model import Claim, HostTrouble, JobId, Pause, Stage, WaitKind
+from headway.core.reservations import Reservation
 from headway.store.base import Filing, Lending, Slots
 from headway.store.rows import load
 
 # Changes of these tables are changes of the state; of those, of where something lies.
-_OF_STATE = frozenset({"settings", "pauses", "breakers", "marks", "lendings", "claims"})
+_OF_STATE = frozenset(
+    {"settings", "pauses", "breakers", "marks", "lendings", "claims", "reservations"}
+)
 _OF_WHEREABOUTS = frozenset({"jobs", "claims", "produces"})
 # Queries whose effect on the state is also written here by those who run them, or is none.
 _FOLLOWED = frozenset(
@@ -31,8 +34,8 @@ _WAKE = frozenset(
         "wake_everything",
     }
 )
-# Queries that only take away from where something lies.
-_TAKE_AWAY = _FOLLOWED | {"claim_jobs", "finish_jobs", "touch_checked"}
+# Queries that only take away from where something lies, or leave it there.
+_TAKE_AWAY = _FOLLOWED | {"claim_jobs", "finish_jobs", "touch_checked", "place_jobs"}
 
 
 def changes_state(query: str, table: str | None) -> bool:
@@ -90,6 +93,7 @@ class State:
         self.lendings: list[Lending] = []
         self.taken: dict[JobId, Taken] = {}
         self.limits: set[str] = set()  # the topics of limits that anyone may be filed under
+        self.reservations: list[Reservation] | None = []  # None: some, which nobody asked for
         self._slots: Slots | None = None
 
     @property
@@ -146,6 +150,8 @@ def load_state(rows: Iterable[tuple[Any, ...]]) -> tuple[State, Whereabouts]:
         elif what == "breaker":
             failures, probe_at = d.split()
             state.breakers[a] = HostTrouble(WaitKind(b), c, int(failures), int(probe_at))
+        elif what == "reserved":
+            state.reservations = None
         elif what in lies:
             lies[what].append(a)
         else:

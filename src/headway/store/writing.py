@@ -26,22 +26,27 @@ from headway.store.base import (
     Filing,
     Finish,
     HostRecord,
-    Lending,
+    Places,
     Progress,
     Unclaim,
     WorkerRecord,
 )
 from headway.store.graphwriting import GraphWriteTx
 from headway.store.limiting import LimitWriteTx
+from headway.store.ordering import OrderWriteTx
 from headway.store.removing import RetentionWriteTx
-from headway.store.rows import dump, dump_claim, dump_job, dump_pairs
+from headway.store.reserving import ReservingWriteTx
+from headway.store.rows import dump, dump_claim, dump_job, dump_pairs, load
+from headway.store.templating import TemplateWriteTx
 
 _SIMPLE = frozenset({str, int})
 
 MOST_SHARERS = 16  # the next ones are woken when these have started
 
 
-class SqlWriteTx(RetentionWriteTx, GraphWriteTx, LimitWriteTx):
+class SqlWriteTx(
+    RetentionWriteTx, GraphWriteTx, LimitWriteTx, OrderWriteTx, TemplateWriteTx, ReservingWriteTx
+):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
 
@@ -49,9 +54,10 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx, LimitWriteTx):
         row = self._one("last_position", level=level)
         return (row[0] if row and row[0] is not None else 0) + POSITION_GAP
 
-    def take_places(self, count: int, level: int) -> tuple[JobId, int]:
-        first, last = self._all("take_places", count=count, level=level)[0]
-        return int(first), (last or 0) + POSITION_GAP
+    def take_places(self, count: int, level: int) -> Places:
+        first, last, ageing = self._all("take_places", count=count, level=level)[0]
+        said = load(ageing, "setting scheduler.ageing") if ageing is not None else None
+        return Places(int(first), (last or 0) + POSITION_GAP, said)
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         self._many("add_jobs", map(dump_job, jobs))
@@ -343,24 +349,6 @@ class SqlWriteTx(RetentionWriteTx, GraphWriteTx, LimitWriteTx):
 
     def request_cancel(self, job_id: JobId, by: str) -> bool:
         return self._run("request_cancel", id=job_id, at=self._now, by=by) == 1
-
-    def lend(self, token: str, lending: Lending) -> None:
-        self._tell(
-            "lend",
-            token=token,
-            job_id=lending.job_id,
-            chain=lending.chain,
-            expires_at=lending.expires_at,
-        )
-
-    def end_lending(self, token: str) -> None:
-        self._tell("end_lending", token=token)
-
-    def end_lendings_of(self, job_id: JobId) -> None:
-        self._tell("end_lendings_of_jobs", ids=self._database.json([job_id]))
-
-    def end_expired_lendings(self, now: int) -> None:
-        self._tell("end_expired_lendings", now=now)
 
     def set_setting(self, key: str, value: Any, *, by: str) -> None:
         self._tell("set_setting", key=key, value=dump(value), at=self._now, by=by)

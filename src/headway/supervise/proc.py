@@ -119,7 +119,12 @@ def descendants(ancestor: int) -> list[tuple[int, int]]:
 
 def processes_with_claim(token: str) -> list[tuple[int, int]]:
     """Pid and start time of living processes whose environment has HEADWAY_CLAIM=token."""
-    wanted = b"\0HEADWAY_CLAIM=" + token.encode() + b"\0"
+    return processes_with("HEADWAY_CLAIM", token)
+
+
+def processes_with(name: str, value: str) -> list[tuple[int, int]]:
+    """Pid and start time of living processes that were started with this variable."""
+    wanted = f"\0{name}={value}\0".encode()
     found = []
     for pid in all_pids():
         stat = read_stat(pid)

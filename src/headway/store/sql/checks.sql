@@ -56,6 +56,12 @@ order by job_id limit :limit
 select id from jobs where id >= (select value from marks where name = 'next_job_id')
 order by id limit :limit
 
+-- name: untold_groups
+-- Closed, and all members have ended, but nobody was told.
+select id from job_groups where closed_at is not null and ended_at is null
+  and not exists (select 1 from jobs where jobs.group_id = job_groups.id and finished_at is null)
+order by id limit :limit
+
 -- name: next_job_id
 select value from marks where name = 'next_job_id'
 

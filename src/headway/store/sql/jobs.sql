@@ -3,10 +3,11 @@
 update marks set value = value + :count where name = 'next_job_id' returning value - :count
 
 -- name: take_places (hot)
--- The same, and the last position among active jobs of this level.
+-- The same, and the last position among active jobs of this level; and the ageing that is set.
 update marks set value = value + :count where name = 'next_job_id'
 returning value - :count,
-  (select max(position) from jobs where level = :level and finished_at is null)
+  (select max(position) from jobs where level = :level and finished_at is null),
+  (select settings.value from settings where key = 'scheduler.ageing')
 
 -- name: add_jobs
 insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
@@ -82,6 +83,7 @@ select $JOB from jobs where id in (
   union all
   select id from jobs where finished_at >= :ended_since)
   and status in $TEXTS(:statuses) and created_at >= :created_since
+  and (:every_group = 1 or group_id in $IDS(:groups))
   and name like :name escape '\' and labels like :label escape '\'
   and (created_at < :before_at or (created_at = :before_at and id < :before_id))
 order by created_at desc, id desc limit :limit

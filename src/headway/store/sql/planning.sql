@@ -67,10 +67,10 @@ update jobs set stage = 'woken', wake_at = null, checked_at = null
 where chain in $IDS(:chains) and stage <> 'woken'
 
 -- name: wake_everything
--- A worker started: it counts as every event, but for who waits for a job that has not ended. That
--- is told by a transaction in the store, and no worker need be there for it.
+-- A worker started: it counts as every event, but for who waits for a job that has not ended, or for
+-- its turn. That is told by a transaction in the store, and no worker need be there for it.
 update jobs set stage = 'woken', wake_at = null, checked_at = null
-where stage = 'filed' and wake_at is null
+where stage = 'filed' and wake_at is null and coalesce(wait_kind, '') <> 'group'
   and not exists (select 1 from edges where edges.job_id = jobs.id and edges.mark = 'pending')
 
 -- name: requeue

@@ -35,6 +35,8 @@ union all select 'slot', cast(slot as text), cast(job_id as text), cast(borrowed
   cast(probe as text) || ' ' || coalesce(occupies, '') from claims where state = 'live'
 union all select 'lending', cast(job_id as text), cast(chain as text), cast(expires_at as text), null
   from lendings
+union all select 'reserved', null, null, null, null
+  from (select 1 from reservations limit 1) as found
 union all select 'ready', queue, null, null, null from queues where queue is not null
 union all select 'limit', topic, null, null, null from limits where topic is not null
 union all select 'wake', cast(min(wake_at) as text), null, null, null from jobs where wake_at is not null

@@ -19,10 +19,17 @@ create index jobs_active on jobs (level, position) where finished_at is null;
 create index jobs_group on jobs (group_id, sequence_number, id) where group_id is not null;
 create index jobs_group_active on jobs (group_id, sequence_number)
   where group_id is not null and finished_at is null;
+create index jobs_group_failed on jobs (group_id, sequence_number) where group_id is not null
+  and finished_at is not null and status <> 'succeeded' and status <> 'skipped';
 -- Whatever its target: nobody works on one thing twice at a time.
 create unique index jobs_one_open_per_subject on jobs (subject)
   where subject is not null and finished_at is null;
 create index jobs_subject on jobs (subject, id) where subject is not null;
+
+-- What could not be launched: those that wait to be tried again, and those that were given up.
+create index jobs_struck on jobs (id) where launch_wait is not null and finished_at is null;
+create index jobs_circuit_broken on jobs (finished_at)
+  where substr(reason, 1, 15) = 'circuit-broken:';
 
 alter table waits rename column priority to level;
 -- Which limits anyone waits for at all.
@@ -44,8 +51,9 @@ create table job_groups (
   closed_at  bigint,
   ended_at   bigint
 );
-create unique index job_groups_name on job_groups (name) where name is not null and ended_at is null;
-create index job_groups_subject on job_groups (subject) where subject is not null;
+-- Not unique: a group that has ended gives its name free, and may run again when a member is retried.
+create index job_groups_name on job_groups (name, id) where name is not null;
+create index job_groups_subject on job_groups (subject, id) where subject is not null;
 
 -- A slot for a caller outside of the queue: asked for, then granted, and gone unless it is renewed.
 create table reservations (

@@ -1,0 +1,166 @@
+"""`headway direct`: run a command in the next free slot, here and now, without making a job of it.
+
+The command has this terminal, and ends with this process: whoever kills it kills the command.
+"""
+
+import os
+import select
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from headway.cli.options import DURATION, parse_env
+from headway.cli.render import say
+from headway.cli.scope import Scope
+from headway.client import Client
+from headway.clock import SECOND
+from headway.reserving import LONGEST_NOTE, Held, expiry_in, reserve
+from headway.submission import Request, default_name, specify
+from headway.supervise.direct import VARIABLE, Overseen
+
+HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+OF_TERMINAL = 0x80  # SI_KERNEL: the whole foreground group got the signal, the command, too
+LOOK_SECONDS = 0.1
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option("--note", metavar="TEXT", help="What it is for; else the command.")
+@click.option("--type", "type_", metavar="WORD", help="What limits by type go by.")
+@click.option("--resource", multiple=True, metavar="R", help="It uses this resource (repeat).")
+@click.option("--target", metavar="NAME", help="The target that it runs for.")
+@click.option("--wait", type=DURATION, metavar="5m", help="Give up after so long without a slot.")
+@click.option("--timeout", type=DURATION, metavar="1h", help="End it after this time.")
+@click.option(
+    "--env", multiple=True, metavar="K[=V]", help="A variable; K alone takes yours (repeat)."
+)
+@click.option("--cwd", metavar="DIR", help="Where it runs; else here.")
+@click.option("--shell", metavar="STRING", help="A line for /bin/sh instead of CMD.")
+@click.option("--no-check", is_flag=True, help="Do not look for the program and directory.")
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD ...")
+@click.pass_obj
+def direct(scope: Scope, /, **options: Any) -> int:
+    """Run a command in the next free slot, before the queue.
+
+    It is no job: it runs here, with your terminal, and ends with this process. Exits with its code;
+    128+N for a signal, 124 if no slot came within --wait or it outlived --timeout.
+    """
+    if not options["argv"] and options["shell"] is None:
+        raise click.UsageError("What is to run? Give a command after --, or --shell STRING.")
+    request = Request(
+        argv=tuple(options["argv"]),
+        shell=options["shell"],
+        env=parse_env(options["env"]),
+        cwd=options["cwd"],
+        timeout=options["timeout"],
+        check=not options["no_check"],
+    )
+    spec = specify(request, environ=os.environ, working_directory=os.getcwd())
+    client = scope.connect(create=True)
+    with signals() as heard:
+        call = _Call(client, heard, spec.params)
+        wait = options["wait"]
+        with reserve(
+            client,
+            note=options["note"] or default_name(request)[:LONGEST_NOTE],
+            type=options["type_"],
+            resources=options["resource"],
+            target=options["target"],
+            timeout=None if wait is None else wait / SECOND,
+            while_waiting=call.waiting,
+            renewed=call.renewed,
+        ) as held:
+            return call.run(held)
+
+
+class Signals:
+    """The signals that came since it was last asked, without interrupting anything."""
+
+    def __init__(self) -> None:
+        self.expected = {each for each in HEARD if signal.getsignal(each) != signal.SIG_IGN}
+
+    def raise_any(self) -> None:
+        """A signal before there is a command is for us."""
+        for each in self._heard():
+            raise SystemExit(128 + each.si_signo)
+
+    def to_pass_on(self) -> list[int]:
+        """Those that the command has not got, too."""
+        return [each.si_signo for each in self._heard() if each.si_code != OF_TERMINAL]
+
+    def _heard(self) -> Iterator[signal.struct_siginfo]:
+        while (heard := signal.sigtimedwait(self.expected, 0)) is not None:
+            yield heard
+
+
+@contextmanager
+def signals() -> Iterator[Signals]:
+    """Keep signals until they are asked for: also from threads, which are started after this."""
+    heard = Signals()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, heard.expected)
+    try:
+        yield heard
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Call:
+    """What is said and heard while a direct call waits and runs."""
+
+    def __init__(self, client: Client, heard: Signals, params: Any) -> None:
+        self._client = client
+        self._heard = heard
+        self._params = params
+        self._overseen: Overseen | None = None
+        self._said = ""
+
+    def waiting(self, name: str, why: str) -> None:
+        self._heard.raise_any()
+        if why != self._said:
+            self._said = why
+            say(f"{name} waits: {why}")
+
+    def renewed(self, held: Held) -> None:
+        """From the thread that renews: the command lives on, or is ended with its slot."""
+        overseen = self._overseen
+        if overseen is not None:
+            if held.lost:
+                overseen.end()
+            else:
+                overseen.renewed()
+
+    def run(self, held: Held) -> int:
+        with self._client.store.read() as tx:
+            silence = expiry_in(tx) / SECOND
+        params = self._params
+        shell = params.get("shell")
+        overseen = Overseen(
+            {
+                "token": held.token,
+                "argv": params["argv"] if shell is None else ["/bin/sh", "-c", shell],
+                "cwd": params.get("cwd") or os.getcwd(),
+                "env": {**os.environ, **params.get("env", {}), VARIABLE: held.token},
+                "timeout": params.get("timeout_seconds"),
+                "silence": silence,
+                "cgroup": self._client.config["processes.cgroup"],
+            }
+        )
+        self._overseen = overseen
+        try:
+            told = self._until_ended(overseen)
+        finally:
+            overseen.close()
+        if told["error"] and not held.lost:
+            say(told["error"])
+        return int(told["code"])
+
+    def _until_ended(self, overseen: Overseen) -> dict[str, Any]:
+        while True:
+            for number in self._heard.to_pass_on():
+                overseen.signal(number)
+            if select.select([overseen], [], [], LOOK_SECONDS)[0]:
+                told = overseen.ended()
+                if told is not None:
+                    return told

@@ -1,0 +1,41 @@
+"""`headway runs ...`: the executions of jobs. A run has the number of its job."""
+
+import click
+
+from headway.chaining import executed, parse_run_id
+from headway.cli.render import emit, fields, paint
+from headway.cli.scope import Scope
+from headway.cli.show import about_run
+from headway.cli.steer import retry_job
+from headway.text import plain
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def show(scope: Scope, run: str, as_json: bool) -> None:
+    """Show one execution of a job: its times, exit code, error and logs."""
+    client = scope.connect()
+    document = client.document(executed(client, parse_run_id(run)).id)
+    if as_json:
+        emit({"job": document["id"], "run": document["run"]})
+        return
+    print(f"{paint(document['run']['run_id'], 'bold')}  {plain(document['name'])}")
+    for line in fields(about_run(document["run"], client.clock.now())):
+        print(line)
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--dry-run", is_flag=True, help="Say what would be run again; change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def retry(scope: Scope, run: str, dry_run: bool, as_json: bool) -> None:
+    """Run the job of an execution again, however often it was tried.
+
+    The same as jobs retry: the job, and everything that follows from it, with a fresh budget of
+    automatic retries.
+    """
+    client = scope.connect()
+    retry_job(client, executed(client, parse_run_id(run)).id, dry_run=dry_run, as_json=as_json)

@@ -1,0 +1,43 @@
+"""A slot for a caller outside of the queue: what is known of one, and how long it stands.
+
+Its holder renews it. One that is not renewed in time is gone, so a holder that dies without a word
+keeps the queue waiting no longer than that.
+"""
+
+from typing import NamedTuple
+
+from headway.core.model import JobId
+
+
+class Reservation(NamedTuple):
+    """Asked for, then granted. `inside` is the running job whose slot it borrows, if any."""
+
+    id: int
+    token: str
+    holder: str
+    note: str
+    host_id: str
+    pid: int
+    requested_at: int
+    expires_at: int
+    granted_at: int | None = None
+    inside: JobId | None = None
+    occupies: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"direct-{self.id}"
+
+    @property
+    def waits(self) -> bool:
+        return self.granted_at is None
+
+    @property
+    def occupant(self) -> JobId:
+        """How it is named where a slot is lent, beside jobs: by its number below zero."""
+        return -self.id
+
+
+def renewal_period(expiry: int) -> int:
+    """How often a holder renews what stands this long without: two may fail in a row."""
+    return expiry * 3 // 10

@@ -1,0 +1,47 @@
+-- name: stand_before (hot)
+-- Who waits in a level up to a place in it, the nearest first; without the one that is to be put there.
+select id, position, created_at from jobs
+where level = :level and finished_at is null and stage is not null and id <> :without
+  and (position, created_at, id) <= (:position, :created_at, :id)
+order by position desc, created_at desc, id desc limit :limit
+
+-- name: stand_after (hot)
+-- Who waits after it.
+select id, position, created_at from jobs
+where level = :level and finished_at is null and stage is not null and id <> :without
+  and (position, created_at, id) > (:position, :created_at, :id)
+order by position, created_at, id limit :limit
+
+-- name: nth_of_level (hot)
+-- The one that so many others of the level stand before.
+select id, position, created_at from jobs
+where level = :level and finished_at is null and stage is not null and id <> :without
+order by position, created_at, id limit 1 offset :others
+
+-- name: place_jobs (hot)
+-- These stand elsewhere from now on.
+update jobs set level = given.level, position = given.position
+from $ROWS(:rows, id bigint, level bigint, position bigint)
+where jobs.id = given.id $EACH(jobs.id, :ids) and jobs.finished_at is null
+
+-- name: place_waits (hot)
+-- And so do the copies of their places, by which waiters are found.
+update waits set level = given.level, position = given.position
+from $ROWS(:rows, id bigint, level bigint, position bigint)
+where waits.job_id = given.id $EACH(waits.job_id, :ids)
+
+-- name: in_dispatch_order
+-- All that have not ended, with the time from which their chains have waited.
+select jobs.id, jobs.priority, coalesce(first.created_at, jobs.created_at), jobs.level, jobs.position
+from jobs left join jobs first on first.id = jobs.chain
+where jobs.finished_at is null
+order by jobs.level desc, jobs.position, jobs.created_at, jobs.id
+
+-- name: locks_waited_for
+-- Only what is filed under a lock has a mode.
+select distinct topic from waits where mode is not null
+
+-- name: queue
+-- What waits, in the order of dispatch.
+select $JOB from jobs where stage is not null and finished_at is null
+order by level desc, position, created_at, id limit :limit

@@ -1,0 +1,162 @@
+"""Retry chains by the clock alone: planned and settled on every store, without processes."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from stocked import HOST, SECOND, START, Opener, System
+
+from headway.client import Client
+from headway.config import Config
+from headway.core.model import Claim, JobId, RetryPolicy
+from headway.core.settle import Ending, Outcome
+from headway.core.states import TERMINAL, Status
+from headway.engine.settling import Settler, Verdict
+from headway.grouping import Plan, create
+from headway.grouping import document as group_document
+from headway.home import Home, make_home
+from headway.rewinding import rewind
+from headway.store.base import Store
+from headway.templating import add_template, submit_template
+from headway.testing import FakeClock
+
+
+@pytest.fixture
+def client(store: Store, clock: FakeClock, tmp_path: Path) -> Client:
+    home = Home(str(tmp_path / ".headway"))
+    make_home(home)
+    config = Config({"worker.autostart": False})
+    return Client(home, config, store, clock, environ={"PATH": "/bin:/usr/bin"}, actor="ann")
+
+
+def fail(system: System, claim: Claim) -> None:
+    outcome = Outcome(Ending.EXITED, system.clock.now(), exit_code=1)
+    system.judge(claim, Verdict(outcome, tree_gone=True))
+
+
+def succeed(system: System, claim: Claim) -> None:
+    outcome = Outcome(Ending.EXITED, system.clock.now(), exit_code=0)
+    system.judge(claim, Verdict(outcome, tree_gone=True))
+
+
+def failures(system: System, chain: JobId, new: Callable[[], System]) -> list[float]:
+    """Let each execution of the chain fail at once, until there is no other; when each began, in
+    seconds. Before each retry the program is a new one, and one instant too early it waits."""
+    began = []
+    while True:
+        started = system.until_quiet()
+        if not started:
+            return began
+        assert len(started) == 1
+        began.append((system.clock.now() - START) / SECOND)
+        fail(system, started[0])
+        last = system.look(lambda tx: tx.last_in_chain(chain))
+        if last.status in TERMINAL:
+            continue
+        system = new()
+        assert last.not_before is not None
+        system.clock.advance((last.not_before - system.clock.now() - 1) / SECOND)
+        assert system.until_quiet() == [], "not before its time"
+        system.clock.advance(1 / SECOND)
+
+
+@pytest.mark.req("E16", "E17", "E18", "E19", "E20", "D13")
+def test_a_template_that_always_fails_is_executed_four_times_10_20_and_40_seconds_apart(
+    client: Client, opener: Opener, clock: FakeClock, tmp_path: Path
+) -> None:
+    def new() -> System:
+        return System(opener(), clock, tmp_path)
+
+    system = new()
+    add_template(client, "always-fails", argv=["false"], any_host=True)
+    first = submit_template(client, "always-fails").job_id
+    assert failures(system, first, new) == [0, 10, 30, 70]
+    chain = system.look(lambda tx: tx.chain(first))
+    assert [each.retry_of for each in chain] == [None, *(each.id for each in chain[:-1])]
+    assert chain[-1].reason == "exit code 1; attempt 4 of 4, no retry is left"
+    clock.advance(365 * 86_400)
+    assert system.until_quiet() == [], "no more by itself, ever"
+
+    rewind(client, first)
+    again = (clock.now() - START) / SECOND
+    assert failures(system, first, new) == [again + wait for wait in (0, 10, 30, 70)]
+    chain = system.look(lambda tx: tx.chain(first))
+    assert [each.attempt for each in chain] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert len(system.look(lambda tx: tx.runs([each.id for each in chain]))) == 8
+
+
+@pytest.mark.req("E19")
+def test_cap_and_jitter_hold_also_across_restarts(
+    client: Client, opener: Opener, clock: FakeClock, tmp_path: Path
+) -> None:
+    def new() -> System:
+        made = System(opener(), clock, tmp_path)
+        made.settler = made.planner._settler = Settler(HOST, "worker", chance=lambda: 0.5)
+        return made
+
+    add_template(
+        client,
+        "careful",
+        argv=["false"],
+        any_host=True,
+        retries=4,
+        retry_base="10s",
+        retry_cap="30s",
+        retry_jitter=0.2,
+    )
+    first = submit_template(client, "careful").job_id
+    # 10, 20, 30 and 30 s, and half of a fifth more.
+    assert failures(new(), first, new) == [0, 11, 33, 66, 99]
+
+
+@pytest.mark.req("E18")
+def test_what_a_template_names_is_retried_and_nothing_else(
+    client: Client, system: System, clock: FakeClock
+) -> None:
+    add_template(client, "picky", argv=["false"], any_host=True, retry_on=["75"])
+    first = submit_template(client, "picky").job_id
+    assert system.look(lambda tx: tx.jobs([first])[first].retry) == RetryPolicy(3, on=("75",))
+    [claim] = system.until_quiet()
+    fail(system, claim)
+    assert len(system.look(lambda tx: tx.chain(first))) == 1
+
+
+@pytest.mark.req("D6", "D19")
+def test_a_group_is_completed_when_the_last_retry_of_its_template_succeeds(
+    client: Client, system: System, clock: FakeClock
+) -> None:
+    add_template(client, "flaky", argv=["false"], any_host=True)
+    create(client, Plan(name="both"))
+    first = submit_template(client, "flaky", group="both").job_id
+    second = submit_template(client, "flaky", group="both", last=True).job_id
+    for wait in (10, 20, 40):
+        [claim] = system.until_quiet()
+        fail(system, claim)
+        assert system.until_quiet() == [], "the next member waits for the chain, not for the job"
+        assert group_document(client, "both")["status"] == "RUNNING"
+        clock.advance(wait)
+    [claim] = system.until_quiet()
+    assert claim.job_id == system.look(lambda tx: tx.last_in_chain(first)).id != first
+    succeed(system, claim)
+    [claim] = system.until_quiet()
+    assert claim.job_id == second
+    succeed(system, claim)
+    assert group_document(client, "both")["status"] == "COMPLETED"
+
+
+@pytest.mark.req("D18")
+def test_a_group_is_partial_when_a_template_has_used_up_its_retries(
+    client: Client, system: System, clock: FakeClock
+) -> None:
+    add_template(client, "broken", argv=["false"], any_host=True)
+    create(client, Plan(name="both"))
+    submit_template(client, "broken", group="both")
+    rest = submit_template(client, "broken", group="both", last=True).job_id
+    for wait in (10, 20, 40, 80):
+        [claim] = system.until_quiet()
+        fail(system, claim)
+        clock.advance(wait)
+    assert system.until_quiet() == []
+    never = system.look(lambda tx: tx.jobs([rest])[rest])
+    assert (never.status, never.reason) == (Status.CANCELLED, "predecessor failed")
+    assert group_document(client, "both")["status"] == "PARTIAL"

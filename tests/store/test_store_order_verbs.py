@@ -1,0 +1,79 @@
+"""What every store does with the verbs about where jobs stand."""
+
+from recording import verbs
+from stocked import START, add, filing, finish_of, start
+
+from headway.core.model import Lock
+from headway.core.order import AFTER_ALL, BEFORE_ALL, Levelled, Neighbours, Standing, just_before
+from headway.store.base import Store
+
+
+@verbs("neighbours")
+def test_neighbours_are_found_by_position_age_and_id(store: Store) -> None:
+    with store.write() as tx:
+        one = add(tx, position=100)
+        two = add(tx, position=200, created_at=START + 1)
+        three = add(tx, position=200)
+        four = add(tx, position=200)
+        add(tx, position=150, priority=5)
+        stand = {each.id: Standing(each.id, *each.order[1:3]) for each in (one, two, three, four)}
+        in_order = [stand[each.id] for each in (one, three, four, two)]
+        assert tx.neighbours(0, BEFORE_ALL, 0, 9) == Neighbours((), tuple(in_order))
+        assert tx.neighbours(0, AFTER_ALL, 0, 9) == Neighbours(tuple(in_order[::-1]), ())
+        place = four.order[1:]
+        after_four = Neighbours((stand[four.id], stand[three.id]), (stand[two.id],))
+        assert tx.neighbours(0, place, 0, 2) == after_four
+        before_four = tx.neighbours(0, just_before(place), 0, 1)
+        assert before_four == Neighbours((stand[three.id],), (stand[four.id],))
+        assert tx.neighbours(0, place, four.id, 1).before == (stand[three.id],)
+        assert tx.neighbours(7, place, 0, 9) == Neighbours()
+
+
+@verbs("neighbours", "nth_of_level", "queue", "in_dispatch_order")
+def test_only_what_waits_has_a_place(store: Store) -> None:
+    with store.write() as tx:
+        running, ended, first, second = (add(tx) for _ in range(4))
+        urgent = add(tx, priority=3, position=-100)
+        start(tx, running, 1)
+        tx.finish([finish_of(start(tx, ended, 2))])
+        assert [each.id for each in tx.queue(9)] == [urgent.id, first.id, second.id]
+        assert [each.id for each in tx.queue(2)] == [urgent.id, first.id]
+        assert tx.nth_of_level(0, 0, 0) == Standing(first.id, *first.order[1:3])
+        assert tx.nth_of_level(0, 0, first.id) == Standing(second.id, *second.order[1:3])
+        assert tx.nth_of_level(0, 2, 0) is None
+        around = tx.neighbours(0, BEFORE_ALL, 0, 9)
+        assert [each.id for each in around.after] == [first.id, second.id]
+        order = [each.id for each in tx.in_dispatch_order()]
+        assert order == [urgent.id, running.id, first.id, second.id]
+
+
+@verbs("in_dispatch_order", "add_retries")
+def test_a_chain_is_as_old_as_its_first_job(store: Store) -> None:
+    with store.write() as tx:
+        first = add(tx, created_at=START - 7)
+        claim = start(tx, first)
+        tx.finish([finish_of(claim)])
+        again = first._replace(id=tx.take_ids(1), retry_of=first.id, created_at=START, level=-4)
+        tx.add_retries([again])
+        born = START - 7
+        assert tx.in_dispatch_order() == [Levelled(again.id, 0, born, -4, first.position)]
+
+
+@verbs("place_jobs", "lock_views", "locks_waited_for")
+def test_a_place_is_changed_wherever_it_is_kept(store: Store) -> None:
+    with store.write() as tx:
+        one, two = (add(tx, locks=(Lock("k"),)) for _ in range(2))
+        ended = add(tx)
+        assert tx.locks_waited_for() == []
+        tx.file([filing(each, "lock:k", reserves=True) for each in (one, two)])
+        tx.finish([finish_of(start(tx, ended))])
+        tx.place_jobs([(one.id, 0, 900), (two.id, 2, -5), (ended.id, 4, 4)])
+        tx.place_jobs([])
+    with store.read() as tx:
+        jobs = tx.jobs([one.id, two.id, ended.id])
+        assert (jobs[one.id].level, jobs[one.id].position) == (None, 900)
+        assert (jobs[two.id].dispatch_level, jobs[two.id].position) == (2, -5)
+        assert jobs[ended.id].position == ended.position
+        (reserver,) = tx.lock_views(["k"])["k"].reservers
+        assert reserver.order == jobs[two.id].order
+        assert tx.locks_waited_for() == ["lock:k"]
