@@ -99,7 +99,7 @@ MAY_IMPORT = {
     "approving": "core. client consequences environment errors gating person store.base units",
     "editing": "core. client environment errors placing store.base submission consequences",
     "collecting": (
-        "core. config consequences crashpoints downstream errors home store.base worktreeing"
+        "core. config consequences crashpoints downstream errors home store.base worktreeing quotas"
     ),
     "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
@@ -126,7 +126,8 @@ MAY_IMPORT = {
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
     "views": (
-        "core. store.base client config elsewhere gather passing probes units troubles reserving"
+        "core. store.base client config elsewhere gather passing probes units troubles "
+        "reserving occupancy"
     ),
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
@@ -149,6 +150,7 @@ MAY_IMPORT = {
         "core. store.base client clock config consequences errors functions.current quotas "
         "units waiting"
     ),
+    "occupancy": "core. config gather store.base units",
 }
 ANYTHING = {"cli"}
 

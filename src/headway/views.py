@@ -29,6 +29,7 @@ from headway.core.reservations import Reservation
 from headway.core.states import TERMINAL, Status
 from headway.elsewhere import claims_elsewhere
 from headway.gather import gather, tasks_known
+from headway.occupancy import limits_in_force, what_all_lack, with_holders
 from headway.passing import plan_pass
 from headway.probes import look_at
 from headway.store.base import ReadTx
@@ -48,7 +49,7 @@ def why(client: Client, job_id: JobId) -> dict[str, Any]:
         door = client.door(tx)
         facts = gather(tx, [job], door, client.queues, tasks_known(tx), home=client.home)
         objections = _explained(client, job, facts) if job.stage is not None else ()
-        told = [_objection(tx, job, each) for each in objections]
+        told = [_objection(tx, job, with_holders(tx, each)) for each in objections]
         ahead, queued = tx.place_in_queue(job) if job.stage is not None else (0, 0)
     at_door = job.stage in (Stage.READY, Stage.WOKEN)
     return {
@@ -175,7 +176,9 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         functions = _functions(tx)
         troubles = launch_troubles(tx)
         reservations = [_reservation(client, tx, each) for each in tx.reservations()]
-    waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
+        limits, rates = limits_in_force(tx, door)
+        waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
+        lacking = what_all_lack(tx, door, waiting) if ready == 0 else None
     worker = client.worker_is_there()
     return {
         "mode": "direct" if door.max_active <= 0 else "deferred",
@@ -208,7 +211,12 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         "elsewhere": elsewhere,
         "functions": functions,
         "reservations": reservations,
-        "reason": _why_nothing_starts(door, now, ready=ready, waiting=waiting, worker=worker),
+        "limits": limits,
+        "rates": rates,
+        "pressure": door.strain.detail if door.strain else None,
+        "reason": _why_nothing_starts(
+            door, now, ready=ready, waiting=waiting, worker=worker, lacking=lacking
+        ),
     }
 
 
@@ -262,7 +270,7 @@ def why_not(client: Client, job_id: JobId) -> str | None:
 
 
 def _why_nothing_starts(
-    door: Door, now: int, *, ready: int, waiting: int, worker: bool
+    door: Door, now: int, *, ready: int, waiting: int, worker: bool, lacking: str | None
 ) -> str | None:
     shut = closed(door, now)
     if shut is not None:
@@ -275,6 +283,8 @@ def _why_nothing_starts(
         return f"all {door.max_active} slots are in use"
     if not worker:
         return "no worker is there"
+    if lacking is not None:
+        return lacking
     if ready == 0:
         return "every queued job waits for something; `headway jobs why JOB` says for what"
     return None

@@ -44,6 +44,9 @@ def status(scope: Scope, as_json: bool) -> None:
             ("waiting", waiting or None),
             ("paused", paused),
             ("last start", last and f"{last}, {counted(told['last_dispatch_count'], 'job')}"),
+            *(("limit", _limit(each)) for each in told["limits"]),
+            *(("rate", _rate(each, now)) for each in told["rates"]),
+            ("pressure", told["pressure"]),
             *trouble_fields(told, now),
             ("worker", "there" if told["worker"] else "none"),
             *(("elsewhere", _elsewhere(each, now)) for each in told["elsewhere"]),
@@ -54,6 +57,18 @@ def status(scope: Scope, as_json: bool) -> None:
         indent="",
     ):
         print(line)
+
+
+def _limit(limit: dict[str, Any]) -> str:
+    waiting = f", {limit['waiting']} waiting" if limit["waiting"] else ""
+    return f"{limit['kind']} {limit['name']}: {limit['used']} of {limit['limit']} used{waiting}"
+
+
+def _rate(rate: dict[str, Any], now: int) -> str:
+    told = f"{rate['name']}: {rate['used']} of {rate['limit']} used"
+    if rate["waiting"]:
+        told += f", {rate['waiting']} waiting"
+    return f"{told}; more {moment(rate['until'], now)}" if rate["until"] else told
 
 
 def _elsewhere(other: dict[str, Any], now: int) -> str:
