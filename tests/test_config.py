@@ -60,6 +60,10 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
     assert {key: config[key] for key in SETTINGS} == {
         "scheduler.max_active": 1,
         "scheduler.batch_size": 1,
+        "scheduler.ageing": "0s",
+        "scheduler.pressure.load": 0.0,
+        "scheduler.pressure.memory": "0",
+        "scheduler.reservation_expiry": "10s",
         "scheduler.spawn_delay": "0s",
         "scheduler.cooldown": "0s",
         "scheduler.missing_producer": "block",
