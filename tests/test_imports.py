@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "core": "core. errors",
     "units": "errors",
     "quotas": "core. errors units",
+    "digesting": "core.",
     "home": "errors",
     "fields": "errors units",
     "text": "",
@@ -68,7 +69,7 @@ MAY_IMPORT = {
     "linking": "core. errors submission",
     "graphs": "errors linking submission units quotas",
     "adding": (
-        "core. cycles errors filing host joining store.base subjects submission ageing placing "
+        "core. cycles digesting errors filing host joining store.base subjects ageing placing "
         "templates"
     ),
     "joining": "core. consequences errors store.base",

@@ -20,9 +20,9 @@ from headway.core.model import (
     shown,
 )
 from headway.core.states import Status
+from headway.digesting import digest
 from headway.errors import ConflictError
 from headway.store.base import Event, HostRecord, ReadTx, WriteTx
-from headway.submission import digest
 
 if TYPE_CHECKING:
     from headway.host import Host
