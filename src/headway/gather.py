@@ -56,7 +56,7 @@ def gather(
     grouped = [job for job in jobs if job.group_id is not None]
     return Facts(
         now=tx.now(),
-        door=_with_rates(tx, door, {key for job in jobs if job.rates for key in rate_keys(job)}),
+        door=with_rates(tx, door, {key for job in jobs if job.rates for key in rate_keys(job)}),
         predecessors=tx.predecessors(jobs),
         locks=tx.lock_views(sorted(keys)),
         types=TYPES,
@@ -138,7 +138,7 @@ def door(
         granted=granted,
         unlent=_unlent(reservations, occupants, lending, slots.running.keys() - borrowed),
     )
-    return _with_rates(tx, opened, {key_of_topic(each)[0] for each in tx.limits_waited_for()})
+    return with_rates(tx, opened, {key_of_topic(each)[0] for each in tx.limits_waited_for()})
 
 
 def _with_calls(
@@ -169,7 +169,7 @@ def _unlent(
     }
 
 
-def _with_rates(tx: ReadTx, door: Door, keys: Iterable[str]) -> Door:
+def with_rates(tx: ReadTx, door: Door, keys: Iterable[str]) -> Door:
     """The same door, with what is known of these rates: how much of each is used up. Others among
     the keys, and rates that nobody has given a number, are left out."""
     views, limits, usage = {}, {}, {}

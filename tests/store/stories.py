@@ -12,6 +12,7 @@ from direct_stories import Calls
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
+from order_stories import OrderStories
 from small_model import ENDED, SECOND
 from stocked import finish_of, unclaim_of
 from storytelling import ARTIFACTS, KEYS, REPO, act
@@ -55,7 +56,7 @@ class Crash(BaseException):
     """The process dies: nothing of ours may handle it."""
 
 
-class Stories(Calls):
+class Stories(OrderStories, Calls):
     """Everything that may happen to a job: by people, by the worker, and by accident."""
 
     # -- what people do ------------------------------------------------------------------------

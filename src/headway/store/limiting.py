@@ -20,6 +20,9 @@ class LimitReadTx(GraphReadTx):
     def count_filed(self) -> dict[str, int]:
         return dict(self._all("count_filed"))
 
+    def count_limited(self) -> int:
+        return int(self._all("count_limited")[0][0])
+
     def newest_starts(self, key: str, since: int, most: int) -> list[int]:
         return [row[0] for row in self._all("newest_starts", key=key, since=since, most=most)]
 
