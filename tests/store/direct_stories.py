@@ -13,9 +13,17 @@ A_NUMBER = st.integers(0, 1 << 16)
 class Calls(Told):
     """Callers outside of the queue, and commands inside of running jobs."""
 
-    @act(2, which=A_NUMBER, inside=st.booleans(), seconds=st.sampled_from((3, 1000)))
-    def call(self, which: int, inside: bool, seconds: int) -> None:
-        """Somebody asks for a slot, and has it at once or stands in line."""
+    @act(
+        4,
+        which=A_NUMBER,
+        inside=st.sampled_from((False, False, True)),
+        seconds=st.sampled_from((3, 1000)),
+        tight=st.sampled_from((True, True, False)),
+    )
+    def call(self, which: int, inside: bool, seconds: int, tight: bool) -> None:
+        """Somebody asks for a slot, and has it at once or, most often, stands in line."""
+        if tight and self.model.occupied():
+            self.steer(self.model.occupied())
         maker = self.live[which % len(self.live)].job_id if inside and self.live else None
         until = self.clock.now() + seconds * SECOND
         with self.store.write() as tx:
@@ -25,7 +33,7 @@ class Calls(Told):
         note(f"{made.name} asks, inside {maker}")
         self._look_at(made.id)
 
-    @act(3, when=lambda self: self.model.in_line(), which=A_NUMBER)
+    @act(2, when=lambda self: self.model.in_line(), which=A_NUMBER)
     def look_for_a_slot(self, which: int) -> None:
         """Those in line look when they like, not in their order."""
         line = self.model.in_line()
