@@ -61,11 +61,14 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
         "scheduler.max_active": 1,
         "scheduler.batch_size": 1,
         "scheduler.spawn_delay": "0s",
+        "scheduler.cooldown": "0s",
         "scheduler.missing_producer": "block",
         "scheduler.graph_limit": 100_000,
         "scheduler.retention_days": 30,
         "scheduler.retention_jobs": 10_000,
         "approval.from_jobs": False,
+        "sources.beads": ".beads/issues.jsonl",
+        "sources.tasks": ".headway/tasks",
         "worker.autostart": True,
         "worker.idle": "30s",
         "worker.grace": "10s",
@@ -109,6 +112,11 @@ SENSIBLE = {
     *(("logs.head", "1.5"), ("logs.tail", "1.5"), ("logs.budget", "1.5"), ("store.url", "")),
     *(("scheduler.pressure.load", "1.5"), ("scheduler.pressure.memory", "1.5")),
     *(("app.modules", ""), ("app.modules", " "), ("app.modules", "blah")),
+    *(
+        (f"sources.{name}", text)
+        for name in ("beads", "tasks")
+        for text in ("blah", "[1]", "-", "{}", "1.5")
+    ),
     *(
         (f"display.lists.{view}.fields", text)
         for view in ("jobs", "jobs_show")

@@ -121,6 +121,10 @@ def _add(tx: WriteTx, jobs: list[Job], first_id: JobId, origin: Origin) -> None:
         from headway.cycles import refuse_cycles
 
         refuse_cycles(tx, jobs, turns)
+    if any(job.subject for job in jobs):
+        from headway.subjects import refuse_second
+
+        refuse_second(tx, jobs)
     if turns or (len(jobs) > 1 and any(job.after for job in jobs)):
         from headway.filing import file_new
 

@@ -106,7 +106,9 @@ def door(
     slots = tx.slots()
     reservations = tx.reservations()
     granted = tuple(each for each in reservations if not each.waits)
-    there = {*slots.running, *(each.occupant for each in granted)}
+    there: Collection[JobId] = slots.running
+    if granted:
+        there = {*slots.running, *(each.occupant for each in granted)}
     lendings = [lending for lending in tx.lendings() if lending.job_id in there]
     lending = {each.job_id for each in lendings}
     borrowed = {lender for lender in slots.running.values() if lender in lending}
@@ -117,7 +119,8 @@ def door(
     occupants = slots.occupants
     if granted:
         occupants = _with_calls(occupants, lending, granted)
-        makers = {each.inside for each in granted if each.inside is not None} & there
+        makers = {each.inside for each in granted if each.inside is not None}
+        makers.intersection_update(slots.running)
         lending, borrowed = lending | makers, borrowed | makers
     used = occupied(occupants, lending) if limits or lending else {SLOT: len(occupants)}
     opened = Door(

@@ -19,7 +19,7 @@ from headway.clock import SECOND
 from headway.config import store_setting
 from headway.consequences import expire_reservations
 from headway.core.admission import direct_lender, direct_objection, free_slots
-from headway.core.model import WaitKind, shown
+from headway.core.model import JobId, WaitKind, shown
 from headway.core.reservations import Reservation, renewal_period
 from headway.errors import HeadwayError, InvalidInputError, ReservationLostError, TimedOutError
 from headway.functions.current import present
@@ -122,22 +122,8 @@ class _Asking:
         """Stand in line, or have the slot at once if nobody is before us."""
 
         def ask(tx: WriteTx) -> Reservation:
-            made = Reservation(
-                id=tx.take_reservation_id(),
-                token=os.urandom(16).hex(),
-                holder=self._client.actor,
-                note=self._note,
-                host_id=self._client.host.id,
-                pid=os.getpid(),
-                requested_at=tx.now(),
-                expires_at=tx.now() + expiry_in(tx),
-                inside=self._inside,
-                occupies=self._occupies,
-            )
-            tx.reserve(made)
-            data = {"id": made.name, "note": made.note}
-            tx.add_events([Event("reserved", None, data)], actor=made.holder)
-            return self._granted(tx, made)
+            made = stand_in_line(self._client, tx, self._note, self._occupies, self._inside)
+            return granted(self._client, tx, made)
 
         self.reservation = self._client.store.story(ask)
         self._wake_if_granted()
@@ -171,20 +157,10 @@ class _Asking:
             self.ask()
             return None
         if why is None:
-            self.reservation = self._client.store.story(lambda tx: self._granted(tx, mine))
+            client = self._client
+            self.reservation = client.store.story(lambda tx: granted(client, tx, mine))
             self._wake_if_granted()
         return why
-
-    def _granted(self, tx: WriteTx, asking: Reservation) -> Reservation:
-        """With the slot, if it may have one at this instant; else as it was."""
-        door = self._client.door(tx)
-        if direct_objection(asking, door, tx.now()) is not None:
-            return asking
-        inside = direct_lender(asking, door)
-        if not tx.grant(asking.token, inside):
-            return asking  # gone since we looked; the next look asks anew
-        tx.add_events([Event("granted", None, {"id": asking.name})], actor=asking.holder)
-        return asking._replace(granted_at=tx.now(), inside=inside)
 
     def _remove_expired(self) -> None:
         """What others left behind is removed by workers; where there is none, by those in line."""
@@ -269,6 +245,40 @@ class _Renewal(threading.Thread):
         self._ends.set()
         if self.is_alive():
             self.join()
+
+
+def stand_in_line(
+    client: Client, tx: WriteTx, note: str, occupies: tuple[str, ...], inside: JobId | None
+) -> Reservation:
+    """A new reservation, behind all others. `inside` is the running job that makes it."""
+    made = Reservation(
+        id=tx.take_reservation_id(),
+        token=os.urandom(16).hex(),
+        holder=client.actor,
+        note=note,
+        host_id=client.host.id,
+        pid=os.getpid(),
+        requested_at=tx.now(),
+        expires_at=tx.now() + expiry_in(tx),
+        inside=inside,
+        occupies=occupies,
+    )
+    tx.reserve(made)
+    data = {"id": made.name, "note": made.note}
+    tx.add_events([Event("reserved", None, data)], actor=made.holder)
+    return made
+
+
+def granted(client: Client, tx: WriteTx, asking: Reservation) -> Reservation:
+    """With the slot, if it may have one at this instant; else as it was."""
+    door = client.door(tx)
+    if direct_objection(asking, door, tx.now()) is not None:
+        return asking
+    inside = direct_lender(asking, door)
+    if not tx.grant(asking.token, inside):
+        return asking  # gone since we looked; the next look asks anew
+    tx.add_events([Event("granted", None, {"id": asking.name})], actor=asking.holder)
+    return asking._replace(granted_at=tx.now(), inside=inside)
 
 
 def expiry_in(tx: ReadTx) -> int:

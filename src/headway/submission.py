@@ -143,7 +143,7 @@ def when(delay: int, at: str | None, now: int) -> dict[str, Any]:
     return {"delay": delay, "at": parse_instant(at, now)}
 
 
-def split_command(command: str | None) -> tuple[str, ...]:
+def split_command(command: str | None, option: str = "--on-finish") -> tuple[str, ...]:
     """The words of a follow-up command, as a shell would split them."""
     if command is None:
         return ()
@@ -152,9 +152,9 @@ def split_command(command: str | None) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:
-        raise InvalidInputError(f"--on-finish {command!r}: {error}") from None
+        raise InvalidInputError(f"{option} {command!r}: {error}") from None
     if not words:
-        raise InvalidInputError("--on-finish is empty")
+        raise InvalidInputError(f"{option} is empty")
     return words
 
 

@@ -6,12 +6,12 @@ Both answer with the code that decides, so what they say is what will happen.
 import os
 import re
 import socket
-from collections.abc import Sequence
 from typing import Any
 
 from headway.client import Client
 from headway.config import store_setting
 from headway.core.admission import closed, free_slots
+from headway.core.dispatch import DispatchPlan
 from headway.core.facts import Door, Facts
 from headway.core.model import (
     Block,
@@ -19,18 +19,18 @@ from headway.core.model import (
     JobId,
     LockMode,
     Objection,
-    Question,
     Stage,
     Wait,
     WaitKind,
     shown,
 )
-from headway.core.plan import Hold, Planned, Start, explain, plan
+from headway.core.plan import explain
 from headway.core.reservations import Reservation
 from headway.core.states import TERMINAL, Status
 from headway.elsewhere import claims_elsewhere
 from headway.gather import gather, tasks_known
 from headway.occupancy import limits_in_force, what_all_lack, with_holders
+from headway.passing import plan_pass
 from headway.probes import look_at
 from headway.store.base import ReadTx
 from headway.troubles import launch_troubles
@@ -321,28 +321,14 @@ def last_event(client: Client) -> int:
         return tx.last_event()
 
 
-def dry_run(client: Client, limit: int) -> list[dict[str, Any]]:
-    """What one pass would start now, without changing anything."""
+def dry_run(client: Client, batch: int) -> DispatchPlan:
+    """What one pass would start now, and what it would leave, without changing anything."""
     with client.store.read() as tx:
-        door = client.door(tx)
-        found = [*tx.woken(1000, client.queues), *tx.ready(1000, client.queues)]
-        for topic in tx.limits_waited_for():
-            found += tx.filed_under(topic, 1000)
-        candidates = list({job.id: job for job in found}.values())
-        facts = gather(tx, candidates, door, client.queues, tasks_known(tx), home=client.home)
-        planned = plan(candidates, facts, limit=limit)
-        while unseen := _unseen(planned, facts):
-            answers = {**facts.answers, **look_at(unseen, client.config.conditions)}
-            facts = facts._replace(answers=answers)
-            planned = plan(candidates, facts, limit=limit)
-    return [
-        {"id": shown(each.job.id), "name": each.job.name}
-        for each in planned
-        if isinstance(each.decision, Start)
-    ]
-
-
-def _unseen(planned: Sequence[Planned], facts: Facts) -> set[Question]:
-    """What a plan could not know without another look."""
-    holds = (each.decision for each in planned if isinstance(each.decision, Hold))
-    return {ask for hold in holds for ask in hold.asks} - facts.answers.keys()
+        return plan_pass(
+            tx,
+            client.door(tx),
+            client.queues,
+            home=client.home,
+            look=lambda questions: look_at(questions, client.config.conditions),
+            batch=batch,
+        )

@@ -23,6 +23,7 @@ CHECKS = {
     *("system", "sqlite", "cgroup", "home", "config", "file system", "space", "leftovers"),
     *("store", "schema", "integrity", "clock", "folders", "environments", "worker", "pause"),
     "launching",
+    "groups",
 }
 
 
@@ -468,6 +469,19 @@ def test_pause_and_launch_failures_are_named(site: Site) -> None:
     found = one(site, "launching", "yellow")
     assert "no space (3 failures) on host elsewhere" in found["detail"]
     assert "scheduler reset" in found["next"]
+
+
+def test_a_group_whose_end_was_not_told_is_named_and_closing_it_tells(site: Site) -> None:
+    site.run("groups", "create", "--name", "g")
+    site.submit("true", group="g", last=True)
+    assert one(site, "groups", "green")
+    site.run("groups", "cancel", "g")
+    execute(site, "update job_groups set ended_at = null")
+    found = one(site, "groups", "yellow")
+    assert "group-1 has ended, but its end was not told" in found["detail"]
+    assert "groups close group-1" in found["next"]
+    site.run("groups", "close", "group-1")
+    assert one(site, "groups", "green")
 
 
 def test_it_works_beside_a_writer_that_keeps_its_turn(site: Site) -> None:

@@ -10,7 +10,12 @@ from headway.clock import SystemClock
 from headway.core.groups import GroupStatus
 from headway.core.model import WaitKind, shown
 from headway.core.states import ACTIVE, Status
-from headway.errors import ConflictError, InvalidInputError, NotFoundError
+from headway.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    WaitDeadlockError,
+)
 from headway.grouping import (
     Plan,
     cancel,
@@ -25,6 +30,7 @@ from headway.store.base import Event, Lending
 from headway.submission import Request
 from headway.testing import FakeClock
 from headway.views import why
+from headway.waiting import refuse_deadlock
 
 SECOND = 1_000_000
 TRUE, FALSE = ("true",), ("false",)
@@ -154,6 +160,13 @@ def test_who_is_awaited_lends_to_those_before_it(make_bench: Callable[..., Bench
     bench.until_ended(*jobs)
     assert states(bench, jobs) == [Status.SUCCEEDED] * 2
     assert bench.status(other) is Status.QUEUED
+
+
+def test_a_member_cannot_wait_for_one_whose_turn_comes_after_it(bench: Bench) -> None:
+    _, jobs = group_of(bench, ("sleep", "60"), TRUE, TRUE)
+    bench.until(lambda: bench.status(jobs[0]) is Status.RUNNING)
+    with bench.store.read() as tx, pytest.raises(WaitDeadlockError, match="which waits for it"):
+        refuse_deadlock(tx, jobs[0], jobs[2])
 
 
 # -- retries ---------------------------------------------------------------------------------------

@@ -53,6 +53,16 @@ class Job:
         return (-self.priority, self.place, self.created, self.id)
 
 
+@dataclass
+class Call:
+    """A direct call: in line, or with a slot of its own or that of the job it is made in."""
+
+    id: int
+    inside: int | None
+    until: int
+    granted: bool = False
+
+
 class Model:
     def __init__(self, now: int) -> None:
         self.now = now
@@ -62,6 +72,7 @@ class Model:
         self.paused = False
         self.unproven: set[int] = set()  # ended, but their process trees may live
         self.loans: dict[str, tuple[int, int, int]] = {}  # token: lender, chain, until
+        self.calls: dict[int, Call] = {}
         self.trouble: tuple[int, int] | None = None  # failures in a row, when to try again
         self.promised: set[int] = set()  # by the last plan: who has locks kept for it
         self.once_promised: set[int] = set()  # by any plan
@@ -107,13 +118,36 @@ class Model:
         return self.now < self.trouble[1] or any(job.probe for job in self.having("running"))
 
     def occupied(self) -> int:
-        """Running jobs, without those in a slot whose holder still lends it."""
+        """Running jobs and direct calls, without those in a slot whose holder lends it."""
         lending = {lender for lender, _, _ in self.loans.values()}
-        return sum(job.lender not in lending for job in self.having("running"))
+        running = self.having("running")
+        ids = {job.id for job in running}
+        calls = [call for call in self.calls.values() if call.granted and call.inside not in ids]
+        return sum(job.lender not in lending for job in running) + len(calls)
+
+    def in_line(self) -> list[Call]:
+        waiting = (call for call in self.calls.values() if not call.granted)
+        return sorted(waiting, key=lambda call: call.id)
+
+    def slot_for_call(self, call: Call) -> set[int | None]:
+        """As `slots_for` a job."""
+        if self.is_shut():
+            return set()
+        lending = {lender for lender, _, _ in self.loans.values()}
+        running = self.having("running")
+        lent = {job.lender for job in running if job.lender in lending} | self._lent_to_calls()
+        over = 0 < self.max_active < self.occupied()
+        if not over and call.inside in {job.id for job in running} - lent:
+            return {call.inside}
+        free = self.max_active <= 0 or self.occupied() < self.max_active
+        return {None} if free and self.in_line()[0] is call else set()
+
+    def _lent_to_calls(self) -> set[int | None]:
+        return {call.inside for call in self.calls.values() if call.granted}
 
     def lenders(self, job: Job) -> set[int]:
         """Who waits for this job's chain and lends it a slot that carries nobody yet."""
-        taken = {each.lender for each in self.having("running")}
+        taken = {each.lender for each in self.having("running")} | self._lent_to_calls()
         return {
             lender
             for lender, chain, _ in self.loans.values()
@@ -137,9 +171,13 @@ class Model:
         """Whose slot it may have now: None is a slot of its own; empty, there is none."""
         if self.is_shut():
             return set()
+        if self.max_active > 0 and self.occupied() > self.max_active:
+            return set()
+        if self.in_line():
+            return set(self.lenders(job))
         if self.max_active <= 0 or self.occupied() < self.max_active:
             return {None}
-        return set(self.lenders(job)) if self.occupied() == self.max_active else set()
+        return set(self.lenders(job))
 
     def lacks(self, job: Job, promised: list[Job]) -> bool:
         """A lock is held by someone in the way, or promised to one before it in the order."""
@@ -173,6 +211,7 @@ class Model:
             "slots": {job.id: job.lender for job in running},
             "unproven": self.unproven,
             "loans": sorted(self.loans.values()),
+            "calls": {call.id: (call.granted, call.inside) for call in self.calls.values()},
             "paused": self.paused,
             "max_active": self.max_active,
             "trouble": self.trouble,
@@ -222,6 +261,7 @@ class Model:
         """Who starts now, in order. `seen` is who did, and in whose slot: it decides where there is
         a choice of slots, and where `_kept_back` leaves it open."""
         self.loans = {token: loan for token, loan in self.loans.items() if loan[2] >= self.now}
+        self.calls = {each: call for each, call in self.calls.items() if call.until > self.now}
         self._block()
         started, promised, kept_back = [], [], []
         for job in self.having("waiting"):

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from direct_stories import Calls
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
+from order_stories import OrderStories
 from small_model import ENDED, SECOND
 from stocked import finish_of, unclaim_of
-from storytelling import ARTIFACTS, KEYS, REPO, Told, act
+from storytelling import ARTIFACTS, KEYS, REPO, act
 
 from headway import approving, publishing
 from headway.collecting import Collector
@@ -54,7 +56,7 @@ class Crash(BaseException):
     """The process dies: nothing of ours may handle it."""
 
 
-class Stories(Told):
+class Stories(OrderStories, Calls):
     """Everything that may happen to a job: by people, by the worker, and by accident."""
 
     # -- what people do ------------------------------------------------------------------------

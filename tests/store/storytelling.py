@@ -23,6 +23,7 @@ from stocked import BUDGET, START
 
 from headway.client import Client
 from headway.config import Config
+from headway.consequences import expire_reservations
 from headway.core.facts import Answer
 from headway.core.model import Claim, Question, Sight
 from headway.core.model import Job as Row
@@ -119,6 +120,7 @@ class Told(RuleBasedStateMachine):
             actor="ann",
         )
         host = Host("host", f"boot-{self.boot}", "/home")
+        self.client._host = host
         self.settler = Settler(host, "worker", chance=lambda: 0.0)
         self.rescuer = Rescuer(host, "worker", self.clock)
         self.looks = Looks(self._look, self.clock, in_thread=False)
@@ -188,6 +190,8 @@ class Told(RuleBasedStateMachine):
                 tx.wake_topics(self.looks.take_in())
                 if self.model.loans:
                     tx.end_expired_lendings(tx.now())
+                if self.model.calls:
+                    expire_reservations(tx, "worker")
                 step = self.planner.step(tx, limit=limit)
             claims += step.started
             if limit is None or not step.started:
@@ -226,6 +230,7 @@ class Told(RuleBasedStateMachine):
                 assert rows[last].status == "succeeded"
         lenders = {lender for lender, _, _ in shown["loans"]}
         own = [lender for lender in shown["slots"].values() if lender not in lenders]
+        own += [job for has, job in shown["calls"].values() if has and job not in shown["slots"]]
         if any(claim.borrowed_from is None for claim in claims) and shown["max_active"] > 0:
             assert len(own) <= shown["max_active"]
         for key in KEYS:
@@ -303,6 +308,7 @@ def picture(rows: dict[int, Row], claims: list[Claim], tx: ReadTx) -> dict[str, 
             if each.withdrawn_at is None
         },
         "loans": sorted(tuple(each) for each in tx.lendings()),
+        "calls": {each.id: (not each.waits, each.inside) for each in tx.reservations()},
         "paused": tx.pause_in_force() is not None,
         "max_active": tx.settings()["scheduler.max_active"],
         "trouble": (trouble.failures, trouble.probe_at) if trouble else None,

@@ -121,6 +121,25 @@ def test_what_a_template_names_is_retried_and_nothing_else(
     assert len(system.look(lambda tx: tx.chain(first))) == 1
 
 
+@pytest.mark.req("D13", "E22")
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_recovery_goes_by_what_the_template_allows(
+    client: Client, system: System, clock: FakeClock, retries: int
+) -> None:
+    add_template(client, "lost", argv=["true"], any_host=True, retries=retries)
+    first = submit_template(client, "lost").job_id
+    for _ in range(retries + 1):
+        [claim] = system.until_quiet()
+        lost = Outcome(Ending.OUTCOME_UNKNOWN, clock.now())
+        system.judge(claim, Verdict(lost, tree_gone=True))
+        assert system.until_quiet() == [], "a retry after a crash waits, too"
+        clock.advance(3600)
+    assert system.until_quiet() == []
+    chain = system.look(lambda tx: tx.chain(first))
+    assert len(chain) == retries + 1
+    assert all((each.reason or "").startswith("Scheduler crash recovery") for each in chain)
+
+
 @pytest.mark.req("D6", "D19")
 def test_a_group_is_completed_when_the_last_retry_of_its_template_succeeds(
     client: Client, system: System, clock: FakeClock
