@@ -59,10 +59,14 @@ def with_holders(tx: ReadTx, objection: Objection) -> Objection:
         return objection
     topics = [each for each in objection.topics if each.startswith("limit:")]
     keys = {key for key, _ in map(key_of_topic, topics)}
-    occupants = tx.slots().occupants if keys else ()
-    holders = [each.job_id for each in occupants if each.job_id and keys & {*each.keys}]
+    if not keys:
+        return objection
+    claims = [each for each in tx.slots().occupants if keys & {*each.keys}]
+    holders = [shown(job_id) for job_id in sorted(each.job_id or 0 for each in claims)]
+    calls = (each for each in tx.reservations() if not each.waits)
+    holders += [each.name for each in calls if keys & {*each.occupies}]
     if not holders:
         return objection
     more = f" and {len(holders) - MOST_NAMED} more" if len(holders) > MOST_NAMED else ""
-    named = ", ".join(shown(each) for each in sorted(holders)[:MOST_NAMED])
+    named = ", ".join(holders[:MOST_NAMED])
     return objection._replace(remedy=f"in use by {named}{more}: {objection.remedy}")

@@ -328,11 +328,11 @@ def test_status_names_every_limit_and_why_names_who_uses_it_up(
     (objection,) = views.why(bench.client, waiting[0])["objections"]
     assert f"in use by job-{holder} (sleep 60, running" in objection["remedy"]
     assert [each["id"] for each in objection["jobs"]] == [f"job-{holder}"]
-    assert views.dry_run(bench.client, 10) == []
+    assert views.dry_run(bench.client, 10).to_dispatch == ()
     bench.client.cancel([holder])
     bench.until(lambda: bench.status(waiting[0]) is Status.RUNNING)
     set_limit(bench, "resource.gpu", 2)
-    assert [each["id"] for each in views.dry_run(bench.client, 10)] == [f"job-{waiting[1]}"]
+    assert [each.id for each in views.dry_run(bench.client, 10).to_dispatch] == [waiting[1]]
 
 
 @pytest.mark.req("C25")
@@ -446,7 +446,7 @@ def test_a_pass_starts_the_least_of_capacity_batch_and_ready_with_pauses_between
     bench = make_bench(clock=clock, max_active=cap)
     bench.client.set_setting("scheduler.spawn_delay", "7s")
     jobs = [bench.submit("sleep", "60") for _ in range(ready)]
-    assert len(views.dry_run(bench.client, batch)) == started
+    assert len(views.dry_run(bench.client, batch).to_dispatch) == started
     assert one_pass(bench, clock, batch) == jobs[:started]
     assert clock.pauses == [7.0] * max(0, started - 1), "between them, and none after the last"
 
