@@ -24,7 +24,7 @@ _OF_DOCUMENT = (
     *("wait", "waited_on", "group_id", "sequence_number", "template_id", "schedule_id"),
     *("workflow", "subject", "target", "resources", "rates", "retry_of", "attempt", "max_attempts"),
     *("created_at", "not_before", "started_at", "finished_at", "cancel_requested_at"),
-    *("execution_root", "worktree", "submitted_by", "run"),
+    *("execution_root", "worktree", "submitted_by", "sling", "run"),
 )
 
 
