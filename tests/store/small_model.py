@@ -4,7 +4,8 @@ It shares no line with `headway.core`: plain dicts and sets, every question answ
 everything. It is slow and simple, so that where the two disagree the reader can tell who is right.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 SECOND = 1_000_000
@@ -24,8 +25,9 @@ class Job:
     id: int
     chain: int
     created: int
-    place: int
+    place: Fraction  # where it stands among those of its level; only the order says anything
     priority: int = 0
+    level: int = 0  # the priority that it has come to by its age
     after: tuple[int, ...] = ()
     locks: dict[str, str] = field(default_factory=dict)
     not_before: int | None = None
@@ -47,10 +49,16 @@ class Job:
     produces: tuple[str, ...] = ()
     pin: str | None = None  # the commit that the one branch must be at
     approval: str | None = None  # "pending" or "approved"; None: nobody is asked
+    kind: str = "command"
+    resources: tuple[str, ...] = ()
+    target: str | None = None
+    rates: tuple[str, ...] = ()
+    group: int | None = None
+    turn: int = 0  # its place in its group
 
     @property
-    def order(self) -> tuple[int, int, int, int]:
-        return (-self.priority, self.place, self.created, self.id)
+    def order(self) -> tuple[int, Fraction, int, int]:
+        return (-self.level, self.place, self.created, self.id)
 
 
 class Model:
@@ -159,7 +167,6 @@ class Model:
                 job.id: (
                     job.state,
                     (job.chain, job.retry_of, job.attempt, job.retries_used),
-                    job.order,
                     job.not_before,
                     job.cancelling,
                     job.strikes,
@@ -167,6 +174,7 @@ class Model:
                 )
                 for job in self.jobs.values()
             },
+            "order": [(job.id, job.level) for job in self.having("waiting")],
             "runs": {job.id: job.run for job in self.jobs.values() if job.run is not None},
             "locks": self.held(),
             "claims": {job.id: (job.lender, job.probe) for job in running},
@@ -180,37 +188,40 @@ class Model:
 
     # -- acting --------------------------------------------------------------------------------
 
-    def submit(self, **fields: object) -> Job:
-        """Behind all active jobs of its priority."""
+    def submit(self, **fields: Any) -> Job:
+        """Behind all active jobs of its level."""
         number = self._new_id()
+        level = self.level_of(fields.get("priority", 0), self.now)
         active = [*self.having("waiting"), *self.having("running")]
-        places = [job.place for job in active if job.priority == fields.get("priority", 0)]
-        job = Job(number, number, self.now, max(places, default=0) + 100, **fields)  # type: ignore[arg-type]
-        self.jobs[number] = job
-        return job
+        places = [job.place for job in active if job.level == level]
+        place = max(places, default=Fraction(0)) + 1
+        self.jobs[number] = Job(number, number, self.now, place, level=level, **fields)
+        return self.jobs[number]
+
+    def level_of(self, priority: int, born: int) -> int:
+        return priority
 
     def retry(self, job: Job, *, used: int = 0, not_before: int | None = None) -> Job:
-        """A new job in the place of the old one, with the same work to do."""
+        """A new job in the place of the old one, with the same work to do; the chain is as old as
+        its first job."""
         number = self._new_id()
-        self.jobs[number] = Job(
-            number,
-            job.chain,
-            self.now,
-            job.place,
-            priority=job.priority,
-            after=job.after,
-            locks=job.locks,
+        self.jobs[number] = replace(
+            job,
+            id=number,
+            created=self.now,
+            level=self.level_of(job.priority, self.jobs[job.chain].created),
             not_before=not_before,
-            retries=job.retries,
-            retry_base=job.retry_base,
-            retry_on=job.retry_on,
             retry_of=job.id,
             attempt=job.attempt + 1,
             retries_used=used,
-            needs=job.needs,
-            produces=job.produces,
-            pin=job.pin,
-            approval=job.approval,
+            state="waiting",
+            run=None,
+            cancelling=False,
+            strikes=0,
+            lender=None,
+            probe=False,
+            starts=0,
+            undone=0,
         )
         return self.jobs[number]
 
@@ -258,7 +269,9 @@ class Model:
             if not never:
                 return
             for job in never:
-                job.state = "blocked_by_dependency"
+                if job.state == "waiting":
+                    job.state = "blocked_by_dependency"
+                    self.chain_over(job)
 
     def _start(self, job: Job, lender: int | None) -> None:
         job.state, job.run, job.lender = "running", (None, None), lender
@@ -283,6 +296,11 @@ class Model:
         if state == "failed" and again and not job.cancelling and job.retries_used < job.retries:
             wait = min(3600 * SECOND, job.retry_base * 2**job.retries_used)
             self.retry(job, used=job.retries_used + 1, not_before=self.now + wait)
+        else:
+            self.chain_over(job)
+
+    def chain_over(self, job: Job) -> None:
+        """The last job of a chain has ended."""
 
     def _over(self, job: Job, state: str, run: tuple[str | None, int | None] | None) -> None:
         job.state, job.run = state, run
@@ -294,6 +312,7 @@ class Model:
         """Nothing was started: back to the queue, or the end if someone cancelled it."""
         if job.cancelling:
             self._over(job, "cancelled", None)
+            self.chain_over(job)
             return
         job.state, job.run, job.lender, job.probe = "waiting", None, None, False
         job.undone += 1
@@ -304,6 +323,7 @@ class Model:
             self.undo(job)
         elif job.strikes == len(STRIKES):
             self._over(job, "failed", ("FAILED", 127))
+            self.chain_over(job)
         else:
             job.not_before = self.now + STRIKES[job.strikes]
             job.strikes += 1
@@ -319,6 +339,7 @@ class Model:
     def cancel(self, job: Job) -> None:
         if job.state == "waiting":
             job.state = "cancelled"
+            self.chain_over(job)
         else:
             job.cancelling = True
 

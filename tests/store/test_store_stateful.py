@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from psycopg import sql
+from queue_stories import QueueStories as Stories
 from stocked import START
-from stories import Stories
 
 from headway.store import open_store
 from headway.store.base import Store
