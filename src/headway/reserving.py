@@ -78,7 +78,7 @@ def reserve(
     """
     if "\0" in note or len(note) > LONGEST_NOTE:
         raise InvalidInputError(f"a note has at most {LONGEST_NOTE} characters, and no NUL")
-    asking = _Asking(client, note, keys_taken(type, resources, target))
+    asking = Asking(client, note, keys_taken(type, resources, target))
     asking.ask()
     renewal = _Renewal(client, asking, renewed)
     try:
@@ -106,7 +106,7 @@ def reserve(
         )
 
 
-class _Asking:
+class Asking:
     """One wish for a slot, from the first question to the release."""
 
     def __init__(self, client: Client, note: str, occupies: tuple[str, ...]) -> None:
@@ -151,7 +151,7 @@ class _Asking:
             changes, now = self._client.changes(), clock.monotonic()
             if changes != seen or now >= look_at:
                 seen, look_at = changes, now + LOOK_EVERY
-                objection = self._look()
+                objection = self.look()
                 if objection is None:
                     continue
                 why = objection
@@ -161,7 +161,7 @@ class _Asking:
             clock.sleep(poll)
             poll = min(SLOWEST_POLL, poll * 1.2)
 
-    def _look(self) -> str | None:
+    def look(self) -> str | None:
         """Take the slot if it is ours now; else say what is in the way."""
         self._remove_expired()
         with self._client.store.read() as tx:
@@ -236,7 +236,7 @@ class _Asking:
 class _Renewal(threading.Thread):
     """Renews until it is stopped, and says when it came too late."""
 
-    def __init__(self, client: Client, asking: _Asking, renewed: Callable[[Held], None]) -> None:
+    def __init__(self, client: Client, asking: Asking, renewed: Callable[[Held], None]) -> None:
         super().__init__(name="renewal", daemon=True)
         self._client = client
         self._asking = asking

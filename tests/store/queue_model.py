@@ -28,21 +28,26 @@ class QueueModel(GroupModel):
         target = {f"target:{job.target}"} if job.target else set()
         return {SLOT, f"type:{job.kind}"} | words | target
 
-    def gives(self, lender: int | None) -> set[str]:
-        """What this job lends: what it holds, and what is lent to it."""
+    def holders(self) -> dict[int, tuple[set[str], int | None]]:
+        """Who holds what now, and whose place each of them has: that of one who lends."""
         lending = {each for each, _, _ in self.loans.values()}
-        given: set[str] = set()
-        while lender in lending and self.jobs[lender].state == "running":
-            given |= self.takes(self.jobs[lender])
-            lender, lending = self.jobs[lender].lender, lending - {lender}
+        return {
+            job.id: (self.takes(job), job.lender if job.lender in lending else None)
+            for job in self.having("running")
+        }
+
+    def gives(self, lender: int | None) -> set[str]:
+        """What this one can lend: what it holds, and what is lent to it."""
+        holders, given = self.holders(), set[str]()
+        while lender in holders:
+            held, lender = holders.pop(lender)
+            given |= held
         return given
 
     def used(self, key: str) -> int:
-        """Who runs in another's place counts only for what that one does not hold."""
-        return sum(
-            key in self.takes(job) and key not in self.gives(job.lender)
-            for job in self.having("running")
-        )
+        """Who is in another's place counts only for what that one does not hold."""
+        held = self.holders().values()
+        return sum(key in keys and key not in self.gives(lender) for keys, lender in held)
 
     def occupied(self) -> int:
         return self.used(SLOT)
@@ -92,7 +97,7 @@ class QueueModel(GroupModel):
             found["pinned_head"] = {""}
         if job.approval == "pending":
             found["approval"] = {""}
-        if self.lacks(job, [self.jobs[each] for each in self.promised]) or self._keeps(job):
+        if self.lacks(job, self._before(job)) or self._keeps(job):
             found["locks"] = {""}
         if self.paused:
             found["paused"] = {"because"}
@@ -103,6 +108,11 @@ class QueueModel(GroupModel):
         if self.too_often(job):
             found["rate"] = {each.partition("=")[0] for each in job.rates}
         return found
+
+    def _before(self, job: Job) -> list[Job]:
+        """Those who go before it: they have locks promised, or take them when they are let in."""
+        before = [each for each in self.having("waiting") if each.order < job.order]
+        return [each for each in before if not self.holds_back_inside(each)]
 
     def _start(self, job: Job, lender: int | None) -> None:
         super()._start(job, lender)

@@ -244,14 +244,8 @@ class Stories(WorkerStories):
     def publish(self, which: int, key: str) -> None:
         """From inside a running job, announced or not."""
         claim = self.live[which % len(self.live)]
-        outside = self.client.environ
-        self.client.environ = {
-            "HEADWAY_JOB_ID": str(claim.job_id),
-            "HEADWAY_CLAIM": claim.token,
-            "HEADWAY_HOME": self.home.path,
-        }
-        artifact, _ = publishing.publish(self.client, "t", key)
-        self.client.environ = outside
+        with self.inside(claim):
+            artifact, _ = publishing.publish(self.client, "t", key)
         self.model.publish(self.model.jobs[claim.job_id], artifact)
 
     @act(2, to=st.sampled_from("ab"))

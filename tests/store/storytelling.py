@@ -6,10 +6,12 @@ claim; a process is a claim that the story ends.
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from direct_model import DirectModel
 from group_model import Group
 from hypothesis import note
 from hypothesis import strategies as st
@@ -18,7 +20,6 @@ from hypothesis.stateful import (
     invariant,
     rule,
 )
-from queue_model import QueueModel
 from small_model import ENDED, SECOND, Job
 from stocked import BUDGET, START
 
@@ -37,6 +38,7 @@ from headway.gather import door as open_door
 from headway.home import Home, make_home
 from headway.host import Host
 from headway.quotas import parse_limit
+from headway.reserving import Asking
 from headway.store.base import Event, ReadTx, Store
 from headway.submission import Request
 from headway.testing import FakeClock
@@ -98,7 +100,7 @@ class Told(RuleBasedStateMachine):
         self.clock = MovedClock(START)
         self.home = Home(str(self.folder / ".headway"))
         make_home(self.home)
-        self.model = QueueModel(START)
+        self.model = DirectModel(START)
         self.boot = 1
         self.keys: dict[str, tuple[int, Request]] = {}
         self.started: set[str] = set()  # tokens with a start record
@@ -107,22 +109,21 @@ class Told(RuleBasedStateMachine):
         self.final: dict[int, Row] = {}
         self.past: list[Event] = []
         self.loans = 0
+        self.asking: dict[int, Asking] = {}  # direct calls
         self.plans = 0
         self.resting = 0  # for how many acts the worker does not look
         self._open_store = lambda: open_fresh(self.folder, self.clock)
-        self._open()
+        self.store = self._open_store()
+        self.caller = self._client()  # of direct calls: it outlives a crash of others
+        self._come_up()
 
     def _open(self) -> None:
         """As a process that comes up: it knows nothing but the store and the files."""
-        self.store = self._open_store()
-        self.client = Caller(
-            self.home,
-            Config({"worker.autostart": False}),
-            self.store,
-            self.clock,
-            environ={"PATH": "/bin"},
-            actor="ann",
-        )
+        self.store = self.caller.store = self._open_store()
+        self._come_up()
+
+    def _come_up(self) -> None:
+        self.client = self._client()
         host = Host("host", f"boot-{self.boot}", "/home")
         self.settler = Settler(host, "worker", chance=lambda: 0.0)
         self.rescuer = Rescuer(host, "worker", self.clock)
@@ -136,6 +137,16 @@ class Told(RuleBasedStateMachine):
             home=self.home,
             looks=self.looks,
             queues=self.client.queues,
+        )
+
+    def _client(self) -> Client:
+        return Caller(
+            self.home,
+            Config({"worker.autostart": False}),
+            self.store,
+            self.clock,
+            environ={"PATH": "/bin"},
+            actor="ann",
         )
 
     def _look(self, questions: Collection[Question]) -> dict[Question, Answer]:
@@ -154,6 +165,17 @@ class Told(RuleBasedStateMachine):
         possible = [each for each in ACTS if each.when(self) for _ in range(each.often)]
         chosen = data.draw(st.sampled_from(possible))
         chosen.tell(self, **data.draw(st.fixed_dictionaries(chosen.arguments)))
+
+    @contextmanager
+    def inside(self, claim: Claim | None) -> Iterator[None]:
+        """The clients are in a process of this job."""
+        inside = {"HEADWAY_HOME": self.home.path}
+        if claim is not None:
+            inside |= {"HEADWAY_JOB_ID": str(claim.job_id), "HEADWAY_CLAIM": claim.token}
+        outside = self.client.environ
+        self.client.environ = self.caller.environ = inside
+        yield
+        self.client.environ = self.caller.environ = outside
 
     # -- picking -------------------------------------------------------------------------------
 
@@ -336,6 +358,10 @@ def picture(rows: dict[int, Row], claims: list[Claim], tx: ReadTx) -> dict[str, 
             if row.status in WAITING
         ],
         "limits": limits_of(tx),
+        "calls": [
+            (call.id, not call.waits, call.inside, {*call.occupies}, call.expires_at)
+            for call in tx.reservations()
+        ],
         "groups": {
             group.id: (
                 (group.mode.value, group.on_failure, bool(group.closed_at), bool(group.ended_at)),

@@ -11,10 +11,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from direct_stories import DirectStories as Stories
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from psycopg import sql
-from queue_stories import QueueStories as Stories
 from stocked import START
 
 from headway.store import open_store
@@ -84,7 +84,7 @@ def empty(url: str) -> None:
             ):
                 connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
         connection.execute(
-            "update marks set value = case name when 'next_job_id' then 1 else 0 end"
+            "update marks set value = case when name like 'next_%' then 1 else 0 end"
         )
 
 

@@ -167,12 +167,15 @@ class WorkerStories(Told):
             both = self.model.takes(lender) & self.model.takes(job) - {"slot"}
             for key in sorted(both)[which % 2 :]:
                 self._set_limit(key, self.model.used(key))
+        self._lend(lender.id, job.chain, seconds)
+
+    def _lend(self, lender: int, chain: int, seconds: int) -> None:
         until = self.clock.now() + seconds * SECOND
         self.loans += 1
-        note(f"job-{lender.id} waits for job-{job.chain}")
+        note(f"{lender} waits for job-{chain}")
         with self.store.write() as tx:
-            tx.lend(f"loan-{self.loans}", Lending(lender.id, job.chain, until))
-        self.model.loans[f"loan-{self.loans}"] = (lender.id, job.chain, until)
+            tx.lend(f"loan-{self.loans}", Lending(lender, chain, until))
+        self.model.loans[f"loan-{self.loans}"] = (lender, chain, until)
 
     @act(when=lambda self: self.model.loans, which=A_NUMBER)
     def stop_lending(self, which: int) -> None:
