@@ -26,6 +26,8 @@ from goals import GOALS, Answer, answer
 from graph_goals import GRAPH_GOALS
 from graphs import graph
 from latency import bare_command, end_to_dependent, submit_to_start
+from limit_goals import LIMIT_GOALS
+from limits import limited
 from measure import HERE, Figures, Lab, medians, versions
 from move_goals import MOVE_GOALS
 from moves import moves
@@ -36,7 +38,7 @@ from startup import startup
 from submits import on_postgres, on_sqlite
 
 ROUNDS = 3
-ALL_GOALS = (*GOALS, *FUNCTION_GOALS, *GRAPH_GOALS, *MOVE_GOALS)
+ALL_GOALS = (*GOALS, *FUNCTION_GOALS, *GRAPH_GOALS, *MOVE_GOALS, *LIMIT_GOALS)
 BENCHMARKS: tuple[Callable[[Lab], Figures], ...] = (
     on_sqlite,
     on_postgres,
@@ -54,6 +56,7 @@ BENCHMARKS: tuple[Callable[[Lab], Figures], ...] = (
     memory,
     planning,
     moves,
+    limited,
     graph,
     idle,
 )

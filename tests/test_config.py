@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from headway.config import SETTINGS, Config, find_setting, load_config, store_setting, write_config
+from headway.config import (
+    SETTINGS,
+    Config,
+    find_setting,
+    limits_set,
+    load_config,
+    store_setting,
+    write_config,
+)
 from headway.errors import InvalidInputError, NotFoundError
 from headway.home import Home, make_home
 
@@ -52,12 +60,19 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
     assert {key: config[key] for key in SETTINGS} == {
         "scheduler.max_active": 1,
         "scheduler.batch_size": 1,
+        "scheduler.ageing": "0s",
+        "scheduler.pressure.load": 0.0,
+        "scheduler.pressure.memory": "0",
+        "scheduler.reservation_expiry": "10s",
         "scheduler.spawn_delay": "0s",
+        "scheduler.cooldown": "0s",
         "scheduler.missing_producer": "block",
         "scheduler.graph_limit": 100_000,
         "scheduler.retention_days": 30,
         "scheduler.retention_jobs": 10_000,
         "approval.from_jobs": False,
+        "sources.beads": ".beads/issues.jsonl",
+        "sources.tasks": ".headway/tasks",
         "worker.autostart": True,
         "worker.idle": "30s",
         "worker.grace": "10s",
@@ -99,7 +114,13 @@ NONSENSE = ["", "blah", "\0", "[1]", "-", "{}", " ", "1\n2", "1.5"]
 # empty names of modules.
 SENSIBLE = {
     *(("logs.head", "1.5"), ("logs.tail", "1.5"), ("logs.budget", "1.5"), ("store.url", "")),
+    *(("scheduler.pressure.load", "1.5"), ("scheduler.pressure.memory", "1.5")),
     *(("app.modules", ""), ("app.modules", " "), ("app.modules", "blah")),
+    *(
+        (f"sources.{name}", text)
+        for name in ("beads", "tasks")
+        for text in ("blah", "[1]", "-", "{}", "1.5")
+    ),
     *(
         (f"display.lists.{view}.fields", text)
         for view in ("jobs", "jobs_show")
@@ -125,6 +146,11 @@ def test_every_setting_refuses_nonsense_and_names_itself(key: str) -> None:
         ("scheduler.max_active", ["-1", "0", "1", "500"], ["-2", "-100", "1.5", "many", ""]),
         ("scheduler.batch_size", ["1", "50"], ["0", "-1", "0.5", "all", ""]),
         ("scheduler.spawn_delay", ["0s", "1.5s", "1h30m"], ["5", "soon", "-5s", "", "5 s"]),
+        ("scheduler.limits.resource.ollama", ["0", "1", "500"], ["-1", "1.5", "many", ""]),
+        ("scheduler.limits.type.a.b/c", ["7"], ["x"]),
+        ("scheduler.limits.rate.claude", ["10/min", "5/90s"], ["10", "0/min", "10/soon", ""]),
+        ("scheduler.pressure.load", ["0.0", "1.5"], ["-1", "nan", "inf", "much", ""]),
+        ("scheduler.pressure.memory", ["0", "500MiB"], ["-1", "lots", ""]),
     ],
 )
 def test_scheduler_settings_refuse_what_is_out_of_range(
@@ -297,3 +323,30 @@ def test_config_without_a_file_is_the_defaults() -> None:
     assert Config()["logs.full"] == "drop"
     with pytest.raises(KeyError):
         Config()["logs.nothing"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("scheduler.limits", "scheduler.limits.", "scheduler.limits.resource"),
+        *("scheduler.limits.resource.", "scheduler.limits.colour.red", "scheduler.limits..x"),
+    ],
+)
+def test_there_are_limits_only_of_known_kinds_and_with_a_word(key: str) -> None:
+    with pytest.raises(NotFoundError, match="there is no setting"):
+        find_setting(key)
+
+
+@pytest.mark.parametrize("word", ["a b", "-x", "a:b", "x" * 65, "a@b", "a=b"])
+def test_a_limit_is_about_one_word(word: str) -> None:
+    with pytest.raises(InvalidInputError, match="resource"):
+        find_setting(f"scheduler.limits.resource.{word}")
+
+
+def test_a_limit_is_none_until_it_is_set_and_again_when_it_is_taken_away() -> None:
+    setting = find_setting("scheduler.limits.resource.ollama")
+    assert setting.default is None and setting.read("none") is None and setting.in_store
+    stored = {setting.key: 2, "scheduler.limits.type.x": None, "scheduler.limits.rate.r.x": "1/s"}
+    assert limits_set(stored) == {"resource:ollama": 2, "rate:r.x": "1/s"}
+    assert store_setting({}, setting.key) is None
+    assert store_setting(stored, "scheduler.limits.type.x") is None

@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "core": "core. errors",
     "units": "errors",
     "quotas": "core. errors units",
+    "digesting": "core.",
     "home": "errors",
     "fields": "errors units",
     "text": "",
@@ -35,9 +36,10 @@ MAY_IMPORT = {
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
     "store.base": (
-        "core. store.seam_limits store.seam_groups store.seam_order store.seam_templates "
-        "store.seam_reservations"
+        "core. store.seam_governor store.seam_limits store.seam_groups store.seam_order "
+        "store.seam_reservations store.seam_templates"
     ),
+    "store.seam_governor": "core.",
     "store.seam_limits": "core.",
     "store.seam_groups": "core.",
     "store.queries": "",
@@ -55,20 +57,31 @@ MAY_IMPORT = {
     "submission": "core. errors gating quotas units retrying",
     "gating": "core. errors git.layout git.looking git.program submission",
     "git": "git. errors",
-    "probes": "core. git.looking git.program probes.",
+    "sources": "core. errors sources.",
+    "probes": "core. errors git.looking git.program probes. sources",
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base clock collecting config "
-        "consequences crashpoints documents errors filing gather home host launching policies "
-        "probes probes.pressure units"
+        "consequences crashpoints documents environment errors filing gather home host launching "
+        "passing policies probes probes.pressure units"
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
     "linking": "core. errors submission",
     "graphs": "errors linking submission units quotas",
     "adding": (
-        "core. cycles errors filing host joining store.base submission ageing placing templates"
+        "core. cycles digesting errors filing host joining store.base subjects ageing placing "
+        "templates"
     ),
     "joining": "core. consequences errors store.base",
+    "passing": "core. gather home store.base",
+    "scheduled": "core. client consequences probes store.base units",
+    "subjects": "core. config errors home sources store.base",
+    "targeting": "core. client errors quotas store.base submission units",
+    "recipes": ("core. client errors sources store.seam_templates submission targeting templating"),
+    "slinging": (
+        "core. adding client config environment errors joining recipes sources store.base subjects "
+        "templates"
+    ),
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
         "effects environment errors executors gather home host launching linking listing "
@@ -81,13 +94,13 @@ MAY_IMPORT = {
     "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
-        "git.program worktreeing"
+        "git.program subjects worktreeing"
     ),
     "person": "errors git.layout git.program supervise. client",
     "approving": "core. client consequences environment errors gating person store.base units",
     "editing": "core. client environment errors placing store.base submission consequences",
     "collecting": (
-        "core. config consequences crashpoints downstream errors home store.base worktreeing"
+        "core. config consequences crashpoints downstream errors home store.base worktreeing quotas"
     ),
     "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
@@ -113,7 +126,10 @@ MAY_IMPORT = {
     "listing": "core. joining store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
-    "views": "core. store.base client config elsewhere gather probes units troubles reserving",
+    "views": (
+        "core. store.base client config elsewhere gather passing probes units troubles "
+        "reserving occupancy"
+    ),
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock home testing_drain",
     "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",
@@ -135,6 +151,7 @@ MAY_IMPORT = {
         "core. store.base client clock config consequences errors functions.current quotas "
         "units waiting"
     ),
+    "occupancy": "core. config gather store.base units",
 }
 ANYTHING = {"cli"}
 

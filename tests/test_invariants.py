@@ -41,6 +41,18 @@ INVARIANTS = {
         "test_a_job_has_one_run",
         "one run per job",
     ),
+    "a retry waits its time, and there is a last one": (
+        "test_three_retries_make_four_executions_10_20_and_40_seconds_apart",
+        "test_a_template_that_always_fails_is_executed_four_times_10_20_and_40_seconds_apart",
+        "test_a_retry_does_not_start_before_its_time",
+        "up to four executions",
+    ),
+    "a template never changes a job that exists": (
+        "test_a_template_is_kept_and_another_takes_its_place",
+        "test_changing_or_archiving_a_template_changes_no_job",
+        "test_an_archived_template_makes_no_jobs_by_any_way",
+        "Jobs have copies",
+    ),
     "terminal is final": (
         "test_no_move_leads_out_of_a_terminal_status",
         "test_a_retry_is_refused_after_success",

@@ -20,9 +20,9 @@ from headway.core.model import (
     shown,
 )
 from headway.core.states import Status
+from headway.digesting import digest
 from headway.errors import ConflictError
 from headway.store.base import Event, HostRecord, ReadTx, WriteTx
-from headway.submission import digest
 
 if TYPE_CHECKING:
     from headway.host import Host
@@ -121,6 +121,10 @@ def _add(tx: WriteTx, jobs: list[Job], first_id: JobId, origin: Origin) -> None:
         from headway.cycles import refuse_cycles
 
         refuse_cycles(tx, jobs, turns)
+    if any(job.subject for job in jobs):
+        from headway.subjects import refuse_second
+
+        refuse_second(tx, jobs)
     if turns or (len(jobs) > 1 and any(job.after for job in jobs)):
         from headway.filing import file_new
 

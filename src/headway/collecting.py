@@ -29,6 +29,7 @@ from headway.crashpoints import reach
 from headway.downstream import made_by
 from headway.errors import ConflictError, DataError, NotFoundError
 from headway.home import Home
+from headway.quotas import LONGEST_PERIOD, MOST_STARTS
 from headway.store.base import Ended, Event, ReadTx, Store, WriteTx
 from headway.worktreeing import WAIT_SECONDS, clean_for_good, degraded
 
@@ -60,6 +61,12 @@ def present_rule(settings: Mapping[str, Any]) -> Rule:
         store_setting(settings, "scheduler.retention_days"),
         store_setting(settings, "scheduler.retention_jobs"),
     )
+
+
+def forget_old_starts(store: Store) -> int:
+    """Starts that are too old, or too many, for any rate to count them; how many those were."""
+    with store.write() as tx:
+        return tx.forget_old_starts(tx.now() - LONGEST_PERIOD, MOST_STARTS)
 
 
 class Collector:

@@ -101,6 +101,12 @@ def _size(text: str) -> str:
     return text
 
 
+def _path(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise InvalidInputError(f"{text!r} is not a path")
+    return text
+
+
 def _modules(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
@@ -230,6 +236,18 @@ SETTINGS: Mapping[str, Setting] = {
             False,
             _yes_or_no,
             "whether a process that runs inside a job may approve and reject",
+        ),
+        Setting(
+            "sources.beads",
+            ".beads/issues.jsonl",
+            _path,
+            "the export of a beads tracker whose items can be slung",
+        ),
+        Setting(
+            "sources.tasks",
+            ".headway/tasks",
+            _path,
+            "the folder of task files that can be slung",
         ),
         Setting(
             "processes.cgroup",

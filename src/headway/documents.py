@@ -11,6 +11,7 @@ from typing import Any
 
 from headway.core.model import FUNCTION, Approval, Claim, Job, JobId, Run, Wait, shown
 from headway.core.states import API_STATUS, Status
+from headway.core.subjects import RECORDED, SLING
 from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.home import Home
 from headway.quotas import rate_text
@@ -105,6 +106,7 @@ def job_document(
         "workflow": None,
         "subject": job.subject,
         "target": job.target,
+        "sling": sling_document(job),
         "resources": list(job.resources),
         "rates": [rate_text(each) for each in job.rates],
         "retry_of": shown(job.retry_of) if job.retry_of else None,
@@ -126,6 +128,30 @@ def job_document(
         }
         if run
         else None,
+    }
+
+
+def sling_document(job: Job) -> dict[str, Any] | None:
+    """The record of a slung job: what it was slung with, and how its dispatch went so far."""
+    record = job.params.get(SLING)
+    if record is None:
+        return None
+    given = record["vars"]
+    return {
+        "version": record["version"],
+        "item": job.subject,
+        "title": record["title"],
+        "source": record["source"],
+        "place": record["place"],
+        "target": job.target,
+        "recipe": record["recipe"],
+        "args": record["args"],
+        "vars": given,
+        "enqueued_at": show_instant(job.created_at),
+        "group": f"group-{job.group_id}" if job.group_id else None,
+        **{name: given.get(name) for name in RECORDED},
+        "dispatch_failures": job.launch_failures,
+        "last_failure": job.last_failure,
     }
 
 

@@ -80,6 +80,12 @@ class SchemaTooNewError(StoreError):
     """The store was written by a newer Headway."""
 
 
+class SourceError(HeadwayError):
+    """A source of subjects cannot be read."""
+
+    exit_code = 6
+
+
 class ReservationLostError(ConflictError):
     """A slot that was held had not been renewed in time, so that others could have it."""
 

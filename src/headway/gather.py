@@ -56,7 +56,7 @@ def gather(
     grouped = [job for job in jobs if job.group_id is not None]
     return Facts(
         now=tx.now(),
-        door=_with_rates(tx, door, {key for job in jobs if job.rates for key in rate_keys(job)}),
+        door=with_rates(tx, door, {key for job in jobs if job.rates for key in rate_keys(job)}),
         predecessors=tx.predecessors(jobs),
         locks=tx.lock_views(sorted(keys)),
         types=TYPES,
@@ -106,7 +106,9 @@ def door(
     slots = tx.slots()
     reservations = tx.reservations()
     granted = tuple(each for each in reservations if not each.waits)
-    there = {*slots.running, *(each.occupant for each in granted)}
+    there: Collection[JobId] = slots.running
+    if granted:
+        there = {*slots.running, *(each.occupant for each in granted)}
     lendings = [lending for lending in tx.lendings() if lending.job_id in there]
     lending = {each.job_id for each in lendings}
     borrowed = {lender for lender in slots.running.values() if lender in lending}
@@ -117,7 +119,8 @@ def door(
     occupants = slots.occupants
     if granted:
         occupants = _with_calls(occupants, lending, granted)
-        makers = {each.inside for each in granted if each.inside is not None} & there
+        makers = {each.inside for each in granted if each.inside is not None}
+        makers.intersection_update(slots.running)
         lending, borrowed = lending | makers, borrowed | makers
     used = occupied(occupants, lending) if limits or lending else {SLOT: len(occupants)}
     opened = Door(
@@ -135,7 +138,7 @@ def door(
         granted=granted,
         unlent=_unlent(reservations, occupants, lending, slots.running.keys() - borrowed),
     )
-    return _with_rates(tx, opened, {key_of_topic(each)[0] for each in tx.limits_waited_for()})
+    return with_rates(tx, opened, {key_of_topic(each)[0] for each in tx.limits_waited_for()})
 
 
 def _with_calls(
@@ -166,7 +169,7 @@ def _unlent(
     }
 
 
-def _with_rates(tx: ReadTx, door: Door, keys: Iterable[str]) -> Door:
+def with_rates(tx: ReadTx, door: Door, keys: Iterable[str]) -> Door:
     """The same door, with what is known of these rates: how much of each is used up. Others among
     the keys, and rates that nobody has given a number, are left out."""
     views, limits, usage = {}, {}, {}

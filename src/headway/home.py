@@ -25,6 +25,8 @@ _IGNORED = """\
 !runners/**
 !plans/
 !plans/**
+!tasks/
+!tasks/**
 """
 
 

@@ -31,7 +31,9 @@ def find_group(tx: ReadTx, text: str) -> Group:
     if match:
         name = shown_group(int(match[1]))
         raise NotFoundError(f"there is no {name}; `headway groups list --all`")
-    raise NotFoundError(f"there is no group {text!r}; `headway groups create --name` makes one")
+    raise NotFoundError(
+        f"there is no group {text!r}; `headway groups list --all`, or `groups create --name` one"
+    )
 
 
 def called(group: Group) -> str:

@@ -19,7 +19,7 @@ from headway.clock import SECOND
 from headway.config import store_setting
 from headway.consequences import expire_reservations
 from headway.core.admission import direct_lender, direct_objection, free_slots
-from headway.core.model import WaitKind, shown
+from headway.core.model import JobId, WaitKind, shown
 from headway.core.reservations import Reservation, renewal_period
 from headway.errors import HeadwayError, InvalidInputError, ReservationLostError, TimedOutError
 from headway.functions.current import present
@@ -78,7 +78,7 @@ def reserve(
     """
     if "\0" in note or len(note) > LONGEST_NOTE:
         raise InvalidInputError(f"a note has at most {LONGEST_NOTE} characters, and no NUL")
-    asking = Asking(client, note, keys_taken(type, resources, target))
+    asking = _Asking(client, note, keys_taken(type, resources, target))
     asking.ask()
     renewal = _Renewal(client, asking, renewed)
     try:
@@ -106,7 +106,7 @@ def reserve(
         )
 
 
-class Asking:
+class _Asking:
     """One wish for a slot, from the first question to the release."""
 
     def __init__(self, client: Client, note: str, occupies: tuple[str, ...]) -> None:
@@ -122,22 +122,8 @@ class Asking:
         """Stand in line, or have the slot at once if nobody is before us."""
 
         def ask(tx: WriteTx) -> Reservation:
-            made = Reservation(
-                id=tx.take_reservation_id(),
-                token=os.urandom(16).hex(),
-                holder=self._client.actor,
-                note=self._note,
-                host_id=self._client.host.id,
-                pid=os.getpid(),
-                requested_at=tx.now(),
-                expires_at=tx.now() + expiry_in(tx),
-                inside=self._inside,
-                occupies=self._occupies,
-            )
-            tx.reserve(made)
-            data = {"id": made.name, "note": made.note}
-            tx.add_events([Event("reserved", None, data)], actor=made.holder)
-            return self._granted(tx, made)
+            made = stand_in_line(self._client, tx, self._note, self._occupies, self._inside)
+            return granted(self._client, tx, made)
 
         self.reservation = self._client.store.story(ask)
         self._wake_if_granted()
@@ -151,7 +137,7 @@ class Asking:
             changes, now = self._client.changes(), clock.monotonic()
             if changes != seen or now >= look_at:
                 seen, look_at = changes, now + LOOK_EVERY
-                objection = self.look()
+                objection = self._look()
                 if objection is None:
                     continue
                 why = objection
@@ -161,7 +147,7 @@ class Asking:
             clock.sleep(poll)
             poll = min(SLOWEST_POLL, poll * 1.2)
 
-    def look(self) -> str | None:
+    def _look(self) -> str | None:
         """Take the slot if it is ours now; else say what is in the way."""
         self._remove_expired()
         with self._client.store.read() as tx:
@@ -171,20 +157,10 @@ class Asking:
             self.ask()
             return None
         if why is None:
-            self.reservation = self._client.store.story(lambda tx: self._granted(tx, mine))
+            client = self._client
+            self.reservation = client.store.story(lambda tx: granted(client, tx, mine))
             self._wake_if_granted()
         return why
-
-    def _granted(self, tx: WriteTx, asking: Reservation) -> Reservation:
-        """With the slot, if it may have one at this instant; else as it was."""
-        door = self._client.door(tx)
-        if direct_objection(asking, door, tx.now()) is not None:
-            return asking
-        inside = direct_lender(asking, door)
-        if not tx.grant(asking.token, inside):
-            return asking  # gone since we looked; the next look asks anew
-        tx.add_events([Event("granted", None, {"id": asking.name})], actor=asking.holder)
-        return asking._replace(granted_at=tx.now(), inside=inside)
 
     def _remove_expired(self) -> None:
         """What others left behind is removed by workers; where there is none, by those in line."""
@@ -236,7 +212,7 @@ class Asking:
 class _Renewal(threading.Thread):
     """Renews until it is stopped, and says when it came too late."""
 
-    def __init__(self, client: Client, asking: Asking, renewed: Callable[[Held], None]) -> None:
+    def __init__(self, client: Client, asking: _Asking, renewed: Callable[[Held], None]) -> None:
         super().__init__(name="renewal", daemon=True)
         self._client = client
         self._asking = asking
@@ -269,6 +245,40 @@ class _Renewal(threading.Thread):
         self._ends.set()
         if self.is_alive():
             self.join()
+
+
+def stand_in_line(
+    client: Client, tx: WriteTx, note: str, occupies: tuple[str, ...], inside: JobId | None
+) -> Reservation:
+    """A new reservation, behind all others. `inside` is the running job that makes it."""
+    made = Reservation(
+        id=tx.take_reservation_id(),
+        token=os.urandom(16).hex(),
+        holder=client.actor,
+        note=note,
+        host_id=client.host.id,
+        pid=os.getpid(),
+        requested_at=tx.now(),
+        expires_at=tx.now() + expiry_in(tx),
+        inside=inside,
+        occupies=occupies,
+    )
+    tx.reserve(made)
+    data = {"id": made.name, "note": made.note}
+    tx.add_events([Event("reserved", None, data)], actor=made.holder)
+    return made
+
+
+def granted(client: Client, tx: WriteTx, asking: Reservation) -> Reservation:
+    """With the slot, if it may have one at this instant; else as it was."""
+    door = client.door(tx)
+    if direct_objection(asking, door, tx.now()) is not None:
+        return asking
+    inside = direct_lender(asking, door)
+    if not tx.grant(asking.token, inside):
+        return asking  # gone since we looked; the next look asks anew
+    tx.add_events([Event("granted", None, {"id": asking.name})], actor=asking.holder)
+    return asking._replace(granted_at=tx.now(), inside=inside)
 
 
 def expiry_in(tx: ReadTx) -> int:

@@ -92,6 +92,10 @@ def _plan(client: Client, tx: ReadTx, job_id: JobId) -> Rewind:
 
 def _apply(client: Client, tx: WriteTx, requested: JobId, planned: Rewind) -> Rewound:
     now, actor = tx.now(), client.actor
+    if any(job.subject for job in planned.again):
+        from headway.subjects import refuse_second
+
+        refuse_second(tx, planned.again)
     data = {"reason": "by hand", "root": shown(planned.root.id)}
     new = {}
     for job in planned.again:

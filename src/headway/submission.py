@@ -3,7 +3,6 @@
 Every check is made before anything is written; the error names the thing and the next step.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -143,7 +142,7 @@ def when(delay: int, at: str | None, now: int) -> dict[str, Any]:
     return {"delay": delay, "at": parse_instant(at, now)}
 
 
-def split_command(command: str | None) -> tuple[str, ...]:
+def split_command(command: str | None, option: str = "--on-finish") -> tuple[str, ...]:
     """The words of a follow-up command, as a shell would split them."""
     if command is None:
         return ()
@@ -152,9 +151,9 @@ def split_command(command: str | None) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:
-        raise InvalidInputError(f"--on-finish {command!r}: {error}") from None
+        raise InvalidInputError(f"{option} {command!r}: {error}") from None
     if not words:
-        raise InvalidInputError("--on-finish is empty")
+        raise InvalidInputError(f"{option} is empty")
     return words
 
 
@@ -342,45 +341,6 @@ def default_name(request: Request) -> str:
         cleaned = "".join(char if char.isprintable() else " " for char in words)
     name = " ".join(cleaned.split()) or "command"
     return name if len(name) <= 60 else name[:57] + "..."
-
-
-def digest(spec: JobSpec) -> str:
-    """What makes two submits with one key the same: all that was asked for, not the moment."""
-    document: dict[str, Any] = {
-        "params": spec.params,
-        "name": spec.name,
-        "type": spec.type,
-        "slug": spec.slug,
-        "labels": spec.labels,
-        "priority": spec.priority,
-        "after": spec.after,
-        "locks": [(lock.key, lock.mode) for lock in spec.locks],
-        "delay": spec.delay,
-        "at": spec.at,
-        "retry": [spec.retry.max_attempts, spec.retry.base, spec.retry.cap, spec.retry.on],
-        "on_finish": spec.on_finish,
-    }
-    gates = {
-        "needs": spec.needs,
-        "produces": spec.produces,
-        "pinned_head": spec.pinned_head,
-        "preconditions": spec.preconditions,
-        "repo": spec.repo,
-        "require_approval": spec.require_approval,
-    }
-    queueing = {
-        "group": spec.group,
-        "last": spec.last,
-        "subject": spec.subject,
-        "target": spec.target,
-        "template_id": spec.template_id,
-        "resources": spec.resources,
-        "rates": spec.rates,
-        "place": spec.place,
-        "jitter": spec.retry.jitter,
-    }
-    document |= {name: value for name, value in (gates | queueing).items() if value}
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def _check_words(request: Request) -> None:

@@ -6,12 +6,12 @@ Both answer with the code that decides, so what they say is what will happen.
 import os
 import re
 import socket
-from collections.abc import Sequence
 from typing import Any
 
 from headway.client import Client
 from headway.config import store_setting
 from headway.core.admission import closed, free_slots
+from headway.core.dispatch import DispatchPlan
 from headway.core.facts import Door, Facts
 from headway.core.model import (
     Block,
@@ -19,17 +19,18 @@ from headway.core.model import (
     JobId,
     LockMode,
     Objection,
-    Question,
     Stage,
     Wait,
     WaitKind,
     shown,
 )
-from headway.core.plan import Hold, Planned, Start, explain, plan
+from headway.core.plan import explain
 from headway.core.reservations import Reservation
 from headway.core.states import TERMINAL, Status
 from headway.elsewhere import claims_elsewhere
 from headway.gather import gather, tasks_known
+from headway.occupancy import limits_in_force, what_all_lack, with_holders
+from headway.passing import plan_pass
 from headway.probes import look_at
 from headway.store.base import ReadTx
 from headway.troubles import launch_troubles
@@ -48,7 +49,7 @@ def why(client: Client, job_id: JobId) -> dict[str, Any]:
         door = client.door(tx)
         facts = gather(tx, [job], door, client.queues, tasks_known(tx), home=client.home)
         objections = _explained(client, job, facts) if job.stage is not None else ()
-        told = [_objection(tx, job, each) for each in objections]
+        told = [_objection(tx, job, with_holders(tx, each)) for each in objections]
         ahead, queued = tx.place_in_queue(job) if job.stage is not None else (0, 0)
     at_door = job.stage in (Stage.READY, Stage.WOKEN)
     return {
@@ -175,7 +176,9 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         functions = _functions(tx)
         troubles = launch_troubles(tx)
         reservations = [_reservation(client, tx, each) for each in tx.reservations()]
-    waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
+        limits, rates = limits_in_force(tx, door)
+        waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
+        lacking = what_all_lack(tx, door, waiting) if ready == 0 else None
     worker = client.worker_is_there()
     return {
         "mode": "direct" if door.max_active <= 0 else "deferred",
@@ -208,7 +211,12 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         "elsewhere": elsewhere,
         "functions": functions,
         "reservations": reservations,
-        "reason": _why_nothing_starts(door, now, ready=ready, waiting=waiting, worker=worker),
+        "limits": limits,
+        "rates": rates,
+        "pressure": door.strain.detail if door.strain else None,
+        "reason": _why_nothing_starts(
+            door, now, ready=ready, waiting=waiting, worker=worker, lacking=lacking
+        ),
     }
 
 
@@ -262,7 +270,7 @@ def why_not(client: Client, job_id: JobId) -> str | None:
 
 
 def _why_nothing_starts(
-    door: Door, now: int, *, ready: int, waiting: int, worker: bool
+    door: Door, now: int, *, ready: int, waiting: int, worker: bool, lacking: str | None
 ) -> str | None:
     shut = closed(door, now)
     if shut is not None:
@@ -275,6 +283,8 @@ def _why_nothing_starts(
         return f"all {door.max_active} slots are in use"
     if not worker:
         return "no worker is there"
+    if lacking is not None:
+        return lacking
     if ready == 0:
         return "every queued job waits for something; `headway jobs why JOB` says for what"
     return None
@@ -311,25 +321,14 @@ def last_event(client: Client) -> int:
         return tx.last_event()
 
 
-def dry_run(client: Client, limit: int) -> list[dict[str, Any]]:
-    """What one pass would start now, without changing anything."""
+def dry_run(client: Client, batch: int) -> DispatchPlan:
+    """What one pass would start now, and what it would leave, without changing anything."""
     with client.store.read() as tx:
-        door = client.door(tx)
-        candidates = [*tx.woken(1000, client.queues), *tx.ready(1000, client.queues)]
-        facts = gather(tx, candidates, door, client.queues, tasks_known(tx), home=client.home)
-        planned = plan(candidates, facts, limit=limit)
-        while unseen := _unseen(planned, facts):
-            answers = {**facts.answers, **look_at(unseen, client.config.conditions)}
-            facts = facts._replace(answers=answers)
-            planned = plan(candidates, facts, limit=limit)
-    return [
-        {"id": shown(each.job.id), "name": each.job.name}
-        for each in planned
-        if isinstance(each.decision, Start)
-    ]
-
-
-def _unseen(planned: Sequence[Planned], facts: Facts) -> set[Question]:
-    """What a plan could not know without another look."""
-    holds = (each.decision for each in planned if isinstance(each.decision, Hold))
-    return {ask for hold in holds for ask in hold.asks} - facts.answers.keys()
+        return plan_pass(
+            tx,
+            client.door(tx),
+            client.queues,
+            home=client.home,
+            look=lambda questions: look_at(questions, client.config.conditions),
+            batch=batch,
+        )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from commandline import CommandLine
+from examining import everything, examined, execute, one, red
 
 from harness import Site, wait_for
 from headway.checkup import contents, surroundings
@@ -23,46 +24,8 @@ CHECKS = {
     *("system", "sqlite", "cgroup", "home", "config", "file system", "space", "leftovers"),
     *("store", "schema", "integrity", "clock", "folders", "environments", "worker", "pause"),
     "launching",
+    "groups",
 }
-
-
-def examined(site: Site) -> list[dict[str, Any]]:
-    done = site.run("doctor", "--json", check=False)
-    document = json.loads(done.stdout)
-    findings: list[dict[str, Any]] = document["findings"]
-    red = any(each["level"] == "red" for each in findings)
-    assert document["ok"] is not red and done.returncode == int(red)
-    assert all(set(each) == {"check", "level", "detail", "next"} for each in findings)
-    assert all(each["next"] for each in findings if each["level"] != "green")
-    return findings
-
-
-def one(site: Site, check: str, level: str) -> dict[str, Any]:
-    """The finding of this check at this level, which must be there."""
-    findings = examined(site)
-    fitting = [each for each in findings if (each["check"], each["level"]) == (check, level)]
-    assert fitting, findings
-    return fitting[0]
-
-
-def red(site: Site) -> list[str]:
-    return [each["check"] for each in examined(site) if each["level"] == "red"]
-
-
-def execute(site: Site, sql: str) -> None:
-    site.client.store.database.execute(sql, {})  # type: ignore[attr-defined]
-
-
-def everything(folder: str) -> dict[str, Any]:
-    """All files with what they hold and when they were changed."""
-    return {
-        os.path.join(base, name): (
-            os.stat(os.path.join(base, name)).st_mtime_ns,
-            Path(base, name).read_bytes() if name in names else None,
-        )
-        for base, folders, names in os.walk(folder)
-        for name in [*folders, *names]
-    }
 
 
 @pytest.fixture
@@ -468,6 +431,19 @@ def test_pause_and_launch_failures_are_named(site: Site) -> None:
     found = one(site, "launching", "yellow")
     assert "no space (3 failures) on host elsewhere" in found["detail"]
     assert "scheduler reset" in found["next"]
+
+
+def test_a_group_whose_end_was_not_told_is_named_and_closing_it_tells(site: Site) -> None:
+    site.run("groups", "create", "--name", "g")
+    site.submit("true", group="g", last=True)
+    assert one(site, "groups", "green")
+    site.run("groups", "cancel", "g")
+    execute(site, "update job_groups set ended_at = null")
+    found = one(site, "groups", "yellow")
+    assert "group-1 has ended, but its end was not told" in found["detail"]
+    assert "groups close group-1" in found["next"]
+    site.run("groups", "close", "group-1")
+    assert one(site, "groups", "green")
 
 
 def test_it_works_beside_a_writer_that_keeps_its_turn(site: Site) -> None:

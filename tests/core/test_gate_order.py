@@ -26,6 +26,8 @@ REPORT = "custom:report:june"
 OID, OTHER = "a" * 40, "b" * 40
 HEAD = Question(Sight.HEAD, REPO)
 CLEAN = Question(Sight.CLEAN, REPO)
+SLUNG = {"source": "beads", "place": "/srv/repo/.beads/issues.jsonl"}
+ITEM = Question(Sight.SUBJECT, "beads:/srv/repo/.beads/issues.jsonl", "gt-1")
 RUNNING = Producer(9, Status.RUNNING)
 
 # For each gate what makes it object: fields of the job, fields of the facts, and what it then says.
@@ -49,6 +51,11 @@ UNMET: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[WaitKind, str]]] = 
         {"group_id": 3, "sequence_number": 2},
         {"turns": {1: 7}},
         (WaitKind.GROUP, "waiting for its turn in group-3, after job-7"),
+    ),
+    "subject_ready": (
+        {"subject": "gt-1", "params": {"argv": ["true"], "sling": SLUNG}},
+        {"answers": {ITEM: Answer("open\n\ngt-0")}},
+        (WaitKind.SUBJECT, "blocked by gt-0"),
     ),
     "head_pinned": (
         {"pinned_head": PinnedHead("main", OID, head=True)},
@@ -106,7 +113,9 @@ def test_a_job_that_no_gate_objects_to_starts() -> None:
     assert isinstance(decide(*held_up_by()), Start)
 
 
-@pytest.mark.parametrize("gate", ["artifacts_present", "head_pinned", "preconditions_hold"])
+@pytest.mark.parametrize(
+    "gate", ["artifacts_present", "subject_ready", "head_pinned", "preconditions_hold"]
+)
 def test_a_job_asks_only_for_what_the_gate_that_holds_it_needs(gate: str) -> None:
     """A later gate's look would be made for nothing."""
     waiting, world = held_up_by("after_met", gate)

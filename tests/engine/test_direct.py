@@ -5,12 +5,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness import Bench, wait_for
 from headway.client import Client
 from headway.clock import SECOND, SystemClock
+from headway.core.admission import direct_lender, direct_objection
 from headway.core.reservations import Reservation
 from headway.core.states import Status
 from headway.errors import InvalidInputError, ReservationLostError, TimedOutError
@@ -73,10 +75,10 @@ def events(bench: Bench) -> list[tuple[str, str]]:
     return [(each.kind, each.data["id"]) for each in found if each.kind in kinds]
 
 
-def busy(bench: Bench) -> tuple[int, Path]:
+def busy(bench: Bench, **options: Any) -> tuple[int, Path]:
     """A running job that ends when its file appears."""
     gate = bench.folder / "gate"
-    job = bench.submit(shell=f"until [ -e {gate} ]; do sleep 0.02; done")
+    job = bench.submit(shell=f"until [ -e {gate} ]; do sleep 0.02; done", **options)
     bench.until(lambda: bench.status(job) is Status.RUNNING)
     return job, gate
 
@@ -420,3 +422,75 @@ def test_wrong_words_are_refused_and_nothing_stands(
     with pytest.raises(InvalidInputError, match=words), bench.client.reserve(**options):  # type: ignore[arg-type]
         raise AssertionError
     assert standing(bench) == [] and events(bench) == []
+
+
+def limited(bench: Bench, **limits: int) -> None:
+    """`resource_gpu=1` is one at a time of resource gpu."""
+    for name, most in limits.items():
+        bench.client.set_setting(f"scheduler.limits.{name.replace('_', '.')}", most)
+
+
+@pytest.mark.req("C12")
+def test_it_takes_of_the_limits_what_it_names(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(max_active=3)
+    limited(bench, resource_gpu=1, type_review=1)
+    with bench.client.reserve(resources=["gpu"], type="review", target="prod"):
+        (told,) = scheduler_status(bench.client)["reservations"]
+        assert told["occupies"] == ["type:review", "resource:gpu", "target:prod"]
+        held_up, free = bench.submit("true", resources=("gpu",)), bench.submit("true")
+        bench.until_ended(free)
+        assert bench.status(held_up) is Status.QUEUED
+        (objection,) = why(bench.client, held_up)["objections"]
+        assert objection["detail"] == "resource gpu is in use"
+    bench.until_ended(held_up)
+
+
+def test_it_waits_for_a_limit_as_for_a_slot(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(max_active=3)
+    limited(bench, resource_gpu=1)
+    user, gate = busy(bench, resources=("gpu",))
+    late = pytest.raises(TimedOutError, match="resource gpu is in use")
+    with late, bench.client.reserve(resources=["gpu"], timeout=0.05):
+        raise AssertionError
+    gate.touch()
+    bench.until_ended(user)
+    with bench.client.reserve(resources=["gpu"], timeout=30):
+        pass
+
+
+def test_inside_a_job_it_borrows_what_that_job_holds_of_the_limits(bench: Bench) -> None:
+    limited(bench, resource_gpu=1)
+    maker, _ = busy(bench, resources=("gpu",))
+    asking = asked(bench, inside=maker, occupies=("resource:gpu",))
+    with bench.store.write() as tx:
+        door = bench.client.door(tx)
+        assert direct_objection(asking, door, tx.now()) is None
+        assert direct_lender(asking, door) == maker
+        tx.grant(asking.token, maker)
+        door = bench.client.door(tx)
+    assert (door.running, door.usage["resource:gpu"]) == (1, 1)
+    other = asked(bench, 2, inside=maker, occupies=("resource:gpu",))
+    with bench.store.read() as tx:
+        objection = direct_objection(other, bench.client.door(tx), tx.now())
+    assert objection is not None and objection.detail == "the one slot is in use"
+
+
+def test_a_claim_whose_lender_waits_no_more_counts_beside_its_direct_call(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=3)
+    lender, _ = busy(bench)
+    bench.client.set_setting("scheduler.max_active", 1)
+    borrower = bench.submit("sleep", "60")
+    with bench.store.write() as tx:
+        tx.lend("t", Lending(lender, borrower, tx.now() + 3600 * SECOND))
+    bench.until(lambda: bench.status(borrower) is Status.RUNNING)
+    with bench.store.write() as tx:
+        tx.end_lending("t")
+    asking = asked(bench, inside=lender)
+    with bench.store.write() as tx:
+        assert bench.client.door(tx).running == 2
+        objection = direct_objection(asking, bench.client.door(tx), tx.now())
+        assert objection is not None, "more run than may"
+        tx.grant(asking.token, lender)
+        assert bench.client.door(tx).running == 2

@@ -8,7 +8,11 @@ from harness import Bench
 from headway import views
 from headway.clock import SECOND, SystemClock
 from headway.core.model import Stage
+from headway.core.pressure import Measured
 from headway.core.states import Status
+from headway.engine.janitor import Janitor
+from headway.engine.single import single_step
+from headway.gather import strain_of
 from headway.quotas import parse_rate
 from headway.store.base import Lending
 from headway.submission import parse_lock
@@ -117,6 +121,29 @@ def test_a_job_that_came_later_does_not_pass_one_that_waits_for_the_same(
     bench.client.cancel([holder])
     bench.until(lambda: running(bench, locked, early, late))
     assert running(bench, locked, early, late) == [early], "the first objects at its lock"
+
+
+def test_one_who_waits_for_a_limit_does_not_pass_one_further_down_the_queue(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=3)
+    set_limit(bench, "resource.gpu", 1)
+    repo = (parse_lock("repo"),)
+    holder = bench.submit("sleep", "60", resources=("gpu",))
+    bench.submit("sleep", "60", locks=repo)
+    bench.step()
+    filed = bench.submit("sleep", "60", resources=("gpu",))
+    bench.step()
+    bench.submit("sleep", "60")
+    bench.step()
+    for _ in range(6):
+        bench.submit("sleep", "60", locks=repo, priority=5)
+    first = bench.submit("sleep", "60", resources=("gpu",), priority=4)
+    bench.step()
+    assert (bench.job(filed).stage, bench.job(first).stage) == (Stage.FILED, Stage.READY)
+    bench.client.cancel([holder])
+    bench.until(lambda: running(bench, filed, first))
+    assert running(bench, filed, first) == [first]
 
 
 def test_more_than_one_limit_must_have_room(make_bench: Callable[..., Bench]) -> None:
@@ -259,3 +286,175 @@ def test_a_start_that_came_to_nothing_does_not_count(make_bench: Callable[..., B
     bench.until(lambda: bench.status(good) is Status.RUNNING)
     with bench.store.read() as tx:
         assert len(tx.newest_starts("x", 0, 10)) == 1
+
+
+def test_old_starts_are_forgotten_with_the_other_leftovers(
+    make_bench: Callable[..., Bench],
+) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock)
+    bench.until_ended(bench.submit("true", rates=(parse_rate("x=1/h"),)))
+    host = bench.client.host.id
+    janitor = Janitor(bench.store, bench.home, clock, host_id=host, actor="janitor")
+    janitor.step()
+    with bench.store.read() as tx:
+        assert len(tx.newest_starts("x", 0, 10)) == 1
+    clock.advance(32 * 86_400)
+    janitor.step()
+    with bench.store.read() as tx:
+        assert tx.newest_starts("x", 0, 10) == []
+
+
+# -- what people see ------------------------------------------------------------------------------
+
+
+@pytest.mark.req("C25", "C26")
+def test_status_names_every_limit_and_why_names_who_uses_it_up(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=5)
+    set_limit(bench, "resource.gpu", 1)
+    set_limit(bench, "rate.api", "9/h")
+    holder = bench.submit("sleep", "60", resources=("gpu",), rates=(parse_rate("api"),))
+    waiting = [bench.submit("sleep", "60", resources=("gpu",)) for _ in range(2)]
+    bench.step()
+    status = views.scheduler_status(bench.client)
+    assert status["limits"] == [
+        {"kind": "resource", "name": "gpu", "limit": 1, "used": 1, "waiting": 2}
+    ]
+    assert status["rates"] == [
+        {"name": "api", "limit": "9/h", "used": 1, "until": None, "waiting": 0}
+    ]
+    (objection,) = views.why(bench.client, waiting[0])["objections"]
+    assert f"in use by job-{holder} (sleep 60, running" in objection["remedy"]
+    assert [each["id"] for each in objection["jobs"]] == [f"job-{holder}"]
+    assert views.dry_run(bench.client, 10).to_dispatch == ()
+    bench.client.cancel([holder])
+    bench.until(lambda: bench.status(waiting[0]) is Status.RUNNING)
+    set_limit(bench, "resource.gpu", 2)
+    assert [each.id for each in views.dry_run(bench.client, 10).to_dispatch] == [waiting[1]]
+
+
+@pytest.mark.req("C25")
+def test_the_reason_names_the_limit_if_all_that_waits_lacks_it(
+    make_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make_bench(max_active=5)
+    monkeypatch.setattr(bench.client, "worker_is_there", lambda: True)
+    set_limit(bench, "type.command", 0)
+    bench.submit("true")
+    bench.step()
+    assert views.scheduler_status(bench.client)["reason"] == "none of type command may run"
+    bench.submit("true", type="other", delay=3600 * SECOND)
+    bench.step()
+    reason = views.scheduler_status(bench.client)["reason"]
+    assert reason is not None and reason.startswith("every queued job waits")
+
+
+def test_who_has_room_but_no_slot_stays_filed_and_says_so(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=3)
+    set_limit(bench, "resource.gpu", 1)
+    holder = bench.submit("sleep", "60", resources=("gpu",))
+    bench.submit("sleep", "60")
+    bench.step()
+    filed = bench.submit("sleep", "60", resources=("gpu",))
+    bench.step()
+    before = len(bench.events(filed))
+    more = [bench.submit("sleep", "60", priority=1) for _ in range(2)]
+    bench.client.cancel([holder])
+    bench.until(lambda: running(bench, *more) == more)
+    assert bench.job(filed).stage is Stage.FILED and len(bench.events(filed)) == before
+    assert bench.client.document(filed)["wait"]["detail"] == "all 3 slots are in use"
+    bench.client.cancel(more[:1])
+    bench.until(lambda: bench.status(filed) is Status.RUNNING)
+
+
+# -- pressure -------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("C4")
+def test_pressure_shuts_the_door_until_it_falls(make_bench: Callable[..., Bench]) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock, max_active=3)
+    measured = [Measured(9.0, 1 << 30)]
+    bench.engine.planner._strain = lambda settings: strain_of(settings, lambda: measured[0])
+    job = bench.submit("sleep", "60")
+    bench.client.set_setting("scheduler.pressure.load", 2.0)
+    delay = bench.step()
+    assert bench.status(job) is Status.QUEUED and delay <= 3.0
+    assert bench.job(job).wait is not None
+    waits = bench.client.history(job)[-1].data
+    assert waits == {"wait": "pressure", "detail": "the load per processor is 9.00, above 2"}
+    other = bench.submit("sleep", "60")
+    running_one = bench.submit("true")
+    bench.step()
+    assert running(bench, job, other, running_one) == []
+    measured[0] = Measured(1.0, 1 << 30)
+    clock.advance(3)
+    bench.step()
+    assert bench.status(job) is Status.RUNNING
+
+
+def test_pressure_is_measured_on_this_host_and_shown(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench()
+    job = bench.submit("true")
+    bench.client.set_setting("scheduler.pressure.memory", "900TiB")
+    bench.step()
+    told = views.scheduler_status(bench.client)
+    assert "of memory are available, less than" in str(told["pressure"])
+    assert told["reason"] == told["pressure"]
+    assert bench.client.document(job)["wait"]["kind"] == "pressure"
+    bench.client.set_setting("scheduler.pressure.memory", "1KiB")
+    bench.until_ended(job)
+
+
+# -- passes ---------------------------------------------------------------------------------------
+
+
+class Slept(FakeClock):
+    """A clock that notes the pauses that are made with it."""
+
+    def __init__(self, start: int) -> None:
+        super().__init__(start)
+        self.pauses: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.advance(seconds)
+
+
+def one_pass(bench: Bench, clock: Slept, limit: int) -> list[int]:
+    bench.engine.finisher.close()
+    host = bench.client.host
+    started = single_step(bench.store, bench.home, bench.config, host, clock, limit=limit)
+    bench.new_engine()
+    bench.engine.recover()
+    return started
+
+
+@pytest.mark.req("G24", "G32")
+@pytest.mark.parametrize(
+    ("cap", "batch", "ready", "started"),
+    [(5, 2, 4, 2), (2, 5, 4, 2), (5, 5, 3, 3), (-1, 2, 4, 2), (3, 1, 0, 0)],
+)
+def test_a_pass_starts_the_least_of_capacity_batch_and_ready_with_pauses_between(
+    make_bench: Callable[..., Bench], cap: int, batch: int, ready: int, started: int
+) -> None:
+    clock = Slept(SystemClock().now())
+    bench = make_bench(clock=clock, max_active=cap)
+    bench.client.set_setting("scheduler.spawn_delay", "7s")
+    jobs = [bench.submit("sleep", "60") for _ in range(ready)]
+    assert len(views.dry_run(bench.client, batch).to_dispatch) == started
+    assert one_pass(bench, clock, batch) == jobs[:started]
+    assert clock.pauses == [7.0] * max(0, started - 1), "between them, and none after the last"
+
+
+@pytest.mark.req("G24")
+def test_without_a_spawn_delay_a_pass_makes_no_pause(make_bench: Callable[..., Bench]) -> None:
+    clock = Slept(SystemClock().now())
+    bench = make_bench(clock=clock, max_active=9)
+    jobs = [bench.submit("sleep", "60") for _ in range(4)]
+    assert one_pass(bench, clock, 3) == jobs[:3]
+    assert clock.pauses == []

@@ -426,3 +426,22 @@ def test_a_retry_is_as_old_as_its_chain(make_bench: Callable[..., Bench]) -> Non
     assert queue(bench) == [again, other]
     bench.client.set_setting("scheduler.ageing", "0s")
     assert queue(bench) == [other, again]
+
+
+def test_who_comes_first_for_a_lock_by_another_ageing_gets_it(
+    make_bench: Callable[..., Bench],
+) -> None:
+    clock = FakeClock()
+    bench = make_bench(clock=clock, max_active=5)
+    bench.client.set_setting("scheduler.ageing", "1h")
+    holder = bench.submit("sleep", "60", locks=(parse_lock("b"),), grace=0)
+    bench.until(lambda: bench.status(holder) is Status.RUNNING)
+    old = bench.submit("true", locks=(parse_lock("a"), parse_lock("b")))
+    clock.advance(3 * 3600)
+    new = bench.submit("sleep", "60", locks=(parse_lock("a"),), grace=0, priority=1)
+    bench.step()
+    assert bench.status(new) is Status.WAITING_ON_LOCKS, "the old one counts for more"
+    bench.client.set_setting("scheduler.ageing", "0s")
+    bench.step()
+    assert bench.status(new) is Status.RUNNING
+    assert bench.status(old) is Status.WAITING_ON_LOCKS

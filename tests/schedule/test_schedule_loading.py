@@ -11,6 +11,7 @@ from drawn import ids
 from harness import Bench
 from headway.core.states import Status
 from headway.errors import NotFoundError
+from headway.grouping import Plan, create
 from headway.schedule.formats import document
 from headway.schedule.loading import count_buckets, load_schedule
 from headway.schedule.model import Edge
@@ -43,6 +44,20 @@ def test_active_jobs_are_shown_and_those_that_ended_only_if_asked_for(bench: Ben
         "blocked": 0,
         "terminal": 1,
     }
+
+
+def test_around_a_member_of_a_sequential_group_stand_the_others(bench: Bench) -> None:
+    bench.client.pause("look")
+    create(bench.client, Plan(name="g"))
+    members = [bench.submit("true", group="g") for _ in range(3)]
+    after = bench.submit("true", after=(members[2],))
+    create(bench.client, Plan(name="beside", mode="parallel"))
+    beside = [bench.submit("true", group="beside") for _ in range(2)]
+    assert sorted(shown(bench, focus=members[1])) == [*members, after]
+    assert shown(bench, focus=beside[0]) == beside[:1]
+    bench.step()
+    drawn = load_schedule(bench.client, focus=members[1])
+    assert drawn.rows[0].wait == f"waiting for its turn in group-1, after job-{members[0]}"
 
 
 @pytest.mark.req("V87")

@@ -80,7 +80,7 @@ class Worker:
         )
         self.engine.looks._look = self._world.look
         self.engine._settler._chance = self._world.rng.random
-        self.engine._planner._specify = lambda job, claim: {}
+        self.engine.planner._specify = lambda job, claim: {}
         self._recovered = False
         self.engine.finisher.open()
         self._due, self._woken, self._poll_at = 0.0, True, math.inf

@@ -65,9 +65,8 @@ class DirectModel(QueueModel):
         return found
 
     def place_of(self, call: Call) -> set[int | None]:
-        """Whose place it may have now: None is one of its own; empty, there is none. The callers
-        are on another host than the worker, so the worker's trouble is none of theirs."""
-        if self.paused:
+        """Whose place it may have now: None is one of its own; empty, there is none."""
+        if self.is_shut():
             return set()
         caps = self.caps()
         lacking = {k for k in call.keys if k in caps and self.used(k) >= caps[k]}
@@ -85,14 +84,7 @@ class DirectModel(QueueModel):
         made = Call(self.next_call, keys | {SLOT}, self.now + EXPIRY, inside)
         self.calls[made.id] = made
         self.next_call += 1
-        self.look(made)
         return made
-
-    def look(self, call: Call) -> bool:
-        """Take a slot if it may have one."""
-        for place in self.place_of(call) if not call.granted else ():
-            call.granted, call.inside = True, place
-        return call.granted
 
     def release(self, call: Call) -> None:
         del self.calls[call.id]

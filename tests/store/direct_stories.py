@@ -8,7 +8,9 @@ from stories import RESOURCES
 from storytelling import A_NUMBER, act
 
 from headway.consequences import expire_reservations
-from headway.reserving import Asking, keys_taken
+from headway.core.reservations import Reservation
+from headway.reserving import granted, keys_taken, stand_in_line, why_not
+from headway.store.base import ReadTx
 
 
 class DirectStories(QueueStories):
@@ -19,54 +21,67 @@ class DirectStories(QueueStories):
         resources=st.lists(st.sampled_from(RESOURCES), max_size=2, unique=True),
         target=st.sampled_from((None, None, "t")),
         inside=st.none() | A_NUMBER,
+        tight=st.booleans(),
     )
-    def call(self, resources: list[str], target: str | None, inside: int | None) -> None:
-        """From outside, or from inside of a running job."""
+    def call(
+        self, resources: list[str], target: str | None, inside: int | None, tight: bool
+    ) -> None:
+        """From outside, or from inside of a running job; it has its slot at once or, most often,
+        stands in line."""
+        if tight and self.model.occupied():
+            self.steer(self.model.occupied())
         keys = keys_taken(None, resources, target)
-        claim = self.live[inside % len(self.live)] if inside is not None and self.live else None
-        if claim is not None:
-            self._record_start(claim)
-        made = self.model.call({*keys}, claim.job_id if claim else None)
-        with self.inside(claim):
-            asking = Asking(self.caller, "because", keys)
-        asking.ask()
-        note(f"direct-{made.id} inside of {made.inside}: {keys}, granted {made.granted}")
-        self.asking[made.id] = asking
-        assert asking.reservation.id == made.id
-        assert asking.reservation.waits is not made.granted
+        job = self.live[inside % len(self.live)].job_id if inside and self.live else None
+        with self.store.write() as tx:
+            made = stand_in_line(self.client, tx, "because", keys, job)
+        note(f"{made.name} inside of {job}: {keys}")
+        call = self.model.call({*keys}, job)
+        assert call.id == made.id
+        self._look_for_slot(call)
 
     def _call(self, which: int) -> Call:
         ids = sorted(self.model.calls)
         return self.model.calls[ids[which % len(ids)]]
 
     @act(6, when=lambda self: self.model.in_line(), which=A_NUMBER)
-    def look(self, which: int) -> None:
-        """A caller in line looks whether it is its turn."""
-        waiting = self.model.in_line()
-        call = waiting[which % len(waiting)]
-        asking = self.asking[call.id]
-        asking.look()
-        note(f"direct-{call.id} looks")
-        assert asking.reservation.waits is not self.model.look(call)
+    def look_for_slot(self, which: int) -> None:
+        """Those in line look when they like, not in their order."""
+        line = self.model.in_line()
+        self._look_for_slot(line[which % len(line)])
+
+    def _look_for_slot(self, call: Call) -> None:
+        places = self.model.place_of(call)
+        with self.store.write() as tx:
+            asking = _reservation(tx, call)
+            why = why_not(self.client, tx, asking)
+            after = granted(self.client, tx, asking)
+        note(f"{asking.name}: {why or after.inside}")
+        assert (why is None) == (not after.waits) == bool(places)
+        assert why or after.inside in places
+        if why is None:
+            call.granted, call.inside = True, after.inside
 
     @act(2, when=lambda self: self.model.calls, which=A_NUMBER)
     def renew(self, which: int) -> None:
         call = self._call(which)
-        assert self.asking[call.id].renew() == (True, EXPIRY)
         call.until = self.clock.now() + EXPIRY
+        with self.store.write() as tx:
+            assert tx.renew_reservation(_reservation(tx, call).token, call.until)
 
-    @act(5, when=lambda self: self.model.calls, which=A_NUMBER)
-    def release(self, which: int) -> None:
+    @act(4, when=lambda self: self.model.calls, which=A_NUMBER)
+    def hang_up(self, which: int) -> None:
         """Also one that is still in line."""
         call = self._call(which)
         note(f"direct-{call.id} is over")
-        assert self.asking[call.id].release()
+        with self.store.write() as tx:
+            gone = _reservation(tx, call)
+            assert tx.release(gone) and not tx.release(gone)
+            assert not tx.renew_reservation(gone.token, self.clock.now())
         self.model.release(call)
-        assert not self.asking[call.id].release(), "it is gone"
 
     @act(2, when=lambda self: self.model.calls)
     def expire(self) -> None:
-        """What nobody has renewed is gone."""
+        """What nobody has renewed is gone, as soon as a worker looks for it."""
         with self.store.write() as tx:
             expire_reservations(tx, "worker")
         self.model.expire()
@@ -81,3 +96,7 @@ class DirectStories(QueueStories):
         granted, waiting = self.model.granted(), self.waiting()
         call, job = granted[which % len(granted)], waiting[awaited % len(waiting)]
         self._lend(-call.id, job.chain, 1000)
+
+
+def _reservation(tx: ReadTx, call: Call) -> Reservation:
+    return next(each for each in tx.reservations() if each.id == call.id)

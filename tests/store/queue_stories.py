@@ -12,6 +12,7 @@ from storytelling import A_NUMBER, act
 
 from headway import grouping, ordering
 from headway.core.order import Place, Side
+from headway.editing import Changes, edit
 from headway.errors import ConflictError, InvalidInputError, InvalidOperationError
 
 LIMITED = ("type:command", "type:other", "target:t", *(f"resource:{each}" for each in RESOURCES))
@@ -84,6 +85,17 @@ class QueueStories(Stories):
         ordering.reorder(self.client, ids)
         self.model.reorder(ids)
         self._adopt(ids)
+
+    @act(when=lambda self: self.waiting(), which=A_NUMBER)
+    def change_priority(self, which: int) -> None:
+        """It stands last among those that have it."""
+        job = self.waiting()[which % len(self.waiting())]
+        wanted = 1 - job.priority
+        note(f"job-{job.id}: priority {wanted}")
+        edit(self.client, job.id, Changes(priority=wanted))
+        job.level, job.priority = job.level + wanted - job.priority, wanted
+        self.model.move(job, "back", 0)
+        self._adopt([job.id])
 
     @act(seconds=st.sampled_from((0, 2, 30)))
     def age(self, seconds: int) -> None:

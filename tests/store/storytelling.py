@@ -38,7 +38,6 @@ from headway.gather import door as open_door
 from headway.home import Home, make_home
 from headway.host import Host
 from headway.quotas import parse_limit
-from headway.reserving import Asking
 from headway.store.base import Event, ReadTx, Store
 from headway.submission import Request
 from headway.testing import FakeClock
@@ -109,22 +108,24 @@ class Told(RuleBasedStateMachine):
         self.final: dict[int, Row] = {}
         self.past: list[Event] = []
         self.loans = 0
-        self.asking: dict[int, Asking] = {}  # direct calls
         self.plans = 0
         self.resting = 0  # for how many acts the worker does not look
         self._open_store = lambda: open_fresh(self.folder, self.clock)
-        self.store = self._open_store()
-        self.caller = self._client()  # of direct calls: it outlives a crash of others
-        self._come_up()
+        self._open()
 
     def _open(self) -> None:
         """As a process that comes up: it knows nothing but the store and the files."""
-        self.store = self.caller.store = self._open_store()
-        self._come_up()
-
-    def _come_up(self) -> None:
-        self.client = self._client()
+        self.store = self._open_store()
+        self.client = Caller(
+            self.home,
+            Config({"worker.autostart": False}),
+            self.store,
+            self.clock,
+            environ={"PATH": "/bin"},
+            actor="ann",
+        )
         host = Host("host", f"boot-{self.boot}", "/home")
+        self.client._host = host
         self.settler = Settler(host, "worker", chance=lambda: 0.0)
         self.rescuer = Rescuer(host, "worker", self.clock)
         self.looks = Looks(self._look, self.clock, in_thread=False)
@@ -137,16 +138,6 @@ class Told(RuleBasedStateMachine):
             home=self.home,
             looks=self.looks,
             queues=self.client.queues,
-        )
-
-    def _client(self) -> Client:
-        return Caller(
-            self.home,
-            Config({"worker.autostart": False}),
-            self.store,
-            self.clock,
-            environ={"PATH": "/bin"},
-            actor="ann",
         )
 
     def _look(self, questions: Collection[Question]) -> dict[Question, Answer]:
@@ -167,15 +158,16 @@ class Told(RuleBasedStateMachine):
         chosen.tell(self, **data.draw(st.fixed_dictionaries(chosen.arguments)))
 
     @contextmanager
-    def inside(self, claim: Claim | None) -> Iterator[None]:
-        """The clients are in a process of this job."""
-        inside = {"HEADWAY_HOME": self.home.path}
-        if claim is not None:
-            inside |= {"HEADWAY_JOB_ID": str(claim.job_id), "HEADWAY_CLAIM": claim.token}
+    def inside(self, claim: Claim) -> Iterator[None]:
+        """The client is in a process of this job."""
         outside = self.client.environ
-        self.client.environ = self.caller.environ = inside
+        self.client.environ = {
+            "HEADWAY_JOB_ID": str(claim.job_id),
+            "HEADWAY_CLAIM": claim.token,
+            "HEADWAY_HOME": self.home.path,
+        }
         yield
-        self.client.environ = self.caller.environ = outside
+        self.client.environ = outside
 
     # -- picking -------------------------------------------------------------------------------
 

@@ -10,8 +10,10 @@ from headway.client import Client
 from headway.config import Config
 from headway.core.model import Claim, JobId, RetryPolicy
 from headway.core.settle import Ending, Outcome
-from headway.core.states import TERMINAL
+from headway.core.states import TERMINAL, Status
 from headway.engine.settling import Settler, Verdict
+from headway.grouping import Plan, create
+from headway.grouping import document as group_document
 from headway.home import Home, make_home
 from headway.rewinding import rewind
 from headway.store.base import Store
@@ -29,6 +31,11 @@ def client(store: Store, clock: FakeClock, tmp_path: Path) -> Client:
 
 def fail(system: System, claim: Claim) -> None:
     outcome = Outcome(Ending.EXITED, system.clock.now(), exit_code=1)
+    system.judge(claim, Verdict(outcome, tree_gone=True))
+
+
+def succeed(system: System, claim: Claim) -> None:
+    outcome = Outcome(Ending.EXITED, system.clock.now(), exit_code=0)
     system.judge(claim, Verdict(outcome, tree_gone=True))
 
 
@@ -112,3 +119,63 @@ def test_what_a_template_names_is_retried_and_nothing_else(
     [claim] = system.until_quiet()
     fail(system, claim)
     assert len(system.look(lambda tx: tx.chain(first))) == 1
+
+
+@pytest.mark.req("D13", "E22")
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_recovery_goes_by_what_the_template_allows(
+    client: Client, system: System, clock: FakeClock, retries: int
+) -> None:
+    add_template(client, "lost", argv=["true"], any_host=True, retries=retries)
+    first = submit_template(client, "lost").job_id
+    for _ in range(retries + 1):
+        [claim] = system.until_quiet()
+        lost = Outcome(Ending.OUTCOME_UNKNOWN, clock.now())
+        system.judge(claim, Verdict(lost, tree_gone=True))
+        assert system.until_quiet() == [], "a retry after a crash waits, too"
+        clock.advance(3600)
+    assert system.until_quiet() == []
+    chain = system.look(lambda tx: tx.chain(first))
+    assert len(chain) == retries + 1
+    assert all((each.reason or "").startswith("Scheduler crash recovery") for each in chain)
+
+
+@pytest.mark.req("D6", "D19")
+def test_a_group_is_completed_when_the_last_retry_of_its_template_succeeds(
+    client: Client, system: System, clock: FakeClock
+) -> None:
+    add_template(client, "flaky", argv=["false"], any_host=True)
+    create(client, Plan(name="both"))
+    first = submit_template(client, "flaky", group="both").job_id
+    second = submit_template(client, "flaky", group="both", last=True).job_id
+    for wait in (10, 20, 40):
+        [claim] = system.until_quiet()
+        fail(system, claim)
+        assert system.until_quiet() == [], "the next member waits for the chain, not for the job"
+        assert group_document(client, "both")["status"] == "RUNNING"
+        clock.advance(wait)
+    [claim] = system.until_quiet()
+    assert claim.job_id == system.look(lambda tx: tx.last_in_chain(first)).id != first
+    succeed(system, claim)
+    [claim] = system.until_quiet()
+    assert claim.job_id == second
+    succeed(system, claim)
+    assert group_document(client, "both")["status"] == "COMPLETED"
+
+
+@pytest.mark.req("D18")
+def test_a_group_is_partial_when_a_template_has_used_up_its_retries(
+    client: Client, system: System, clock: FakeClock
+) -> None:
+    add_template(client, "broken", argv=["false"], any_host=True)
+    create(client, Plan(name="both"))
+    submit_template(client, "broken", group="both")
+    rest = submit_template(client, "broken", group="both", last=True).job_id
+    for wait in (10, 20, 40, 80):
+        [claim] = system.until_quiet()
+        fail(system, claim)
+        clock.advance(wait)
+    assert system.until_quiet() == []
+    never = system.look(lambda tx: tx.jobs([rest])[rest])
+    assert (never.status, never.reason) == (Status.CANCELLED, "predecessor failed")
+    assert group_document(client, "both")["status"] == "PARTIAL"

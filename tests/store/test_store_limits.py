@@ -24,7 +24,7 @@ from postgres import fresh_schema
 LACKS = Wait(WaitKind.CAPACITY, "resource gpu is in use")
 
 
-@verbs("limits_waited_for", "filed_under", "count_filed", "file")
+@verbs("limits_waited_for", "filed_under", "count_filed", "count_limited", "file")
 def test_those_who_wait_for_a_limit_lie_there_in_dispatch_order(store: Store) -> None:
     filed: dict[str, Any] = {"status": Status.QUEUED, "stage": Stage.FILED, "wait": LACKS}
     with store.write() as tx:
@@ -40,6 +40,7 @@ def test_those_who_wait_for_a_limit_lie_there_in_dispatch_order(store: Store) ->
         assert [each.id for each in tx.filed_under("limit:resource:gpu", 2)] == found[:2]
         assert tx.filed_under("limit:resource:other", 2) == []
         assert tx.count_filed() == {"limit:resource:gpu": 3, "limit:type:x@host": 1}
+        assert tx.count_limited() == 3
         tx.file([filing(each, "lock:k", **filed) for each in jobs])
     with store.read() as tx:
         assert tx.limits_waited_for() == frozenset() and tx.count_filed() == {}

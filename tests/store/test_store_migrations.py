@@ -15,6 +15,7 @@ from stocked import START, add
 from headway.errors import InvalidInputError, SchemaTooNewError
 from headway.store import open_store
 from headway.store.queries import schema_version
+from headway.store.transfer import TABLES
 from headway.testing import FakeClock
 
 SCHEMA = Path(__file__).with_name("schema.txt")
@@ -260,6 +261,13 @@ def _index(sql: str) -> str:
 def shape_at(url: str) -> Shape:
     with psycopg.connect(url) as connection:
         return shape_of_schema(connection)
+
+
+def test_a_copy_of_a_store_has_every_table(tmp_path: Path) -> None:
+    """What is left out of the list would be lost with a backup of a server, and with a restore."""
+    path = tmp_path / "headway.db"
+    open_store(f"sqlite://{path}", FakeClock(START), create=True).close()
+    assert sorted(TABLES) == sorted(shape_of_file(path).columns)
 
 
 def test_a_server_gets_the_same_schema_as_a_file(tmp_path: Path, postgres_url: str) -> None:

@@ -60,6 +60,7 @@ PLAUSIBLE: dict[str, Any] = {
     "last_failure": "none",
     "by": "ann",
     "rows": '[{"id": 1, "job_id": 1}]',
+    "subjects": ["gt-1"],
 }
 
 FINISHED = """

@@ -27,12 +27,14 @@ EXAMPLES = os.environ.get("HEADWAY_EXAMPLES")
 STEPS = 30
 
 
-def tell(stories: Callable[[], Stories], *, phases: Sequence[Phase] = tuple(Phase)) -> None:
+def tell(
+    stories: Callable[[], Stories], *, phases: Sequence[Phase] = tuple(Phase), examples: int = 150
+) -> None:
     """The same stories each time, unless HEADWAY_EXAMPLES asks for a number of others."""
     run_state_machine_as_test(
         stories,
         settings=settings(
-            max_examples=int(EXAMPLES or 150),
+            max_examples=int(EXAMPLES or examples),
             phases=phases,
             stateful_step_count=STEPS,
             derandomize=EXAMPLES is None,
@@ -113,5 +115,5 @@ def test_a_store_that_heeds_a_dead_claim_is_found_out() -> None:
         return store
 
     with pytest.raises(AssertionError) as found:
-        tell(lambda: Stories(open_broken), phases=(Phase.generate,))
+        tell(lambda: Stories(open_broken), phases=(Phase.generate,), examples=1500)
     assert "stale_token_speaks" in [entry.name for entry in found.traceback]

@@ -1,12 +1,16 @@
 """What every store does with templates, and with what could not be launched."""
 
+from pathlib import Path
+
 from recording import verbs
 from stocked import HOST, SECOND, START, add, finish_of, start, unclaim_of
 
 from headway.core.model import HostTrouble, WaitKind
 from headway.core.states import Status
+from headway.store import open_store
 from headway.store.base import Store
 from headway.store.seam_templates import OpenBreaker, Template
+from headway.testing import FakeClock
 
 BUILD = {"job": {"argv": ["make", "{what}"], "retries": 3}, "params": {"what": None}}
 
@@ -24,6 +28,17 @@ def test_a_template_is_kept_and_another_takes_its_place(store: Store) -> None:
         tx.put_template(second)
     with store.read() as tx:
         assert tx.templates(["build"]) == {"build": second}
+
+
+def test_a_backup_has_the_templates(store: Store, tmp_path: Path) -> None:
+    template = Template("build", BUILD, START, "ann")
+    with store.write() as tx:
+        tx.put_template(template)
+    store.backup(str(tmp_path / "copy.db"))
+    copy = open_store(f"sqlite://{tmp_path}/copy.db", FakeClock(START))
+    with copy.read() as tx:
+        assert tx.all_templates() == [template]
+    copy.close()
 
 
 @verbs("archive_template")

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from headway.cli.render import emit, fields, say
+from headway.cli.render import counted, emit, fields, say
 from headway.cli.scope import Scope
 from headway.client import Client
 from headway.config import LIMITS, SETTINGS, Setting, find_setting, store_setting, write_config
+from headway.core.states import Status
 from headway.errors import NotFoundError
 from headway.supervise.workerlock import wake
 
@@ -42,12 +43,28 @@ def set_value(scope: Scope, key: str, value: str) -> None:
     parsed = setting.read(value)
     client = scope.connect()
     if setting.in_store:
+        before = store_setting(client.settings(), key)
         client.set_setting(key, parsed)
+        if key == "scheduler.max_active" and (before > 0) != (parsed > 0):
+            _tell_mode(client, parsed)
     else:
         write_config(client.home, key, parsed)
         if _kept_by_worker(client, key):
             say("the worker that is there keeps the old value; the next one takes the new")
     say(f"{key} = {_written(parsed)}")
+
+
+def _tell_mode(client: Client, cap: int) -> None:
+    """The mode is another now: say what becomes of what is queued."""
+    with client.store.read() as tx:
+        counts = tx.count_active()
+    queued = sum(count for status, count in counts.items() if status is not Status.RUNNING)
+    left = counted(queued, "queued job")
+    if cap <= 0:
+        say(f"direct from now on; {left} may start now" if queued else "direct from now on")
+    else:
+        waits = f"; {left} {'waits' if queued == 1 else 'wait'} for slots" if queued else ""
+        say(f"deferred from now on: at most {cap} at a time{waits}")
 
 
 def _kept_by_worker(client: Client, key: str) -> bool:

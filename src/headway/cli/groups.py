@@ -19,7 +19,14 @@ from headway.cli.render import (
 from headway.cli.scope import Scope
 from headway.core.groups import POLICIES, GroupStatus, Mode, shown_group
 from headway.core.model import shown
-from headway.grouping import MOST_MEMBERS, Plan, document, listing, submit_specs_as_group
+from headway.grouping import (
+    MOST_LISTED,
+    MOST_MEMBERS,
+    Plan,
+    document,
+    listing,
+    submit_specs_as_group,
+)
 from headway.grouping import cancel as cancel_group
 from headway.grouping import close as close_it
 from headway.grouping import create as create_group
@@ -123,6 +130,8 @@ def list_groups(scope: Scope, everything: bool, as_json: bool) -> None:
     header = ["Group", "Status", "Done", "Mode", "On failure", "Age", "Name"]
     for line in table(header, rows, flexible=(6,), colours=colours, coloured=1):
         print(line)
+    if len(found) == MOST_LISTED:
+        say(f"only the newest {MOST_LISTED} are shown")
 
 
 @click.command()

@@ -8,8 +8,9 @@ from headway.cli.breakers import told_of, trouble_fields
 from headway.cli.options import WHOLE_NUMBER
 from headway.cli.render import age, counted, emit, fields, moment, say
 from headway.cli.scope import Scope
-from headway.cli.stepping import listed, started_by
+from headway.cli.stepping import MOST_NAMED, listed, started_by
 from headway.config import store_setting
+from headway.core.dispatch import DispatchPlan
 from headway.core.model import shown
 from headway.errors import InvalidInputError, WorkerPresentError
 from headway.views import dry_run as would_start
@@ -43,6 +44,9 @@ def status(scope: Scope, as_json: bool) -> None:
             ("waiting", waiting or None),
             ("paused", paused),
             ("last start", last and f"{last}, {counted(told['last_dispatch_count'], 'job')}"),
+            *(("limit", _limit(each)) for each in told["limits"]),
+            *(("rate", _rate(each, now)) for each in told["rates"]),
+            ("pressure", told["pressure"]),
             *trouble_fields(told, now),
             ("worker", "there" if told["worker"] else "none"),
             *(("elsewhere", _elsewhere(each, now)) for each in told["elsewhere"]),
@@ -53,6 +57,18 @@ def status(scope: Scope, as_json: bool) -> None:
         indent="",
     ):
         print(line)
+
+
+def _limit(limit: dict[str, Any]) -> str:
+    waiting = f", {limit['waiting']} waiting" if limit["waiting"] else ""
+    return f"{limit['kind']} {limit['name']}: {limit['used']} of {limit['limit']} used{waiting}"
+
+
+def _rate(rate: dict[str, Any], now: int) -> str:
+    told = f"{rate['name']}: {rate['used']} of {rate['limit']} used"
+    if rate["waiting"]:
+        told += f", {rate['waiting']} waiting"
+    return f"{told}; more {moment(rate['until'], now)}" if rate["until"] else told
 
 
 def _elsewhere(other: dict[str, Any], now: int) -> str:
@@ -95,13 +111,7 @@ def run(scope: Scope, batch: int | None, dry_run: bool, as_json: bool) -> None:
     client = scope.connect()
     limit = batch or store_setting(client.settings(), "scheduler.batch_size")
     if dry_run:
-        planned = would_start(client, limit)
-        if as_json:
-            emit({"dry_run": True, "would_start": planned})
-            return
-        for each in planned:
-            print(each["id"])
-        say(f"would start {counted(len(planned), 'job')}; nothing was changed")
+        _tell_plan(would_start(client, limit), as_json=as_json)
         return
     worker = client.worker_is_there()
     busy = False
@@ -126,6 +136,24 @@ def run(scope: Scope, batch: int | None, dry_run: bool, as_json: bool) -> None:
         say("another step is running; nothing to do")
     elif not started:
         say(f"started nothing: {scheduler_status(client)['reason'] or 'no job may start now'}")
+
+
+def _tell_plan(plan: DispatchPlan, *, as_json: bool) -> None:
+    if as_json:
+        starts = [{"id": shown(job.id), "name": job.name} for job in plan.to_dispatch]
+        skipped = [
+            {"id": shown(job.id), "name": job.name, "reason": why} for job, why in plan.skipped
+        ]
+        emit({"dry_run": True, "would_start": starts, "skipped": skipped, "reason": plan.reason})
+        return
+    for job in plan.to_dispatch:
+        print(shown(job.id))
+    for job, why in plan.skipped[:MOST_NAMED]:
+        say(f"{shown(job.id)} would wait: {why}")
+    more = len(plan.skipped) - MOST_NAMED
+    if more > 0:
+        say(f"and {more} more would wait")
+    say(f"would start {counted(len(plan.to_dispatch), 'job')}; nothing was changed")
 
 
 @click.command()

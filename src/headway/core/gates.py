@@ -31,6 +31,7 @@ from headway.core.model import (
     shown,
 )
 from headway.core.states import ACTIVE, Status
+from headway.core.subjects import subject_ready
 
 
 class Wake(StrEnum):
@@ -212,6 +213,7 @@ GATES: tuple[Gate, ...] = (
     Gate(after_met, frozenset({Wake.CHAIN_ENDED})),
     Gate(artifacts_present, frozenset({Wake.ARTIFACT_CHANGED, Wake.ANOTHER_ANSWER})),
     Gate(turn_in_group, frozenset({Wake.MEMBER_ENDED})),
+    Gate(subject_ready, frozenset({Wake.ANOTHER_ANSWER})),
     Gate(head_pinned, frozenset({Wake.ANOTHER_ANSWER, Wake.REPINNED})),
     Gate(preconditions_hold, frozenset({Wake.ANOTHER_ANSWER})),
     Gate(approved, frozenset({Wake.DECIDED})),

@@ -31,6 +31,7 @@ from headway.core.model import (
     shown,
 )
 from headway.core.states import ACTIVE, Status
+from headway.core.subjects import subject_question
 
 BRANCH_LOCK = "branch:"  # a lock with such a key is about that branch
 CUSTOM = "custom:"
@@ -273,6 +274,9 @@ def _passed_on(job: Job, facts: Facts) -> Iterator[tuple[WaitKind, Question]]:
         question = where_to_look(parse_artifact(text), job.repo, facts, view)
         if question is not None:
             yield WaitKind.DEPENDENCIES, question
+    about = subject_question(job)
+    if about is not None:
+        yield WaitKind.SUBJECT, about
     if job.pinned_head is not None:
         yield WaitKind.PINNED_HEAD, _head(job.pinned_head, job)
     for text in job.preconditions:

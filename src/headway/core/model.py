@@ -91,6 +91,7 @@ class Sight(StrEnum):
     FILE_ON_BRANCH = "file_on_branch"  # `name` is branch:path
     FILE = "file"  # whether a path exists
     CONDITION = "condition"  # whether a registered condition holds
+    SUBJECT = "subject"  # how a work item stands; `repo` is source:place
 
 
 class Question(NamedTuple):

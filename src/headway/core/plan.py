@@ -86,7 +86,7 @@ def decide(job: Job, facts: Facts) -> Decision:
                 assert_never(objection)
     if waits:
         return Hold(tuple(waits))
-    look = too_old(job, facts) if job.repo or job.needs else None
+    look = too_old(job, facts) if job.repo or job.needs or job.subject else None
     if look is not None:
         return Hold((look,), expected=True)
     return Start(admission.borrows(job, facts.door))

@@ -20,6 +20,7 @@ from headway.documents import job_documents, write_job_files
 from headway.engine.crew import Crew
 from headway.engine.finisher import Finisher
 from headway.engine.functionhost import AppSettings, Told
+from headway.engine.helpers import Helpers
 from headway.engine.janitor import put_back_environments
 from headway.engine.looks import Looks
 from headway.engine.planner import Planner
@@ -75,7 +76,7 @@ class Engine:
         self.dispatching = True
         self.started: tuple[Claim, ...] = ()  # by the last step
         self._clock = clock
-        self._home = home
+        self.home = home
         self._host = host
         self._report = report
         settler = Settler(host, worker_id)
@@ -97,6 +98,7 @@ class Engine:
             say=say,
         )
         self.finisher.crew = self.crew
+        self.helpers = Helpers(home, config, clock)
         self.looks = Looks(
             lambda questions: look_at(questions, config.conditions),
             clock,
@@ -137,7 +139,7 @@ class Engine:
 
     def recover(self) -> None:
         """Judge every claim of this host and home; before anything is dispatched."""
-        put_back_environments(self._home)
+        put_back_environments(self.home)
         with self.store.read() as tx:
             live = tx.live_claims()
             self._unproven = self._rescuer.mine(tx.unproven_claims())
@@ -177,6 +179,7 @@ class Engine:
         more = False
         self.planner.prepared.clear()
         self.planner.chosen.clear()
+        self.planner.served.clear()
         try:
             with self.store.write_soon() as tx:
                 documents = self._settle(tx, judged)
@@ -195,6 +198,7 @@ class Engine:
                     started, more = step.started, step.more
                     more = self._sweep(tx, now) or more
                     self._space_passes(tx, now, started)
+                self._note_failed_helpers(tx)
                 self._unproven = self._rescuer.mine(tx.unproven_claims())
                 delay = self._delay(tx, now, planning=planning)
                 reach("engine.planned")
@@ -216,9 +220,27 @@ class Engine:
         self._pass_on_cancels(cancelling)
         self._rescue(now)
         self._look_around()
-        delay = min(each for each in (delay, again, self.looks.next_in()) if each is not None)
+        helped = self._wake_helpers()
+        soon = (delay, again, helped, self.looks.next_in())
+        delay = min(each for each in soon if each is not None)
         self._expected_delay = 0.0 if more else delay
         return self._expected_delay
+
+    def _wake_helpers(self) -> float | None:
+        """Once for each target that this step has started work for."""
+        self.helpers.failures.clear()  # they were written down with this step
+        if self.planner.served:
+            with self.store.read() as tx:
+                known = tx.targets()
+            self.helpers.want(known[name] for name in self.planner.served if name in known)
+        return self.helpers.tend()
+
+    def _note_failed_helpers(self, tx: WriteTx) -> None:
+        if self.helpers.failures:
+            tx.add_events(
+                (Event("helper_failed", None, each._asdict()) for each in self.helpers.failures),
+                actor=self.worker_id,
+            )
 
     def _look_around(self) -> None:
         """Look at what waiting jobs want to know; what nobody asks any more is let go."""
@@ -250,7 +272,7 @@ class Engine:
         if not judged:
             return {}
         ended = self._settler.apply(tx, [(each.claim, each.judgement) for each in judged])
-        return job_documents(tx, [claim.job_id for claim, _ in ended], self._home)
+        return job_documents(tx, [claim.job_id for claim, _ in ended], self.home)
 
     def _after_settling(self, judged: list[Judged], documents: Documents) -> None:
         if not judged:

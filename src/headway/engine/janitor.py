@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from headway.clock import SECOND, Clock
-from headway.collecting import Collector
+from headway.collecting import Collector, forget_old_starts
 from headway.crashpoints import reach
 from headway.home import Home
 from headway.store.base import Store
@@ -68,6 +68,7 @@ class Janitor:
             )
             self.drop_stale_environments()
             self._cut_worker_log()
+            forget_old_starts(self._store)
             self._store.tidy()
         if self._round is not None:
             if self._round.step(AT_ONCE) is not None:

@@ -180,6 +180,14 @@ class Looks:
         if self._bell is not None:
             os.eventfd_write(self._bell, 1)
 
+    def look_now(self, questions: Collection[Question]) -> Mapping[Question, Answer]:
+        """For one who waits for the answers; they count for the next steps, too."""
+        answers = self._look(questions)
+        at = self._clock.monotonic()
+        for question, answer in answers.items():
+            self._remember(question, answer, at)
+        return answers
+
     def take_in(self) -> list[str]:
         """Take in what was seen; the topics under which jobs are to be looked at again."""
         topics = []

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, assert_never
 
 from headway.consequences import end_unstarted, member_ended, pass_on_shared
 from headway.core.admission import closed, free_slots, limited_keys, with_taken
+from headway.core.dispatch import DispatchPlan
 from headway.core.facts import Door, Facts
 from headway.core.model import (
     FUNCTION,
@@ -40,6 +41,7 @@ from headway.gather import Waiters, gather, waiters
 from headway.gather import door as open_door
 from headway.home import Home
 from headway.host import Host
+from headway.passing import Look, plan_pass
 from headway.store.base import Event, Filing, ReadTx, WriteTx
 from headway.supervise.evidence import Evidence
 
@@ -89,6 +91,7 @@ class Planner:
         self._crew = crew
         self.chosen: list[Claim] = []  # claims that hosts hold places for; without a commit, none
         self._queues = queues
+        self.served: set[str] = set()  # targets that work was started for
         self._policies = policies
         self._strain = strain
         self._stood: set[JobId] = set()  # looked at in this step, and left where they are filed
@@ -189,12 +192,15 @@ class Planner:
             answers=self._looks.answers(),
         )
 
-    def would_start(self, tx: ReadTx) -> bool:
-        """Whether a step would start anything now; changes nothing."""
+    def preview(self, tx: ReadTx, look: Look, *, batch: int) -> DispatchPlan:
+        """What a pass would start now; changes nothing."""
+        door, served = self._door(tx), self._served()
+        return plan_pass(tx, door, served, home=self._home, look=look, batch=batch)
+
+    def capacity(self, tx: ReadTx) -> int | None:
+        """How many may start now by the global cap; None: any number, or some in lent slots."""
         door = self._door(tx)
-        candidates, _ = self._candidates(tx, door, 1, STEP_JOBS)
-        planned = plan(candidates, self._gather(tx, candidates, door), limit=1)
-        return any(isinstance(each.decision, Start) for each in planned)
+        return None if door.lenders else free_slots(door)
 
     def _candidates(
         self, tx: ReadTx, door: Door, remaining: int | None, looked_at: int
@@ -344,6 +350,8 @@ class Planner:
         for job, _ in starts:
             if job.locks:
                 pass_on_shared(tx, job)
+            if job.target is not None:
+                self.served.add(job.target)
 
     def _file(self, tx: WriteTx, holds: Sequence[tuple[Job, Hold]], door: Door) -> None:
         self._stood |= {job.id for job, hold in holds if _waits_on(job, hold)}

@@ -1,10 +1,16 @@
-"""One planning step without a worker: `headway scheduler run` where none lives."""
+"""One pass without a worker: `headway scheduler run` where none lives.
+
+The plan says how many may start. Each is started by a step of the engine that may start one, so the
+planner decides here as everywhere; the spawn delay lies between two, and never after the last.
+"""
 
 import os
+from collections.abc import Sequence
 
 from headway.clock import SECOND, Clock
 from headway.config import Config, store_setting
-from headway.core.model import JobId
+from headway.core.model import Job, JobId
+from headway.engine.cycle import Cycle
 from headway.engine.engine import Engine
 from headway.errors import WorkerPresentError
 from headway.home import Home
@@ -20,7 +26,8 @@ MOST_LOOKS = 5  # one gate after another may ask for one
 def single_step(
     store: Store, home: Home, config: Config, host: Host, clock: Clock, *, limit: int
 ) -> list[JobId]:
-    """Recover, take in, start at most `limit` jobs, and leave; returns the ids of the started."""
+    """Recover, take in, make one pass that starts at most `limit` jobs, and leave; returns the ids
+    of the started."""
     lock = WorkerLock(home.worker_lock)
     if not lock.take(START):
         lock.close()
@@ -41,29 +48,40 @@ def single_step(
         engine.recover()
         started = _pass(engine, clock, limit)
         _until_launched(engine, clock)
+        engine.helpers.finish()
         return started
     finally:
+        engine.helpers.close()
         engine.finisher.close()
         lock.close()
 
 
 def _pass(engine: Engine, clock: Clock, limit: int) -> list[JobId]:
-    """One pass. With a spawn delay there is a pause between two jobs, and none after the last."""
-    with engine.store.read() as tx:
+    store, started = engine.store, []
+    engine.step(limit=0)  # what has ended makes room
+
+    def capacity() -> int | None:
+        with store.read() as tx:
+            return engine.planner.capacity(tx)
+
+    def ready() -> Sequence[Job]:
+        with store.read() as tx:  # what is seen of the world counts for the steps to come, too
+            return engine.planner.preview(tx, engine.looks.look_now, batch=limit).to_dispatch
+
+    def start(job: Job) -> None:
+        started.extend(_step(engine, 1))
+
+    with store.read() as tx:
         delay = parse_duration(store_setting(tx.settings(), "scheduler.spawn_delay")) / SECOND
-    if not delay:
-        return _step(engine, limit)
-    started = _step(engine, 1)
-    while started and len(started) < limit:
-        with engine.store.read() as tx:
-            if not engine.planner.would_start(tx):
-                break
-        clock.sleep(delay)
-        more = _step(engine, 1)
-        if not more:
-            break
-        started += more
-    return started
+    Cycle(
+        clock,
+        capacity=capacity,
+        query=ready,
+        execute=start,
+        batch_size=limit,
+        spawn_delay=delay,
+    ).run()
+    return started or _step(engine, limit)  # if nothing may start, each job says why
 
 
 def _step(engine: Engine, limit: int) -> list[JobId]:

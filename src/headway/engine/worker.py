@@ -120,6 +120,7 @@ class Worker:
                 ending = self._loop()
                 self._depart(ending)
         finally:
+            self._engine.helpers.close()
             self._engine.finisher.close()
             self._lock.close()
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from headway.core.facts import Answer
 from headway.core.model import Question, Sight
+from headway.core.subjects import seen_text
 
 MOST_NAMED = 3
 _OF_REPOSITORY = (Sight.HEAD, Sight.BRANCH, Sight.CLEAN, Sight.FILE_ON_BRANCH)
@@ -21,17 +22,44 @@ def look_at(
     """Answer each question; `conditions` are the commands of the configuration."""
     answers: dict[Question, Answer] = {}
     repositories: dict[str, list[Question]] = {}
+    sources: dict[str, list[Question]] = {}
     for question in dict.fromkeys(questions):
         if question.sight in _OF_REPOSITORY:
             repositories.setdefault(question.repo, []).append(question)
         elif question.sight is Sight.FILE:
             answers[question] = _file(question.name)
+        elif question.sight is Sight.SUBJECT:
+            sources.setdefault(question.repo, []).append(question)
         else:
             from headway.probes.conditions import ask
 
             answers[question] = ask(question.name, question.repo, conditions)
     for repo, asked in repositories.items():
         answers |= _repository(repo, asked)
+    for place, asked in sources.items():
+        answers |= _subjects(place, asked)
+    return answers
+
+
+def _subjects(place: str, asked: Sequence[Question]) -> dict[Question, Answer]:
+    """One look at a source for all that is asked about its items."""
+    from headway.errors import SourceError
+    from headway.sources import Place, open_source
+
+    name, _, path = place.partition(":")
+    try:
+        items = open_source(Place(name, path)).look([each.name for each in asked]).items
+    except SourceError as error:
+        return dict.fromkeys(asked, Answer(trouble=str(error)))
+    answers = {}
+    for question in asked:
+        item = items.get(question.name)
+        if item is None:
+            answers[question] = Answer()
+        elif item.trouble is not None:
+            answers[question] = Answer(trouble=item.trouble)
+        else:
+            answers[question] = Answer(seen_text(item))
     return answers
 
 

@@ -65,7 +65,8 @@ def count_buckets(client: Client) -> dict[str, int]:
 
 
 def neighbourhood(tx: ReadTx, focused: Job, *, everything: bool) -> list[Job]:
-    """The job, all that it depends on and all that depends on it, over jobs and artifacts.
+    """The job, all that it depends on and all that depends on it, over jobs, artifacts and turns in
+    groups.
 
     Of a chain that was retried this is the last job, and with `everything` each one.
     """
@@ -85,7 +86,8 @@ def upstream(tx: ReadTx, focused: Job) -> set[JobId]:
         ends = tx.chain_ends(sorted(frontier)).values()
         needed = {each for job in ends for each in job.after}
         needed |= _producers(_artifacts(tx, ends).values())
-        frontier = set(tx.chains_of(sorted(needed)).values()) - seen if needed else set()
+        found = set(tx.chains_of(sorted(needed)).values()) if needed else set()
+        frontier = {*found, *tx.chains_before(sorted(frontier))} - seen
         seen |= frontier
     return seen
 

@@ -26,6 +26,7 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.seam_governor import GovernorReading, GovernorWriting
 from headway.store.seam_groups import ReadsGroups, WritesGroups
 from headway.store.seam_limits import LimitReads, LimitWrites
 from headway.store.seam_order import OrderReadTx, OrderWriteTx
@@ -186,7 +187,15 @@ class Search(NamedTuple):
     groups: tuple[int, ...] = ()  # none: of all, and of none
 
 
-class ReadTx(LimitReads, ReadsGroups, OrderReadTx, ReadsTemplates, ReadsReservations, Protocol):
+class ReadTx(
+    LimitReads,
+    ReadsGroups,
+    OrderReadTx,
+    ReadsTemplates,
+    ReadsReservations,
+    GovernorReading,
+    Protocol,
+):
     def now(self) -> int: ...
     def unreadable(self) -> dict[JobId, str]: ...
     def jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]: ...
@@ -286,7 +295,14 @@ class ReadTx(LimitReads, ReadsGroups, OrderReadTx, ReadsTemplates, ReadsReservat
 
 
 class WriteTx(
-    ReadTx, LimitWrites, WritesGroups, OrderWriteTx, WritesTemplates, WritesReservations, Protocol
+    ReadTx,
+    LimitWrites,
+    WritesGroups,
+    OrderWriteTx,
+    WritesTemplates,
+    WritesReservations,
+    GovernorWriting,
+    Protocol,
 ):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, level: int) -> int: ...

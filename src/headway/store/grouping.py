@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from headway.core.groups import Group, GroupId, Member, Mode, Tally
 from headway.core.model import Job, JobId
 from headway.core.states import Status
 from headway.store.changing import Changing
 from headway.store.graphreading import GraphReadTx
 from headway.store.rows import Row
+
+if TYPE_CHECKING:
+    from headway.core.groups import Group, GroupId, Member, Tally
 
 
 class GroupReadTx(GraphReadTx):
@@ -37,11 +40,15 @@ class GroupReadTx(GraphReadTx):
         return self._one("active_in_group", group_id=group_id) is not None
 
     def tally(self, group_id: GroupId) -> Tally:
+        from headway.core.groups import Tally
+
         rows = self._all("tally_group", group_id=group_id)
         ran = self._one("ran_in_group", group_id=group_id) is not None
         return Tally({Status(status): count for status, count in rows}, ran)
 
     def members(self, group_id: GroupId, limit: int) -> list[Member]:
+        from headway.core.groups import Member
+
         rows = self._all("members_of_group", group_id=group_id, limit=limit)
         return [Member(chain, job_id, number, Status(s)) for chain, job_id, number, s in rows]
 
@@ -109,5 +116,7 @@ class GroupWriteTx(GroupReadTx, Changing):
 
 
 def _group(row: Row) -> Group:
+    from headway.core.groups import Group, Mode
+
     group_id, mode, *rest = row
     return Group(group_id, Mode(mode), *rest)

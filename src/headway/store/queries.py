@@ -21,6 +21,7 @@ _FILES = (
     "functions.sql",
     "graph.sql",
     "groups.sql",
+    "governor.sql",
     "order.sql",
     "removing.sql",
     "reservations.sql",

@@ -1,10 +1,14 @@
 """The part of the seam about groups."""
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from __future__ import annotations
 
-from headway.core.groups import Group, GroupId, Member, Tally
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
 from headway.core.model import Job, JobId
+
+if TYPE_CHECKING:  # most transactions have nothing to do with groups
+    from headway.core.groups import Group, GroupId, Member, Tally
 
 
 class ReadsGroups(Protocol):

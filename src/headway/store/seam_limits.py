@@ -16,6 +16,9 @@ class LimitReads(Protocol):
     def count_filed(self) -> dict[str, int]:
         """How many are filed under each limit."""
 
+    def count_limited(self) -> int:
+        """How many are filed under any limit."""
+
     def newest_starts(self, key: str, since: int, most: int) -> list[int]:
         """The instants of the last starts under a rate's key, the newest first."""
 

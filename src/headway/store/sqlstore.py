@@ -10,6 +10,7 @@ from headway.clock import Clock, SystemClock
 from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.base import HasFileno, ReadTx, WriteTx
+from headway.store.governor import GovernorReadTx
 from headway.store.limiting import LimitReadTx
 from headway.store.ordering import OrderReadTx
 from headway.store.removing import RetentionReadTx
@@ -58,7 +59,9 @@ class Database(Statements, Protocol):
     def close(self) -> None: ...
 
 
-class SqlReader(RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx, ReservingReadTx):
+class SqlReader(
+    RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx, ReservingReadTx, GovernorReadTx
+):
     """All that can be read."""
 
 

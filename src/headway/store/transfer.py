@@ -33,7 +33,7 @@ TABLES = (
     *("events", "settings", "pauses", "breakers", "workers", "hosts", "marks"),
     *("tasks_known", "results", "progress"),
     *("needs", "produces", "artifacts", "withdrawals", "worktrees", "removals"),
-    "job_groups",
+    *("job_groups", "reservations", "rate_starts", "templates", "targets"),
 )
 _MAGIC = b"SQLite format 3\0"
 

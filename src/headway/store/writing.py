@@ -31,6 +31,7 @@ from headway.store.base import (
     Unclaim,
     WorkerRecord,
 )
+from headway.store.governor import GovernorWriteTx
 from headway.store.graphwriting import GraphWriteTx
 from headway.store.limiting import LimitWriteTx
 from headway.store.ordering import OrderWriteTx
@@ -45,7 +46,13 @@ MOST_SHARERS = 16  # the next ones are woken when these have started
 
 
 class SqlWriteTx(
-    RetentionWriteTx, GraphWriteTx, LimitWriteTx, OrderWriteTx, TemplateWriteTx, ReservingWriteTx
+    RetentionWriteTx,
+    GraphWriteTx,
+    LimitWriteTx,
+    OrderWriteTx,
+    TemplateWriteTx,
+    ReservingWriteTx,
+    GovernorWriteTx,
 ):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])

@@ -8,6 +8,9 @@ select $JOB from jobs where id in (
 -- How many wait for each limit.
 select topic, count(*) from waits where topic > '' and substr(topic, 1, 6) = 'limit:' group by topic
 
+-- name: count_limited
+select count(distinct job_id) from waits where topic > '' and substr(topic, 1, 6) = 'limit:'
+
 -- name: newest_starts (hot)
 -- The starts that a rate counts, the newest first.
 select at from rate_starts where key = :key and at > :since order by at desc limit :most

@@ -1,0 +1,118 @@
+"""`headway targets ...`: where slung work goes, and what it becomes there."""
+
+import shlex
+from typing import Any
+
+import click
+
+from headway.cli.options import DURATION, WHOLE_NUMBER, parse_env
+from headway.cli.render import emit, fields, say, table
+from headway.cli.scope import Scope
+from headway.core.targets import Target
+from headway.errors import InvalidInputError
+from headway.submission import parse_lock, split_command
+from headway.targeting import (
+    add_target,
+    remove_target,
+    require_target,
+    target_document,
+    targets,
+)
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD ...")
+@click.option("--prefix", metavar="P", help="Subjects that begin so belong to it.")
+@click.option("--cwd", metavar="DIR", help="Where it runs; else in the project.")
+@click.option("--env", multiple=True, metavar="K[=V]", help="A variable (repeat).")
+@click.option("--resource", multiple=True, metavar="R", help="A resource it uses (repeat).")
+@click.option("--lock", multiple=True, metavar="KEY[:shared]", help="Hold a lock (repeat).")
+@click.option("--timeout", type=DURATION, metavar="1h", help="Kill a job after this time.")
+@click.option("--retries", type=WHOLE_NUMBER, default=0, metavar="N", help="Automatic retries.")
+@click.option("--helper", metavar="CMD", help="Run this after work was started for it.")
+@click.option("--workflow", metavar="NAME", help="Not yet: a workflow as recipe.")
+@click.option("--replace", is_flag=True, help="Give a target of that name this recipe.")
+@click.pass_obj
+def add(scope: Scope, /, name: str, argv: tuple[str, ...], replace: bool, **options: Any) -> None:
+    """Make a target: a name with a command for its subjects.
+
+    {subject}, {title}, {target}, {args} and names given with --var stand for what is slung.
+    """
+    if options["workflow"] is not None:
+        raise InvalidInputError(
+            f"--workflow {options['workflow']}: a workflow cannot be a recipe yet; "
+            "give a command after --"
+        )
+    for lock in options["lock"]:
+        parse_lock(lock)
+    helper = options["helper"]
+    target = Target(
+        name=name,
+        argv=argv,
+        prefix=options["prefix"],
+        cwd=options["cwd"],
+        env=parse_env(options["env"]),
+        resources=tuple(dict.fromkeys(options["resource"])),
+        locks=tuple(options["lock"]),
+        timeout=options["timeout"],
+        retries=options["retries"],
+        helper=split_command(helper, "--helper") if helper is not None else (),
+    )
+    made = add_target(scope.connect(create=True), target, replace=replace)
+    say(f"target {made.name}: {shlex.join(made.argv)}")
+
+
+@click.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def list_targets(scope: Scope, as_json: bool) -> None:
+    """List the targets."""
+    found = targets(scope.connect())
+    if as_json:
+        emit({"targets": [target_document(each) for each in found]})
+        return
+    if not found:
+        say("there is no target; headway targets add makes one")
+        return
+    rows = [[each.name, each.prefix or "", shlex.join(each.argv)] for each in found]
+    print(*table(["Target", "Prefix", "Command"], rows, flexible=(2,)), sep="\n")
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def show(scope: Scope, name: str, as_json: bool) -> None:
+    """Show all about one target."""
+    client = scope.connect()
+    with client.store.read() as tx:
+        target = require_target(tx, name)
+    told = target_document(target)
+    if as_json:
+        emit({"target": told})
+        return
+    print(target.name)
+    entries = [
+        ("prefix", told["prefix"]),
+        ("command", shlex.join(target.argv)),
+        ("asks for", ", ".join(told["placeholders"]) or None),
+        ("directory", told["cwd"]),
+        ("variables", ", ".join(told["env"]) or None),
+        ("resources", ", ".join(told["resources"]) or None),
+        ("locks", ", ".join(told["locks"]) or None),
+        ("timeout", told["timeout"]),
+        ("retries", str(told["retries"]) if told["retries"] else None),
+        ("helper", shlex.join(target.helper) or None),
+        ("made", f"{told['created_at']} by {told['created_by']}"),
+    ]
+    print(*fields(entries), sep="\n")
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.pass_obj
+def remove(scope: Scope, name: str) -> None:
+    """Remove a target; what was slung to it stays as it is."""
+    remove_target(scope.connect(), name)
+    say(f"target {name} is removed")

@@ -1,0 +1,65 @@
+"""What one pass would start, what it leaves, and why. Pure: status, dry run and a pass that is made
+for someone who asks are told from the same plan."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from headway.core.facts import Facts
+from headway.core.model import Block, Job, Question
+from headway.core.plan import Hold, Planned, Start, plan
+
+
+class Left(NamedTuple):
+    """A job that the pass does not start."""
+
+    job: Job
+    reason: str
+
+
+class DispatchPlan(NamedTuple):
+    """`reason` says why not more is started: of nothing at all, or beyond the last."""
+
+    to_dispatch: tuple[Job, ...]
+    skipped: tuple[Left, ...]
+    reason: str
+    unseen: frozenset[Question] = frozenset()  # what must be looked up to plan better
+
+
+def plan_dispatch(jobs: Iterable[Job], facts: Facts, *, batch: int) -> DispatchPlan:
+    """The first `batch` of those that may start now, in dispatch order: so it is the least of the
+    free slots, the batch and how many are ready."""
+    planned = plan(jobs, facts)
+    starts = [each.job for each in planned if isinstance(each.decision, Start)]
+    beyond = frozenset(job.id for job in starts[batch:])
+    full = f"one pass starts at most {batch}"
+    skipped = []
+    for each in planned:
+        if each.job.id in beyond:
+            skipped.append(Left(each.job, full))
+        elif not isinstance(each.decision, Start):
+            skipped.append(Left(each.job, _why(each)))
+    return DispatchPlan(
+        to_dispatch=tuple(starts[:batch]),
+        skipped=tuple(skipped),
+        reason=_reason(skipped, nothing=not planned),
+        unseen=_unseen(planned, facts),
+    )
+
+
+def _why(planned: Planned) -> str:
+    decision = planned.decision
+    if isinstance(decision, Hold):
+        return decision.shown.detail
+    return decision.detail if isinstance(decision, Block) else ""
+
+
+def _reason(skipped: list[Left], *, nothing: bool) -> str:
+    if nothing:
+        return "nothing is ready"
+    return skipped[0].reason if skipped else "no other is ready"
+
+
+def _unseen(planned: Iterable[Planned], facts: Facts) -> frozenset[Question]:
+    holds = (each.decision for each in planned if isinstance(each.decision, Hold))
+    asked = frozenset(ask for hold in holds for ask in hold.asks)
+    return asked - facts.answers.keys()

@@ -1,0 +1,113 @@
+"""Subjects: outside work items that jobs are about, and the gate that holds a job until its subject
+may be worked on. Pure; items are read elsewhere and never written anywhere.
+
+A job has such a gate only if it was slung, which is when the source of its subject is written down
+in its parameters. A subject of a plain submit is a reference and nothing more.
+"""
+
+import re
+from enum import StrEnum
+from typing import NamedTuple
+
+from headway.core.facts import Facts
+from headway.core.model import Block, Job, Objection, Question, Sight, Wait, WaitKind
+from headway.core.states import Status
+
+# It stands in command lines, so it never looks like an option and never has a space.
+SUBJECT = re.compile(r"[A-Za-z0-9][!-~]{0,199}")
+MOST_NAMED = 5
+SLING = "sling"  # the parameter that holds the record
+# Variables that the record has a field for, whether the recipe uses them or not.
+RECORDED = ("merge", "base_branch", "no_merge", "account", "agent", "raw", "owned", "mode")
+
+
+class ItemState(StrEnum):
+    OPEN = "open"
+    IN_PROGRESS = "in_progress"
+    CLOSED = "closed"
+
+
+class ItemKind(StrEnum):
+    TASK = "task"
+    GROUP = "group"  # it tracks others
+    TREE = "tree"  # it is the parent of others
+
+
+class Item(NamedTuple):
+    """A work item as its source tells it.
+
+    `blockers` are those that must be closed first and are not; `hold` says what else keeps it from
+    being worked on, `trouble` why it cannot be understood.
+    """
+
+    id: str
+    title: str = ""
+    state: ItemState = ItemState.OPEN
+    kind: ItemKind = ItemKind.TASK
+    blockers: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+    hold: str | None = None
+    trouble: str | None = None
+
+    @property
+    def prefix(self) -> str:
+        """`gt-` of gt-abc; nothing if it has none."""
+        head, dash, _ = self.id.partition("-")
+        return head + dash if dash else ""
+
+
+def subject_question(job: Job) -> Question | None:
+    """What shows how the subject of a slung job stands."""
+    if job.subject is None or SLING not in job.params:
+        return None
+    record = job.params[SLING]
+    return Question(Sight.SUBJECT, f"{record['source']}:{record['place']}", job.subject)
+
+
+def seen_text(item: Item) -> str:
+    """An item as the answer to that question: its state, what holds it, its blockers."""
+    return "\n".join((item.state, item.hold or "", " ".join(item.blockers)))
+
+
+def subject_ready(job: Job, facts: Facts) -> Objection | None:
+    """Nothing that must come before its subject is still open."""
+    question = subject_question(job)
+    if question is None:
+        return None
+    subject, answer = job.subject, facts.answers.get(question)
+    if answer is None:
+        return _held(question, f"looking at {subject}", "wait a moment")
+    if answer.trouble is not None:
+        remedy = f"correct it, or headway scheduler clear --subject {subject}"
+        return _held(question, f"{subject} cannot be looked at: {answer.trouble}", remedy)
+    if answer.found is None:
+        where = question.repo.partition(":")[2]
+        return _held(
+            question,
+            f"{subject} is not in {where} any more",
+            f"put it back, or headway scheduler clear --subject {subject}",
+        )
+    state, hold, blockers = answer.found.split("\n")
+    if state == ItemState.CLOSED:
+        return Block(
+            WaitKind.SUBJECT,
+            f"subject {subject} is closed",
+            status=Status.CANCELLED,
+            remedy="open it again and sling it",
+            asks=(question,),
+        )
+    if blockers:
+        named = _named(blockers.split())
+        return _held(question, f"blocked by {named}", f"wait until {named} is closed")
+    if hold:
+        return _held(question, hold, f"let {subject} be worked on where it is kept")
+    return None
+
+
+def _named(blockers: list[str]) -> str:
+    more = len(blockers) - MOST_NAMED
+    return ", ".join(blockers[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _held(question: Question, detail: str, remedy: str) -> Wait:
+    return Wait(WaitKind.SUBJECT, detail, topics=(question.topic,), remedy=remedy, asks=(question,))

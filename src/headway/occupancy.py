@@ -1,0 +1,72 @@
+"""Limits, rates and pressure as people see them: how much of each is used, by whom, who waits."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from headway.config import limits_set
+from headway.core.admission import room, used_up
+from headway.core.facts import Door
+from headway.core.model import Block, Objection, shown
+from headway.core.policies import RATE, key_of_topic
+from headway.gather import with_rates
+from headway.store.base import ReadTx
+from headway.units import show_instant
+
+MOST_NAMED = 5
+
+
+def limits_in_force(tx: ReadTx, door: Door) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Every limit, and every rate that is set or waited for, with what is used of it."""
+    door = with_rates(tx, door, (key for key in limits_set(tx.settings()) if _is_rate(key)))
+    waiting = _waiting(tx)
+    limits, rates = [], []
+    for key, limit in sorted(door.limits.items()):
+        used, view = door.usage.get(key, 0), door.rates.get(key)
+        if view is None:
+            kind, _, word = key.partition(":")
+            told = {"kind": kind, "name": word, "limit": limit, "used": used}
+            limits.append({**told, "waiting": waiting.get(key, 0)})
+        else:
+            told = {"name": view.rate.key, "limit": view.text, "used": used}
+            until = show_instant(view.until)
+            rates.append({**told, "until": until, "waiting": waiting.get(key, 0)})
+    return limits, rates
+
+
+def _is_rate(key: str) -> bool:
+    return key.startswith(f"{RATE}:")
+
+
+def _waiting(tx: ReadTx) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for topic, count in tx.count_filed().items():
+        key, _ = key_of_topic(topic)
+        found[key] = found.get(key, 0) + count
+    return found
+
+
+def what_all_lack(tx: ReadTx, door: Door, waiting: int) -> str | None:
+    """Which limits and rates are used up, if all that waits waits for those."""
+    if tx.count_limited() < waiting:
+        return None
+    lacking = sorted(key for key in _waiting(tx) if room(key, door) == 0)
+    return "; ".join(used_up(key, door)[0] for key in lacking) or None
+
+
+def with_holders(tx: ReadTx, objection: Objection) -> Objection:
+    """The same objection; where it is a limit, with the jobs that use it up."""
+    if isinstance(objection, Block):
+        return objection
+    topics = [each for each in objection.topics if each.startswith("limit:")]
+    keys = {key for key, _ in map(key_of_topic, topics)}
+    if not keys:
+        return objection
+    claims = [each for each in tx.slots().occupants if keys & {*each.keys}]
+    holders = [shown(job_id) for job_id in sorted(each.job_id or 0 for each in claims)]
+    calls = (each for each in tx.reservations() if not each.waits)
+    holders += [each.name for each in calls if keys & {*each.occupies}]
+    if not holders:
+        return objection
+    more = f" and {len(holders) - MOST_NAMED} more" if len(holders) > MOST_NAMED else ""
+    named = ", ".join(holders[:MOST_NAMED])
+    return objection._replace(remedy=f"in use by {named}{more}: {objection.remedy}")

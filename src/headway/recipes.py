@@ -1,0 +1,141 @@
+"""What a slung item is made of: the command of its target, or a template, with its values filled in
+and checked as a whole, so that what can never run is refused before anything is written."""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from headway.client import Client
+from headway.core.model import NOTHING, JobSpec
+from headway.core.subjects import RECORDED, SLING, Item
+from headway.core.targets import KNOWN, Target, filled, placeholders
+from headway.errors import InvalidInputError
+from headway.sources import Place
+from headway.store.seam_templates import Template
+from headway.submission import LONGEST_NAME, Request, parse_lock, specify
+from headway.targeting import request_for
+
+VERSION = 1
+_ARGS = "{args}"
+
+
+class Values(NamedTuple):
+    """What is filled in beside the item: what somebody gave with the sling."""
+
+    args: str | None = None
+    variables: Mapping[str, str] = NOTHING
+    priority: int = 0
+    template: Template | None = None
+
+    def asked_by(self, target: Target) -> frozenset[str]:
+        """The names that the recipe has a place for."""
+        if self.template is not None:
+            return frozenset(self.template.document["params"])
+        return placeholders(target.argv)
+
+    def optional(self, name: str) -> bool:
+        """Whether the recipe says what it is if nobody does."""
+        declared = self.template.document["params"] if self.template is not None else {}
+        return declared.get(name) is not None
+
+
+def check_values(values: Values, targets: Iterable[Target]) -> None:
+    """Refuse what a recipe needs and nobody gave, and what was given and no recipe needs."""
+    recipes = {target.name: values.asked_by(target) for target in targets}
+    if not recipes:
+        return
+    for name, asked in recipes.items():
+        for missing in sorted(asked - {*KNOWN, *values.variables}):
+            if not values.optional(missing):
+                what = f"target {name}" if values.template is None else values.template.name
+                raise InvalidInputError(
+                    f"the recipe of {what} has {{{missing}}}; give --var {missing}=VALUE"
+                )
+    used = frozenset().union(*recipes.values())
+    for given in values.variables:
+        if given in KNOWN or given not in {*used, *RECORDED}:
+            raise InvalidInputError(f"--var {given}: no recipe has {{{given}}} for it")
+    if values.args is not None and "args" not in used:
+        raise InvalidInputError("--args: no recipe has {args} for it")
+
+
+def specification(
+    client: Client,
+    item: Item,
+    place: Place,
+    target: Target,
+    values: Values,
+    found: dict[str, bool],
+) -> JobSpec:
+    """The job as it would be. `found` remembers which programs and folders are there."""
+    request = _request(client, item, target, values)
+    spec = specify(request, environ=client.environ, working_directory=os.getcwd(), found=found)
+    record = {
+        "version": VERSION,
+        "source": place.source,
+        "place": place.path,
+        "title": item.title,
+        "recipe": f"template {values.template.name}" if values.template else "command",
+        "args": values.args,
+        "vars": dict(values.variables),
+    }
+    return spec._replace(params={**spec.params, SLING: record})
+
+
+def _request(client: Client, item: Item, target: Target, values: Values) -> Request:
+    name = f"{item.id}: {item.title}"[:LONGEST_NAME].rstrip(": ")
+    own = {"HEADWAY_SUBJECT": item.id, "HEADWAY_TARGET": target.name}
+    filling = {
+        **values.variables,
+        "subject": item.id,
+        "title": item.title,
+        "target": target.name,
+        "args": values.args or "",
+    }
+    if values.template is not None:
+        return _of_template(client, target, values, filling, name, own)
+    words = [word for word in target.argv if word != _ARGS or values.args]
+    return request_for(
+        client,
+        target,
+        filled(words, filling),
+        name=name,
+        subject=item.id,
+        priority=values.priority,
+        env={**target.env, **own},
+    )
+
+
+def _of_template(
+    client: Client,
+    target: Target,
+    values: Values,
+    filling: Mapping[str, str],
+    name: str,
+    own: Mapping[str, str],
+) -> Request:
+    """The template says what runs and how; where, and what it takes, is also up to the target."""
+    from headway.templating import request_from_template
+
+    template = values.template
+    if template is None:
+        raise InvalidInputError("there is no template to run")
+    given = {
+        each: filling[each]
+        for each in template.document["params"]
+        if each in filling and (filling[each] or not values.optional(each))
+    }
+    words: dict[str, Any] = {
+        "name": name,
+        "target": target.name,
+        "env": {**target.env, **own},
+    }
+    if values.priority:
+        words["priority"] = values.priority
+    request = request_from_template(template, given, words, client.clock.now())
+    return request._replace(
+        subject=own["HEADWAY_SUBJECT"],
+        cwd=request.cwd or target.cwd or os.path.dirname(client.home.path),
+        resources=(*request.resources, *target.resources),
+        locks=(*request.locks, *(parse_lock(each) for each in target.locks)),
+    )

@@ -1,0 +1,330 @@
+"""Sling: make jobs of work items. One item, several, a tracked group or a tree; all in one
+transaction, and never two open jobs for one subject.
+
+Everything is looked at and checked before anything is written: the items, the target of each, the
+guards, and the whole command that would run. What an item of a group or tree lacks leaves out that
+item with a warning; what is named itself and cannot be taken refuses everything.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from headway.adding import Origin, add_jobs
+from headway.client import Client
+from headway.config import store_setting
+from headway.core.groups import Group, GroupId, Mode, shown_group
+from headway.core.model import NOTHING, JobId, JobSpec, shown
+from headway.core.subjects import SUBJECT, Item, ItemKind, ItemState
+from headway.core.targets import Target, fits, target_for
+from headway.environment import keep_environment, present_umask
+from headway.errors import ConflictError, HeadwayError, InvalidInputError, NotFoundError
+from headway.joining import close_group, new_group
+from headway.recipes import Values, check_values, specification
+from headway.sources import Place
+from headway.store.base import Event, WriteTx
+from headway.subjects import Finder, Found
+
+MOST_ITEMS = 10_000
+
+
+class Wish(NamedTuple):
+    """What somebody wants slung: subjects, and perhaps a target as the last word."""
+
+    words: tuple[str, ...]
+    force: bool = False
+    args: str | None = None
+    variables: Mapping[str, str] = NOTHING
+    priority: int = 0
+    on: str | None = None  # a template
+
+
+class Scheduled(NamedTuple):
+    subject: str
+    target: str | None
+    job_id: JobId | None  # none in a rehearsal
+
+
+class Skipped(NamedTuple):
+    subject: str
+    reason: str
+
+
+class Slung(NamedTuple):
+    """What a sling did, or would do."""
+
+    direct: bool
+    max_active: int
+    scheduled: tuple[Scheduled, ...]
+    already: tuple[Scheduled, ...]
+    skipped: tuple[Skipped, ...]
+    closed: int  # items of groups and trees that are done, and were left out without a word
+    group_id: int | None = None
+    troubles: tuple[str, ...] = ()
+
+
+class _Wanted(NamedTuple):
+    """An item to be slung; `root` is the named subject that led to it."""
+
+    item: Item
+    place: Place
+    root: str
+
+    @property
+    def named(self) -> bool:
+        return self.root == self.item.id
+
+
+class _Taken(NamedTuple):
+    wanted: _Wanted
+    spec: JobSpec
+
+
+class _Chosen(NamedTuple):
+    taken: list[_Taken]
+    already: list[Scheduled]
+    skipped: list[Skipped]
+
+
+def sling(client: Client, wish: Wish, *, rehearse: bool = False) -> Slung:
+    """Schedule what is wished for, as one; with `rehearse`, only say what would be."""
+    with client.store.read() as tx:
+        targets = tx.targets()
+        cap = int(store_setting(tx.settings(), "scheduler.max_active"))
+    finder = Finder(client.home, client.config)
+    subjects, target = read_words(wish.words, targets, finder)
+    wanted, closed = _expanded(finder, subjects)
+    chosen = _choose(client, wish, wanted, target, targets)
+    slung = Slung(cap <= 0, cap, (), tuple(chosen.already), tuple(chosen.skipped), closed)
+    slung = slung._replace(troubles=tuple(finder.troubles))
+    if rehearse or not chosen.taken:
+        would = [Scheduled(each.wanted.item.id, each.spec.target, None) for each in chosen.taken]
+        return slung._replace(scheduled=tuple(would))
+    return _schedule(client, chosen.taken, subjects, slung)
+
+
+def read_words(
+    words: Sequence[str], targets: Mapping[str, Target], finder: Finder
+) -> tuple[list[str], Target | None]:
+    """Which words are subjects, and whether the last is a target: of several it is one if there is
+    a target of that name; a single word is always a subject."""
+    if not words:
+        raise InvalidInputError("what is to be slung? Name a subject")
+    for word in words:
+        if not SUBJECT.fullmatch(word):
+            raise NotFoundError(f"{word[:60]!r} is not a subject")
+    if len(words) > 1 and words[-1] in targets:
+        return list(dict.fromkeys(words[:-1])), targets[words[-1]]
+    if len(words) > 1 and words[-1] not in finder.find(words[-1:]):
+        raise NotFoundError(
+            f"{words[-1]} is neither a target nor a subject; `headway targets list` shows targets"
+        )
+    return list(dict.fromkeys(words)), None
+
+
+def _expanded(finder: Finder, subjects: Sequence[str]) -> tuple[list[_Wanted], int]:
+    """The tasks that are meant: those named, and those of groups and trees, each once."""
+    found = finder.find(subjects)
+    wanted: dict[str, _Wanted] = {}
+    closed = 0
+    for subject in subjects:
+        if subject not in found:
+            raise finder.unknown(subject)
+        root = found[subject]
+        if root.item.trouble is not None or root.item.kind is ItemKind.TASK:
+            wanted[subject] = _Wanted(root.item, root.place, subject)
+            continue
+        if root.item.state is ItemState.CLOSED:
+            raise ConflictError(f"{subject} is closed; open it again first")
+        for each in _below(finder, root):
+            if each.item.state is ItemState.CLOSED:
+                closed += 1
+            else:
+                wanted.setdefault(each.item.id, _Wanted(each.item, each.place, subject))
+    return list(wanted.values()), closed
+
+
+def _below(finder: Finder, root: Found) -> Iterator[Found]:
+    """The tasks of a group or tree, level by level. One that is named and not there is told of as
+    an item in trouble."""
+    seen = {root.item.id}
+    level = list(root.item.children)
+    while level:
+        names = [each for each in dict.fromkeys(level) if each not in seen]
+        seen.update(names)
+        if len(seen) > MOST_ITEMS:
+            raise InvalidInputError(f"{root.item.id} has more than {MOST_ITEMS} items below it")
+        found = finder.find(names)
+        level = []
+        for name in names:
+            if name not in found:
+                yield Found(Item(name, trouble=f"no source has {name}"), root.place)
+                continue
+            each = found[name]
+            if each.item.trouble is not None or each.item.kind is ItemKind.TASK:
+                yield each
+            if each.item.state is not ItemState.CLOSED:
+                level += each.item.children
+
+
+def _choose(
+    client: Client,
+    wish: Wish,
+    wanted: Sequence[_Wanted],
+    target: Target | None,
+    targets: Mapping[str, Target],
+) -> _Chosen:
+    """Guard by guard, in this order: it exists, its target, the mismatch, an open job, its state,
+    its recipe."""
+    with client.store.read() as tx:
+        already = tx.open_about([each.item.id for each in wanted])
+    chosen = _Chosen([], [], [])
+    aimed: list[tuple[_Wanted, Target]] = []
+    for each in wanted:
+        subject = each.item.id
+        try:
+            aim = _aim(each.item, target, targets, force=wish.force)
+            if subject in already:
+                job = already[subject]
+                chosen.already.append(Scheduled(subject, job.target, job.id))
+                continue
+            _refuse_state(each.item, force=wish.force)
+            aimed.append((each, aim))
+        except HeadwayError as error:
+            if each.named:
+                raise
+            chosen.skipped.append(Skipped(subject, str(error)))
+    values = _values(client, wish)
+    check_values(values, [aim for _, aim in aimed])
+    found: dict[str, bool] = {}
+    for each, aim in aimed:
+        spec = specification(client, each.item, each.place, aim, values, found)
+        chosen.taken.append(_Taken(each, spec))
+    return chosen
+
+
+def _values(client: Client, wish: Wish) -> Values:
+    template = None
+    if wish.on is not None:
+        from headway.templates import require_usable
+
+        with client.store.read() as tx:
+            template = require_usable(tx, wish.on)
+    return Values(wish.args, wish.variables, wish.priority, template)
+
+
+def _aim(
+    item: Item, target: Target | None, targets: Mapping[str, Target], *, force: bool
+) -> Target:
+    """The target of an item: as named, else by its prefix."""
+    if item.trouble is not None:
+        raise InvalidInputError(f"{item.id} cannot be slung: {item.trouble}")
+    aim = target or target_for(item.id, targets.values())
+    if aim is None:
+        raise NotFoundError(
+            f"no target has a prefix of {item.id}; name the target, or give one its prefix"
+        )
+    if not force and not fits(item.id, aim, targets.values()):
+        raise ConflictError(
+            f"{item.id} does not belong to target {aim.name}, whose prefix is {aim.prefix}; "
+            "--force slings it all the same"
+        )
+    return aim
+
+
+def _refuse_state(item: Item, *, force: bool) -> None:
+    if item.state is ItemState.CLOSED:
+        raise ConflictError(f"{item.id} is closed; open it again first")
+    if item.state is ItemState.IN_PROGRESS and not force:
+        raise ConflictError(f"{item.id} is in progress already; --force slings it all the same")
+
+
+def _schedule(
+    client: Client, taken: Sequence[_Taken], subjects: Sequence[str], slung: Slung
+) -> Slung:
+    """Write it all in one transaction. Who came first in the meantime keeps the subject."""
+    env_digest = keep_environment(
+        client.home, client.environ, umask=present_umask(), working_directory=os.getcwd()
+    )
+    host = client.host if client.store.shared else None
+    origin = Origin(client.actor, client.home.worktrees, host, env_digest)
+
+    def tell(tx: WriteTx) -> Slung:
+        first = tx.open_about([each.wanted.item.id for each in taken])
+        new = [each for each in taken if each.wanted.item.id not in first]
+        late = [Scheduled(name, job.target, job.id) for name, job in first.items()]
+        done = slung._replace(already=(*slung.already, *late))
+        if not new:
+            return done
+        ids = [each.job_id for each in add_jobs(tx, [each.spec for each in new], origin)]
+        groups = _track(tx, new, ids, subjects, by=client.actor)
+        scheduled = []
+        for each, job_id, group_id in zip(new, ids, groups, strict=True):
+            subject, target = each.wanted.item.id, each.spec.target
+            scheduled.append(Scheduled(subject, target, job_id))
+            data = {"subject": subject, "target": target, "group": shown_group(group_id)}
+            tx.add_events([Event("slung", job_id, data)], actor=client.actor)
+        return done._replace(scheduled=tuple(scheduled), group_id=groups[0])
+
+    done = client.store.story(tell)
+    client.wake()
+    return done
+
+
+def _track(
+    tx: WriteTx,
+    new: Sequence[_Taken],
+    ids: Sequence[JobId],
+    subjects: Sequence[str],
+    *,
+    by: str,
+) -> list[GroupId]:
+    """Put each job into a group that tracks its subject, or what led to it, and has not ended; the
+    others into one new group, which is whole then."""
+    names = [each.wanted.item.id for each in new]
+    tracked = tx.groups_tracking(list(dict.fromkeys([*names, *subjects])))
+    groups: list[GroupId] = []
+    fresh: Group | None = None
+    for each in new:
+        known = tracked.get(each.wanted.item.id) or tracked.get(each.wanted.root)
+        if known is None:
+            if fresh is None:
+                about = subjects[0] if len(subjects) == 1 else None
+                fresh = new_group(
+                    tx, mode=Mode.PARALLEL, on_failure="continue", subject=about, actor=by
+                )
+            known = fresh.id
+        groups.append(known)
+    jobs, members = tx.jobs(ids), []
+    places: dict[GroupId, int] = {}
+    for job_id, group_id in zip(ids, groups, strict=True):
+        places[group_id] = places.get(group_id, tx.last_in_group(group_id)) + 1
+        job = jobs[job_id]._replace(group_id=group_id, sequence_number=places[group_id])
+        members.append(job)
+    tx.join_group(members)
+    if fresh is not None:
+        close_group(tx, fresh, actor=by)
+    return groups
+
+
+def slung_document(slung: Slung) -> dict[str, object]:
+    def listed(entries: Iterable[Scheduled]) -> list[dict[str, object]]:
+        return [
+            {
+                "subject": each.subject,
+                "target": each.target,
+                "job": shown(each.job_id) if each.job_id is not None else None,
+            }
+            for each in entries
+        ]
+
+    return {
+        "mode": "direct" if slung.direct else "deferred",
+        "max_active": slung.max_active,
+        "group": shown_group(slung.group_id) if slung.group_id else None,
+        "scheduled": listed(slung.scheduled),
+        "already": listed(slung.already),
+        "skipped": [each._asdict() for each in slung.skipped],
+        "closed": slung.closed,
+        "troubles": list(slung.troubles),
+    }

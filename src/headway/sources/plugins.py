@@ -1,0 +1,77 @@
+"""Sources of installed packages. What others wrote may hang or fail, so it is asked in a process of
+its own, for a bounded time; what goes wrong is an error that names the source."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Collection
+from contextlib import suppress
+
+from headway.core.subjects import SUBJECT, Item, ItemKind, ItemState
+from headway.errors import SourceError
+from headway.sources import Seen
+from headway.sources.reading import one_line
+
+SECONDS = 10.0
+
+
+class Plugin:
+    def __init__(self, name: str, project: str) -> None:
+        self._name = name
+        self._project = project
+
+    def look(self, subjects: Collection[str]) -> Seen:
+        asked = list(dict.fromkeys(subjects))
+        answer = self._ask(json.dumps(asked))
+        try:
+            document = json.loads(answer)
+            items = {each["id"]: _item(each) for each in document["items"] if each["id"] in asked}
+            return Seen(items, tuple(one_line(str(each)) for each in document["troubles"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise SourceError(f"source {self._name} gave no proper answer: {error}") from None
+
+    def _ask(self, question: str) -> str:
+        argv = [sys.executable, "-P", "-m", "headway.sources", self._name, self._project]
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            answer, complaint = process.communicate(question, timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise SourceError(f"source {self._name} did not answer within {SECONDS:g} s") from None
+        if process.returncode != 0:
+            last = one_line(complaint.strip().rpartition("\n")[2])
+            raise SourceError(f"source {self._name} failed: {last or process.returncode}")
+        return answer
+
+
+def _item(told: dict[str, object]) -> Item:
+    names = [str(told["id"]), *_ids(told, "blockers"), *_ids(told, "children")]
+    if not all(SUBJECT.fullmatch(each) for each in names):
+        raise ValueError(f"{names[0]!r} or what it names is no id")
+    hold, trouble = told.get("hold"), told.get("trouble")
+    return Item(
+        id=names[0],
+        title=one_line(str(told.get("title") or "")),
+        state=ItemState(str(told.get("state", "open"))),
+        kind=ItemKind(str(told.get("kind", "task"))),
+        blockers=_ids(told, "blockers"),
+        children=_ids(told, "children"),
+        hold=one_line(str(hold)) if hold else None,
+        trouble=one_line(str(trouble)) if trouble else None,
+    )
+
+
+def _ids(told: dict[str, object], name: str) -> tuple[str, ...]:
+    listed = told.get(name) or ()
+    return tuple(str(each) for each in listed) if isinstance(listed, list | tuple) else ()

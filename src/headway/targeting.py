@@ -1,0 +1,136 @@
+"""Targets as people steer them: add, look at, remove. What was slung before keeps its recipe."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from headway.client import Client
+from headway.core.targets import Target, filled, placeholders
+from headway.errors import ConflictError, InvalidInputError, NotFoundError
+from headway.quotas import check_word
+from headway.store.base import Event, ReadTx, WriteTx
+from headway.submission import Request, parse_lock, specify
+from headway.units import show_duration, show_instant
+
+LONGEST_PREFIX = 64
+
+
+def add_target(client: Client, target: Target, *, replace: bool = False) -> Target:
+    """Store a target; one of that name is only replaced if that is asked for."""
+    here = os.getcwd()
+    if target.cwd is not None:
+        target = target._replace(cwd=os.path.abspath(os.path.join(here, target.cwd)))
+    _check(client, target)
+    if target.helper:
+        target = target._replace(helper=(_where(client, target), *target.helper[1:]))
+
+    def tell(tx: WriteTx) -> Target:
+        made = target._replace(created_at=tx.now(), created_by=client.actor)
+        known = tx.targets()
+        if made.name in known:
+            if not replace:
+                raise ConflictError(
+                    f"there is a target {made.name}; --replace gives it another recipe"
+                )
+            tx.remove_target(made.name)
+        for other in known.values():
+            if made.prefix is not None and other.prefix == made.prefix and other.name != made.name:
+                raise ConflictError(f"prefix {made.prefix} belongs to target {other.name}")
+        tx.add_target(made)
+        tx.add_events([Event("target_added", None, {"target": made.name})], actor=client.actor)
+        return made
+
+    return client.store.story(tell)
+
+
+def remove_target(client: Client, name: str) -> None:
+    def tell(tx: WriteTx) -> None:
+        require_target(tx, name)
+        tx.remove_target(name)
+        tx.add_events([Event("target_removed", None, {"target": name})], actor=client.actor)
+
+    client.store.story(tell)
+
+
+def targets(client: Client) -> list[Target]:
+    with client.store.read() as tx:
+        return list(tx.targets().values())
+
+
+def require_target(tx: ReadTx, name: str) -> Target:
+    known = tx.targets()
+    if name not in known:
+        told = f"there are {', '.join(sorted(known)[:10])}" if known else "there is none yet"
+        raise NotFoundError(f"there is no target {name!r}; {told}; headway targets add makes one")
+    return known[name]
+
+
+def request_for(client: Client, target: Target, argv: tuple[str, ...], **more: Any) -> Request:
+    """The request that a target's recipe comes to; it runs in the project unless it says where."""
+    return Request(
+        argv=argv,
+        cwd=target.cwd or os.path.dirname(client.home.path),
+        resources=target.resources,
+        locks=tuple(parse_lock(each) for each in target.locks),
+        timeout=target.timeout,
+        retries=target.retries,
+        target=target.name,
+        **{"env": target.env, **more},
+    )
+
+
+def target_document(target: Target) -> dict[str, Any]:
+    return {
+        "name": target.name,
+        "prefix": target.prefix,
+        "command": list(target.argv),
+        "placeholders": sorted(placeholders(target.argv)),
+        "cwd": target.cwd,
+        "env": sorted(target.env),
+        "resources": list(target.resources),
+        "locks": list(target.locks),
+        "timeout": show_duration(target.timeout) if target.timeout is not None else None,
+        "retries": target.retries,
+        "helper": list(target.helper) or None,
+        "created_at": show_instant(target.created_at),
+        "created_by": target.created_by,
+    }
+
+
+def _check(client: Client, target: Target) -> None:
+    """As the recipe of a job would be; what only a subject decides is checked when it is slung."""
+    check_word("target", target.name)
+    prefix = target.prefix
+    if prefix is not None and not _is_prefix(prefix):
+        raise InvalidInputError(
+            f"prefix {prefix!r} must be the beginning of ids, as gt- is of gt-abc"
+        )
+    if not target.argv:
+        raise InvalidInputError("what is to run? Give a command after --, as in -- make {subject}")
+    stand_ins: Mapping[str, str] = dict.fromkeys(placeholders(target.argv), "x")
+    request = request_for(client, target, filled(target.argv, stand_ins))
+    request = request._replace(check=not placeholders(target.argv[:1]))
+    specify(request, environ=client.environ, working_directory=os.getcwd())
+    if target.helper:
+        helper = request._replace(argv=target.helper, check=True)
+        specify(helper, environ=client.environ, working_directory=os.getcwd())
+
+
+def _where(client: Client, target: Target) -> str:
+    """The helper's program by its whole path: a worker has another environment than we."""
+    import shutil
+
+    program, folder = target.helper[0], target.cwd or os.path.dirname(client.home.path)
+    if "/" in program:
+        return os.path.abspath(os.path.join(folder, program))
+    return shutil.which(program, path=client.environ.get("PATH")) or program
+
+
+def _is_prefix(text: str) -> bool:
+    return (
+        0 < len(text) <= LONGEST_PREFIX
+        and text[0].isalnum()
+        and text.isascii()
+        and text.isprintable()
+        and " " not in text
+    )

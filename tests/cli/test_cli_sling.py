@@ -1,0 +1,258 @@
+"""`headway sling`, `headway targets`, and what `headway scheduler` says of slung work."""
+
+import hashlib
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from commandline import CommandLine
+
+from harness import Site, wait_for
+from headway.core.states import Status
+
+TREE = [
+    {"id": "gt-epic", "title": "All", "status": "open", "issue_type": "epic"},
+    {"id": "gt-1", "title": "One", "status": "open"},
+    {"id": "gt-2", "title": "Two", "status": "open"},
+    {"id": "hq-3", "title": "Three", "status": "open"},
+]
+
+
+def export(folder: Path, issues: list[dict[str, object]]) -> None:
+    """Write a tracker's export; all but the first are its children."""
+    (folder / ".beads").mkdir(exist_ok=True)
+    root = issues[0]["id"]
+    edge = {"depends_on_id": root, "type": "parent-child"}
+    children = [{**each, "dependencies": [edge]} for each in issues[1:]]
+    lines = [json.dumps(each) for each in (issues[0], *children)]
+    (folder / ".beads" / "issues.jsonl").write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def project(still: CommandLine) -> CommandLine:
+    export(still.folder, TREE)  # type: ignore[arg-type]
+    still("targets", "add", "gas", "--prefix", "gt-", "--", "echo", "{subject}", "{title}")
+    return still
+
+
+@pytest.mark.req("G1", "G17", "G23")
+def test_sling_prints_ids_and_says_what_it_did(project: CommandLine) -> None:
+    done = project("sling", "gt-epic")
+    assert done.stdout.split() == ["job-1", "job-2"]
+    assert "skipped hq-3: no target has a prefix of hq-3" in done.stderr
+    assert "2 jobs scheduled, 1 skipped; deferred: at most 1 at a time" in done.stderr
+    again = project("sling", "gt-1")
+    assert again.stdout.split() == ["job-1"]
+    assert "gt-1 is already scheduled as job-1" in again.stderr
+    assert "nothing new" in again.stderr
+    document = project.json("sling", "gt-epic")
+    assert (document["mode"], document["scheduled"]) == ("deferred", [])
+    assert [each["job"] for each in document["already"]] == ["job-1", "job-2"]
+    assert [each["subject"] for each in document["skipped"]] == ["hq-3"]
+    shown = project.json("jobs", "show", "1")["job"]
+    assert (shown["subject"], shown["target"], shown["sling"]["item"]) == ("gt-1", "gas", "gt-1")
+
+
+@pytest.mark.req("G15", "G16", "G18")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["nothing"], 3),
+        (["gt-1", "nowhere"], 3),
+        (["hq-3"], 3),
+        (["hq-3", "gas"], 4),
+        (["gt-1", "--var", "x"], 5),
+        (["gt-1", "--var", "x=1"], 5),
+        (["gt-1", "--args", "x"], 5),
+        (["gt-1", "--priority", "x"], 5),
+        ([], 2),
+    ],
+)
+def test_what_is_refused_has_its_code_and_one_line(
+    project: CommandLine, words: list[str], code: int
+) -> None:
+    done = project("sling", *words, code=code)
+    assert done.stdout == "" and project.count() == 0
+    if code != 2:
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_tree_of_which_nothing_can_be_taken_is_a_conflict(project: CommandLine) -> None:
+    project("targets", "remove", "gas")
+    done = project("sling", "gt-epic", code=4)
+    assert done.stderr.count("skipped") == 4 and "0 jobs scheduled" in done.stderr
+
+
+def test_a_rehearsal_and_forcing(project: CommandLine) -> None:
+    done = project("sling", "gt-epic", "--dry-run")
+    assert done.stdout.split() == ["gt-1", "gt-2"] and "would be scheduled" in done.stderr
+    assert project.count() == 0
+    assert project.out("sling", "hq-3", "gas", "--force", "--priority", "3") == "job-1"
+    assert project.json("jobs", "show", "1")["job"]["priority"] == 3
+
+
+@pytest.mark.req("G1")
+def test_a_changed_mode_tells_what_becomes_of_the_queue(project: CommandLine) -> None:
+    project("sling", "gt-epic")
+    assert "at a time" not in project("config", "set", "scheduler.max_active", "5").stderr
+    done = project("config", "set", "scheduler.max_active", "-1")
+    assert "direct from now on; 2 queued jobs may start now" in done.stderr
+    assert "direct" not in project("config", "set", "scheduler.max_active", "0").stderr
+    done = project("config", "set", "scheduler.max_active", "3")
+    assert "deferred from now on: at most 3 at a time; 2 queued jobs wait for slots" in done.stderr
+    project("config", "set", "scheduler.max_active", "-1")
+    project("scheduler", "clear")
+    assert "direct: what may run starts now" in project("sling", "gt-1").stderr
+
+
+def test_targets_are_added_shown_and_removed(project: CommandLine) -> None:
+    argv = ["make", "{subject}", "--lock", "x"]
+    options = ["--prefix", "hq-", "--env", "A=1", "--resource", "gpu", "--lock", "repo:shared"]
+    more = ["--timeout", "1h", "--retries", "2", "--helper", "true 'a b'", "--cwd", "."]
+    project("targets", "add", "hall", *options, *more, "--", "env", *argv)
+    told = project.json("targets", "show", "hall")["target"]
+    assert told["command"] == ["env", *argv]
+    assert (told["prefix"], told["env"], told["timeout"]) == ("hq-", ["A"], "1h")
+    assert told["helper"][1:] == ["a b"] and os.path.isabs(told["helper"][0])
+    assert told["cwd"] == str(project.folder)
+    assert [each["name"] for each in project.json("targets", "list")["targets"]] == ["gas", "hall"]
+    assert "repo:shared" in project.out("targets", "show", "hall")
+    assert project.out("targets", "list").splitlines()[1].split()[:2] == ["gas", "gt-"]
+    project("targets", "add", "hall", "--", "true", code=4)
+    project("targets", "add", "hall", "--replace", "--", "true")
+    assert project.json("targets", "show", "hall")["target"]["prefix"] is None
+    project("targets", "remove", "hall")
+    for verb in ("remove", "show"):
+        assert "there is no target 'hall'" in project("targets", verb, "hall", code=3).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["x", "--workflow", "build", "--", "true"], "--workflow build"),
+        (["x"], "Give a command after --"),
+        (["x y", "--", "true"], "target 'x y'"),
+        (["x", "--helper", "'", "--", "true"], "--helper"),
+        (["x", "--env", "A B=1", "--", "true"], "environment variable"),
+        (["x", "--lock", "", "--", "true"], "lock"),
+        (["x", "--retries", "-1", "--", "true"], "retries"),
+        (["x", "--", "no-such-program"], "was not found"),
+    ],
+)
+def test_a_wrong_target_is_refused(project: CommandLine, words: list[str], told: str) -> None:
+    done = project("targets", "add", *words, code=5)
+    assert told in done.stderr and len(done.stderr.splitlines()) == 1
+    assert len(project.json("targets", "list")["targets"]) == 1
+
+
+@pytest.mark.req("G3", "G39", "G41")
+def test_scheduler_list_and_clear(project: CommandLine) -> None:
+    assert "nothing is slung" in project("scheduler", "list").stderr
+    project("sling", "gt-epic")
+    lines = project.out("scheduler", "list").splitlines()
+    assert lines[0] == "gas (2 jobs)"
+    assert lines[2].split()[:4] == ["gt-1", "job-1", "queued", "1"]
+    assert all(len(line) <= 80 for line in lines)
+    [target] = project.json("scheduler", "list")["targets"]
+    assert [each["subject"] for each in target["jobs"]] == ["gt-1", "gt-2"]
+    assert project.out("scheduler", "clear", "--subject", "gt-2") == "job-2"
+    assert "nothing of gt-2 waits" in project("scheduler", "clear", "--subject", "gt-2").stderr
+    assert project.json("scheduler", "clear") == {"version": 1, "cleared": ["job-1"], "running": []}
+    assert project.json("jobs", "show", "1")["job"]["reason"] == "cleared"
+
+
+@pytest.mark.req("G4", "G29")
+def test_the_plan_of_a_pass_says_what_would_start_and_why_not(project: CommandLine) -> None:
+    project("config", "set", "scheduler.max_active", "2")
+    project("sling", "gt-epic")
+    project("submit", "--", "true")
+    before = project.json("jobs", "list")
+    plan = project.json("scheduler", "run", "--dry-run")
+    assert [each["id"] for each in plan["would_start"]] == ["job-1"]
+    assert [(each["id"], each["reason"]) for each in plan["skipped"]] == [
+        ("job-2", "one pass starts at most 1"),
+        ("job-3", "all 2 slots are in use"),
+    ]
+    assert plan["reason"] == "one pass starts at most 1"
+    told = project("scheduler", "run", "--dry-run", "--batch", "2")
+    assert told.stdout.split() == ["job-1", "job-2"]
+    assert "job-3 would wait: all 2 slots are in use" in told.stderr
+    assert project.json("jobs", "list") == before
+
+
+@pytest.mark.req("G24", "G32")
+def test_a_pass_starts_its_batch(project: CommandLine) -> None:
+    project("config", "set", "scheduler.max_active", "5")
+    project("config", "set", "scheduler.spawn_delay", "10ms")
+    project("sling", "gt-epic")
+    project("submit", "--", "true")
+    assert project.out("scheduler", "run", "--batch", "2").split() == ["job-1", "job-2"]
+
+
+# -- all of it ----------------------------------------------------------------------------------
+
+ITEMS, BAD, CAP = 37, 2, 5
+WORK = """#!/bin/sh
+mkdir running/$1 || exit 9
+ls running | wc -l >> counts
+while [ ! -e go ]; do sleep 0.02; done
+rmdir running/$1
+"""
+
+
+def fingerprint(path: Path) -> tuple[str, int, int]:
+    status = path.stat()
+    return hashlib.sha256(path.read_bytes()).hexdigest(), status.st_mtime_ns, status.st_ino
+
+
+@pytest.mark.req("G2", "G5", "G9", "G12", "G22", "G23", "G42")
+def test_a_tree_of_many_is_scheduled_once_capped_paused_and_survives_a_kill(site: Site) -> None:
+    names = [f"gt-{n}" for n in range(ITEMS - BAD)] + [f"hq-{n}" for n in range(BAD)]
+    root: dict[str, object] = {"id": "gt-epic", "title": "All", "issue_type": "epic"}
+    export(site.folder, [root, *({"id": name, "title": name} for name in names)])
+    tracker = site.folder / ".beads" / "issues.jsonl"
+    before = fingerprint(tracker)
+    (site.folder / "running").mkdir()
+    work = site.folder / "work"
+    work.write_text(WORK)
+    work.chmod(0o755)
+    site.run("config", "set", "scheduler.max_active", str(CAP))
+    site.run("targets", "add", "gas", "--prefix", "gt-", "--", str(work), "{subject}")
+
+    slung = site.run("sling", "gt-epic")
+    ids = [int(each.removeprefix("job-")) for each in slung.stdout.split()]
+    assert len(ids) == ITEMS - BAD
+    assert [line.split()[2] for line in slung.stderr.splitlines() if " skipped " in line] == [
+        "hq-0:",
+        "hq-1:",
+    ]
+    again = site.run("sling", "gt-epic")
+    assert again.stdout == slung.stdout and "nothing new" in again.stderr
+
+    worker = site.worker()
+    running = site.folder / "running"
+    wait_for(lambda: len(list(running.iterdir())) == CAP, what="all slots to be used")
+    site.run("--as", "eve", "scheduler", "pause", "--reason", "lunch")
+    os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait()
+    (site.folder / "go").write_text("")
+    site.worker()
+    wait_for(lambda: _ended(site, ids) == CAP, what="those that ran to end")
+    status = json.loads(site.run("scheduler", "status", "--json").stdout)
+    assert (status["paused_by"], status["active"]) == ("eve", 0)
+    assert status["queued_total"] == ITEMS - BAD - CAP
+    assert "started" not in site.run("scheduler", "run").stdout
+
+    site.run("scheduler", "resume")
+    site.until_ended(*ids, deadline=60.0)
+    assert {site.status(each) for each in ids} == {Status.SUCCEEDED}
+    counts = [int(line) for line in (site.folder / "counts").read_text().split()]
+    assert len(counts) == ITEMS - BAD and max(counts) <= CAP
+    assert fingerprint(tracker) == before
+    assert sorted(os.listdir(tracker.parent)) == ["issues.jsonl"]
+
+
+def _ended(site: Site, ids: list[int]) -> int:
+    return sum(site.status(each) is Status.SUCCEEDED for each in ids)

@@ -1,0 +1,56 @@
+"""The pages about templates and retries do what they say, each in an empty folder."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_tour import run
+from test_tutorial import BLOCK
+
+from harness import Site
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path, env={"HEADWAY_ACTOR": "ada"})
+    yield site
+    site.close()
+
+
+@pytest.mark.parametrize(("page", "count"), [("templates.md", 4), ("retries.md", 1)])
+def test_the_examples_show_what_happens(
+    site: Site, tmp_path_factory: pytest.TempPathFactory, page: str, count: int
+) -> None:
+    program = tmp_path_factory.mktemp("bin") / "headway"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m headway "$@"\n')
+    program.chmod(0o755)
+    env = {**site.env, "PATH": f"{program.parent}{os.pathsep}{site.env['PATH']}"}
+    commands = 0
+    for kind, _, content in BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
+        if kind != "console":
+            continue
+        for entry in re.split(r"^\$ ", content, flags=re.M)[1:]:
+            command, _, shown = entry.partition("\n")
+            run(site, env, command, shown)
+            commands += 1
+    assert commands == count
+
+
+def test_the_python_of_the_page_runs(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (DOCS / "templates.md").read_text(encoding="utf-8")
+    [source] = [content for kind, _, content in BLOCK.findall(page) if kind == "python"]
+    Path(site.home.config).write_text("[worker]\nautostart = false\n")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(compile(source, "templates.md", "exec"), names)
+    job = site.client.job(1)
+    assert job.params["argv"] == ["make", "june"] and job.template_id == "report"
+    assert job.labels == {"by": "hand"} and job.retry.max_attempts == 3
+    names["client"].close()  # type: ignore[attr-defined]
