@@ -22,9 +22,9 @@ _OF_DOCUMENT = (
     *("id", "name", "slug", "type", "state", "status", "reason", "labels", "priority", "position"),
     *("params", "after", "needs", "produces", "locks", "pinned_head", "preconditions", "approval"),
     *("wait", "waited_on", "group_id", "sequence_number", "template_id", "schedule_id"),
-    *("workflow", "subject", "target", "resources", "retry_of", "attempt", "max_attempts"),
+    *("workflow", "subject", "target", "resources", "rates", "retry_of", "attempt", "max_attempts"),
     *("created_at", "not_before", "started_at", "finished_at", "cancel_requested_at"),
-    *("execution_root", "worktree", "submitted_by", "run"),
+    *("execution_root", "worktree", "submitted_by", "sling", "run"),
 )
 
 

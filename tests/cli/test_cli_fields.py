@@ -159,12 +159,14 @@ def test_jobs_are_listed_by_when_they_were_submitted(still: CommandLine) -> None
     assert "later" in still("jobs", "list", "--since", "later", code=5).stderr
 
 
-@pytest.mark.parametrize("flag", ["--group", "--subject"])
-def test_jobs_of_no_group_and_about_nothing_are_not_listed_by_it(
-    still: CommandLine, flag: str
-) -> None:
+def test_jobs_about_nothing_are_not_listed_by_a_subject(still: CommandLine) -> None:
     still("submit", "--", "true")
-    assert ids(still, flag, "x") == []
+    assert ids(still, "--subject", "x") == []
+
+
+def test_a_group_to_list_must_be_there(still: CommandLine) -> None:
+    still("submit", "--", "true")
+    assert "no group" in still("jobs", "list", "--group", "x", code=3).stderr
 
 
 def test_filters_hold_together(gated: CommandLine) -> None:

@@ -74,8 +74,8 @@ def test_a_job_that_was_started_since_and_still_runs_is_watched_again(site: Site
 
 def test_a_claim_that_was_undone_since_gives_way_to_the_one_that_ran(site: Site) -> None:
     job = site.submit(shell=counting(site))
-    killed = site.run(
-        "scheduler", "run", env={"HEADWAY_POINTS": "engine.claimed=kill"}, check=False
+    killed = site.run(  # its first step only takes in what has ended
+        "scheduler", "run", env={"HEADWAY_POINTS": "engine.claimed=kill@2"}, check=False
     )
     assert killed.returncode == -signal.SIGKILL
     file = backup(site)  # running, by a claim that nobody was told of
@@ -89,7 +89,7 @@ def test_a_claim_that_was_undone_since_gives_way_to_the_one_that_ran(site: Site)
 def test_a_claim_that_was_never_started_is_undone_after_a_restore_too(site: Site) -> None:
     job = site.submit(shell=counting(site))
     file = backup(site)
-    site.run("scheduler", "run", env={"HEADWAY_POINTS": "engine.claimed=kill"}, check=False)
+    site.run("scheduler", "run", env={"HEADWAY_POINTS": "engine.claimed=kill@2"}, check=False)
     restore(site, file, "--force")
     assert site.status(job) is Status.RUNNING
     run_to_its_end(site, job)

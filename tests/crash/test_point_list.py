@@ -39,6 +39,7 @@ EXCUSED = {
     ("folder.py", "write_all"): "the verb itself; each caller names what it wrote",
     ("helper.py", "__init__"): "the verb itself; who has it run names it",
     ("helper.py", "_become"): "its words, after which it exits at once; or git's own doing",
+    ("helpers.py", "_start"): "nobody waits for it; the kernel ends it, the next pass runs another",
     ("logs.py", "_forget_oldest"): "output, which is no evidence",
     ("logs.py", "append"): "output, which is no evidence",
     ("tree.py", "fork"): "the verb itself; the supervisor names it",

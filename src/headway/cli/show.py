@@ -30,6 +30,7 @@ from headway.text import plain
 from headway.units import MICROSECONDS, show_duration, show_instant, show_size
 
 LAST_EVENTS = 12
+USUAL_TYPES = ("command", FUNCTION)
 LONGEST_VALUE = 2000
 
 
@@ -168,8 +169,12 @@ def _about(document: dict[str, Any], own: dict[str, Any], now: int) -> list[tupl
         ("slug", document["slug"]),
         ("template", document["template_id"]),
         ("labels", of("labels")),
-        ("group", document["group_id"]),
+        ("group", _member(document)),
         ("subject", of("subject")),
+        ("target", document["target"]),
+        ("type", document["type"] if document["type"] not in USUAL_TYPES else None),
+        ("resources", of("resources")),
+        ("rates", of("rates")),
         ("priority", str(document["priority"]) if document["priority"] else None),
         ("after", of("after")),
         ("needs", of("needs")),
@@ -189,6 +194,12 @@ def _about(document: dict[str, Any], own: dict[str, Any], now: int) -> list[tupl
         ("cancel asked", moment(document["cancel_requested_at"], now)),
         ("ended", moment(document["finished_at"], now) if not document["run"] else None),
     ]
+
+
+def _member(document: dict[str, Any]) -> str | None:
+    if document["group_id"] is None:
+        return None
+    return f"{document['group_id']}, member {document['sequence_number']}"
 
 
 def about_run(run: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
