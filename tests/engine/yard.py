@@ -242,8 +242,8 @@ def caps_of(tx: ReadTx) -> dict[str, int]:
 
 
 def in_use(tx: ReadTx, keys: Iterable[str]) -> dict[str, list[int]]:
-    """By each key the running jobs, and below zero the direct calls, that hold this themselves: who has the
-    place of another that waits for it holds only what that one does not."""
+    """For each key the running jobs, and below zero the direct calls, that hold it themselves: who
+    has the place of another that waits for it holds only what that one does not."""
     claims = list(tx.live_claims())
     jobs = tx.jobs([claim.job_id for claim in claims])
     lending = {each.job_id for each in tx.lendings()}
