@@ -93,6 +93,8 @@ WITHOUT = {
     "approved": "started unapproved",
     "locks_free": "beside its holder",
     "slot_free": "is one too many",
+    "turn_in_group": "started before its turn",
+    "subject_ready": "started though its subject",
 }
 
 
