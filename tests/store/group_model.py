@@ -15,6 +15,7 @@ class Group:
     closed: bool = False
     ended: bool = False
     told: int = 0  # how often it has come to its end
+    subject: str | None = None  # what it was slung from
 
 
 class GroupModel(GraphModel):
