@@ -26,7 +26,7 @@ from headway.functions.current import present
 from headway.quotas import check_word
 from headway.store.base import Event, ReadTx, WriteTx
 from headway.units import parse_duration
-from headway.waiting import HOLDING, making_job
+from headway.waiting import HOLDING, surrounding
 
 if TYPE_CHECKING:
     from headway.client import Client
@@ -113,7 +113,7 @@ class _Asking:
         self._client = client
         self._note = note
         self._occupies = occupies
-        self._inside = making_job(client, present())
+        self._inside = surrounding(client, present())
         self._awake_since = client.clock.monotonic()
         self._looked_at = self._awake_since
         self.reservation: Reservation
@@ -250,7 +250,7 @@ class _Renewal(threading.Thread):
 def stand_in_line(
     client: Client, tx: WriteTx, note: str, occupies: tuple[str, ...], inside: JobId | None
 ) -> Reservation:
-    """A new reservation, behind all others. `inside` is the running job that makes it."""
+    """A new reservation, behind all others. `inside` is the occupant that makes it."""
     made = Reservation(
         id=tx.take_reservation_id(),
         token=os.urandom(16).hex(),

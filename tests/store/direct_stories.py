@@ -16,15 +16,18 @@ class Calls(Told):
     @act(
         4,
         which=A_NUMBER,
-        inside=st.sampled_from((False, False, True)),
+        inside=st.sampled_from((None, None, "job", "call")),
         seconds=st.sampled_from((3, 1000)),
         tight=st.sampled_from((True, True, False)),
     )
-    def call(self, which: int, inside: bool, seconds: int, tight: bool) -> None:
+    def call(self, which: int, inside: str | None, seconds: int, tight: bool) -> None:
         """Somebody asks for a slot, and has it at once or, most often, stands in line."""
         if tight and self.model.occupied():
             self.steer(self.model.occupied())
-        maker = self.live[which % len(self.live)].job_id if inside and self.live else None
+        jobs = [each.job_id for each in self.live]
+        calls = [-call.id for call in self.model.calls.values() if call.granted]
+        makers = {"job": jobs, "call": calls}.get(inside or "", [])
+        maker = makers[which % len(makers)] if makers else None
         until = self.clock.now() + seconds * SECOND
         with self.store.write() as tx:
             made = stand_in_line(self.client, tx, "", (), maker)

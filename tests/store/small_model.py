@@ -55,7 +55,8 @@ class Job:
 
 @dataclass
 class Call:
-    """A direct call: in line, or with a slot of its own or that of the job it is made in."""
+    """A direct call: in line, or with a slot of its own or that of the job it is made in, or of
+    the other call, which is named by its number below zero."""
 
     id: int
     inside: int | None
@@ -121,9 +122,12 @@ class Model:
         """Running jobs and direct calls, without those in a slot whose holder lends it."""
         lending = {lender for lender, _, _ in self.loans.values()}
         running = self.having("running")
-        ids = {job.id for job in running}
-        calls = [call for call in self.calls.values() if call.granted and call.inside not in ids]
+        there = {job.id for job in running} | self._calls_with_slots()
+        calls = [call for call in self.calls.values() if call.granted and call.inside not in there]
         return sum(job.lender not in lending for job in running) + len(calls)
+
+    def _calls_with_slots(self) -> set[int]:
+        return {-call.id for call in self.calls.values() if call.granted}
 
     def in_line(self) -> list[Call]:
         waiting = (call for call in self.calls.values() if not call.granted)
@@ -137,7 +141,8 @@ class Model:
         running = self.having("running")
         lent = {job.lender for job in running if job.lender in lending} | self._lent_to_calls()
         over = 0 < self.max_active < self.occupied()
-        if not over and call.inside in {job.id for job in running} - lent:
+        there = {job.id for job in running} | self._calls_with_slots()
+        if not over and call.inside in there - lent:
             return {call.inside}
         free = self.max_active <= 0 or self.occupied() < self.max_active
         return {None} if free and self.in_line()[0] is call else set()

@@ -10,7 +10,8 @@ from headway.core.model import JobId
 
 
 class Reservation(NamedTuple):
-    """Asked for, then granted. `inside` is the running job whose slot it borrows, if any."""
+    """Asked for, then granted. `inside` is the occupant whose slot it borrows, if any: a running
+    job, or another of these by its number below zero."""
 
     id: int
     token: str
