@@ -61,8 +61,8 @@ MAY_IMPORT = {
     "probes": "core. errors git.looking git.program probes. sources",
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base clock collecting config "
-        "consequences crashpoints documents environment errors filing gather home host launching "
-        "passing policies probes probes.pressure units"
+        "consequences crashpoints documents environment errors expiring filing gather home host "
+        "launching passing policies probes probes.pressure units"
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
@@ -148,9 +148,10 @@ MAY_IMPORT = {
     "troubles": "core. client store.base units",
     "store.seam_reservations": "core.",
     "reserving": (
-        "core. store.base client clock config consequences errors functions.current quotas "
+        "core. store.base client clock config errors expiring functions.current quotas "
         "units waiting"
     ),
+    "expiring": "core. store.base supervise.direct",
     "occupancy": "core. config gather store.base units",
 }
 ANYTHING = {"cli"}

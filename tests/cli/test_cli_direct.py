@@ -274,6 +274,49 @@ def test_if_its_overseer_is_killed_too_the_worker_ends_what_is_left(
     wait_for(lambda: standing(site) == [])
 
 
+def silence(process: "subprocess.Popen[str]") -> None:
+    """Kill the caller and its overseer at once, so that neither can end the tree."""
+    overseer = overseer_of(process.pid)
+    os.kill(overseer, signal.SIGSTOP)  # so that it does not hear of the caller's end
+    process.kill()
+    os.kill(overseer, signal.SIGKILL)
+
+
+def test_without_a_worker_the_next_in_line_ends_what_is_left_before_it_has_the_slot(
+    site: Site, start: Start, tmp_path: Path
+) -> None:
+    Path(site.home.config).write_text("[worker]\nautostart = false\n")
+    site.client.set_setting("scheduler.reservation_expiry", "1s")
+    process = start("--", sys.executable, "-c", DAEMON, str(tmp_path / "pid"))
+    daemon = pid_in(tmp_path / "pid")
+    silence(process)
+    assert lives(daemon)
+    look = f"grep -qs '^State:.[^Z]' /proc/{daemon}/status && echo lives || echo gone"
+    following = start("--shell", look)
+    out, _ = following.communicate(timeout=60)
+    assert out == "gone\n"
+    assert standing(site) == []
+
+
+def test_a_worker_that_dies_once_it_has_ended_what_is_left_leaves_the_row_to_the_next(
+    site: Site, start: Start, tmp_path: Path
+) -> None:
+    site.client.set_setting("scheduler.reservation_expiry", "1s")
+    process = start("--", sys.executable, "-c", DAEMON, str(tmp_path / "pid"))
+    daemon = pid_in(tmp_path / "pid")
+    queued = site.submit("true")
+    silence(process)
+    point = "left_ended"
+    worker = site.start_worker(env={"HEADWAY_POINTS": f"direct.{point}=kill"})
+    worker.communicate(timeout=60)
+    assert not lives(daemon)
+    assert [each.name for each in standing(site)] == ["direct-1"]
+    assert site.status(queued) is Status.QUEUED
+    site.worker()
+    site.until_ended(queued)
+    assert standing(site) == []
+
+
 @pytest.mark.parametrize("point", ["overseen", "forked", "begins", "tree_gone", "told"])
 def test_whoever_dies_whenever_nothing_is_left_of_a_direct_call(
     site: Site, start: Start, tmp_path: Path, point: str

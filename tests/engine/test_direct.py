@@ -91,7 +91,7 @@ def asked(bench: Bench, number: int = 1, **fields: object) -> Reservation:
             token=f"token-{number}",
             holder="ann",
             note="",
-            host_id="elsewhere",
+            host_id=bench.client.host.id,
             pid=1,
             requested_at=tx.now(),
             expires_at=tx.now() + 10 * SECOND,
@@ -440,6 +440,27 @@ def test_without_a_worker_those_in_line_remove_what_a_dead_caller_left(bench: Be
     with bench.client.reserve(timeout=20) as held:
         assert held.id == "direct-2"
     assert ("expired", "direct-1") in events(bench)
+
+
+def test_one_of_another_host_is_left_to_that_host_for_a_while(
+    make_bench: Callable[..., Bench],
+) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock)
+    elsewhere = asked(bench, host_id="elsewhere")
+    with bench.store.write() as tx:
+        tx.grant(elsewhere.token, None)
+    job = bench.submit("true")
+    for seconds in (4, 4, 4, 4, 4, 4, 4):
+        bench.step()
+        clock.advance(seconds)
+    delay = bench.step()
+    assert standing(bench) != [] and bench.status(job) is Status.QUEUED
+    assert 0 < delay <= 2
+    clock.advance(delay)
+    bench.step()
+    assert events(bench) == [("expired", "direct-1")]
+    assert bench.status(job) is Status.RUNNING
 
 
 def test_one_that_lost_its_place_in_line_asks_anew(bench: Bench) -> None:

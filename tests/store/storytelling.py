@@ -23,7 +23,6 @@ from stocked import BUDGET, START
 
 from headway.client import Client
 from headway.config import Config
-from headway.consequences import expire_reservations
 from headway.core.facts import Answer
 from headway.core.model import Claim, Question, Sight
 from headway.core.model import Job as Row
@@ -32,6 +31,7 @@ from headway.engine.looks import LONGEST_AGAIN, Looks
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Rescuer
 from headway.engine.settling import Settler
+from headway.expiring import remove_expired
 from headway.home import Home, make_home
 from headway.host import Host
 from headway.store.base import Event, ReadTx, Store
@@ -191,7 +191,7 @@ class Told(RuleBasedStateMachine):
                 if self.model.loans:
                     tx.end_expired_lendings(tx.now())
                 if self.model.calls:
-                    expire_reservations(tx, "worker")
+                    remove_expired(tx, tx.reservations(), actor="worker")
                 step = self.planner.step(tx, limit=limit)
             claims += step.started
             if limit is None or not step.started:
