@@ -65,9 +65,9 @@ MAY_IMPORT = {
     "sources": "bounded core. errors sources.",
     "probes": "bounded core. errors git.looking git.program probes. sources",
     "engine": (
-        "core. engine. supervise. executors. functions.journal store.base bounded clock collecting "
-        "config consequences crashpoints documents environment errors filing gather home host "
-        "launching passing policies probes probes.pressure units"
+        "core. engine. supervise. executors. functions.journal store.base bounded clock "
+        "collecting config consequences crashpoints documents environment errors filing gather "
+        "home host launching passing policies probes probes.pressure units expiring"
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
@@ -154,9 +154,10 @@ MAY_IMPORT = {
     "store.seam_reservations": "core.",
     "reserving": (
         "core. store.base client clock config consequences errors functions.current quotas "
-        "units waiting"
+        "units waiting expiring"
     ),
     "occupancy": "core. config gather store.base units",
+    "expiring": "core. store.base supervise.direct",
 }
 ANYTHING = {"cli"}
 

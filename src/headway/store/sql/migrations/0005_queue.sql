@@ -64,7 +64,7 @@ create table reservations (
   host_id      text not null,
   pid          bigint not null,
   occupies     text,
-  inside       bigint,                          -- the running job that makes it, and lends to it
+  inside       bigint,                          -- who makes it, and lends to it: a job, or below zero another of these
   requested_at bigint not null,
   granted_at   bigint,
   expires_at   bigint not null
