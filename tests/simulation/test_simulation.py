@@ -116,7 +116,7 @@ def test_a_missed_wake_up_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(self: SqlWriteTx, chain: int) -> None:
         self._tell("fail_chain", chain=chain)
 
-    monkeypatch.setattr(SqlWriteTx, "chain_failed", silent)
+    monkeypatch.setattr(SqlWriteTx, "chains_failed", silent)
     assert "was found by the sweep alone" in first_violation()
 
 

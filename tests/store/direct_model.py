@@ -70,7 +70,7 @@ class DirectModel(QueueModel):
             return set()
         caps = self.caps()
         lacking = {k for k in call.keys if k in caps and self.used(k) >= caps[k]}
-        exceeded = any(self.used(key) > caps[key] for key in lacking)
+        exceeded = any(self.used(key) > caps[key] for key in lacking & self.twice())
         maker = call.inside if call.inside in super().holders() else None
         alone = maker is not None and maker not in self.busy()
         if alone and not exceeded and lacking <= self.gives(maker):

@@ -36,6 +36,14 @@ class QueueModel(GroupModel):
             for job in self.having("running")
         }
 
+    def twice(self) -> set[str]:
+        """What a lender has taken back by going on, while who borrowed it runs on, too."""
+        lending = {each for each, _, _ in self.loans.values()}
+        both = self.holders().keys() - lending
+        return {
+            key for job in self.having("running") if job.lender in both for key in self.takes(job)
+        }
+
     def gives(self, lender: int | None) -> set[str]:
         """What this one can lend: what it holds, and what is lent to it."""
         holders, given = self.holders(), set[str]()
@@ -80,8 +88,8 @@ class QueueModel(GroupModel):
         lacking, caps = self.full(job), self.caps()
         if not lacking:
             return {None}
-        if any(self.used(key) > caps[key] for key in lacking):
-            return set()  # what is lent adds nothing to what runs, and mends nothing
+        if any(self.used(key) > caps[key] for key in lacking & self.twice()):
+            return set()  # until one of those two has ended
         return {each for each in self.lenders(job) if lacking <= self.gives(each)}
 
     def reasons(self, job: Job) -> dict[str, set[str]]:
