@@ -58,16 +58,27 @@ class SlingModel(DirectModel):
             found["subject"] = {""}
         return found
 
-    def plan(self, seen: dict[int, int | None]) -> list[int]:
-        """A job whose item is closed is cancelled when it is looked at: at the latest when nothing
-        else is in its way."""
-        started = super().plan(seen)
-        for job in self.having("waiting"):
-            if job.subject is None or self.items[job.subject] != CLOSED:
-                continue
-            if job.id in self.noticed and self.holds_back_inside(job) is None:
+    def _is_closed(self, job: Job) -> bool:
+        """And nothing else is in its way but what is asked last."""
+        closed = job.subject is not None and self.items[job.subject] == CLOSED
+        return closed and self.holds_back_inside(job) is None
+
+    def _block(self) -> None:
+        """A job whose item is closed is cancelled when it is looked at."""
+        while True:
+            super()._block()
+            closed = [job for job in self.having("waiting") if self._is_closed(job)]
+            noticed = [job for job in closed if job.id in self.noticed]
+            if not noticed:
+                return
+            for job in noticed:
                 job.state = "cancelled"
                 self.chain_over(job)
-            elif self.holds_back_inside(job) is None and not self.lacks(job, self._before(job)):
+
+    def plan(self, seen: dict[int, int | None]) -> list[int]:
+        """It is looked at, at the latest, when nothing else is in its way."""
+        started = super().plan(seen)
+        for job in self.having("waiting"):
+            if self._is_closed(job) and not self.lacks(job, self._before(job)):
                 assert not self.slots_for(job), f"job-{job.id} is about what is closed"
         return started

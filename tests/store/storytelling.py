@@ -262,21 +262,27 @@ class Told(RuleBasedStateMachine):
                 assert rows[last].status == "succeeded"
         lenders = {lender for lender, _, _ in shown["loans"]}
         own = [lender for lender in shown["slots"].values() if lender not in lenders]
+        own += [job for _, has, job, _, _ in shown["calls"] if has and job not in shown["slots"]]
         if any(claim.borrowed_from is None for claim in claims) and shown["max_active"] > 0:
             assert len(own) <= shown["max_active"]
-        self._check_limits(rows, claims, lenders)
+        self._check_limits(rows, claims, lenders, shown["calls"])
         for key in KEYS:
             modes = [mode for held, _, mode in shown["locks"] if held == key]
             assert len(modes) <= 1 or "exclusive" not in modes
 
-    def _check_limits(self, rows: dict[int, Row], claims: list[Claim], lenders: set[int]) -> None:
+    def _check_limits(
+        self, rows: dict[int, Row], claims: list[Claim], lenders: set[int], calls: list[Any]
+    ) -> None:
         """Whoever has just started, but for what was lent to it, did so within every limit."""
         held = {claim.job_id: {*claim.occupies} for claim in self.live}
+        held |= {-call: keys for call, granted, _, keys, _ in calls if granted}
         lent_by = {claim.job_id: claim.borrowed_from for claim in self.live}
+        lent_by = {each: lender if lender in lenders else None for each, lender in lent_by.items()}
+        lent_by |= {-call: inside for call, granted, inside, _, _ in calls if granted}
 
-        def lent(job_id: int) -> set[str]:
-            lender = lent_by[job_id]
-            return held[lender] | lent(lender) if lender in lenders & held.keys() else set()
+        def lent(holder: int) -> set[str]:
+            lender = lent_by[holder]
+            return held[lender] | lent(lender) if lender in held else set()
 
         for key, limit in self.model.limits.items():
             own = [each for each in held if key in held[each] - lent(each)]
