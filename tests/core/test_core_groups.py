@@ -122,7 +122,7 @@ def test_a_policy_is_whatever_keeps_to_the_interface() -> None:
         (PARALLEL, again(retries_used=1, not_before=NOW), False),
         (PARALLEL, again(not_before=NOW), False),  # it asked for this
         (PARALLEL, again(not_before=NOW, last_failure="no such file"), False),
-        (PARALLEL, again(last_failure="no such file"), False),  # its cool-down was cut short
+        (PARALLEL, again(last_failure="no such file"), True),  # a person cut its cool-down short
         (PARALLEL, again(), True),  # a person retried it
         (OPEN, again(not_before=NOW), False),
     ],

@@ -137,12 +137,11 @@ def is_rest(group: Group, job: Job, member: Job) -> bool:
 
 def _goes_on_by_itself(member: Job) -> bool:
     """Whether its chain was begun and carries on: with a retry, with the call that it asked for, or
-    with the try after a cool-down. These have a time or a failure behind them; what a person
-    retried has neither, and begins anew."""
+    with the try after a cool-down. Each of these has its time; what a person retried has none,
+    and begins anew."""
     if member.retry_of is None:
         return False
-    went_on = member.not_before is not None or member.last_failure is not None
-    return member.retries_used > 0 or went_on
+    return member.retries_used > 0 or member.not_before is not None
 
 
 def turns_among(jobs: Iterable[Job], groups: Mapping[GroupId, Group]) -> dict[JobId, JobId]:
