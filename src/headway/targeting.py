@@ -13,6 +13,7 @@ from headway.submission import Request, parse_lock, specify
 from headway.units import show_duration, show_instant
 
 LONGEST_PREFIX = 64
+REMEDY = "a target can only be made of what is there"
 
 
 def add_target(client: Client, target: Target, *, replace: bool = False) -> Target:
@@ -110,10 +111,11 @@ def _check(client: Client, target: Target) -> None:
     stand_ins: Mapping[str, str] = dict.fromkeys(placeholders(target.argv), "x")
     request = request_for(client, target, filled(target.argv, stand_ins))
     request = request._replace(check=not placeholders(target.argv[:1]))
-    specify(request, environ=client.environ, working_directory=os.getcwd())
+    requests = [request]
     if target.helper:
-        helper = request._replace(argv=target.helper, check=True)
-        specify(helper, environ=client.environ, working_directory=os.getcwd())
+        requests.append(request._replace(argv=target.helper, check=True))
+    for each in requests:
+        specify(each, environ=client.environ, working_directory=os.getcwd(), remedy=REMEDY)
 
 
 def _where(client: Client, target: Target) -> str:
