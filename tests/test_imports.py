@@ -24,6 +24,10 @@ MAY_IMPORT = {
     "core": "core. errors",
     "units": "errors",
     "quotas": "core. errors units",
+    "verbs": (
+        "core. adding client grouping ordering scheduled slinging submission targeting templating "
+        "views"
+    ),
     "digesting": "core.",
     "home": "errors",
     "fields": "errors units",
@@ -85,7 +89,7 @@ MAY_IMPORT = {
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
         "effects environment errors executors gather home host launching linking listing "
-        "policies probes.pressure reserving rewinding submission troubles"
+        "policies probes.pressure reserving rewinding submission troubles verbs"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
     "grouping": (

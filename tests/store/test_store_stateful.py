@@ -11,11 +11,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from direct_stories import DirectStories as Stories
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from psycopg import sql
 from stocked import START
-from stories import Stories
 
 from headway.store import open_store
 from headway.store.base import Store
@@ -86,7 +86,7 @@ def empty(url: str) -> None:
             ):
                 connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
         connection.execute(
-            "update marks set value = case name when 'next_job_id' then 1 else 0 end"
+            "update marks set value = case when name like 'next_%' then 1 else 0 end"
         )
 
 
