@@ -13,7 +13,7 @@ from headway.errors import InvalidInputError
 from headway.sources import Place
 from headway.store.seam_templates import Template
 from headway.submission import LONGEST_NAME, Request, parse_lock, specify
-from headway.targeting import request_for
+from headway.targeting import refuse_code, request_for
 
 VERSION = 1
 _ARGS = "{args}"
@@ -115,6 +115,7 @@ def _request(client: Client, item: Item, target: Target, values: Values) -> Requ
     if values.template is not None:
         return _of_template(client, target, values, filling, name, own)
     words = [word for word in target.argv if word != _ARGS or values.args]
+    refuse_code(words, filling)
     return request_for(
         client,
         target,

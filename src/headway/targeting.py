@@ -1,11 +1,12 @@
 """Targets as people steer them: add, look at, remove. What was slung before keeps its recipe."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.client import Client
-from headway.core.targets import Target, filled, placeholders
+from headway.core.shells import as_code
+from headway.core.targets import Target, filled, placeholders, run_as_code
 from headway.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.quotas import check_word
 from headway.store.base import Event, ReadTx, WriteTx
@@ -80,6 +81,13 @@ def request_for(client: Client, target: Target, argv: tuple[str, ...], **more: A
     )
 
 
+def refuse_code(words: Sequence[str], values: Mapping[str, str]) -> None:
+    """Refuse a recipe in which a shell would run what somebody else wrote."""
+    exposed = run_as_code(words, values)
+    if exposed is not None:
+        raise InvalidInputError(as_code(*exposed))
+
+
 def target_document(target: Target) -> dict[str, Any]:
     return {
         "name": target.name,
@@ -109,6 +117,7 @@ def _check(client: Client, target: Target) -> None:
     if not target.argv:
         raise InvalidInputError("what is to run? Give a command after --, as in -- make {subject}")
     stand_ins: Mapping[str, str] = dict.fromkeys(placeholders(target.argv), "x")
+    refuse_code(target.argv, stand_ins)
     request = request_for(client, target, filled(target.argv, stand_ins))
     request = request._replace(check=not placeholders(target.argv[:1]))
     requests = [request]

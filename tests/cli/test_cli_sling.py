@@ -155,11 +155,13 @@ def test_targets_are_added_shown_and_removed(project: CommandLine) -> None:
         (["x", "--lock", "", "--", "true"], "lock"),
         (["x", "--retries", "-1", "--", "true"], "retries"),
         (["x", "--", "no-such-program"], "was not found"),
+        (["x", "--", "sh", "-c", "echo {title}"], "sh -c 'work on \"$1\"' sh {title}"),
     ],
 )
 def test_a_wrong_target_is_refused(project: CommandLine, words: list[str], told: str) -> None:
     done = project("targets", "add", *words, code=5)
     assert told in done.stderr and len(done.stderr.splitlines()) == 1
+    assert "--no-check" not in done.stderr, "there is no such option here"
     assert len(project.json("targets", "list")["targets"]) == 1
 
 

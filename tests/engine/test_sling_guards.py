@@ -1,14 +1,16 @@
 """What stands in the way of one item: it leaves out that item and no other, and says why."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from slung import Project, issue
 
 from harness import Bench
+from headway.core.targets import Target
 from headway.errors import InvalidInputError
-from headway.targeting import remove_target
+from headway.targeting import add_target, remove_target
 from headway.templating import add_template
 
 
@@ -94,3 +96,57 @@ def test_to_sling_again_is_no_error_though_the_target_is_gone(
     again = project.sling("gt-1", "bad")
     assert again.scheduled == () and len(again.already) == 1, "nor is one that it does not fit"
     assert len(jobs(bench)) == 1
+
+
+# -- what others wrote is never run -------------------------------------------------------------
+
+HOSTILE = "x; touch PWNED"
+
+
+def stored(bench: Bench, target: Target) -> None:
+    """A row that an earlier version has let in."""
+    with bench.store.write() as tx:
+        tx.remove_target(target.name)
+        tx.add_target(target)
+
+
+@pytest.mark.parametrize(
+    "script", ["echo {title}", "echo '{title}'", 'echo "{args}"', "echo {subject} {branch}"]
+)
+def test_a_target_that_would_run_what_others_wrote_is_refused(
+    project: Project, bench: Bench, script: str
+) -> None:
+    with pytest.raises(InvalidInputError, match="would run its value as code; give it as an arg"):
+        add_target(bench.client, Target("new", ("env", "sh", "-ec", script)))
+    with bench.store.read() as tx:
+        assert "new" not in tx.targets()
+
+
+def test_a_target_of_before_does_not_run_what_others_wrote(project: Project, bench: Bench) -> None:
+    project.change("bb-1", title=HOSTILE)
+    stored(bench, Target("bad", ("sh", "-c", "echo {title}"), prefix="bb-"))
+    with pytest.raises(InvalidInputError, match=r"bb-1 .* target bad: {title} stands in the"):
+        project.sling("bb-1")
+    slung = project.sling("gt-epic")
+    assert [each.subject for each in slung.scheduled] == ["gt-1", "gt-2"]
+    assert [each.subject for each in slung.skipped] == ["bb-1"]
+
+
+def test_a_title_given_as_an_argument_is_only_text(project: Project, bench: Bench) -> None:
+    project.change("bb-1", title=HOSTILE)
+    project.target("bad", "sh", "-c", 'echo "{subject} $1"', "sh", "{title}", prefix="bb-")
+    job_id = project.job_of(project.sling("bb-1"))
+    bench.until_ended(job_id)
+    assert Path(bench.home.job(job_id), "stdout.log").read_text() == f"bb-1 {HOSTILE}\n"
+    assert not (bench.folder / "PWNED").exists()
+
+
+def test_a_subject_that_is_code_is_left_out_where_a_shell_would_run_it(
+    project: Project, bench: Bench
+) -> None:
+    project.target("bad", "sh", "-c", "echo {subject}", prefix="bb-")
+    edge = ("gt-epic", "parent-child")
+    project.write(issue("gt-epic", issue_type="epic"), issue("bb-1", edge), issue("bb-$(id)", edge))
+    slung = project.sling("gt-epic")
+    assert [each.subject for each in slung.scheduled] == ["bb-1"]
+    assert [each.subject for each in slung.skipped] == ["bb-$(id)"]
