@@ -14,7 +14,11 @@ from headway.approving import approve
 from headway.cli.why import _print_objections
 from headway.clock import SystemClock
 from headway.core.gates import GATES
-from headway.submission import parse_lock
+from headway.core.targets import Target
+from headway.grouping import submit_group
+from headway.slinging import Wish, sling
+from headway.submission import Request, parse_lock
+from headway.targeting import add_target
 from headway.testing import FakeClock
 from headway.views import why
 
@@ -80,6 +84,23 @@ def nobody_produces(bench: Bench, repo: Path) -> int:
 def would_be_blocked(bench: Bench, repo: Path) -> int:
     bench.engine.dispatching = False
     return bench.submit("true", needs=("custom:report:june",))
+
+
+def turn_in_group(bench: Bench, repo: Path) -> int:
+    requests = [Request(argv=("sleep", "60"), name="build"), Request(argv=("true",))]
+    _, submitted = submit_group(bench.client, requests)
+    return submitted[1].job_id
+
+
+def subject_ready(bench: Bench, repo: Path) -> int:
+    tasks = Path(bench.home.path) / "tasks"
+    tasks.mkdir()
+    (tasks / "aa-1.toml").write_text('depends_on = ["aa-2"]\n')
+    (tasks / "aa-2.toml").write_text('title = "first this"\n')
+    add_target(bench.client, Target(name="here", prefix="aa-", argv=("true", "{subject}")))
+    job_id = sling(bench.client, Wish(words=("aa-1",))).scheduled[0].job_id
+    assert job_id is not None
+    return job_id
 
 
 def head_pinned(bench: Bench, repo: Path) -> int:
@@ -202,6 +223,22 @@ ROWS: list[tuple[Given, str]] = [
           approval  awaiting human approval
                     -> headway jobs approve job-1, or reject it; asked for by tester, 5m
                     ago
+        """,
+    ),
+    (
+        turn_in_group,
+        """
+        job-2 is waiting_on_deps:
+          group  waiting for its turn in group-1, after job-1
+                 -> wait for job-1 (build, running for 5m) to end
+        """,
+    ),
+    (
+        subject_ready,
+        """
+        job-1 is waiting_on_deps:
+          subject  blocked by aa-2
+                   -> wait until aa-2 is closed
         """,
     ),
     (

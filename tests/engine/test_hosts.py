@@ -69,8 +69,8 @@ def test_a_job_runs_where_it_was_submitted(hosts: Hosts) -> None:
         there.step()
     waiting = there.job(job)
     assert (waiting.status, waiting.stage) == (Status.QUEUED, Stage.WOKEN), "its wake is pending"
-    assert dry_run(there.client, 5) == []
-    assert [each["id"] for each in dry_run(here.client, 5)] == [f"job-{job}"]
+    assert dry_run(there.client, 5).to_dispatch == ()
+    assert [each.id for each in dry_run(here.client, 5).to_dispatch] == [job]
     told = why(there.client, job)["objections"]
     assert [each["kind"] for each in told] == ["target"]
     assert here.home.path in told[0]["detail"]

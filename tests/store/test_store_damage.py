@@ -251,7 +251,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "small"
     folder.mkdir()
     subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=600k", "headway-test", str(folder)], check=True
+        ["mount", "-t", "tmpfs", "-o", "size=900k", "headway-test", str(folder)], check=True
     )
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
@@ -275,7 +275,7 @@ def test_a_log_that_finds_no_room_stays_as_it_is(small_disk: Path) -> None:
 
 @pytest.mark.root
 def test_a_store_is_not_half_made_on_a_full_disk(small_disk: Path) -> None:
-    (small_disk / "ballast").write_bytes(b"x" * 540_000)
+    (small_disk / "ballast").write_bytes(b"x" * 840_000)
     path = small_disk / "headway.db"
     assert words(another("tell(opened)", path)) == ["StoreFullError 6"]
     assert os.listdir(small_disk) == ["ballast"]
@@ -284,7 +284,7 @@ def test_a_store_is_not_half_made_on_a_full_disk(small_disk: Path) -> None:
 def test_a_file_size_limit_is_a_full_disk_and_not_damage(tmp_path: Path) -> None:
     """# fault A11"""
     path = tmp_path / "headway.db"
-    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))\n"
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (700_000, 700_000))\n"
     acknowledged_and_sound(path, words(another(limited + FILL, path)))
 
 
