@@ -21,9 +21,14 @@ MAY_IMPORT = {
     "errors": "",
     "crashpoints": "",
     "clock": "",
+    "bounded": "",
     "core": "core. errors",
     "units": "errors",
     "quotas": "core. errors units",
+    "verbs": (
+        "core. adding client grouping ordering scheduled slinging submission targeting templating "
+        "views"
+    ),
     "digesting": "core.",
     "home": "errors",
     "fields": "errors units",
@@ -56,13 +61,13 @@ MAY_IMPORT = {
     "documents": "core. home quotas store.base supervise. units",
     "submission": "core. errors gating quotas units retrying",
     "gating": "core. errors git.layout git.looking git.program submission",
-    "git": "git. errors",
-    "sources": "core. errors sources.",
-    "probes": "core. errors git.looking git.program probes. sources",
+    "git": "git. bounded errors",
+    "sources": "bounded core. errors sources.",
+    "probes": "bounded core. errors git.looking git.program probes. sources",
     "engine": (
-        "core. engine. supervise. executors. functions.journal store.base clock collecting config "
-        "consequences crashpoints documents environment errors expiring filing gather home host "
-        "launching passing policies probes probes.pressure units"
+        "core. engine. supervise. executors. functions.journal store.base bounded clock "
+        "collecting config consequences crashpoints documents environment errors filing gather "
+        "home host launching passing policies probes probes.pressure units expiring"
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
@@ -85,7 +90,7 @@ MAY_IMPORT = {
     "client": (
         "adding cancelling collecting core. store store.base supervise. clock config documents "
         "effects environment errors executors gather home host launching linking listing "
-        "policies probes.pressure reserving rewinding submission troubles"
+        "policies probes.pressure reserving rewinding submission troubles verbs"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
     "grouping": (
@@ -148,11 +153,11 @@ MAY_IMPORT = {
     "troubles": "core. client store.base units",
     "store.seam_reservations": "core.",
     "reserving": (
-        "core. store.base client clock config errors expiring functions.current quotas "
-        "units waiting"
+        "core. store.base client clock config consequences errors functions.current quotas "
+        "units waiting expiring"
     ),
-    "expiring": "core. store.base supervise.direct",
     "occupancy": "core. config gather store.base units",
+    "expiring": "core. store.base supervise.direct",
 }
 ANYTHING = {"cli"}
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from harness import Bench
 from headway.core.model import JobSpec, Lock, LockMode
 from headway.core.states import Status
+from headway.digesting import digest
 from headway.errors import InvalidInputError, NotFoundError
 from headway.submission import (
     LARGEST_SPEC,
     LONGEST_NAME,
     Request,
     default_name,
-    digest,
     parse_job_id,
     parse_lock,
     specify,

@@ -35,6 +35,7 @@ from headway.store import open_store
 from headway.store.base import Event, Progress, ReadTx, Store, WriteTx
 from headway.submission import Request, refers_inside, specify
 from headway.supervise.workerlock import worker_is_there
+from headway.verbs import QueueVerbs
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -64,7 +65,7 @@ class Elsewhere(NamedTuple):
     folder: str
 
 
-class Client:
+class Client(QueueVerbs):
     """One home and its store, for one caller."""
 
     def __init__(

@@ -4,7 +4,7 @@ The engine settles claims and blocks jobs through here; the client cancels and r
 So an end looks the same, and wakes the same, whoever brought it about.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from headway.ageing import level_of_chain
@@ -48,10 +48,24 @@ def end_all_unstarted(
     follows from one: what becomes of the rest of a group concerns none of these."""
     ended = [job for job in jobs if tx.end_waiting(job, status, reason, wait)]
     tx.add_events((Event(status.value, job.id, {"reason": reason}) for job in ended), actor=actor)
+    tx.wake_first(dict.fromkeys(lock_topic(lock.key) for job in ended for lock in job.locks))
+    chains_failed(tx, [job.chain for job in ended])
+    for members in _by_group(ended):
+        tx.wake_topics(turn_topic(each.chain) for each in members)
+        member_ended(tx, members[0], status, actor=actor)
     for job in ended:
-        give_up_locks(tx, job)
-        end_chain(tx, job, Ended(status, None, None, reason, executed=False), actor=actor)
+        _follow_up(tx, job, Ended(status, None, None, reason, executed=False), actor=actor)
     return ended
+
+
+def _by_group(jobs: Iterable[Job]) -> list[list[Job]]:
+    """Those that are members, group by group, each in the order of its turns. For what follows the
+    first of them stands for all: whatever is the rest for another is the rest for it."""
+    groups: dict[int, list[Job]] = {}
+    for job in sorted(jobs, key=lambda each: each.sequence_number or 0):
+        if job.group_id is not None:
+            groups.setdefault(job.group_id, []).append(job)
+    return list(groups.values())
 
 
 def end_chain(tx: WriteTx, job: Job, ended: Ended, *, actor: str) -> None:
@@ -59,15 +73,26 @@ def end_chain(tx: WriteTx, job: Job, ended: Ended, *, actor: str) -> None:
     if ended.status is Status.SUCCEEDED:
         chains_succeeded(tx, [job.chain], actor=actor)
     else:
-        tx.chain_failed(job.chain)
-        tx.wake_topics(artifact_topic(each.artifact) for each in tx.produced_by([job.chain]))
+        chains_failed(tx, [job.chain])
     if job.group_id is not None:
         member_ended(tx, job, ended.status, actor=actor)
-    if job.on_finish:
-        following = follow_up(job, ended, new_id=tx.take_ids(1), now=tx.now())
-        if following is not None:
-            tx.add_jobs([following])
-            tx.add_events([_submitted(following)], actor=actor)
+    _follow_up(tx, job, ended, actor=actor)
+
+
+def chains_failed(tx: WriteTx, chains: Sequence[JobId]) -> None:
+    """Chains ended without success: who waits for them, or for what they would have made, looks."""
+    if chains:
+        tx.chains_failed(chains)
+        tx.wake_topics({artifact_topic(each.artifact) for each in tx.produced_by(chains)})
+
+
+def _follow_up(tx: WriteTx, job: Job, ended: Ended, *, actor: str) -> None:
+    if not job.on_finish:
+        return
+    following = follow_up(job, ended, new_id=tx.take_ids(1), now=tx.now())
+    if following is not None:
+        tx.add_jobs([following])
+        tx.add_events([_submitted(following)], actor=actor)
 
 
 def member_ended(
@@ -93,7 +118,8 @@ def member_ended(
             end_all_unstarted(tx, rest, moved, fate.reason, actor=actor)
     if group.mode is Mode.SEQUENTIAL:
         tx.wake_topics([turn_topic(job.chain)])
-    tell_group_end(tx, group, actor=actor)
+    if group.ended_at is None:
+        tell_group_end(tx, group, actor=actor)
 
 
 def tell_group_end(tx: WriteTx, group: Group, *, actor: str) -> GroupStatus:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from typing import Any, NamedTuple
 
 from headway.config import limits_set, store_setting
-from headway.core.admission import holdings, limited_keys, occupied, room
+from headway.core.admission import counted_twice, holdings, limited_keys, occupied, room
 from headway.core.artifacts import artifact_key
 from headway.core.facts import Answer, Door, Facts, Occupant, RateView, TaskView
 from headway.core.model import (
@@ -35,7 +35,7 @@ from headway.executors import TYPES
 from headway.home import Home
 from headway.quotas import limit_text, parse_limit
 from headway.store.base import Lending, ReadTx, Slots
-from headway.units import parse_size, show_size
+from headway.units import parse_duration, parse_size, show_size
 
 LARGEST_WAIT = 100_000
 
@@ -132,13 +132,28 @@ def door(
         limits=limits,
         usage=used,
         lent=holdings(occupants, lending) if lending else NOTHING,
+        twice=counted_twice(occupants, lending) if _any_borrows(occupants) else (),
         policies=policies,
+        next_pass=next_pass(tx),
         strain=strain,
         reserved=next((each for each in reservations if each.waits), None),
         granted=granted,
         unlent=_unlent(reservations, occupants, lending, there - borrowed),
     )
     return with_rates(tx, opened, {key_of_topic(each)[0] for each in tx.limits_waited_for()})
+
+
+def next_pass(tx: ReadTx) -> int | None:
+    """When a delay between passes is over, counted from the last start of any worker; None: there
+    is no such delay, or it is over."""
+    text = tx.settings().get("scheduler.spawn_delay")
+    delay = parse_duration(text) if text is not None else 0
+    last = tx.marks()["last_dispatch_at"]
+    return last + delay if delay and last + delay > tx.now() else None
+
+
+def _any_borrows(occupants: Iterable[Occupant]) -> bool:
+    return any(each.borrowed_from is not None for each in occupants)
 
 
 def _with_calls(

@@ -138,6 +138,6 @@ def _to_join(tx: ReadTx, text: str) -> Group:
     if culprit is not None and fate_of_rest(group, culprit) is not None:
         raise ConflictError(
             f"{called(group)} has stopped: {shown(culprit.id)} is {culprit.status}; "
-            f"headway jobs retry {shown(culprit.id)}, or make another group"
+            f"headway jobs retry {shown(culprit.id)}, or `headway groups close` it and make another"
         )
     return group

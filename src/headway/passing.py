@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from headway.core.dispatch import DispatchPlan, plan_dispatch
 from headway.core.facts import Answer, Door
 from headway.core.model import Question
-from headway.gather import gather, tasks_known, waiters
+from headway.core.policies import key_of_topic
+from headway.gather import gather, tasks_known
 from headway.home import Home
 from headway.store.base import ReadTx
 
@@ -24,7 +25,8 @@ def plan_pass(
     batch: int,
 ) -> DispatchPlan:
     """What a pass would start now, after a look at whatever its gates want to know."""
-    limited = waiters(tx, door, queues, MOST_JOBS).jobs
+    topics = (each for each in tx.limits_waited_for() if key_of_topic(each)[1] in queues)
+    limited = (job for topic in topics for job in tx.filed_under(topic, MOST_JOBS))
     found = (*tx.woken(MOST_JOBS, queues), *tx.ready(MOST_JOBS, queues), *limited)
     jobs = list({job.id: job for job in found}.values())
     facts = gather(tx, jobs, door, queues, tasks_known(tx), home=home)

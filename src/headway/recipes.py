@@ -2,7 +2,7 @@
 and checked as a whole, so that what can never run is refused before anything is written."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from headway.client import Client
@@ -13,7 +13,7 @@ from headway.errors import InvalidInputError
 from headway.sources import Place
 from headway.store.seam_templates import Template
 from headway.submission import LONGEST_NAME, Request, parse_lock, specify
-from headway.targeting import request_for
+from headway.targeting import refuse_code, request_for
 
 VERSION = 1
 _ARGS = "{args}"
@@ -39,24 +39,32 @@ class Values(NamedTuple):
         return declared.get(name) is not None
 
 
-def check_values(values: Values, targets: Iterable[Target]) -> None:
-    """Refuse what a recipe needs and nobody gave, and what was given and no recipe needs."""
-    recipes = {target.name: values.asked_by(target) for target in targets}
-    if not recipes:
+def check_values(values: Values, targets: Collection[Target]) -> None:
+    """Refuse values that are wrong whatever the item: a number out of bounds, one that the template
+    needs and nobody gave, one that was given and no recipe needs."""
+    if not targets:
         return
-    for name, asked in recipes.items():
-        for missing in sorted(asked - {*KNOWN, *values.variables}):
-            if not values.optional(missing):
-                what = f"target {name}" if values.template is None else values.template.name
-                raise InvalidInputError(
-                    f"the recipe of {what} has {{{missing}}}; give --var {missing}=VALUE"
-                )
-    used = frozenset().union(*recipes.values())
+    number_only = Request(argv=("true",), priority=values.priority, check=False)
+    specify(number_only, environ={}, working_directory="/")
+    if values.template is not None:
+        _refuse_missing(values, next(iter(targets)))
+    used = frozenset().union(*(values.asked_by(target) for target in targets))
     for given in values.variables:
         if given in KNOWN or given not in {*used, *RECORDED}:
             raise InvalidInputError(f"--var {given}: no recipe has {{{given}}} for it")
     if values.args is not None and "args" not in used:
         raise InvalidInputError("--args: no recipe has {args} for it")
+
+
+def _refuse_missing(values: Values, target: Target) -> None:
+    """Refuse a recipe that needs what nobody gave."""
+    for missing in sorted(values.asked_by(target) - {*KNOWN, *values.variables}):
+        if not values.optional(missing):
+            template = values.template
+            what = f"target {target.name}" if template is None else f"template {template.name}"
+            raise InvalidInputError(
+                f"the recipe of {what} has {{{missing}}}; give --var {missing}=VALUE"
+            )
 
 
 def specification(
@@ -68,8 +76,14 @@ def specification(
     found: dict[str, bool],
 ) -> JobSpec:
     """The job as it would be. `found` remembers which programs and folders are there."""
-    request = _request(client, item, target, values)
-    spec = specify(request, environ=client.environ, working_directory=os.getcwd(), found=found)
+    _refuse_missing(values, target)
+    spec = specify(
+        _request(client, item, target, values),
+        environ=client.environ,
+        working_directory=os.getcwd(),
+        found=found,
+        remedy=_remedy(values, target),
+    )
     record = {
         "version": VERSION,
         "source": place.source,
@@ -80,6 +94,12 @@ def specification(
         "vars": dict(values.variables),
     }
     return spec._replace(params={**spec.params, SLING: record})
+
+
+def _remedy(values: Values, target: Target) -> str:
+    if values.template is not None:
+        return f"`headway templates add {values.template.name} --replace` changes the template"
+    return f"`headway targets add {target.name} --replace` changes the recipe"
 
 
 def _request(client: Client, item: Item, target: Target, values: Values) -> Request:
@@ -95,6 +115,7 @@ def _request(client: Client, item: Item, target: Target, values: Values) -> Requ
     if values.template is not None:
         return _of_template(client, target, values, filling, name, own)
     words = [word for word in target.argv if word != _ARGS or values.args]
+    refuse_code(words, filling)
     return request_for(
         client,
         target,

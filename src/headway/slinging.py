@@ -174,33 +174,45 @@ def _choose(
     target: Target | None,
     targets: Mapping[str, Target],
 ) -> _Chosen:
-    """Guard by guard, in this order: it exists, its target, the mismatch, an open job, its state,
-    its recipe."""
+    """Guard by guard, in this order: it exists, an open job, its target, the mismatch, its state,
+    its recipe. The open job comes first, so that to sling again is never an error."""
     with client.store.read() as tx:
         already = tx.open_about([each.item.id for each in wanted])
     chosen = _Chosen([], [], [])
     aimed: list[tuple[_Wanted, Target]] = []
     for each in wanted:
-        subject = each.item.id
+        if each.item.id in already:
+            job = already[each.item.id]
+            chosen.already.append(Scheduled(each.item.id, job.target, job.id))
+            continue
         try:
             aim = _aim(each.item, target, targets, force=wish.force)
-            if subject in already:
-                job = already[subject]
-                chosen.already.append(Scheduled(subject, job.target, job.id))
-                continue
             _refuse_state(each.item, force=wish.force)
             aimed.append((each, aim))
         except HeadwayError as error:
             if each.named:
                 raise
-            chosen.skipped.append(Skipped(subject, str(error)))
-    values = _values(client, wish)
+            chosen.skipped.append(Skipped(each.item.id, str(error)))
+    _specify(client, _values(client, wish), aimed, chosen)
+    return chosen
+
+
+def _specify(
+    client: Client, values: Values, aimed: Sequence[tuple[_Wanted, Target]], chosen: _Chosen
+) -> None:
+    """The job that each would be. A recipe that cannot run concerns the items that it is for."""
     check_values(values, [aim for _, aim in aimed])
     found: dict[str, bool] = {}
     for each, aim in aimed:
-        spec = specification(client, each.item, each.place, aim, values, found)
-        chosen.taken.append(_Taken(each, spec))
-    return chosen
+        try:
+            spec = specification(client, each.item, each.place, aim, values, found)
+        except InvalidInputError as error:
+            if each.named:
+                where = f"{each.item.id} cannot be slung to target {aim.name}"
+                raise InvalidInputError(f"{where}: {error}") from None
+            chosen.skipped.append(Skipped(each.item.id, f"target {aim.name}: {error}"))
+        else:
+            chosen.taken.append(_Taken(each, spec))
 
 
 def _values(client: Client, wish: Wish) -> Values:

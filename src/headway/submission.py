@@ -163,10 +163,12 @@ def specify(
     environ: Mapping[str, str],
     working_directory: str,
     found: dict[str, bool] | None = None,
+    remedy: str = "--no-check skips this",
 ) -> JobSpec:
     """The checked specification. Raises InvalidInputError on the first thing that is wrong.
 
-    `found` remembers which programs and folders are there, for callers with many requests.
+    `found` remembers which programs and folders are there, for callers with many requests;
+    `remedy` is what to do about one that is not.
     """
     if bool(request.argv) == (request.shell is not None):
         raise InvalidInputError("give a command after --, or --shell STRING, and not both")
@@ -178,7 +180,7 @@ def specify(
         cwd = os.path.abspath(os.path.join(working_directory, request.cwd))
     stdin = os.path.join(working_directory, request.stdin) if request.stdin else None
     if request.check:
-        _check_files(request, environ, cwd, stdin, {} if found is None else found)
+        _check_files(request, environ, cwd, stdin, {} if found is None else found, remedy)
     gates = _gates(request, cwd)
     params = {
         "argv": list(request.argv) or None,
@@ -423,13 +425,14 @@ def _check_files(
     cwd: str,
     stdin: str | None,
     found: dict[str, bool],
+    remedy: str,
 ) -> None:
     if cwd not in found:
         found[cwd] = os.path.isdir(cwd)
     if not found[cwd]:
-        raise InvalidInputError(f"there is no directory {cwd} (--no-check skips this)")
+        raise InvalidInputError(f"there is no directory {cwd} ({remedy})")
     if stdin is not None and (os.path.isdir(stdin) or not os.access(stdin, os.R_OK)):
-        raise InvalidInputError(f"--stdin {stdin} cannot be read (--no-check skips this)")
+        raise InvalidInputError(f"--stdin {stdin} cannot be read ({remedy})")
     path = (request.env if "PATH" in request.env else environ).get("PATH", os.defpath)
     for argv in (request.argv, request.on_finish):
         if not argv:
@@ -439,7 +442,7 @@ def _check_files(
             found[sought] = _program(argv, cwd, path)
         if not found[sought]:
             raise InvalidInputError(
-                f"program {argv[0]!r} was not found, or may not be executed (--no-check skips this)"
+                f"program {argv[0]!r} was not found, or may not be executed ({remedy})"
             )
 
 

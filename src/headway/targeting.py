@@ -1,11 +1,12 @@
 """Targets as people steer them: add, look at, remove. What was slung before keeps its recipe."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.client import Client
-from headway.core.targets import Target, filled, placeholders
+from headway.core.shells import as_code
+from headway.core.targets import Target, filled, placeholders, run_as_code
 from headway.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.quotas import check_word
 from headway.store.base import Event, ReadTx, WriteTx
@@ -13,6 +14,7 @@ from headway.submission import Request, parse_lock, specify
 from headway.units import show_duration, show_instant
 
 LONGEST_PREFIX = 64
+REMEDY = "a target can only be made of what is there"
 
 
 def add_target(client: Client, target: Target, *, replace: bool = False) -> Target:
@@ -79,6 +81,13 @@ def request_for(client: Client, target: Target, argv: tuple[str, ...], **more: A
     )
 
 
+def refuse_code(words: Sequence[str], values: Mapping[str, str]) -> None:
+    """Refuse a recipe in which a shell would run what somebody else wrote."""
+    exposed = run_as_code(words, values)
+    if exposed is not None:
+        raise InvalidInputError(as_code(*exposed))
+
+
 def target_document(target: Target) -> dict[str, Any]:
     return {
         "name": target.name,
@@ -108,12 +117,14 @@ def _check(client: Client, target: Target) -> None:
     if not target.argv:
         raise InvalidInputError("what is to run? Give a command after --, as in -- make {subject}")
     stand_ins: Mapping[str, str] = dict.fromkeys(placeholders(target.argv), "x")
+    refuse_code(target.argv, stand_ins)
     request = request_for(client, target, filled(target.argv, stand_ins))
     request = request._replace(check=not placeholders(target.argv[:1]))
-    specify(request, environ=client.environ, working_directory=os.getcwd())
+    requests = [request]
     if target.helper:
-        helper = request._replace(argv=target.helper, check=True)
-        specify(helper, environ=client.environ, working_directory=os.getcwd())
+        requests.append(request._replace(argv=target.helper, check=True))
+    for each in requests:
+        specify(each, environ=client.environ, working_directory=os.getcwd(), remedy=REMEDY)
 
 
 def _where(client: Client, target: Target) -> str:

@@ -3,7 +3,7 @@
 The document of a template has the words of a job in a graph file, so the same code checks both, and
 it can be read by people. A job has a copy of everything: changing or archiving a template never
 changes a job. A parameter `{name}` stands in words of the command and of a few options; it is
-filled in as text, in one pass and without any shell.
+filled in as text, in one pass and without any shell, and never in a script that a shell would run.
 """
 
 import os
@@ -14,6 +14,7 @@ from typing import Any
 from headway.adding import Submitted
 from headway.client import Client
 from headway.core.model import NOTHING
+from headway.core.shells import as_code, scripts
 from headway.errors import ConflictError, InvalidInputError
 from headway.graphs import misfits, request_of
 from headway.linking import GraphError
@@ -114,7 +115,7 @@ def request_from_template(
         if word in own and word in given:
             entry[word] = {**_filled(own[word], values), **given[word]}
     after = [str(each) for each in entry.pop("after", ())]
-    wrong = list(misfits(entry))
+    wrong = [*misfits(entry), *_run_as_code(own, values)]
     request = None if wrong else request_of(entry, now, wrong)
     if request is None:
         raise TemplateError(wrong, len(wrong))
@@ -164,6 +165,16 @@ def _wrong_params(entry: Mapping[str, Any], params: Mapping[str, str | None]) ->
             yield f"parameter {each!r} is used nowhere; write {{{each}}} in the command{shell}"
 
 
+def _run_as_code(entry: Mapping[str, Any], values: Mapping[str, str]) -> Iterator[str]:
+    """Parameters whose value a shell would run; a value may also be the shell, or its option."""
+    words = entry.get("argv", [])
+    places = scripts(words) | scripts(_filled(words, values))
+    for place, shell in sorted(places.items()):
+        for name in dict.fromkeys(_places(words[place])):
+            if name in values:
+                yield as_code(name, shell)
+
+
 def _wrong_values(
     client: Client, entry: Mapping[str, Any], params: Mapping[str, str | None]
 ) -> Iterator[str]:
@@ -171,7 +182,9 @@ def _wrong_values(
     values = {name: default for name, default in params.items() if default is not None}
     where = _places([entry.get("argv", [""])[0], entry.get("cwd"), entry.get("stdin")])
     open_ = any(name in params and name not in values for name in where)
-    sample = _filled_in(entry, {**dict.fromkeys(params, "x"), **values})
+    samples = {**dict.fromkeys(params, "x"), **values}
+    yield from _run_as_code(entry, samples)
+    sample = _filled_in(entry, samples)
     check = False if open_ else not entry.get("no_check", False)
     command: dict[str, Any] = {
         word: sample[word] for word in ("argv", "shell", "cwd", "env") if word in sample

@@ -1,6 +1,7 @@
 """The arithmetic of the door: slots, limits, rates, lending, pressure."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from given import NOW, OPEN, SECOND, facts, job
@@ -162,7 +163,7 @@ def test_a_rate_of_the_job_itself_counts_beside_that_of_the_settings() -> None:
     assert [own_rate(key) for key in keys] == [None, own, None]
 
 
-def lending(limits: Mapping[str, int], used: Mapping[str, int], *held: str, **fields: int) -> Door:
+def lending(limits: Mapping[str, int], used: Mapping[str, int], *held: str, **fields: Any) -> Door:
     """Job A waits for this chain and holds these."""
     return limited(limits, used, lenders={7: (A,)}, lent={A: {SLOT, *held}}, **fields)
 
@@ -172,10 +173,18 @@ def lending(limits: Mapping[str, int], used: Mapping[str, int], *held: str, **fi
     [
         (lending({}, {}), True, None),
         (lending({}, {}, max_active=1, running=1), True, A),
-        (lending({}, {}, max_active=1, running=2), False, None),
+        (lending({}, {}, max_active=1, running=2), True, A),
+        (lending({}, {}, max_active=1, running=2, twice={SLOT}), False, None),
         (lending({"resource:gpu": 1}, {"resource:gpu": 1}, "resource:gpu"), True, A),
         (lending({"resource:gpu": 1}, {"resource:gpu": 1}), False, None),
-        (lending({"resource:gpu": 1}, {"resource:gpu": 2}, "resource:gpu"), False, None),
+        (lending({"resource:gpu": 1}, {"resource:gpu": 2}, "resource:gpu"), True, A),
+        (
+            lending(
+                {"resource:gpu": 1}, {"resource:gpu": 2}, "resource:gpu", twice={"resource:gpu"}
+            ),
+            False,
+            None,
+        ),
         (
             lending({"resource:gpu": 1}, {"resource:gpu": 1}, max_active=1, running=1),
             False,
@@ -184,7 +193,7 @@ def lending(limits: Mapping[str, int], used: Mapping[str, int], *held: str, **fi
         (lending({"rate:x": 1}, {"rate:x": 1}, "rate:y", max_active=1, running=1), False, None),
     ],
 )
-def test_a_lender_lends_what_it_holds_and_not_while_more_run_than_may(
+def test_a_lender_lends_what_it_holds_and_not_what_two_have_already(
     door: Door, starts: bool, borrowed: JobId | None
 ) -> None:
     one = job(7, resources=("gpu",), rates=(Rate("x"),))

@@ -7,6 +7,7 @@ import pytest
 from harness import Bench
 from headway import views
 from headway.clock import SystemClock
+from headway.core.model import shown
 from headway.core.states import Status
 from headway.store.sqlstore import SqlStore
 from headway.testing import FakeClock
@@ -107,7 +108,7 @@ def test_lowering_the_cap_starts_nothing_until_under_it(make_bench: Callable[...
 def test_dry_run_and_status_agree_with_dispatch(make_bench: Callable[..., Bench]) -> None:
     bench = make_bench(max_active=2)
     jobs = [bench.submit("sleep", "60", priority=n) for n in range(3)]
-    would = [entry["id"] for entry in views.dry_run(bench.client, 10)]
+    would = [shown(job.id) for job in views.dry_run(bench.client, 10).to_dispatch]
     assert views.scheduler_status(bench.client)["queued_ready"] == 3
     bench.step()
     started = [f"job-{job}" for job in reversed(jobs) if bench.status(job) is Status.RUNNING]

@@ -181,3 +181,41 @@ def test_waiting_for_what_waits_for_oneself_is_refused(bench: Bench) -> None:
     bench.step()
     with bench.store.read() as tx, pytest.raises(WaitDeadlockError, match="job-1"):
         refuse_deadlock(tx, job, last)
+
+
+@pytest.mark.parametrize("limit", ["scheduler.max_active", "scheduler.limits.resource.gpu"])
+def test_a_cap_that_is_lowered_below_those_who_wait_does_not_keep_them_waiting(
+    make_bench: Callable[..., Bench], limit: str
+) -> None:
+    bench = make_bench(max_active=2)
+    bench.client.set_setting(limit, 2)
+    waiters = [bench.submit("sleep", "600", resources=("gpu",)) for _ in range(2)]
+    bench.step()
+    awaited = [bench.submit("true", resources=("gpu",)) for _ in range(2)]
+    bench.client.set_setting(limit, 1)
+    with bench.store.write() as tx:
+        for waiter, job in zip(waiters, awaited, strict=True):
+            tx.lend(f"of {waiter}", Lending(waiter, job, tx.now() + 3600 * SECOND))
+    for job in awaited:
+        bench.until_ended(job)
+        assert bench.status(job) is Status.SUCCEEDED
+
+
+def test_nothing_starts_while_a_lender_goes_on_beside_who_borrowed_from_it(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=2)
+    first, second = (bench.submit("sleep", "600") for _ in range(2))
+    bench.step()
+    borrower, other = bench.submit("sleep", "600"), bench.submit("sleep", "600")
+    with bench.store.write() as tx:
+        tx.lend("first", Lending(first, borrower, tx.now() + 3600 * SECOND))
+    bench.step()
+    assert bench.status(borrower) is Status.RUNNING
+    with bench.store.write() as tx:
+        tx.end_lending("first")
+        tx.lend("second", Lending(second, other, tx.now() + 3600 * SECOND))
+    bench.step()
+    assert bench.status(other) is Status.QUEUED, "three would do something where two may"
+    bench.client.cancel([first])
+    bench.until(lambda: bench.status(other) is Status.RUNNING)

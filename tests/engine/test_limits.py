@@ -458,3 +458,36 @@ def test_without_a_spawn_delay_a_pass_makes_no_pause(make_bench: Callable[..., B
     jobs = [bench.submit("sleep", "60") for _ in range(4)]
     assert one_pass(bench, clock, 3) == jobs[:3]
     assert clock.pauses == []
+
+
+@pytest.mark.req("G32")
+def test_a_job_that_waits_for_the_next_pass_says_so_and_goes_when_the_delay_is_lowered(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(clock=FakeClock(SystemClock().now()), max_active=9)
+    bench.client.set_setting("scheduler.spawn_delay", "1h")
+    first, second = bench.submit("sleep", "60"), bench.submit("sleep", "60")
+    bench.step()
+    assert (bench.status(first), bench.status(second)) == (Status.RUNNING, Status.QUEUED)
+    wait = bench.client.document(second)["wait"]
+    assert wait["kind"] == "capacity" and "spawn_delay" in wait["detail"]
+    assert "spawn_delay" in views.scheduler_status(bench.client)["reason"]
+    planned = views.dry_run(bench.client, 9)
+    assert planned.to_dispatch == () and "spawn_delay" in planned.reason
+    bench.client.set_setting("scheduler.spawn_delay", "0s")
+    bench.step()
+    assert bench.status(second) is Status.RUNNING
+
+
+@pytest.mark.req("G29")
+def test_a_dry_run_names_those_who_lack_something_of_a_limit(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=4)
+    set_limit(bench, "resource.gpu", 1)
+    jobs = [bench.submit("sleep", "60", resources=("gpu",)) for _ in range(3)]
+    bench.step()
+    planned = views.dry_run(bench.client, 4)
+    assert [(left.job.id, left.reason) for left in planned.skipped] == [
+        (job, "resource gpu is in use") for job in jobs[1:]
+    ]

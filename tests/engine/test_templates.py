@@ -10,6 +10,7 @@ from headway.core.model import Job, Lock, LockMode, Rate
 from headway.core.states import Status
 from headway.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.graphs import FORMS
+from headway.store.seam_templates import Template
 from headway.submission import Request
 from headway.templating import (
     FILLED,
@@ -177,6 +178,23 @@ def test_parameters_are_filled_in_once_and_by_no_shell(bench: Bench) -> None:
     output = Path(bench.home.job(job.id), "stdout.log").read_bytes()
     assert output == job.params["argv"][2].encode()
     assert not (bench.folder / "pwned").exists()
+
+
+def test_a_parameter_never_stands_in_a_script_that_a_shell_would_run(bench: Bench) -> None:
+    argv = ["nice", "bash", "-euc", "make '{what}'"]
+    with pytest.raises(InvalidInputError, match=r"{what} stands in the script of bash -c"):
+        add_template(bench.client, "build", argv=argv, params={"what": "all"})
+    document = {"job": {"argv": argv, "retries": 0}, "params": {"what": "all"}}
+    with bench.store.write() as tx:  # as an earlier version has let it in
+        tx.put_template(Template("old", document, tx.now(), "ada"))
+    with pytest.raises(InvalidInputError, match=r"would run its value as code; give it as an"):
+        submit_template(bench.client, "old", params={"what": "'; touch pwned; '"})
+    assert bench.client.listing() == []
+    right = ["sh", "-c", 'echo "$1" ${HOME:+{other}}', "sh", "{what}"]
+    add_template(bench.client, "right", argv=right, params={"what": None})
+    job = made(bench, "right", params={"what": "'; touch pwned; '"})
+    assert job.params["argv"][2:] == [right[2], "sh", "'; touch pwned; '"]
+    assert made(bench, "old", argv=["sh", "-c", "echo {what}"]), "a command of who submits"
 
 
 def test_a_parameter_that_is_missing_or_unknown_is_refused_by_name(bench: Bench) -> None:

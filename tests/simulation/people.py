@@ -26,6 +26,7 @@ from headway.core.model import (
 from headway.errors import ConflictError
 from headway.store.base import Store
 from simulation.machines import Fate, Process
+from simulation.queueing import Queueing
 
 if TYPE_CHECKING:
     from simulation.world import World
@@ -61,6 +62,8 @@ class Profile:
     latency: float  # seconds until a worker that was woken steps
     share: int  # one in how many of the jobs there are; those that go one by one take long
     missing_producer: str
+    limited: float  # how many jobs need something that is limited, or are about a work item
+    units: int  # how many jobs may have one of these at a time
 
     @classmethod
     def drawn(cls, rng: Random) -> "Profile":
@@ -84,6 +87,8 @@ class Profile:
             latency=rng.choice((0.0, 0.01)) if fine else 0.02,
             share=5 if fine else 1,
             missing_producer=rng.choice(("block", "wait")),
+            limited=rng.choice((0.0, 0.2, 0.6)),
+            units=rng.choice((1, 2) if fine else (30, 200)),
         )
 
     def fate(self, rng: Random, *, noise: bool) -> Fate:
@@ -128,6 +133,8 @@ class People:
             (1, self._set_max_active),
             (1, self._pause),
         ]
+        self._queueing = Queueing(world, self._callers[0], self._recent)
+        self._acts += self._queueing.acts
 
     def _caller(self, worker: Any, store: Store) -> Caller:
         config = Config({"worker.autostart": False})
@@ -141,6 +148,7 @@ class People:
         first = self._callers[0]
         first.set_setting("scheduler.missing_producer", profile.missing_producer)
         self._to_max_active(profile.max_active)
+        self._queueing.begin()
         for repo in REPOS:
             self._world.becomes(Question(Sight.CLEAN, repo), CLEAN)
             for branch in BRANCHES:
@@ -166,7 +174,7 @@ class People:
         with caller.store.read() as tx:
             first = tx.marks()["next_job_id"]
         specs = [self._spec(first + number) for number in range(count)]
-        for submitted in caller.submit_specs(specs):
+        for submitted in self._queueing.submit(caller, specs):
             self._recent.append(submitted.job_id)
             self.submitted += 1
         del self._recent[: -self._world.profile.memory]
@@ -193,9 +201,12 @@ class People:
             fields["retry"] = RetryPolicy(rng.randrange(1, 3), base=SECOND // 2, cap=5 * SECOND)
         if rng.random() < 0.02:
             fields["on_finish"] = ("true",)
+        params: dict[str, Any] = {"argv": ["true"]}
         if rng.random() < 0.5:
-            fields["params"] = {"argv": ["true"], "any_host": True}
-        return JobSpec(**{"params": {"argv": ["true"]}, "name": "n", **fields})
+            params["any_host"] = True
+        if rng.random() < profile.limited:
+            fields |= self._queueing.takes(job_id, params)
+        return JobSpec(**{"params": params, "name": "n", **fields})
 
     def _artifacts(self, job_id: JobId) -> dict[str, Any]:
         """It makes something of its own, and needs what one of the last has made, or nobody."""
@@ -337,6 +348,7 @@ class People:
         world = self._world
         world.come_to_rest()
         world.noise = False
+        self._queueing.unblock(all_of_them=True)
         self._callers[0].resume()
         self._callers[0].reset()
         for repo in REPOS:

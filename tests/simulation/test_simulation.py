@@ -93,6 +93,8 @@ WITHOUT = {
     "approved": "started unapproved",
     "locks_free": "beside its holder",
     "slot_free": "is one too many",
+    "turn_in_group": "started before its turn",
+    "subject_ready": "started though its subject",
 }
 
 
@@ -114,7 +116,7 @@ def test_a_missed_wake_up_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(self: SqlWriteTx, chain: int) -> None:
         self._tell("fail_chain", chain=chain)
 
-    monkeypatch.setattr(SqlWriteTx, "chain_failed", silent)
+    monkeypatch.setattr(SqlWriteTx, "chains_failed", silent)
     assert "was found by the sweep alone" in first_violation()
 
 

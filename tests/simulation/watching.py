@@ -4,18 +4,20 @@ It knows jobs by the events that their transactions left, and the outside by the
 so it shares no rule with the engine: who may start is worked out here once more.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headway.core.artifacts import artifact_key
 from headway.core.facts import Answer
 from headway.core.model import Job, JobId, Question, Sight, shown
 from headway.core.plan import Decision, Hold, Start, decide
+from headway.core.reservations import Reservation
 from headway.core.states import TERMINAL, WAITING, Status
 from headway.engine.looks import FRESH_SECONDS
 from headway.gather import door, gather
 from headway.store.base import Event, ReadTx, Store
 from headway.testing import NEW_YEAR
+from simulation.queueing import READY, about
 
 if TYPE_CHECKING:
     from simulation.machines import Machine, Process
@@ -49,6 +51,9 @@ class Watch:
         self._withdrawn: dict[str, set[JobId]] = {}  # artifact: chains
         self._rewinding: dict[JobId, set[JobId]] = {}  # root: chains
         self.physical: dict[JobId, str] = {}  # the token of each job's one execution
+        self.calls: dict[str, tuple[str, ...]] = {}  # direct ones that have a slot: what they hold
+        self._modes: dict[int, str] = {}  # of groups
+        self._members: dict[int, dict[JobId, int]] = {}  # of groups: chains and their turns
         self.ends: dict[str, int] = {}
         self._ended_at: dict[JobId, float] = {}  # chains
         self.digest = 0
@@ -65,9 +70,11 @@ class Watch:
             new = [each.job_id for each in events if each.kind == "submitted"]
             rows = tx.jobs([each for each in new if each is not None]) if new else {}
             held = tx.locks_held()
+            calls = {each.name: each for each in tx.reservations()}
         for event in events:
             self.digest = hash((self.digest, event.seq, _number(event.kind), event.job_id or 0))
             if event.job_id is None:
+                self._beside(event, calls)
                 continue
             if event.kind == "submitted":
                 self._submitted(rows[event.job_id])
@@ -81,6 +88,9 @@ class Watch:
         self.state[job.id] = "queued"
         self.last[job.chain] = job.id
         self.active[job.id] = None
+        if job.group_id is not None:
+            members = self._members.setdefault(job.group_id, {})
+            members[job.chain] = job.sequence_number or 0
         if job.approval is not None:
             if job.approval.state == "approved":  # by a person, for the attempt before
                 self._approved.add(job.id)
@@ -93,8 +103,7 @@ class Watch:
             self._demand(before in WAITS, job.id, f"started while it was {before}")
             self._may_start(job)
             self.running.add(job.id)
-            most = self._world.max_active
-            self._demand(most <= 0 or len(self.running) <= most, job.id, "is one too many")
+            self._within_limits(job.id, (f"resource:{each}" for each in job.resources))
         elif kind in ENDED:
             self._demand(before not in ENDED, job.id, f"was {before} and became {kind}")
             self.active.pop(job.id, None)
@@ -156,6 +165,28 @@ class Watch:
         }
         self._withdrawn.setdefault(artifact, set()).update(makers)
 
+    def _beside(self, event: Event, calls: Mapping[str, Reservation]) -> None:
+        """Of no job: a group is made, a direct call has a slot from now on, or no more."""
+        name, group = str(event.data.get("id")), str(event.data.get("group"))
+        if event.kind == "group_created":
+            self._modes[int(group.removeprefix("group-"))] = event.data["mode"]
+        elif event.kind == "granted":
+            self.calls[name] = calls[name].occupies
+            self._within_limits(0, calls[name].occupies)
+        elif event.kind == "expired":
+            self.calls.pop(name, None)
+
+    def _within_limits(self, job_id: JobId, keys: Iterable[str]) -> None:
+        """Who has started last is not beyond a limit."""
+        most = self._world.max_active
+        count = len(self.running) + len(self.calls)
+        self._demand(most <= 0 or count <= most, job_id, "is one too many")
+        for key in keys:
+            word = key.removeprefix("resource:")
+            own = sum(word in self.jobs[each].resources for each in self.running)
+            own += sum(key in held for held in self.calls.values())
+            self._demand(own <= self._world.limits[word], job_id, f"is one too many of {word}")
+
     # -- who may start -------------------------------------------------------------------------
 
     def _may_start(self, job: Job) -> None:
@@ -174,6 +205,14 @@ class Watch:
             self._demand(seen, job.id, "started on another head")
         for text in job.preconditions:
             self._demand(self._held(job, text), job.id, f"started though {text} did not hold")
+        if job.subject is not None:
+            ready = world.recently(about(job.subject), lambda answer: answer == READY)
+            self._demand(ready, job.id, "started though its subject was blocked")
+        if job.group_id is not None and self._modes[job.group_id] == "sequential":
+            for chain, turn in self._members[job.group_id].items():
+                ended = self.state[self.last[chain]] in ENDED
+                in_turn = ended or turn >= (job.sequence_number or 0)
+                self._demand(in_turn, job.id, f"started before its turn, after {shown(chain)}")
         asked = job.approval is not None
         self._demand(not asked or job.id in self._approved, job.id, "started unapproved")
 
@@ -276,6 +315,7 @@ class Watch:
                 ("locks", tx.locks_held()),
                 ("trees", tx.unproven_claims()),
                 ("waits", tx.lock_waiters(1)),
+                ("direct calls", tx.reservations()),
             ):
                 self._demand(not rows, 0, f"{what} are left: {rows}")
             ids = list(self.jobs)

@@ -161,6 +161,7 @@ class World:
         self.crashes = 0
         self.stepping: Worker | None = None
         self.max_active = 1
+        self.limits: dict[str, int] = {}  # how many may have each of the resources
         self.profile = Profile.drawn(self.rng)
         self._queue: list[tuple[int, float, int, Callable[[], None]]] = []
         self._count = 0

@@ -85,6 +85,34 @@ def test_a_task_that_cannot_be_read_is_in_trouble_by_itself(
     assert item(folder, "other").trouble is None
 
 
+@pytest.mark.req("G23")
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("a.md", "---\ntitle: [broken\nstate: bogus\nparent: all\n---\n"),
+        ("a.md", "---\nstate: bogus\nparent: 'all'  # so far\n---\n"),
+        ("a.md", "---\nparent: all\n"),
+        ("a.toml", 'parent = "all"\ntitle = \n'),
+    ],
+)
+def test_a_broken_file_stays_the_child_of_the_parent_it_names(
+    folder: Path, file: str, text: str
+) -> None:
+    (folder / "all.md").write_text("---\nkind: tree\n---\n")
+    (folder / file).write_text(text)
+    assert item(folder, "all").children == ("a",)
+    seen = TaskFiles(str(folder)).look(["a"])
+    assert seen.items["a"].trouble and seen.troubles == ()
+
+
+def test_a_broken_file_that_belongs_to_nobody_is_named_whatever_is_asked(folder: Path) -> None:
+    (folder / "all.toml").write_text('children = ["kept"]\n')
+    (folder / "kept.md").write_bytes(b"\xff")
+    (folder / "lost.md").write_bytes(b"\xff")
+    [trouble] = TaskFiles(str(folder)).look(["all"]).troubles
+    assert str(folder / "lost.md") in trouble
+
+
 def test_bytes_that_are_no_text_and_pipes_are_trouble(folder: Path) -> None:
     (folder / "a.md").write_bytes(b"\xff\xfe")
     os.mkfifo(folder / "b.md")
@@ -97,6 +125,9 @@ def test_two_files_for_one_task_are_trouble(folder: Path) -> None:
     (folder / "a.md").write_text("x")
     (folder / "a.toml").write_text("")
     assert item(folder, "a").trouble == "there are two files for a"
+    (folder / "a.toml").write_text('parent = "b"\n')
+    (folder / "b.md").write_text("x")
+    assert item(folder, "b").children == ("a",)
 
 
 def test_other_files_are_no_tasks(folder: Path) -> None:

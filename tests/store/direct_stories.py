@@ -1,62 +1,102 @@
-"""What may happen to direct calls, beside all that happens to jobs."""
+"""What direct callers do beside the queue."""
 
+from direct_model import EXPIRY, Call
 from hypothesis import note
 from hypothesis import strategies as st
-from small_model import SECOND, Call
-from storytelling import Told, act
+from queue_stories import QueueStories
+from stories import RESOURCES
+from storytelling import A_NUMBER, act
 
-from headway.reserving import granted, stand_in_line
+from headway.core.reservations import Reservation
+from headway.expiring import remove_expired
+from headway.reserving import granted, keys_taken, stand_in_line, why_not
+from headway.store.base import ReadTx
 
-A_NUMBER = st.integers(0, 1 << 16)
 
-
-class Calls(Told):
-    """Callers outside of the queue, and commands inside of running jobs."""
+class DirectStories(QueueStories):
+    """All that may happen to a store: to its jobs, to its queue, and beside it."""
 
     @act(
-        4,
-        which=A_NUMBER,
-        inside=st.sampled_from((None, None, "job", "call")),
-        seconds=st.sampled_from((3, 1000)),
-        tight=st.sampled_from((True, True, False)),
+        3,
+        resources=st.lists(st.sampled_from(RESOURCES), max_size=2, unique=True),
+        target=st.sampled_from((None, None, "t")),
+        inside=st.none() | A_NUMBER,
+        tight=st.booleans(),
     )
-    def call(self, which: int, inside: str | None, seconds: int, tight: bool) -> None:
-        """Somebody asks for a slot, and has it at once or, most often, stands in line."""
+    def call(
+        self, resources: list[str], target: str | None, inside: int | None, tight: bool
+    ) -> None:
+        """From outside, or from inside of a running job; it has its slot at once or, most often,
+        stands in line."""
         if tight and self.model.occupied():
             self.steer(self.model.occupied())
-        jobs = [each.job_id for each in self.live]
-        calls = [-call.id for call in self.model.calls.values() if call.granted]
-        makers = {"job": jobs, "call": calls}.get(inside or "", [])
-        maker = makers[which % len(makers)] if makers else None
-        until = self.clock.now() + seconds * SECOND
+        keys = keys_taken(None, resources, target)
+        job = self.live[inside % len(self.live)].job_id if inside and self.live else None
         with self.store.write() as tx:
-            made = stand_in_line(self.client, tx, "", (), maker)
-            tx.renew_reservation(made.token, until)
-        self.model.calls[made.id] = Call(made.id, maker, until)
-        note(f"{made.name} asks, inside {maker}")
-        self._look_at(made.id)
+            made = stand_in_line(self.client, tx, "because", keys, job)
+        note(f"{made.name} inside of {job}: {keys}")
+        call = self.model.call({*keys}, job)
+        assert call.id == made.id
+        self._look_for_slot(call)
 
-    @act(2, when=lambda self: self.model.in_line(), which=A_NUMBER)
-    def look_for_a_slot(self, which: int) -> None:
+    def _call(self, which: int) -> Call:
+        ids = sorted(self.model.calls)
+        return self.model.calls[ids[which % len(ids)]]
+
+    @act(6, when=lambda self: self.model.in_line(), which=A_NUMBER)
+    def look_for_slot(self, which: int) -> None:
         """Those in line look when they like, not in their order."""
         line = self.model.in_line()
-        self._look_at(line[which % len(line)].id)
+        self._look_for_slot(line[which % len(line)])
 
-    def _look_at(self, number: int) -> None:
+    def _look_for_slot(self, call: Call) -> None:
+        places = self.model.place_of(call)
         with self.store.write() as tx:
-            asking = next(each for each in tx.reservations() if each.id == number)
+            asking = _reservation(tx, call)
+            why = why_not(self.client, tx, asking)
             after = granted(self.client, tx, asking)
-        call = self.model.calls[number]
-        slots = self.model.slot_for_call(call)
-        note(f"{asking.name} has {None if after.waits else after.inside}: {slots}")
-        assert after.waits is not bool(slots)
-        if slots:
-            assert after.inside in slots
+        note(f"{asking.name}: {why or after.inside}")
+        assert (why is None) == (not after.waits) == bool(places)
+        assert why or after.inside in places
+        if why is None:
             call.granted, call.inside = True, after.inside
 
     @act(2, when=lambda self: self.model.calls, which=A_NUMBER)
-    def hang_up(self, which: int) -> None:
-        number = sorted(self.model.calls)[which % len(self.model.calls)]
+    def renew(self, which: int) -> None:
+        call = self._call(which)
+        call.until = self.clock.now() + EXPIRY
         with self.store.write() as tx:
-            assert tx.release(next(each for each in tx.reservations() if each.id == number))
-        del self.model.calls[number]
+            assert tx.renew_reservation(_reservation(tx, call).token, call.until)
+
+    @act(4, when=lambda self: self.model.calls, which=A_NUMBER)
+    def hang_up(self, which: int) -> None:
+        """Also one that is still in line."""
+        call = self._call(which)
+        note(f"direct-{call.id} is over")
+        with self.store.write() as tx:
+            gone = _reservation(tx, call)
+            assert tx.release(gone) and not tx.release(gone)
+            assert not tx.renew_reservation(gone.token, self.clock.now())
+        self.model.release(call)
+
+    @act(2, when=lambda self: self.model.calls)
+    def expire(self) -> None:
+        """What nobody has renewed is gone, as soon as a worker looks for it."""
+        with self.store.write() as tx:
+            remove_expired(tx, tx.reservations(), actor="worker")
+        self.model.expire()
+
+    @act(
+        when=lambda self: self.model.granted() and self.waiting(),
+        which=A_NUMBER,
+        awaited=A_NUMBER,
+    )
+    def lend_from_call(self, which: int, awaited: int) -> None:
+        """A direct call waits for a job, and lends it what it holds."""
+        granted, waiting = self.model.granted(), self.waiting()
+        call, job = granted[which % len(granted)], waiting[awaited % len(waiting)]
+        self._lend(-call.id, job.chain, 1000)
+
+
+def _reservation(tx: ReadTx, call: Call) -> Reservation:
+    return next(each for each in tx.reservations() if each.id == call.id)

@@ -42,6 +42,11 @@ class GraphModel(Model):
             objection = objection or self._lacks(key)
         return objection
 
+    def misses(self, job: Job) -> bool:
+        """Someone before it has not succeeded, or something that it needs is not there."""
+        before = {*self.predecessors(job)} - {"succeeded"}
+        return bool(before) or any(self._lacks(key) for key in job.needs)
+
     def _lacks(self, key: str) -> str | None:
         """There if anyone has published it; else it depends on those who make it."""
         if any(key == published for published, _ in self.markers):
@@ -63,6 +68,11 @@ class GraphModel(Model):
 
     def reject(self, job: Job) -> None:
         job.state, job.approval = "blocked_by_approval", "rejected"
+        self.chain_over(job)
+
+    def ahead(self, job: Job) -> set[int]:
+        """The chains whose turn comes before this job's, as far as they have not ended."""
+        return set()
 
     def hopeless(self) -> set[int]:
         """Active jobs that could only wait for each other."""
@@ -79,6 +89,7 @@ class GraphModel(Model):
                     if each in self.jobs
                 )
                 and all(self._may_come(key, active, hopeful) for key in job.needs)
+                and all(lasts[each] in hopeful for each in self.ahead(job))
             }
             if more == hopeful:
                 return active.keys() - hopeful

@@ -4,7 +4,8 @@ It shares no line with `headway.core`: plain dicts and sets, every question answ
 everything. It is slow and simple, so that where the two disagree the reader can tell who is right.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 SECOND = 1_000_000
@@ -24,8 +25,9 @@ class Job:
     id: int
     chain: int
     created: int
-    place: int
+    place: Fraction  # where it stands among those of its level; only the order says anything
     priority: int = 0
+    level: int = 0  # the priority that it has come to by its age
     after: tuple[int, ...] = ()
     locks: dict[str, str] = field(default_factory=dict)
     not_before: int | None = None
@@ -47,21 +49,17 @@ class Job:
     produces: tuple[str, ...] = ()
     pin: str | None = None  # the commit that the one branch must be at
     approval: str | None = None  # "pending" or "approved"; None: nobody is asked
+    kind: str = "command"
+    resources: tuple[str, ...] = ()
+    target: str | None = None
+    rates: tuple[str, ...] = ()
+    group: int | None = None
+    turn: int = 0  # its place in its group
+    subject: str | None = None  # the work item that it was slung for
 
     @property
-    def order(self) -> tuple[int, int, int, int]:
-        return (-self.priority, self.place, self.created, self.id)
-
-
-@dataclass
-class Call:
-    """A direct call: in line, or with a slot of its own or that of the job it is made in, or of
-    the other call, which is named by its number below zero."""
-
-    id: int
-    inside: int | None
-    until: int
-    granted: bool = False
+    def order(self) -> tuple[int, Fraction, int, int]:
+        return (-self.level, self.place, self.created, self.id)
 
 
 class Model:
@@ -73,7 +71,6 @@ class Model:
         self.paused = False
         self.unproven: set[int] = set()  # ended, but their process trees may live
         self.loans: dict[str, tuple[int, int, int]] = {}  # token: lender, chain, until
-        self.calls: dict[int, Call] = {}
         self.trouble: tuple[int, int] | None = None  # failures in a row, when to try again
         self.promised: set[int] = set()  # by the last plan: who has locks kept for it
         self.once_promised: set[int] = set()  # by any plan
@@ -119,40 +116,13 @@ class Model:
         return self.now < self.trouble[1] or any(job.probe for job in self.having("running"))
 
     def occupied(self) -> int:
-        """Running jobs and direct calls, without those in a slot whose holder lends it."""
+        """Running jobs, without those in a slot whose holder still lends it."""
         lending = {lender for lender, _, _ in self.loans.values()}
-        running = self.having("running")
-        there = {job.id for job in running} | self._calls_with_slots()
-        calls = [call for call in self.calls.values() if call.granted and call.inside not in there]
-        return sum(job.lender not in lending for job in running) + len(calls)
-
-    def _calls_with_slots(self) -> set[int]:
-        return {-call.id for call in self.calls.values() if call.granted}
-
-    def in_line(self) -> list[Call]:
-        waiting = (call for call in self.calls.values() if not call.granted)
-        return sorted(waiting, key=lambda call: call.id)
-
-    def slot_for_call(self, call: Call) -> set[int | None]:
-        """As `slots_for` a job."""
-        if self.is_shut():
-            return set()
-        lending = {lender for lender, _, _ in self.loans.values()}
-        running = self.having("running")
-        lent = {job.lender for job in running if job.lender in lending} | self._lent_to_calls()
-        over = 0 < self.max_active < self.occupied()
-        there = {job.id for job in running} | self._calls_with_slots()
-        if not over and call.inside in there - lent:
-            return {call.inside}
-        free = self.max_active <= 0 or self.occupied() < self.max_active
-        return {None} if free and self.in_line()[0] is call else set()
-
-    def _lent_to_calls(self) -> set[int | None]:
-        return {call.inside for call in self.calls.values() if call.granted}
+        return sum(job.lender not in lending for job in self.having("running"))
 
     def lenders(self, job: Job) -> set[int]:
         """Who waits for this job's chain and lends it a slot that carries nobody yet."""
-        taken = {each.lender for each in self.having("running")} | self._lent_to_calls()
+        taken = {each.lender for each in self.having("running")}
         return {
             lender
             for lender, chain, _ in self.loans.values()
@@ -176,13 +146,9 @@ class Model:
         """Whose slot it may have now: None is a slot of its own; empty, there is none."""
         if self.is_shut():
             return set()
-        if self.max_active > 0 and self.occupied() > self.max_active:
-            return set()
-        if self.in_line():
-            return set(self.lenders(job))
         if self.max_active <= 0 or self.occupied() < self.max_active:
             return {None}
-        return set(self.lenders(job))
+        return set(self.lenders(job)) if self.occupied() == self.max_active else set()
 
     def lacks(self, job: Job, promised: list[Job]) -> bool:
         """A lock is held by someone in the way, or promised to one before it in the order."""
@@ -202,7 +168,6 @@ class Model:
                 job.id: (
                     job.state,
                     (job.chain, job.retry_of, job.attempt, job.retries_used),
-                    job.order,
                     job.not_before,
                     job.cancelling,
                     job.strikes,
@@ -210,13 +175,13 @@ class Model:
                 )
                 for job in self.jobs.values()
             },
+            "order": [(job.id, job.level) for job in self.having("waiting")],
             "runs": {job.id: job.run for job in self.jobs.values() if job.run is not None},
             "locks": self.held(),
             "claims": {job.id: (job.lender, job.probe) for job in running},
             "slots": {job.id: job.lender for job in running},
             "unproven": self.unproven,
             "loans": sorted(self.loans.values()),
-            "calls": {call.id: (call.granted, call.inside) for call in self.calls.values()},
             "paused": self.paused,
             "max_active": self.max_active,
             "trouble": self.trouble,
@@ -224,37 +189,40 @@ class Model:
 
     # -- acting --------------------------------------------------------------------------------
 
-    def submit(self, **fields: object) -> Job:
-        """Behind all active jobs of its priority."""
+    def submit(self, **fields: Any) -> Job:
+        """Behind all active jobs of its level."""
         number = self._new_id()
+        level = self.level_of(fields.get("priority", 0), self.now)
         active = [*self.having("waiting"), *self.having("running")]
-        places = [job.place for job in active if job.priority == fields.get("priority", 0)]
-        job = Job(number, number, self.now, max(places, default=0) + 100, **fields)  # type: ignore[arg-type]
-        self.jobs[number] = job
-        return job
+        places = [job.place for job in active if job.level == level]
+        place = max(places, default=Fraction(0)) + 1
+        self.jobs[number] = Job(number, number, self.now, place, level=level, **fields)
+        return self.jobs[number]
+
+    def level_of(self, priority: int, born: int) -> int:
+        return priority
 
     def retry(self, job: Job, *, used: int = 0, not_before: int | None = None) -> Job:
-        """A new job in the place of the old one, with the same work to do."""
+        """A new job in the place of the old one, with the same work to do; the chain is as old as
+        its first job."""
         number = self._new_id()
-        self.jobs[number] = Job(
-            number,
-            job.chain,
-            self.now,
-            job.place,
-            priority=job.priority,
-            after=job.after,
-            locks=job.locks,
+        self.jobs[number] = replace(
+            job,
+            id=number,
+            created=self.now,
+            level=self.level_of(job.priority, self.jobs[job.chain].created),
             not_before=not_before,
-            retries=job.retries,
-            retry_base=job.retry_base,
-            retry_on=job.retry_on,
             retry_of=job.id,
             attempt=job.attempt + 1,
             retries_used=used,
-            needs=job.needs,
-            produces=job.produces,
-            pin=job.pin,
-            approval=job.approval,
+            state="waiting",
+            run=None,
+            cancelling=False,
+            strikes=0,
+            lender=None,
+            probe=False,
+            starts=0,
+            undone=0,
         )
         return self.jobs[number]
 
@@ -266,7 +234,6 @@ class Model:
         """Who starts now, in order. `seen` is who did, and in whose slot: it decides where there is
         a choice of slots, and where `_kept_back` leaves it open."""
         self.loans = {token: loan for token, loan in self.loans.items() if loan[2] >= self.now}
-        self.calls = {each: call for each, call in self.calls.items() if call.until > self.now}
         self._block()
         started, promised, kept_back = [], [], []
         for job in self.having("waiting"):
@@ -303,7 +270,9 @@ class Model:
             if not never:
                 return
             for job in never:
-                job.state = "blocked_by_dependency"
+                if job.state == "waiting":
+                    job.state = "blocked_by_dependency"
+                    self.chain_over(job)
 
     def _start(self, job: Job, lender: int | None) -> None:
         job.state, job.run, job.lender = "running", (None, None), lender
@@ -328,6 +297,11 @@ class Model:
         if state == "failed" and again and not job.cancelling and job.retries_used < job.retries:
             wait = min(3600 * SECOND, job.retry_base * 2**job.retries_used)
             self.retry(job, used=job.retries_used + 1, not_before=self.now + wait)
+        else:
+            self.chain_over(job)
+
+    def chain_over(self, job: Job) -> None:
+        """The last job of a chain has ended."""
 
     def _over(self, job: Job, state: str, run: tuple[str | None, int | None] | None) -> None:
         job.state, job.run = state, run
@@ -339,6 +313,7 @@ class Model:
         """Nothing was started: back to the queue, or the end if someone cancelled it."""
         if job.cancelling:
             self._over(job, "cancelled", None)
+            self.chain_over(job)
             return
         job.state, job.run, job.lender, job.probe = "waiting", None, None, False
         job.undone += 1
@@ -349,6 +324,7 @@ class Model:
             self.undo(job)
         elif job.strikes == len(STRIKES):
             self._over(job, "failed", ("FAILED", 127))
+            self.chain_over(job)
         else:
             job.not_before = self.now + STRIKES[job.strikes]
             job.strikes += 1
@@ -364,6 +340,7 @@ class Model:
     def cancel(self, job: Job) -> None:
         if job.state == "waiting":
             job.state = "cancelled"
+            self.chain_over(job)
         else:
             job.cancelling = True
 

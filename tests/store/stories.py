@@ -1,38 +1,26 @@
-"""What may happen to a store: random stories, told beside a small model of it."""
+"""What people do to a store: random stories, told beside a small model of it."""
 
-import errno
-import os
-from contextlib import suppress
-from itertools import cycle
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from direct_stories import Calls
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
-from order_stories import OrderStories
-from small_model import ENDED, SECOND
-from stocked import finish_of, unclaim_of
-from storytelling import ARTIFACTS, KEYS, REPO, act
+from small_model import ENDED, SECOND, Job
+from storytelling import A_NUMBER, ARTIFACTS, KEYS, REPO, act
+from worker_stories import WorkerStories
 
 from headway import approving, publishing
 from headway.collecting import Collector
-from headway.consequences import release_locks
-from headway.core.model import Claim, JobSpec, Lock, LockMode, PinnedHead, WaitKind
+from headway.core.model import JobSpec, Lock, LockMode, PinnedHead
 from headway.core.retention import Rule
-from headway.core.settle import Ending, Outcome
-from headway.engine.rescuer import Judged
-from headway.engine.settling import HostFailed, Judgement, NeverRan, Verdict
 from headway.errors import ConflictError, InvalidInputError
-from headway.store.base import Lending
+from headway.quotas import parse_rate
 from headway.submission import Request, specify
-from headway.supervise.evidence import Evidence, Started
-from headway.supervise.evidence import Outcome as Written
 
 LOCKS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(("shared", "exclusive")), max_size=2)
-A_NUMBER = st.integers(0, 1 << 16)
+RESOURCES = ("x", "y")
 ASKED = st.fixed_dictionaries(
     {
         "locks": LOCKS,
@@ -45,57 +33,97 @@ ASKED = st.fixed_dictionaries(
         "produces": st.lists(st.sampled_from(ARTIFACTS), max_size=1),
         "pin": st.sampled_from((None, None, None, "a", "b")),
         "approval": st.sampled_from((None, None, None, "pending")),
+        "kind": st.sampled_from(("command", "command", "other")),
+        "resources": st.lists(st.sampled_from(RESOURCES), max_size=2, unique=True),
+        "target": st.sampled_from((None, None, "t")),
+        "rates": st.sampled_from(((), (), ("r",), ("r=1/4s",))),
+        "place": st.sampled_from((None, None, None, 1, 2)),
     }
 )
-CODES = {"exit 0": 0, "exit 1": 1, "exit 7": 7, "signal": 137, "cancelled": 143}
-FATES = ("lives", *CODES, *3 * ["says nothing"], "claim file gone")
-CRASHES = ("submit", "plan", "end", "undo", "cancel", "retry", "pause")
 
 
-class Crash(BaseException):
-    """The process dies: nothing of ours may handle it."""
-
-
-class Stories(OrderStories, Calls):
-    """Everything that may happen to a job: by people, by the worker, and by accident."""
+class Stories(WorkerStories):
+    """What people do to jobs: one by one, and as a graph."""
 
     # -- what people do ------------------------------------------------------------------------
 
-    @initialize(max_active=st.sampled_from((1, 2, 3, 3, -1)))
-    def set_out(self, max_active: int) -> None:
+    @initialize(max_active=st.sampled_from((1, 2, 3, 3, -1)), which=A_NUMBER)
+    def set_out(self, max_active: int, which: int) -> None:
         self.steer(max_active)
+        self.submit_next({}, which)
 
-    @act(batch=st.lists(ASKED, min_size=1, max_size=3))
-    def submit(self, batch: list[dict[str, Any]]) -> None:
+    @act(
+        batch=st.lists(ASKED, min_size=1, max_size=3),
+        into=st.none() | A_NUMBER,
+        last=st.sampled_from((False, False, True)),
+    )
+    def submit(
+        self, batch: list[dict[str, Any]], into: int | None = None, last: bool = False
+    ) -> None:
         """All in one transaction; they may come after any that were there before."""
         asked = [self._request(**each) for each in batch]
+        group = self._group(into) if into is not None else None
+        specs = [spec._replace(group=f"group-{group.id}" if group else None) for spec, _ in asked]
+        if group and not self.model.takes_members(group):
+            with pytest.raises(ConflictError):
+                self.client.submit_specs(specs)
+            return
+        specs[-1] = specs[-1]._replace(last=last and group is not None)
         jobs = [self.model.submit(**fields) for _, fields in asked]
         for job, (_, fields) in zip(jobs, asked, strict=True):
-            note(f"job-{job.id}: {fields}")
+            note(f"job-{job.id}: {fields}" + (f" in group-{group.id}" if group else ""))
+            if group:
+                self.model.join(job, group)
         try:
-            submitted = self.client.submit_specs([spec for spec, _ in asked])
+            submitted = self.client.submit_specs(specs)
         except InvalidInputError as error:
             assert "a cycle" in str(error) and self.model.hopeless()
-            for job in jobs:
-                del self.model.jobs[job.id]
-            self.model.next_id = jobs[0].id
+            self._take_back(jobs)
             return
         assert [each.job_id for each in submitted] == [job.id for job in jobs]
+        if group and specs[-1].last:
+            self.model.close(group)
+        self._put([(job, spec.place) for job, spec in zip(jobs, specs, strict=True) if spec.place])
 
-    @act(4, locks=LOCKS, which=A_NUMBER)
+    def _take_back(self, jobs: Sequence[Job]) -> None:
+        """The model knows them, but they were refused."""
+        for job in jobs:
+            del self.model.jobs[job.id]
+        self.model.next_id = jobs[0].id
+
+    def _put(self, places: list[tuple[Job, int]]) -> None:
+        for job, rank in places:
+            self.model.move(job, "position", rank)
+        self._adopt([job.id for job, _ in places])
+
+    def _adopt(self, ids: Sequence[int], *, anywhere: bool = False) -> None:
+        """These were put elsewhere: the store shows where they stand beside what runs, and if
+        nobody can know better, also beside what waits."""
+        if not ids:
+            return
+        with self.store.read() as tx:
+            orders = {row.id: row.order for row in tx.active_jobs()}
+        known = [job.id for job in self.waiting() if not anywhere or job.id not in ids]
+        assert sorted(known, key=lambda each: orders[each]) == known
+        self.model.place(ids, orders)
+
+    @act(9, locks=LOCKS, which=A_NUMBER)
     def submit_next(self, locks: dict[str, str], which: int) -> None:
         """One that has little to wait for, and may be waited for; or two of a kind."""
         plain = {"delay": 0, "priority": which % 2, "retries": which % 3 // 2, "retry_on": ()}
         makes = {"needs": [], "produces": [ARTIFACTS[which % 2]] * (which % 7 == 1)}
+        takes = {"kind": "command", "target": None, "rates": (), "place": None}
         asked = {
             "locks": locks,
             "after": [which] * (which % 3 == 1),
             "pin": None,
             "approval": None,
+            "resources": RESOURCES[: which % 4 % 3],
             **makes,
+            **takes,
             **plain,
         }
-        self.submit([asked] * (1 + which % 5 % 2))
+        self.submit([asked] * (1 + which % 5 % 2), which if which % 4 == 1 else None)
 
     def _request(
         self,
@@ -105,6 +133,10 @@ class Stories(OrderStories, Calls):
         produces: list[str],
         pin: str | None,
         approval: str | None,
+        kind: str,
+        rates: Sequence[str],
+        place: int | None,
+        resources: Sequence[str],
         **asked: Any,
     ) -> tuple[JobSpec, dict[str, Any]]:
         """As it is submitted, and as the model knows it. The pin is put in afterwards, for there
@@ -120,6 +152,10 @@ class Stories(OrderStories, Calls):
             retry_base=2 * SECOND,
             check=False,
             require_approval=approval is not None,
+            type=kind,
+            rates=tuple(parse_rate(each) for each in rates),
+            position=place,
+            resources=tuple(resources),
             **gates,
             **asked,
         )
@@ -133,6 +169,9 @@ class Stories(OrderStories, Calls):
             "retry_base": 2 * SECOND,
             "pin": pin,
             "approval": approval,
+            "kind": kind,
+            "rates": tuple(rates),
+            "resources": tuple(resources),
             **gates,
             **asked,
         }
@@ -170,12 +209,15 @@ class Stories(OrderStories, Calls):
         last = self.model.last(asked.chain)
         note(f"retry job-{asked.id}")
         if self.model.may_rewind(last):
+            first = self.model.next_id
             assert self.client.retry(asked.id).id == self.model.rewind(last).id
+            if self.model.moves:  # since they ended, others may have come to stand where they did
+                self._adopt(range(first, self.model.next_id), anywhere=True)
         else:
             with pytest.raises(ConflictError):
                 self.client.retry(asked.id)
 
-    @act(3, when=lambda self: self.model.jobs, which=A_NUMBER, agrees=st.booleans())
+    @act(2, when=lambda self: self.model.jobs, which=A_NUMBER, agrees=st.booleans())
     def decide(self, which: int, agrees: bool) -> None:
         """Once, while it waits, and only if someone is asked."""
         asking = [job for job in self.waiting() if job.approval == "pending"]
@@ -202,14 +244,8 @@ class Stories(OrderStories, Calls):
     def publish(self, which: int, key: str) -> None:
         """From inside a running job, announced or not."""
         claim = self.live[which % len(self.live)]
-        outside = self.client.environ
-        self.client.environ = {
-            "HEADWAY_JOB_ID": str(claim.job_id),
-            "HEADWAY_CLAIM": claim.token,
-            "HEADWAY_HOME": self.home.path,
-        }
-        artifact, _ = publishing.publish(self.client, "t", key)
-        self.client.environ = outside
+        with self.inside(claim):
+            artifact, _ = publishing.publish(self.client, "t", key)
         self.model.publish(self.model.jobs[claim.job_id], artifact)
 
     @act(2, to=st.sampled_from("ab"))
@@ -235,262 +271,3 @@ class Stories(OrderStories, Calls):
         self.over = [claim for claim in self.over if claim.job_id not in ids]
         self.final = {number: row for number, row in self.final.items() if number not in ids}
         self.past = [event for event in self.past if event.job_id not in ids]
-
-    @act(3, how=st.sampled_from(("pause", "resume", "resume", "reset", 1, 2, 3, -1)))
-    def steer(self, how: str | int) -> None:
-        match how:
-            case "pause":
-                self.client.pause("because")
-                self.model.paused = True
-            case "resume":
-                assert self.client.resume() is self.model.paused
-                self.model.paused = False
-            case "reset":
-                self.client.reset()
-                self.model.reset()
-            case _:
-                self.client.set_setting("scheduler.max_active", how)
-                self.model.max_active = int(how)
-
-    @act(3, seconds=st.sampled_from((1, 4, 70, -1, -4)), rest=st.integers(0, 3))
-    def wait(self, seconds: int, rest: int) -> None:
-        """The clock goes on or is put back, and for some acts the worker does not look."""
-        self.clock.move(seconds)
-        self.model.now = self.clock.now()
-        self.resting = rest + 1
-
-    # -- what the worker does ------------------------------------------------------------------
-
-    @act(2, when=lambda self: self.model.having("running"))
-    def record_starts(self) -> None:
-        for claim in self.launching():
-            self._record_start(claim)
-
-    def _record_start(self, claim: Claim) -> None:
-        started = Started(
-            boot_id=claim.boot_id,
-            supervisor_pid=0,
-            supervisor_start=0,
-            child_pid=0,
-            child_start=0,
-            cgroup=None,
-            started_at=self.clock.now(),
-        )
-        Evidence(claim.folder, claim.token).write_started(started)
-        self.started.add(claim.token)
-
-    @act(
-        6,
-        when=lambda self: self.model.having("running"),
-        which=A_NUMBER,
-        how=st.sampled_from(("exit 0", *CODES)),
-        tree_gone=st.sampled_from((True, True, False)),
-    )
-    def end(self, which: int, how: str, tree_gone: bool) -> None:
-        self._end(self.live[which % len(self.live)], how, tree_gone)
-
-    @act(3, when=lambda self: self.model.having("running"), which=A_NUMBER)
-    def succeed(self, which: int) -> None:
-        """An act of its own: what comes after a job needs it."""
-        self.end(which, "exit 0", True)
-
-    def _end(self, claim: Claim, how: str, tree_gone: bool) -> None:
-        note(f"job-{claim.job_id}: {how}, tree gone {tree_gone}")
-        self._settle(claim, _exited(how, self.clock.now(), tree_gone))
-        self._ended(claim, how, tree_gone=tree_gone)
-
-    def _ended(self, claim: Claim, how: str, *, tree_gone: bool) -> None:
-        job = self.model.jobs[claim.job_id]
-        ending = "exited" if how.startswith("exit ") else how
-        self.model.end(job, ending, CODES.get(how), tree_gone=tree_gone)
-        self.over.append(claim)
-
-    def _settle(self, claim: Claim, judgement: Judgement) -> None:
-        with self.store.write() as tx:
-            self.settler.apply(tx, [(claim, judgement)])
-
-    @act(
-        3,
-        when=lambda self: self.launching(),
-        which=A_NUMBER,
-        how=st.sampled_from(("never ran", "no program", "no memory")),
-    )
-    def launch_fails(self, which: int, how: str) -> None:
-        launching = self.launching()
-        claim = launching[which % len(launching)]
-        note(f"job-{claim.job_id}: {how}")
-        job = self.model.jobs[claim.job_id]
-        match how:
-            case "never ran":
-                self._settle(claim, NeverRan(how))
-                self.model.undo(job)
-            case "no program":
-                outcome = Outcome(Ending.SPAWN_ERROR, self.clock.now(), errno=errno.ENOENT)
-                self._settle(claim, Verdict(outcome, tree_gone=True))
-                self.model.cannot_launch(job)
-            case _:
-                self._settle(claim, HostFailed(WaitKind.PRESSURE, how))
-                self.model.host_fails(job)
-        self.over.append(claim)
-
-    @act(2, when=lambda self: self.model.unproven)
-    def prove_trees_gone(self) -> None:
-        with self.store.write() as tx:
-            for claim in tx.unproven_claims():
-                tx.prove_gone(claim.token)
-                release_locks(tx, claim.job_id)
-        self.model.unproven.clear()
-
-    @act(
-        3,
-        when=lambda self: self.waiting() and self.live,
-        which=A_NUMBER,
-        awaited=A_NUMBER,
-        seconds=st.sampled_from((3, 1000)),
-        tight=st.booleans(),
-    )
-    def lend(self, which: int, awaited: int, seconds: int, tight: bool) -> None:
-        """A command inside a running job waits for another, most often for one at the door."""
-        if tight:
-            self.steer(max(1, self.model.occupied()))
-        claim = self.live[which % len(self.live)]
-        self._record_start(claim)
-        at_door = [job for job in self.waiting() if not job.after and self.model.is_due(job)]
-        waiting = at_door or self.waiting()
-        lender, chain = claim.job_id, waiting[awaited % len(waiting)].chain
-        until = self.clock.now() + seconds * SECOND
-        self.loans += 1
-        note(f"job-{lender} waits for job-{chain}")
-        with self.store.write() as tx:
-            tx.lend(f"loan-{self.loans}", Lending(lender, chain, until))
-        self.model.loans[f"loan-{self.loans}"] = (lender, chain, until)
-
-    @act(when=lambda self: self.model.loans, which=A_NUMBER)
-    def stop_lending(self, which: int) -> None:
-        token = sorted(self.model.loans)[which % len(self.model.loans)]
-        with self.store.write() as tx:
-            tx.end_lending(token)
-        del self.model.loans[token]
-
-    # -- what goes wrong -----------------------------------------------------------------------
-
-    @act(2, when=lambda self: self.over, which=A_NUMBER)
-    def stale_token_speaks(self, which: int) -> None:
-        claim = self.over[which % len(self.over)]
-        note(f"a dead claim of job-{claim.job_id} speaks")
-        with self.store.write() as tx:
-            assert tx.finish([finish_of(claim)]) == [False]
-            assert tx.unclaim([unclaim_of(claim)]) == [False]
-        self._settle(claim, _exited("exit 0", self.clock.now(), True))
-
-    @act(doing=st.sampled_from(CRASHES), which=A_NUMBER)
-    def crash(self, doing: str, which: int) -> None:
-        """The process dies just before its commit: nothing of what it did is there."""
-
-        def die() -> None:
-            raise Crash
-
-        self.store.database.commit = die  # type: ignore[attr-defined]
-        with suppress(Crash, ConflictError):
-            self._do(doing, which)
-        self.store.close()
-        self._open()
-
-    def _do(self, doing: str, which: int) -> None:
-        claim = self.live[which % len(self.live)] if self.live else None
-        match doing:
-            case "submit":
-                self.client.submit(Request(argv=("true",), locks=(Lock("a"),), check=False))
-            case "plan":
-                self._step()
-            case "end" if claim:
-                self._settle(claim, _exited("exit 1", self.clock.now(), True))
-            case "undo" if claim:
-                self._settle(claim, NeverRan(doing))
-            case "cancel" if self.model.jobs:
-                self.client.cancel([self._job(which).id])
-            case "retry" if self.model.jobs:
-                self.client.retry(self._job(which).id)
-            case "pause":
-                self.client.pause(None)
-            case _:
-                pass
-
-    @act(
-        2,
-        fates=st.lists(st.sampled_from(FATES), min_size=1, max_size=4),
-        reboot=st.sampled_from((False, False, True)),
-    )
-    def worker_comes_up(self, fates: list[str], reboot: bool) -> None:
-        """Each live claim is judged by what its supervisor left behind."""
-        if reboot:
-            fates = [fate for fate in fates if fate != "lives"] or ["says nothing"]
-            self.boot += 1
-        self.store.close()
-        self._open()
-        judged: list[Judged] = []
-        held: list[int] = []
-        expected = []
-        for claim, fate in zip(self.live, cycle(fates), strict=False):
-            note(f"job-{claim.job_id}: {fate}, start recorded {claim.token in self.started}")
-            held += self._leave_behind(claim, fate)
-            verdict = self.rescuer.judge(claim)
-            judged += [verdict] if verdict else []
-            if fate == "lives":
-                assert verdict is None
-            else:
-                expected.append((claim, fate))
-        with self.store.write() as tx:
-            self.settler.apply(tx, [(each.claim, each.judgement) for each in judged])
-        with self.store.write() as tx:
-            tx.wake_everything()
-        for each in judged:
-            each.release()
-        for lock in held:
-            os.close(lock)
-        for claim, fate in expected:
-            self._recovered(claim, fate, reboot=reboot)
-
-    def _leave_behind(self, claim: Claim, fate: str) -> list[int]:
-        evidence = Evidence(claim.folder, claim.token)
-        if fate == "lives":
-            lock = evidence.try_lock()
-            assert lock is not None
-            return [lock]
-        if fate == "claim file gone":
-            os.unlink(evidence.claim)
-        elif fate in CODES:
-            written = _written(claim, fate, self.clock.now())
-            Path(evidence.outcome).write_bytes(written.to_json())
-        return []
-
-    def _recovered(self, claim: Claim, fate: str, *, reboot: bool) -> None:
-        """docs/guarantees.md, "Recovery": the first row that fits."""
-        if fate in CODES:
-            self._ended(claim, fate, tree_gone=True)
-        elif reboot:
-            self._ended(claim, "unknown", tree_gone=True)
-        elif fate == "claim file gone" or claim.token in self.started:
-            self._ended(claim, "unknown", tree_gone=False)
-        else:
-            self.model.undo(self.model.jobs[claim.job_id])
-            self.over.append(claim)
-
-
-def _exited(how: str, now: int, tree_gone: bool) -> Verdict:
-    ending = {"signal": Ending.SIGNALLED, "cancelled": Ending.CANCELLED}.get(how, Ending.EXITED)
-    return Verdict(Outcome(ending, now, exit_code=CODES[how]), tree_gone, {"logs": {}})
-
-
-def _written(claim: Claim, how: str, now: int) -> Written:
-    return Written(
-        token=claim.token,
-        job=claim.job_id,
-        reason={"signal": "signalled", "cancelled": "cancelled"}.get(how, "exited"),
-        exit_code=CODES[how],
-        started_at=now,
-        finished_at=now,
-        usage={},
-        logs={},
-        tree="gone",
-    )

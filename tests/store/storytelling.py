@@ -6,11 +6,12 @@ claim; a process is a claim that the story ends.
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graph_model import GraphModel
+from group_model import Group
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -18,29 +19,35 @@ from hypothesis.stateful import (
     invariant,
     rule,
 )
+from sling_model import SlingModel
 from small_model import ENDED, SECOND, Job
 from stocked import BUDGET, START
 
-from headway.client import Client
+from headway.client import Client, present_wait
 from headway.config import Config
-from headway.core.facts import Answer
-from headway.core.model import Claim, Question, Sight
+from headway.core.facts import Answer, Facts
+from headway.core.groups import status_of
+from headway.core.model import Claim, Question, Sight, Wait
 from headway.core.model import Job as Row
 from headway.core.states import TERMINAL, WAITING
 from headway.engine.looks import LONGEST_AGAIN, Looks
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Rescuer
 from headway.engine.settling import Settler
-from headway.expiring import remove_expired
+from headway.gather import door as open_door
 from headway.home import Home, make_home
 from headway.host import Host
+from headway.probes import look_at
+from headway.quotas import parse_limit
 from headway.store.base import Event, ReadTx, Store
 from headway.submission import Request
 from headway.testing import FakeClock
 
 KEYS = ("a", "b")
 ARTIFACTS = ("custom:t:1", "custom:t:2")
+SUBJECTS = ("gt-1", "gt-2")
 REPO = "/somewhere"
+A_NUMBER = st.integers(0, 1 << 16)
 BRANCH = Question(Sight.BRANCH, REPO, "main")
 
 
@@ -94,7 +101,7 @@ class Told(RuleBasedStateMachine):
         self.clock = MovedClock(START)
         self.home = Home(str(self.folder / ".headway"))
         make_home(self.home)
-        self.model = GraphModel(START)
+        self.model = SlingModel(START)
         self.boot = 1
         self.keys: dict[str, tuple[int, Request]] = {}
         self.started: set[str] = set()  # tokens with a start record
@@ -136,8 +143,9 @@ class Told(RuleBasedStateMachine):
         )
 
     def _look(self, questions: Collection[Question]) -> dict[Question, Answer]:
-        """The outside is one branch, and it is where the model says."""
-        return dict.fromkeys(questions, Answer(self.model.head))
+        """The outside is one branch, which is where the model says, and the files of work items."""
+        items = [each for each in questions if each.sight is Sight.SUBJECT]
+        return dict.fromkeys(questions, Answer(self.model.head)) | look_at(items, {})
 
     def teardown(self) -> None:
         with self.store.read() as tx:
@@ -152,6 +160,18 @@ class Told(RuleBasedStateMachine):
         chosen = data.draw(st.sampled_from(possible))
         chosen.tell(self, **data.draw(st.fixed_dictionaries(chosen.arguments)))
 
+    @contextmanager
+    def inside(self, claim: Claim) -> Iterator[None]:
+        """The client is in a process of this job."""
+        outside = self.client.environ
+        self.client.environ = {
+            "HEADWAY_JOB_ID": str(claim.job_id),
+            "HEADWAY_CLAIM": claim.token,
+            "HEADWAY_HOME": self.home.path,
+        }
+        yield
+        self.client.environ = outside
+
     # -- picking -------------------------------------------------------------------------------
 
     def waiting(self) -> list[Job]:
@@ -165,6 +185,10 @@ class Told(RuleBasedStateMachine):
         ids = sorted(self.model.jobs)
         return self.model.jobs[ids[which % len(ids)]]
 
+    def _group(self, which: int) -> Group | None:
+        ids = sorted(self.model.groups)
+        return self.model.groups[ids[which % len(ids)]] if ids else None
+
     # -- planning ------------------------------------------------------------------------------
 
     def _plan(self) -> list[Claim]:
@@ -174,6 +198,9 @@ class Told(RuleBasedStateMachine):
         claims = self._step(limit=1) if one_by_one else self._step()
         started = [claim.job_id for claim in claims]
         note(f"started {started}")
+        with self.store.read() as tx:
+            rows = tx.jobs([job.id for job in self.waiting() if job.subject])
+        self.model.noticed = {each for each in rows if rows[each].status == "cancelled"}
         expected = self.model.plan({claim.job_id: claim.borrowed_from for claim in claims})
         if one_by_one:
             assert started == expected
@@ -183,18 +210,19 @@ class Told(RuleBasedStateMachine):
     def _step(self, limit: int | None = None) -> list[Claim]:
         claims: list[Claim] = []
         self.clock.let_looks_grow_old()
-        self.looks.want([BRANCH])  # so that no job has to wait for its first look
-        self.looks.go()
+        # So that no job has to wait for its first look.
+        tasks = f"tasks:{self.home.path}/tasks"
+        items = {job.subject for job in self.waiting()} - {None}
+        self.looks.want([BRANCH, *(Question(Sight.SUBJECT, tasks, str(each)) for each in items)])
         while True:
+            self.looks.go()
             with self.store.write() as tx:
                 tx.wake_topics(self.looks.take_in())
                 if self.model.loans:
                     tx.end_expired_lendings(tx.now())
-                if self.model.calls:
-                    remove_expired(tx, tx.reservations(), actor="worker")
                 step = self.planner.step(tx, limit=limit)
             claims += step.started
-            if limit is None or not step.started:
+            if not self.looks.due() and (limit is None or not step.started):
                 return claims
 
     # -- what always holds ---------------------------------------------------------------------
@@ -209,18 +237,22 @@ class Told(RuleBasedStateMachine):
             rows = {row.id: row for row in (*tx.active_jobs(), *tx.finished_jobs(0, 10_000))}
             self.live = sorted(tx.live_claims(), key=lambda claim: claim.job_id)
             shown = picture(rows, self.live, tx)
+            facts = Facts(now=tx.now(), door=open_door(tx, "host", log_budget=BUDGET))
             self.past += tx.events_since(self.past[-1].seq if self.past else 0, 100_000)
-        assert shown == self.model.picture()
+        known = self.model.picture()
+        assert shown.keys() == known.keys()
+        for part in known:
+            assert (part, shown[part]) == (part, known[part])
         self._check_ends(rows)
         self._check_events(rows)
         if claims is not None:
             self._check_promises(rows, claims, shown)
-            self._check_shown_waits(rows)
+            self._check_shown_waits(rows, facts)
 
     def _check_promises(
         self, rows: dict[int, Row], claims: list[Claim], shown: dict[str, Any]
     ) -> None:
-        """Once more without the model: dependencies, the cap, locks."""
+        """Once more without the model: dependencies, the caps, locks."""
         for claim in claims:
             for each in rows[claim.job_id].after:
                 if each not in rows:
@@ -230,19 +262,47 @@ class Told(RuleBasedStateMachine):
                 assert rows[last].status == "succeeded"
         lenders = {lender for lender, _, _ in shown["loans"]}
         own = [lender for lender in shown["slots"].values() if lender not in lenders]
-        own += [job for has, job in shown["calls"].values() if has and job not in shown["slots"]]
+        own += [job for _, has, job, _, _ in shown["calls"] if has and job not in shown["slots"]]
         if any(claim.borrowed_from is None for claim in claims) and shown["max_active"] > 0:
             assert len(own) <= shown["max_active"]
+        self._check_limits(rows, claims, lenders, shown["calls"])
         for key in KEYS:
             modes = [mode for held, _, mode in shown["locks"] if held == key]
             assert len(modes) <= 1 or "exclusive" not in modes
 
-    def _check_shown_waits(self, rows: dict[int, Row]) -> None:
+    def _check_limits(
+        self, rows: dict[int, Row], claims: list[Claim], lenders: set[int], calls: list[Any]
+    ) -> None:
+        """Whoever has just started, but for what was lent to it, did so within every limit."""
+        held = {claim.job_id: {*claim.occupies} for claim in self.live}
+        held |= {-call: keys for call, granted, _, keys, _ in calls if granted}
+        lent_by = {claim.job_id: claim.borrowed_from for claim in self.live}
+        lent_by = {each: lender if lender in lenders else None for each, lender in lent_by.items()}
+        lent_by |= {-call: inside for call, granted, inside, _, _ in calls if granted}
+
+        def lent(holder: int) -> set[str]:
+            lender = lent_by[holder]
+            return held[lender] | lent(lender) if lender in held else set()
+
+        for key, limit in self.model.limits.items():
+            own = [each for each in held if key in held[each] - lent(each)]
+            if {claim.job_id for claim in claims} & {*own}:
+                assert len(own) <= limit, f"{own} hold {key}"
+        for claim in claims:
+            for rate in rows[claim.job_id].rates:
+                text = self.model.often.get(rate.key)
+                bounds = [rate[1:] if rate.most else None, parse_limit(text) if text else None]
+                for most, period in (each for each in bounds if each):
+                    since = self.clock.now() - period
+                    began = [key for key, at, _ in self.model.begun if at > since]
+                    assert began.count(rate.key) <= most
+
+    def _check_shown_waits(self, rows: dict[int, Row], facts: Facts) -> None:
         """What is shown is what holds it back, for all that must have been looked at."""
         for job in self.model.having("waiting"):
             status = rows[job.id].status
             row = rows[job.id]
-            assert row.wait is not None and row.wait.detail, f"job-{job.id} does not say why"
+            self._check_reason(job, present_wait(row, facts))
             held_back = self.model.holds_back(job) is not None
             if status in ("waiting_on_deps", "waiting_on_approval"):
                 assert held_back
@@ -252,6 +312,13 @@ class Told(RuleBasedStateMachine):
                 assert job.approval == "pending"
             if job.id in self.model.promised:
                 assert status == "waiting_on_locks"
+
+    def _check_reason(self, job: Job, wait: Wait | None) -> None:
+        """Every job that waits says why, and the model knows that reason too."""
+        reasons = self.model.reasons(job)
+        assert wait is not None and wait.kind in reasons, (job, wait, reasons)
+        said = [word for word in reasons[wait.kind] if word in wait.detail]
+        assert said and wait.detail, (job, wait, reasons)
 
     def _check_ends(self, rows: dict[int, Row]) -> None:
         """A job that ended never changes."""
@@ -285,13 +352,33 @@ def picture(rows: dict[int, Row], claims: list[Claim], tx: ReadTx) -> dict[str, 
             row.id: (
                 "waiting" if row.status in WAITING else row.status.value,
                 (row.chain, row.retry_of, row.attempt, row.retries_used),
-                row.order,
                 row.not_before,
                 row.cancelling,
                 row.launch_failures,
                 row.approval.state.value if row.approval else None,
             )
             for row in rows.values()
+        },
+        "order": [
+            (row.id, row.dispatch_level)
+            for row in sorted(rows.values(), key=lambda row: row.order)
+            if row.status in WAITING
+        ],
+        "limits": limits_of(tx),
+        "calls": [
+            (call.id, not call.waits, call.inside, {*call.occupies}, call.expires_at)
+            for call in tx.reservations()
+        ],
+        "groups": {
+            group.id: (
+                (group.mode.value, group.on_failure, bool(group.closed_at), bool(group.ended_at)),
+                status_of(group, tx.tally(group.id)).value,
+                [
+                    (each.chain, each.job_id, each.sequence_number)
+                    for each in tx.members(group.id, 100)
+                ],
+            )
+            for group in tx.groups_since(0, 100)
         },
         "runs": {run.job_id: (run.status, run.exit_code) for run in tx.runs(list(rows)).values()},
         "locks": {
@@ -308,8 +395,17 @@ def picture(rows: dict[int, Row], claims: list[Claim], tx: ReadTx) -> dict[str, 
             if each.withdrawn_at is None
         },
         "loans": sorted(tuple(each) for each in tx.lendings()),
-        "calls": {each.id: (not each.waits, each.inside) for each in tx.reservations()},
         "paused": tx.pause_in_force() is not None,
         "max_active": tx.settings()["scheduler.max_active"],
         "trouble": (trouble.failures, trouble.probe_at) if trouble else None,
+    }
+
+
+def limits_of(tx: ReadTx) -> dict[str, int]:
+    """The limits on what runs at once that are set."""
+    begin = "scheduler.limits."
+    return {
+        key.removeprefix(begin).replace(".", ":"): value
+        for key, value in tx.settings().items()
+        if key.startswith(begin) and isinstance(value, int)
     }

@@ -336,7 +336,7 @@ def test_a_schedule_shows_active_and_blocked_jobs_and_what_blocks_them(store: St
         retried = ended(tx, Status.BLOCKED_BY_APPROVAL)
         again = job(tx.take_ids(1), chain=retried.id, retry_of=retried.id)
         tx.add_retries([again])
-        tx.chain_failed(failed.id)
+        tx.chains_failed([failed.id])
     with store.read() as tx:
         assert ids(tx.outlines_shown(99)) == [failed.id, blocked.id, again.id, active.id]
         assert ids(tx.outlines_shown(2)) == [failed.id, blocked.id]

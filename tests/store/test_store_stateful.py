@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from psycopg import sql
+from sling_stories import SlingStories as Stories
 from stocked import START
-from stories import Stories
 
 from headway.store import open_store
 from headway.store.base import Store
@@ -86,7 +86,7 @@ def empty(url: str) -> None:
             ):
                 connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
         connection.execute(
-            "update marks set value = case name when 'next_job_id' then 1 else 0 end"
+            "update marks set value = case when name like 'next_%' then 1 else 0 end"
         )
 
 

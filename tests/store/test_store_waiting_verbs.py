@@ -300,7 +300,7 @@ def test_an_edge_is_marked_by_the_state_of_its_chain_at_submit(store: Store) -> 
         assert tx.predecessors([good]) == {}
 
 
-@verbs("chains_succeeded", "chain_failed", "chain_reopened", "predecessors")
+@verbs("chains_succeeded", "chains_failed", "chain_reopened", "predecessors")
 def test_the_end_of_a_chain_marks_and_wakes_those_that_wait_for_it(store: Store) -> None:
     with store.write() as tx:
         first, second = add(tx), add(tx)
@@ -319,7 +319,7 @@ def test_the_end_of_a_chain_marks_and_wakes_those_that_wait_for_it(store: Store)
 
         tx.file([filing(waiting, f"chain:{second.id}")])
         tx.finish([finish_of(start(tx, second), status=Status.FAILED)])
-        tx.chain_failed(second.chain)
+        tx.chains_failed([second.chain])
         assert stages(tx, waiting) == [Stage.WOKEN]
         assert tx.predecessors([waiting])[waiting.id] == (
             Predecessor(second.id, second.id, Status.FAILED),

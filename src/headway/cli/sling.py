@@ -72,6 +72,7 @@ def _tell(slung: Slung, *, dry_run: bool) -> None:
         counted(len(slung.scheduled), "job") + (" would be" if dry_run else "") + " scheduled",
         f"{len(slung.already)} already scheduled" if slung.already else "",
         f"{len(slung.skipped)} skipped" if slung.skipped else "",
+        f"{len(slung.troubles)} unreadable" if slung.troubles else "",
         f"{slung.closed} closed" if slung.closed else "",
     ]
     say(", ".join(filter(None, counts)) + f"; {_mode(slung, slung.scheduled)}")

@@ -87,7 +87,9 @@ def _lacking_keys(keys: Iterable[str], door: Door) -> tuple[str, ...]:
 def lender_for(job: Job, door: Door) -> JobId | None:
     """A running job that waits for this one and lends it all that it lacks.
 
-    Not while more run than may: what is lent adds nothing to what runs, so it mends nothing.
+    Not while more run than may because a lender went on beside who had borrowed from it: then
+    nothing starts until one of them has ended. If only the cap was lowered, what is lent adds
+    nothing to what runs, and those who wait for it could never end without.
     """
     if not door.lenders:
         return None
@@ -101,11 +103,27 @@ def lender_for(job: Job, door: Door) -> JobId | None:
 
 
 def _exceeded(keys: Iterable[str], door: Door) -> bool:
-    return any(door.usage.get(key, 0) > door.limits[key] for key in keys)
+    return any(key in door.twice and door.usage.get(key, 0) > door.limits[key] for key in keys)
 
 
 def _slot_lenders(job: Job, door: Door) -> tuple[JobId, ...]:
-    return () if 0 < door.max_active < door.running else door.lenders.get(job.chain, ())
+    return () if _overdrawn(door) else door.lenders.get(job.chain, ())
+
+
+def _overdrawn(door: Door) -> bool:
+    return SLOT in door.twice and 0 < door.max_active < door.running
+
+
+def counted_twice(occupants: Iterable[Occupant], lending: Collection[JobId]) -> frozenset[str]:
+    """What a lender has taken back by going on, while who borrowed it has it still."""
+    occupants = list(occupants)
+    running = _holders(occupants)
+    return frozenset(
+        key
+        for each in occupants
+        if each.borrowed_from in running and each.borrowed_from not in lending
+        for key in (SLOT, *each.keys)
+    )
 
 
 def objection(job: Job, door: Door, now: int) -> Wait | None:
@@ -113,6 +131,7 @@ def objection(job: Job, door: Door, now: int) -> Wait | None:
     return (
         _held_up(door, now)
         or _strained(job, door)
+        or _spaced(door, now)
         or _reserved(job, door)
         or _no_slot(job, door)
         or _no_place(job, door)
@@ -122,7 +141,7 @@ def objection(job: Job, door: Door, now: int) -> Wait | None:
 
 def closed(door: Door, now: int) -> Wait | None:
     """Why the door is shut for everyone who borrows nothing, whatever is free."""
-    return _held_up(door, now) or door.strain
+    return _held_up(door, now) or door.strain or _spaced(door, now)
 
 
 def _held_up(door: Door, now: int) -> Wait | None:
@@ -144,6 +163,18 @@ def _held_up(door: Door, now: int) -> Wait | None:
             remedy=trouble.remedy,
         )
     return None
+
+
+def _spaced(door: Door, now: int) -> Wait | None:
+    if door.next_pass is None or now >= door.next_pass:
+        return None
+    return Wait(
+        WaitKind.CAPACITY,
+        "the next pass is not due: scheduler.spawn_delay",
+        until=door.next_pass,
+        at_door=True,
+        remedy="wait until its time, or lower scheduler.spawn_delay",
+    )
 
 
 def _strained(job: Job, door: Door) -> Wait | None:
@@ -168,7 +199,7 @@ def direct_lender(asking: Reservation, door: Door) -> JobId | None:
     """The running job, or the other direct call, that makes this one, if it holds all that this
     lacks and lends it to nobody else."""
     lendable = None if asking.inside is None else door.unlent.get(asking.inside)
-    if lendable is None or 0 < door.max_active < door.running:
+    if lendable is None or _overdrawn(door):
         return None
     lacking = _lacking_keys(asking.occupies, door)
     if _exceeded(lacking, door) or not all(key in lendable for key in lacking):

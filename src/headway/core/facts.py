@@ -133,6 +133,8 @@ class Door(NamedTuple):
     lent: Mapping[JobId, Collection[str]] = NOTHING
     rates: Mapping[str, RateView] = NOTHING
     policies: Sequence[ConcurrencyPolicy] = BUILT_IN
+    twice: Collection[str] = ()  # what a lender and who borrowed from it both have now
+    next_pass: int | None = None  # with a delay between passes: not before then
     strain: Wait | None = None  # the host has more to do than the settings allow
     reserved: Reservation | None = None
     granted: tuple[Reservation, ...] = ()

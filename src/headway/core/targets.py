@@ -2,16 +2,19 @@
 
 A recipe is a command whose words may have placeholders: `{subject}`, `{title}`, `{target}`,
 `{args}` and variables that are given when something is slung. They are filled in word by word, so
-that no value ever becomes two words or a piece of shell; `{{name}}` stands for `{name}` itself.
+that no value ever becomes two words; `{{name}}` stands for `{name}` itself. A word that is a script
+for a shell takes only what can be no code: the target, and a subject of plain characters.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from headway.core.model import NOTHING
+from headway.core.shells import scripts
 
 KNOWN = ("subject", "title", "target", "args")
+_PLAIN = re.compile(r"[A-Za-z0-9._/:@-]*")
 _PLACEHOLDER = re.compile(r"\{\{([a-z][a-z0-9_]*)\}\}|\{([a-z][a-z0-9_]*)\}")
 
 
@@ -46,6 +49,17 @@ def filled(words: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
         return f"{{{match[1]}}}" if match[1] else values[match[2]]
 
     return tuple(_PLACEHOLDER.sub(value, word) for word in words)
+
+
+def run_as_code(words: Sequence[str], values: Mapping[str, str]) -> tuple[str, str] | None:
+    """A placeholder whose value a shell would run, and the shell. It is looked for with the values
+    filled in as well, because one of them may be the shell, or its option."""
+    places = scripts(words) | scripts(filled(words, values))
+    for place, shell in sorted(places.items()):
+        for name in sorted(placeholders([words[place]]) - {"target"}):
+            if name != "subject" or not _PLAIN.fullmatch(values[name]):
+                return name, shell
+    return None
 
 
 def target_for(subject: str, targets: Iterable[Target]) -> Target | None:

@@ -29,7 +29,7 @@ from headway.engine.settling import Settler, Verdict
 from headway.executors.command import how_to_reach_a_worker, specification
 from headway.executors.function import host_specification
 from headway.expiring import end_overdue, remove_expired
-from headway.gather import strain_of
+from headway.gather import next_pass, strain_of
 from headway.home import Home
 from headway.host import Host, queues_of
 from headway.policies import all_policies
@@ -129,7 +129,6 @@ class Engine:
         self._next_rescue = now + RESCUE_EVERY
         self._next_sweep = now + SWEEP_EVERY
         self._next_look = now
-        self._next_pass = now
         self._next_renewal = now
         self._told: set[str] = set()  # claims whose supervisors were passed a cancel
         self._unproven: list[Claim] = []
@@ -201,7 +200,6 @@ class Engine:
                     step = self.planner.step(tx, limit=limit)
                     started, more = step.started, step.more
                     more = self._sweep(tx, now) or more
-                    self._space_passes(tx, now, started)
                 self._note_failed_helpers(tx)
                 self._unproven = self._rescuer.mine(tx.unproven_claims())
                 delay = self._delay(tx, now, planning=planning)
@@ -322,9 +320,7 @@ class Engine:
         """With a spawn delay a worker makes one pass per delay; else all that there are."""
         if limit is not None:
             return limit
-        if now < self._next_pass:
-            return 0
-        if self._spawn_delay(tx) == 0:
+        if parse_duration(store_setting(tx.settings(), "scheduler.spawn_delay")) == 0:
             return max(0, MOST_UNANSWERED - self.finisher.unanswered())
         return int(store_setting(tx.settings(), "scheduler.batch_size"))
 
@@ -335,16 +331,9 @@ class Engine:
             self._settler.host_failed(tx, WaitKind.PRESSURE, trouble)
         return trouble is None
 
-    def _space_passes(self, tx: ReadTx, now: float, started: tuple[Claim, ...]) -> None:
-        if started:
-            self._next_pass = now + self._spawn_delay(tx)
-
-    def _spawn_delay(self, tx: ReadTx) -> float:
-        return parse_duration(store_setting(tx.settings(), "scheduler.spawn_delay")) / SECOND
-
     def _delay(self, tx: ReadTx, now: float, *, planning: bool) -> float:
         times = [max(self._next_rescue, self._next_look) - now]
-        instants = [tx.next_wake(), self.planner.look_again_at] if planning else []
+        instants = [tx.next_wake(), self.planner.look_again_at, next_pass(tx)] if planning else []
         if planning and self.planner.strained and tx.anything_active():
             times.append(STRAINED_AGAIN)
         trouble = tx.host_trouble(self._host.id)
@@ -360,8 +349,6 @@ class Engine:
             times.append(self._next_renewal - now)
         if planning and tx.anything_active():
             times.append(max(0.0, self._next_sweep - now))
-        if self._next_pass > now:
-            times.append(self._next_pass - now)
         times += [max(0, each - tx.now()) / SECOND for each in instants if each is not None]
         return max(0.0, min(times))
 

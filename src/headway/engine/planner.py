@@ -385,7 +385,7 @@ class Planner:
         for filing, hold in changed:
             if not filing.job.locks:
                 continue
-            if filing.wait.kind is WaitKind.LOCKS:
+            if filing.wait.kind is WaitKind.LOCKS and (hold.reserves or hold.at_door):
                 pass_on_shared(tx, filing.job, lacking=hold.shown.topics)
             elif filing.stage is Stage.FILED or door.lenders:
                 # At the door it still means to take its locks; elsewhere it does not. And a lent

@@ -2,7 +2,9 @@
 
 `title`, `state` (open, in_progress, closed), `kind` (task, group, tree), `depends_on`, `children`,
 `parent`; all may be left out. A file with children, or that others call their parent, is a tree. A
-file that cannot be read concerns its own item, and those that depend on it.
+file that cannot be read concerns its own item, and those that depend on it. It stays the child of
+the parent that it names, if that much can be made out; else it is named as a trouble of the folder,
+for nobody can tell what it belongs to.
 """
 
 import os
@@ -17,10 +19,12 @@ from headway.sources.reading import one_line, read_bounded
 
 MOST_FILES = 10_000
 MOST_BYTES = 1 << 20
+MOST_TROUBLES = 10
 ENDINGS = (".md", ".toml")
 _FRONT = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(.*?)^\1[ \t]*$", re.S | re.M)
 _HEADING = re.compile(r"^#[ \t]+(.+?)[ \t#]*$", re.M)
 _ENTRY = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:(?:[ \t]+(.*))?")
+_PARENT = re.compile(r"""^parent[ \t]*[:=][ \t]*["']?([^\s"'#]+)""", re.M)
 _LISTS = ("depends_on", "children")
 _WORDS = ("title", "state", "kind", "parent")
 _DONE = {"done": "closed", "todo": "open"}
@@ -31,12 +35,14 @@ class TaskFiles:
         self._folder = folder
         self._tasks: dict[str, Mapping[str, Any]] | None = None
         self._children: dict[str, list[str]] = {}
+        self._troubles: list[str] = []
 
     def look(self, subjects: Collection[str]) -> Seen:
         if self._tasks is None:
             self._tasks = self._read()
         known = [each for each in dict.fromkeys(subjects) if each in self._tasks]
-        return Seen({each: self._item(each, self._tasks) for each in known})
+        items = {each: self._item(each, self._tasks) for each in known}
+        return Seen(items, tuple(self._troubles))
 
     def _read(self) -> dict[str, Mapping[str, Any]]:
         try:
@@ -51,23 +57,31 @@ class TaskFiles:
             name = os.path.splitext(file)[0]
             if not SUBJECT.fullmatch(name):
                 continue
-            tasks[name] = (
-                {"trouble": f"there are two files for {name}"}
-                if name in tasks
-                else self._task(os.path.join(self._folder, file))
-            )
-        for name, task in tasks.items():
-            if isinstance(task.get("parent"), str):
-                self._children.setdefault(task["parent"], []).append(name)
+            task = self._task(os.path.join(self._folder, file))
+            if name in tasks:
+                parent = tasks[name].get("parent") or task.get("parent")
+                task = {"trouble": f"there are two files for {name}", "parent": parent}
+            tasks[name] = task
+        self._relate(tasks)
         return tasks
 
+    def _relate(self, tasks: Mapping[str, Mapping[str, Any]]) -> None:
+        claimed = {each for task in tasks.values() for each in task.get("children", ())}
+        for name, task in tasks.items():
+            if task.get("parent"):
+                self._children.setdefault(task["parent"], []).append(name)
+            elif "trouble" in task and name not in claimed:
+                self._troubles.append(task["trouble"])
+        del self._troubles[MOST_TROUBLES:]
+
     def _task(self, path: str) -> Mapping[str, Any]:
+        text = ""
         try:
             text = read_bounded(path, MOST_BYTES, follow=False).decode()
             return _checked(_toml(text) if path.endswith(".toml") else _markdown(text))
         except (SourceError, ValueError) as error:
             told = str(error).removeprefix(f"{path} ")
-            return {"trouble": f"{path}: {one_line(told)}"}
+            return {"trouble": f"{path}: {one_line(told)}", "parent": _named_parent(text)}
 
     def _item(self, name: str, tasks: Mapping[str, Mapping[str, Any]]) -> Item:
         task = tasks[name]
@@ -87,6 +101,13 @@ class TaskFiles:
             blockers=tuple(each for each in depends_on if tasks[each].get("state") != "closed"),
             children=tuple(dict.fromkeys(children)),
         )
+
+
+def _named_parent(text: str) -> str | None:
+    """The parent that a broken file names, as far as that can be seen."""
+    front = _FRONT.match(text)
+    named = _PARENT.search(front[2] if front else text)
+    return named[1] if named and SUBJECT.fullmatch(named[1]) else None
 
 
 def _toml(text: str) -> dict[str, Any]:

@@ -228,7 +228,7 @@ class SqlWriteTx(
                 "add_failed_run", job_id=job_id, at=self._now, worker_id=worker_id, error=reason
             )
             row = self._one("chain_number", job_id=job_id)
-            self.chain_failed(row[0] if row else job_id)
+            self.chains_failed([row[0] if row else job_id])
 
     def claim(self, claims: Sequence[tuple[Job, Claim]]) -> None:
         """All by one worker and of one instant: that of the transaction."""
@@ -346,9 +346,9 @@ class SqlWriteTx(
         awaited = self._all("satisfy_chains", chains=self._database.json(chains))
         self.wake_topics(chain_topic(chain) for chain in {row[0] for row in awaited})
 
-    def chain_failed(self, chain: JobId) -> None:
-        self._tell("fail_chain", chain=chain)
-        self._tell("wake_dependents", chain=chain)
+    def chains_failed(self, chains: Sequence[JobId]) -> None:
+        self._many("fail_chain", ({"chain": chain} for chain in chains))
+        self._many("wake_dependents", ({"chain": chain} for chain in chains))
 
     def chain_reopened(self, chain: JobId) -> None:
         self._tell("reopen_chain", chain=chain)

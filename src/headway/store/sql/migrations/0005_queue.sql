@@ -96,4 +96,7 @@ create table targets (
 );
 create unique index targets_prefix on targets (prefix) where prefix is not null;
 
+-- Those about no job go by their age.
+create index events_about_none on events (at) where job_id is null;
+
 insert into marks (name, value) values ('next_group_id', 1), ('next_reservation_id', 1);
