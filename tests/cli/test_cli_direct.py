@@ -409,6 +409,7 @@ def test_a_worker_that_is_started_inside_outlives_the_end_of_the_whole_group(
     site: Site, start: Start, number: signal.Signals
 ) -> None:
     site.client.set_setting("scheduler.max_active", 3)
+    Path(site.home.config).write_text("")  # so that a worker starts by itself
     process = start("--shell", f"{SUBMIT} && sleep 600", start_new_session=True)
     wait_for(lambda: running(site) == 1)
     worker = site.background_pid()
@@ -423,6 +424,7 @@ def test_a_worker_that_is_started_inside_outlives_the_end_of_the_whole_group(
 def test_who_dies_once_it_has_asked_for_a_worker_has_asked(site: Site, start: Start) -> None:
     point = "worker_wanted"
     site.client.set_setting("scheduler.max_active", 2)
+    Path(site.home.config).write_text("")
     line = f"HEADWAY_POINTS=direct.{point}=kill {SUBMIT}; read line"
     start("--shell", line, stdin=subprocess.PIPE)
     wait_for(lambda: running(site) == 1, what="the job to run")
