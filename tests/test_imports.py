@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "errors": "",
     "crashpoints": "",
     "clock": "",
+    "bounded": "",
     "core": "core. errors",
     "units": "errors",
     "quotas": "core. errors units",
@@ -60,13 +61,13 @@ MAY_IMPORT = {
     "documents": "core. home quotas store.base supervise. units",
     "submission": "core. errors gating quotas units retrying",
     "gating": "core. errors git.layout git.looking git.program submission",
-    "git": "git. errors",
-    "sources": "core. errors sources.",
-    "probes": "core. errors git.looking git.program probes. sources",
+    "git": "git. bounded errors",
+    "sources": "bounded core. errors sources.",
+    "probes": "bounded core. errors git.looking git.program probes. sources",
     "engine": (
-        "core. engine. supervise. executors. functions.journal store.base clock collecting config "
-        "consequences crashpoints documents environment errors filing gather home host launching "
-        "passing policies probes probes.pressure units"
+        "core. engine. supervise. executors. functions.journal store.base bounded clock "
+        "collecting config consequences crashpoints documents environment errors filing gather "
+        "home host launching passing policies probes probes.pressure units expiring"
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
@@ -153,9 +154,10 @@ MAY_IMPORT = {
     "store.seam_reservations": "core.",
     "reserving": (
         "core. store.base client clock config consequences errors functions.current quotas "
-        "units waiting"
+        "units waiting expiring"
     ),
     "occupancy": "core. config gather store.base units",
+    "expiring": "core. store.base supervise.direct",
 }
 ANYTHING = {"cli"}
 

@@ -65,6 +65,36 @@ INVARIANTS = {
         "test_a_lock_that_the_waiter_holds_makes_the_waiting_fail",
         "exclusive",
     ),
+    "a group has ended when all of its members have": (
+        "test_a_group_is_terminal_only_when_it_is_closed_and_all_members_are",
+        "test_a_group_waits_for_the_retries_of_a_member",
+        "test_a_closed_group_takes_no_one",
+        "When all members of a closed group have ended",
+    ),
+    "a direct call has the next slot, and is no job": (
+        "test_the_door_knows_the_first_that_waits_and_counts_those_with_a_slot",
+        "test_with_the_slot_busy_it_waits_runs_next_and_leaves_the_queue_as_it_is",
+        "test_one_that_nobody_renews_frees_the_queue_right_after_its_time",
+        "It is no job",
+    ),
+    "a place is kept until someone is moved": (
+        "test_any_moves_and_inserts_give_the_order_of_a_plain_list",
+        "test_random_moves_give_the_order_of_a_plain_list",
+        "test_what_runs_or_has_ended_has_no_place",
+        "put before others",
+    ),
+    "no limit is exceeded on any path": (
+        "test_a_lender_lends_what_it_holds_and_not_what_two_have_already",
+        "test_no_limit_is_exceeded_on_any_path_on_a_file",
+        "test_a_path_around_the_limits_is_found_out",
+        "scheduler.limits.resource",
+    ),
+    "a subject has one open job": (
+        "test_the_open_job_of_a_subject_is_found",
+        "test_many_who_sling_at_once_make_one_job",
+        "test_an_open_job_is_kept_whatever_the_target_and_the_force",
+        "is no job open for it",
+    ),
     "nothing acknowledged is lost": (
         "test_no_acknowledged_job_is_lost_wherever_the_power_goes",
         "test_killing_the_worker_loses_nothing_and_repeats_nothing",

@@ -16,6 +16,7 @@ from headway.config import store_setting
 from headway.consequences import kept_log_bytes
 from headway.core.model import NOTHING, Job, JobId, shown
 from headway.core.retention import (
+    DAY,
     InTheWay,
     Limits,
     Obstacle,
@@ -67,6 +68,17 @@ def forget_old_starts(store: Store) -> int:
     """Starts that are too old, or too many, for any rate to count them; how many those were."""
     with store.write() as tx:
         return tx.forget_old_starts(tx.now() - LONGEST_PERIOD, MOST_STARTS)
+
+
+def forget_old_traces(store: Store, most: int) -> int:
+    """Events about no job, and ended groups without members, which no job takes along: so many of
+    each at most, when they are older than jobs get; how many those were."""
+    with store.write() as tx:
+        days = present_rule(tx.settings()).days
+        if days is None:
+            return 0
+        before = tx.now() - days * DAY
+        return tx.forget_events(before, most) + tx.forget_groups(before, most)
 
 
 class Collector:

@@ -23,7 +23,6 @@ from headway.core.groups import (
     turn_topic,
 )
 from headway.core.model import Job, JobId, LockMode, Wait, lock_topic, shown
-from headway.core.reservations import Reservation
 from headway.core.settle import Ended, Retry, follow_up, next_in_chain
 from headway.core.states import Status, after
 from headway.store.base import Event, Marker, WriteTx
@@ -200,13 +199,6 @@ def pass_on_shared(tx: WriteTx, job: Job, *, lacking: Collection[str] = ()) -> N
 def release_locks(tx: WriteTx, job_id: JobId) -> None:
     """The job's process tree is gone: its locks are free."""
     tx.wake_first([lock_topic(key) for key in tx.release_locks(job_id)])
-
-
-def expire_reservations(tx: WriteTx, actor: str) -> list[Reservation]:
-    """Nobody renewed these: the slots, or the places in line, are free."""
-    expired = tx.expire_reservations()
-    tx.add_events((Event("expired", None, {"id": each.name}) for each in expired), actor=actor)
-    return expired
 
 
 def kept_log_bytes(outcome: Mapping[str, Any]) -> int:

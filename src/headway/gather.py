@@ -1,6 +1,6 @@
 """Load the facts that the core asks for. The planner and `why` use the same loader."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from headway.config import limits_set, store_setting
@@ -106,9 +106,9 @@ def door(
     slots = tx.slots()
     reservations = tx.reservations()
     granted = tuple(each for each in reservations if not each.waits)
-    there: Collection[JobId] = slots.running
+    there: Set[JobId] = slots.running.keys()
     if granted:
-        there = {*slots.running, *(each.occupant for each in granted)}
+        there = {*there, *(each.occupant for each in granted)}
     lendings = [lending for lending in tx.lendings() if lending.job_id in there]
     lending = {each.job_id for each in lendings}
     borrowed = {lender for lender in slots.running.values() if lender in lending}
@@ -120,7 +120,7 @@ def door(
     if granted:
         occupants = _with_calls(occupants, lending, granted)
         makers = {each.inside for each in granted if each.inside is not None}
-        makers.intersection_update(slots.running)
+        makers.intersection_update(there)
         lending, borrowed = lending | makers, borrowed | makers
     used = occupied(occupants, lending) if limits or lending else {SLOT: len(occupants)}
     opened = Door(
@@ -138,7 +138,7 @@ def door(
         strain=strain,
         reserved=next((each for each in reservations if each.waits), None),
         granted=granted,
-        unlent=_unlent(reservations, occupants, lending, slots.running.keys() - borrowed),
+        unlent=_unlent(reservations, occupants, lending, there - borrowed),
     )
     return with_rates(tx, opened, {key_of_topic(each)[0] for each in tx.limits_waited_for()})
 
@@ -159,8 +159,8 @@ def _any_borrows(occupants: Iterable[Occupant]) -> bool:
 def _with_calls(
     claims: Sequence[Occupant], lending: Collection[JobId], granted: Sequence[Reservation]
 ) -> tuple[Occupant, ...]:
-    """Direct calls beside the claims. One that a running job makes has that job's place; a claim
-    whose lender waits for it no more does not get that back by it."""
+    """Direct calls beside the claims. One that a running job makes, or another direct call, has
+    that one's place; a claim whose lender waits for it no more does not get that back by it."""
     kept = [
         each if each.borrowed_from in lending else each._replace(borrowed_from=None)
         for each in claims
@@ -175,7 +175,7 @@ def _unlent(
     lending: Collection[JobId],
     alone: Collection[JobId],
 ) -> Mapping[JobId, Collection[str]]:
-    """What jobs that make a waiting direct call could lend to it."""
+    """What those that make a waiting direct call could lend to it."""
     makers = (each.inside for each in reservations if each.waits)
     return {
         job_id: holdings(occupants, {*lending, job_id})[job_id]

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextlib import closing, suppress
+from typing import Any
 
 from headway.home import Home
 from headway.supervise.workerlock import Waker, autostart, worker_is_there
@@ -50,21 +51,40 @@ class Bell:
         if not start:
             return False
         home = self._home
-        if not _asked_supervisor(home, environ):
-            autostart(self._lock, worker_argv(home), worker_environment(home, environ))
+        request = {
+            "lock": self._lock,
+            "argv": worker_argv(home),
+            "environ": worker_environment(home, environ),
+        }
+        start_worker(request, environ)
         return True
 
     def close(self) -> None:
         self._waker.close()
 
 
-def _asked_supervisor(home: Home, environ: Mapping[str, str]) -> bool:
-    """Inside a job, leave the starting to its supervisor: a worker that the job itself started
-    would be killed with it, and with the worker's own jobs."""
+def start_worker(request: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Start the worker of some home. Inside a job or a direct call, leave it to who stands outside:
+    one that was started inside would be killed with it, and with the worker its own jobs."""
+    if not worker_is_there(request["lock"]) and not (
+        _asked_supervisor(request, environ) or _asked_caller(request, environ)
+    ):
+        autostart(request["lock"], request["argv"], request["environ"])
+
+
+def _asked_caller(request: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
+    """Inside a direct call, ask the process that makes it."""
+    if "HEADWAY_RESERVATION" not in environ:
+        return False
+    from headway.supervise.outside import ask_outside
+
+    return ask_outside(environ["HEADWAY_RESERVATION"], request)
+
+
+def _asked_supervisor(request: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
+    """Inside a job, ask its supervisor."""
     if "HEADWAY_CLAIM" not in environ or "HEADWAY_HOME" not in environ:
         return False
-    if worker_is_there(home.worker_lock):
-        return True
     from headway.supervise.evidence import Evidence
     from headway.supervise.rescue import poke_supervisor
 
@@ -74,11 +94,6 @@ def _asked_supervisor(home: Home, environ: Mapping[str, str]) -> bool:
     # Without a job's id it is a function host.
     folder = surrounding.job(int(job_id)) if job_id.isdigit() else surrounding.host(token)
     evidence = Evidence(folder, token)
-    request = {
-        "lock": home.worker_lock,
-        "argv": worker_argv(home),
-        "environ": worker_environment(home, environ),
-    }
     try:
         evidence.ask_for_worker(request)
     except OSError:

@@ -52,9 +52,11 @@ def move(client: Client, job_id: JobId, place: Place) -> Moved:
 
 def reorder(client: Client, job_ids: Sequence[JobId]) -> list[Moved]:
     """Let these jobs take, among the places that they have now, the order given."""
+    named = set[JobId]()
     for job_id in job_ids:
-        if job_ids.count(job_id) > 1:
+        if job_id in named:
             raise InvalidInputError(f"{shown(job_id)} is named twice; name each job once")
+        named.add(job_id)
 
     def story(tx: WriteTx) -> list[Moved]:
         before = [_waiting(client, tx, job_id) for job_id in job_ids]

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 
 from headway.clock import SECOND
 from headway.config import store_setting
-from headway.consequences import expire_reservations
 from headway.core.admission import direct_lender, direct_objection, free_slots
 from headway.core.model import JobId, WaitKind, shown
 from headway.core.reservations import Reservation, renewal_period
 from headway.errors import HeadwayError, InvalidInputError, ReservationLostError, TimedOutError
+from headway.expiring import end_overdue, remove_expired
 from headway.functions.current import present
 from headway.quotas import check_word
 from headway.store.base import Event, ReadTx, WriteTx
 from headway.units import parse_duration
-from headway.waiting import HOLDING, making_job
+from headway.waiting import HOLDING, surrounding
 
 if TYPE_CHECKING:
     from headway.client import Client
@@ -113,7 +113,7 @@ class _Asking:
         self._client = client
         self._note = note
         self._occupies = occupies
-        self._inside = making_job(client, present())
+        self._inside = surrounding(client, present())
         self._awake_since = client.clock.monotonic()
         self._looked_at = self._awake_since
         self.reservation: Reservation
@@ -166,14 +166,17 @@ class _Asking:
         """What others left behind is removed by workers; where there is none, by those in line."""
         now = self._client.clock.monotonic()
         late, self._looked_at = now - self._looked_at, now
-        with self._client.store.read() as tx:
+        client = self._client
+        with client.store.read() as tx:
             period = renewal_period(expiry_in(tx)) / SECOND
-            expired = any(each.expires_at <= tx.now() for each in tx.reservations())
+            standing, at = tx.reservations(), tx.now()
         if late > period + LOOK_EVERY:
             self._awake_since = now
-        if expired and now >= self._awake_since + period:
-            client = self._client
-            client.store.story(lambda tx: expire_reservations(tx, client.actor))
+        if now < self._awake_since + period:
+            return
+        ended = end_overdue(standing, client.host.id, at)
+        if ended:
+            client.store.story(lambda tx: remove_expired(tx, ended, actor=client.actor))
 
     def renew(self) -> tuple[bool, int]:
         """Whether it still stood, and how long it now does."""
@@ -250,7 +253,7 @@ class _Renewal(threading.Thread):
 def stand_in_line(
     client: Client, tx: WriteTx, note: str, occupies: tuple[str, ...], inside: JobId | None
 ) -> Reservation:
-    """A new reservation, behind all others. `inside` is the running job that makes it."""
+    """A new reservation, behind all others. `inside` is the occupant that makes it."""
     made = Reservation(
         id=tx.take_reservation_id(),
         token=os.urandom(16).hex(),

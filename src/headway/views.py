@@ -10,7 +10,7 @@ from typing import Any
 
 from headway.client import Client
 from headway.config import store_setting
-from headway.core.admission import closed, free_slots
+from headway.core.admission import closed, free_slots, left_by_direct
 from headway.core.dispatch import DispatchPlan
 from headway.core.facts import Door, Facts
 from headway.core.model import (
@@ -275,7 +275,7 @@ def _why_nothing_starts(
     shut = closed(door, now)
     if shut is not None:
         return shut.detail
-    if door.reserved is not None:
+    if door.reserved is not None and left_by_direct(door) is None:
         return f"{door.reserved.name} of {door.reserved.holder} goes first"
     if waiting == 0:
         return "nothing is queued"

@@ -124,9 +124,7 @@ class Renewal:
     def __init__(self, client: Client, awaited: Job, inside: Inside | None = None) -> None:
         self._client = client
         self._chain = awaited.chain
-        self._waiter = _surrounding_call(client)
-        if self._waiter is None:
-            self._waiter = making_job(client, inside)
+        self._waiter = surrounding(client, inside)
         self._token = os.urandom(16).hex()
         self._next = 0.0
 
@@ -154,8 +152,14 @@ class Renewal:
             self._client.wake()
 
 
+def surrounding(client: Client, inside: Inside | None) -> JobId | None:
+    """Who holds the slot that this code runs in: the direct call that it is part of, which is
+    always inside of any job, or the running job, or nobody."""
+    call = _surrounding_call(client)
+    return call if call is not None else making_job(client, inside)
+
+
 def _surrounding_call(client: Client) -> JobId | None:
-    """The direct call that this is part of, if it holds a slot; always inside of any job."""
     token = HOLDING.get() or client.environ.get(RESERVATION)
     if token is None:
         return None
@@ -219,15 +223,12 @@ def _refuse_needed_lock(job: Job | None, held: Mapping[str, list[tuple[JobId, Lo
 def _those_who_wait(tx: ReadTx, waiter: JobId) -> list[JobId]:
     """The waiter, and every running job that waits for it, directly or not."""
     lendings = tx.lendings()
-    makers = (each.inside for each in tx.reservations() if each.occupant == waiter)
-    found = [waiter, *(each for each in makers if each is not None)]
+    makers = {each.occupant: each.inside for each in tx.reservations()}
+    found = [waiter]
     for each in found:
         chains = {job.chain for job in tx.jobs([each]).values()}
-        found += [
-            lending.job_id
-            for lending in lendings
-            if lending.chain in chains and lending.job_id not in found
-        ]
+        more = [makers.get(each), *(loan.job_id for loan in lendings if loan.chain in chains)]
+        found += dict.fromkeys(one for one in more if one is not None and one not in found)
     return found
 
 

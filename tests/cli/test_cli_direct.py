@@ -274,6 +274,49 @@ def test_if_its_overseer_is_killed_too_the_worker_ends_what_is_left(
     wait_for(lambda: standing(site) == [])
 
 
+def silence(process: "subprocess.Popen[str]") -> None:
+    """Kill the caller and its overseer at once, so that neither can end the tree."""
+    overseer = overseer_of(process.pid)
+    os.kill(overseer, signal.SIGSTOP)  # so that it does not hear of the caller's end
+    process.kill()
+    os.kill(overseer, signal.SIGKILL)
+
+
+def test_without_a_worker_the_next_in_line_ends_what_is_left_before_it_has_the_slot(
+    site: Site, start: Start, tmp_path: Path
+) -> None:
+    Path(site.home.config).write_text("[worker]\nautostart = false\n")
+    site.client.set_setting("scheduler.reservation_expiry", "1s")
+    process = start("--", sys.executable, "-c", DAEMON, str(tmp_path / "pid"))
+    daemon = pid_in(tmp_path / "pid")
+    silence(process)
+    assert lives(daemon)
+    look = f"grep -qs '^State:.[^Z]' /proc/{daemon}/status && echo lives || echo gone"
+    following = start("--shell", look)
+    out, _ = following.communicate(timeout=60)
+    assert out == "gone\n"
+    assert standing(site) == []
+
+
+def test_a_worker_that_dies_once_it_has_ended_what_is_left_leaves_the_row_to_the_next(
+    site: Site, start: Start, tmp_path: Path
+) -> None:
+    site.client.set_setting("scheduler.reservation_expiry", "1s")
+    process = start("--", sys.executable, "-c", DAEMON, str(tmp_path / "pid"))
+    daemon = pid_in(tmp_path / "pid")
+    queued = site.submit("true")
+    silence(process)
+    point = "left_ended"
+    worker = site.start_worker(env={"HEADWAY_POINTS": f"direct.{point}=kill"})
+    worker.communicate(timeout=60)
+    assert not lives(daemon)
+    assert [each.name for each in standing(site)] == ["direct-1"]
+    assert site.status(queued) is Status.QUEUED
+    site.worker()
+    site.until_ended(queued)
+    assert standing(site) == []
+
+
 @pytest.mark.parametrize("point", ["overseen", "forked", "begins", "tree_gone", "told"])
 def test_whoever_dies_whenever_nothing_is_left_of_a_direct_call(
     site: Site, start: Start, tmp_path: Path, point: str
@@ -329,6 +372,60 @@ def test_a_command_that_runs_a_job_and_waits_for_it_does_not_wait_for_itself(
     process = start("--shell", inner)
     out, err = process.communicate(timeout=60)
     assert (out, process.returncode) == ("inside\n", 0), err
+
+
+SUBMIT = f"{sys.executable} -m headway submit -- sleep 600"
+NESTED = f"{sys.executable} -m headway direct -- {SUBMIT}"
+
+
+@pytest.mark.parametrize("groups", ["auto", "off"])
+@pytest.mark.parametrize("line", [SUBMIT, NESTED], ids=["within one", "within two"])
+def test_a_worker_that_is_started_inside_outlives_the_call(
+    site: Site, start: Start, line: str, groups: str
+) -> None:
+    Path(site.home.config).write_text(f'[processes]\ncgroup = "{groups}"\n')
+    site.client.set_setting("scheduler.max_active", 3)
+    process = start("--shell", f"{line} && read line", stdin=subprocess.PIPE)
+    wait_for(lambda: running(site) == 1, what="the job to run")
+    worker = site.background_pid()
+    out, err = process.communicate("go on\n", timeout=60)
+    assert (process.returncode, err) == (0, ""), out
+    assert standing(site) == []
+    assert worker is not None and lives(worker)
+    assert site.background_pid() == worker
+    assert site.status(1) is Status.RUNNING
+    site.client.cancel([1])
+    site.until_ended(1)
+    assert site.kinds(1).count("running") == 1
+
+
+def running(site: Site) -> int:
+    with site.client.store.read() as tx:
+        return len(tx.live_claims())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_worker_that_is_started_inside_outlives_the_end_of_the_whole_group(
+    site: Site, start: Start, number: signal.Signals
+) -> None:
+    site.client.set_setting("scheduler.max_active", 3)
+    process = start("--shell", f"{SUBMIT} && sleep 600", start_new_session=True)
+    wait_for(lambda: running(site) == 1)
+    worker = site.background_pid()
+    os.killpg(process.pid, number)
+    process.communicate(timeout=60)
+    wait_for(lambda: standing(site) == [])
+    assert worker is not None and lives(worker)
+    assert site.background_pid() == worker
+    assert site.status(1) is Status.RUNNING
+
+
+def test_who_dies_once_it_has_asked_for_a_worker_has_asked(site: Site, start: Start) -> None:
+    point = "worker_wanted"
+    site.client.set_setting("scheduler.max_active", 2)
+    line = f"HEADWAY_POINTS=direct.{point}=kill {SUBMIT}; read line"
+    start("--shell", line, stdin=subprocess.PIPE)
+    wait_for(lambda: running(site) == 1, what="the job to run")
 
 
 def test_inside_a_job_it_does_not_wait_for_that_jobs_slot(site: Site) -> None:

@@ -13,7 +13,7 @@ last_dispatch_at last_dispatch_count worker reason
 """
 
 
-@pytest.mark.req("D17")
+@pytest.mark.req("D17", "G40")
 def test_status_shows_one_slot_by_default(still: CommandLine) -> None:
     told = still.json("scheduler", "status")
     assert set(STATUS.split()) <= set(told)

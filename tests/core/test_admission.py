@@ -8,12 +8,21 @@ from given import NOW, OPEN, SECOND, facts, job
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.core.admission import borrows, enter, objection, occupied, room
+from headway.core.admission import (
+    borrows,
+    enter,
+    free_slots,
+    left_by_direct,
+    objection,
+    occupied,
+    room,
+)
 from headway.core.facts import Door, Occupant, RateView
 from headway.core.model import Job, JobId, Rate, Wait, WaitKind
 from headway.core.plan import Hold, Start, decide, plan
 from headway.core.policies import SLOT, keys_of, own_rate, rate_keys
 from headway.core.pressure import Measured, strained
+from headway.core.reservations import Reservation
 
 A, B, C = 1, 2, 3
 
@@ -202,6 +211,62 @@ def test_who_borrows_takes_only_what_the_lender_has_not() -> None:
     assert dict(after.usage) == {"resource:gpu": 1, "type:command": 1}
     assert after.running == 1
     assert objection(job(8, chain=7, resources=("gpu",)), after, NOW) is not None, "lent once"
+
+
+FIRST = Reservation(7, "t", "ann", "", "here", 1, NOW, NOW + SECOND)
+GPU, DISK = "resource:gpu", "resource:disk"
+# cap, running, limits, in use, what the direct call takes; what is left: slots, and of gpu and disk
+LEFT: list[tuple[str, tuple[int, int], dict[str, int], dict[str, int], tuple[str, ...], object]] = [
+    ("it waits for the one slot", (1, 1), {}, {}, (), None),
+    ("it waits for one of two", (2, 2), {}, {}, (), None),
+    ("it could have its slot now", (2, 0), {}, {}, (), None),
+    ("it could have it without a cap", (-1, 9), {}, {}, (), None),
+    ("it could have slot and limit", (3, 1), {GPU: 1}, {}, (GPU,), None),
+    ("what it takes is not limited", (3, 1), {}, {GPU: 5}, (GPU,), None),
+    ("it lacks slot and limit", (2, 2), {GPU: 1}, {GPU: 1}, (GPU,), None),
+    ("it lacks a limit, of one slot", (1, 0), {GPU: 0}, {}, (GPU,), None),
+    ("it lacks a limit, one slot is free", (3, 2), {GPU: 1}, {GPU: 1}, (GPU,), None),
+    ("it lacks a limit", (3, 1), {GPU: 1}, {GPU: 1}, (GPU,), (1, 0, None)),
+    ("it lacks a limit, and there is no cap", (-1, 1), {GPU: 1}, {GPU: 1}, (GPU,), (None, 0, None)),
+    ("one of two limits", (4, 1), {GPU: 1, DISK: 3}, {GPU: 1}, (GPU, DISK), (2, 0, 2)),
+    ("the last of another", (4, 1), {GPU: 1, DISK: 1}, {GPU: 1}, (GPU, DISK), (2, 0, 0)),
+    ("of what it does not take", (4, 1), {GPU: 1, DISK: 1}, {GPU: 1}, (GPU,), (2, 0, 1)),
+]
+
+
+@pytest.mark.req("E11", "C12")
+@pytest.mark.parametrize(
+    ("slots", "limits", "used", "takes", "left"), [c[1:] for c in LEFT], ids=[c[0] for c in LEFT]
+)
+def test_what_a_direct_call_in_line_leaves_to_the_queue(
+    slots: tuple[int, int],
+    limits: dict[str, int],
+    used: dict[str, int],
+    takes: tuple[str, ...],
+    left: object,
+) -> None:
+    cap, active = slots
+    door = limited(limits, used, max_active=cap, running=active)
+    assert left_by_direct(door) == door, "without one, everything"
+    door = door._replace(reserved=FIRST._replace(occupies=takes))
+    beside = left_by_direct(door)
+    told = beside and (free_slots(beside), room(GPU, beside), room(DISK, beside))
+    assert told == left
+    plain = objection(job(), door, NOW)
+    if left is None:
+        assert plain is not None and plain.detail == "direct-7 of ann goes first"
+    else:
+        assert plain is None
+        wants_both = objection(job(resources=("gpu", "disk")), door, NOW)
+        assert wants_both is not None and not wants_both.at_door, "not in the way of the others"
+    assert objection(job(), door._replace(lenders={1: (80,)}), NOW) is None
+
+
+def test_nobody_takes_the_slot_that_is_kept_for_a_direct_call() -> None:
+    door = limited({GPU: 1}, {GPU: 1}, max_active=4, running=1)
+    door = door._replace(reserved=FIRST._replace(occupies=(GPU,)))
+    planned = plan([job(each, chain=each) for each in range(1, 5)], facts(door))
+    assert [isinstance(each.decision, Start) for each in planned] == [True, True, False, False]
 
 
 STRAIN = Wait(WaitKind.PRESSURE, "too much", at_door=True)

@@ -1,5 +1,7 @@
 """The rules of groups: what their status is derived from, and what a failure means for the rest."""
 
+from typing import Any
+
 import pytest
 from given import NOW, facts, job, running
 from hypothesis import given
@@ -30,6 +32,11 @@ PARALLEL = OPEN._replace(mode=Mode.PARALLEL)
 
 def tally(*statuses: Status, ran: bool = True) -> Tally:
     return Tally({each: statuses.count(each) for each in statuses}, ran)
+
+
+def again(**given: Any) -> Job:
+    """The second job of a chain."""
+    return job(2, sequence_number=6, retry_of=1, attempt=2, **given)
 
 
 @pytest.mark.req("D6")
@@ -110,8 +117,14 @@ def test_a_policy_is_whatever_keeps_to_the_interface() -> None:
         (OPEN, job(2, sequence_number=4), False),
         (PARALLEL, job(2, sequence_number=4), True),
         (PARALLEL, running(2, sequence_number=6), False),
-        (PARALLEL, job(2, sequence_number=6, retries_used=1, attempt=2), False),
-        (PARALLEL, job(2, sequence_number=6, attempt=2), True),
+        (PARALLEL, job(2, sequence_number=6, not_before=NOW), True),  # as it was submitted
+        (PARALLEL, job(2, sequence_number=6, last_failure="no such file"), True),
+        (PARALLEL, again(retries_used=1, not_before=NOW), False),
+        (PARALLEL, again(not_before=NOW), False),  # it asked for this
+        (PARALLEL, again(not_before=NOW, last_failure="no such file"), False),
+        (PARALLEL, again(last_failure="no such file"), True),  # a person cut its cool-down short
+        (PARALLEL, again(), True),  # a person retried it
+        (OPEN, again(not_before=NOW), False),
     ],
 )
 def test_the_rest_is_what_has_not_begun(group: Group, member: Job, rest: bool) -> None:

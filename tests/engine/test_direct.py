@@ -91,7 +91,7 @@ def asked(bench: Bench, number: int = 1, **fields: object) -> Reservation:
             token=f"token-{number}",
             holder="ann",
             note="",
-            host_id="elsewhere",
+            host_id=bench.client.host.id,
             pid=1,
             requested_at=tx.now(),
             expires_at=tx.now() + 10 * SECOND,
@@ -344,6 +344,55 @@ def test_inside_a_job_it_borrows_that_jobs_slot_and_lends_it_on(bench: Bench) ->
     assert [each.name for each in standing(bench)] == [blocking.name]
 
 
+def test_a_direct_call_within_a_direct_call_has_its_slot(bench: Bench) -> None:
+    queued = bench.submit("true")
+    with bench.client.reserve(), bench.client.reserve(timeout=30) as inner:
+        with bench.client.reserve(timeout=30):
+            assert [each.inside for each in standing(bench)] == [None, -1, -2]
+            with bench.store.read() as tx:
+                assert bench.client.door(tx).running == 1
+        bench.step()
+        assert bench.status(queued) is Status.QUEUED
+        job = bench.client.submit(Request(argv=("true",))).job_id
+        with bench.store.write() as tx:
+            outer = tx.reservations()[0]
+            tx.lend("t", Lending(-2, job, tx.now() + 3600 * SECOND))
+            tx.wake_chains([job])
+        bench.until_ended(job)
+        assert (outer.name, inner.id) == ("direct-1", "direct-2")
+        assert bench.status(queued) is Status.QUEUED, "what is lent on is the same one slot"
+    bench.until_ended(queued)
+
+
+def test_within_another_it_waits_for_what_that_one_does_not_hold(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=2)
+    limited(bench, resource_gpu=1)
+    user, gate = busy(bench, resources=("gpu",))
+    with bench.client.reserve():
+        late = pytest.raises(TimedOutError, match="direct-2 got no slot in time: all 2 slots")
+        with late, bench.client.reserve(resources=["gpu"], timeout=0.05):
+            raise AssertionError
+        gate.touch()
+        bench.until_ended(user)
+        with bench.client.reserve(resources=["gpu"], timeout=30):
+            assert standing(bench)[1].inside == -1
+
+
+def test_once_the_outer_one_is_gone_the_inner_one_counts(bench: Bench) -> None:
+    outer = asked(bench)
+    with bench.store.write() as tx:
+        tx.grant(outer.token, None)
+    inner = asked(bench, 2, inside=outer.occupant)
+    with bench.store.write() as tx:
+        assert direct_lender(inner, bench.client.door(tx)) == outer.occupant
+        tx.grant(inner.token, outer.occupant)
+        assert bench.client.door(tx).running == 1
+        tx.release(outer)
+        assert bench.client.door(tx).running == 1
+
+
 def with_library(bench: Bench) -> None:
     import os
 
@@ -391,6 +440,27 @@ def test_without_a_worker_those_in_line_remove_what_a_dead_caller_left(bench: Be
     with bench.client.reserve(timeout=20) as held:
         assert held.id == "direct-2"
     assert ("expired", "direct-1") in events(bench)
+
+
+def test_one_of_another_host_is_left_to_that_host_for_a_while(
+    make_bench: Callable[..., Bench],
+) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock)
+    elsewhere = asked(bench, host_id="elsewhere")
+    with bench.store.write() as tx:
+        tx.grant(elsewhere.token, None)
+    job = bench.submit("true")
+    for seconds in (4, 4, 4, 4, 4, 4, 4):
+        bench.step()
+        clock.advance(seconds)
+    delay = bench.step()
+    assert standing(bench) != [] and bench.status(job) is Status.QUEUED
+    assert 0 < delay <= 2
+    clock.advance(delay)
+    bench.step()
+    assert events(bench) == [("expired", "direct-1")]
+    assert bench.status(job) is Status.RUNNING
 
 
 def test_one_that_lost_its_place_in_line_asks_anew(bench: Bench) -> None:
@@ -456,6 +526,33 @@ def test_it_waits_for_a_limit_as_for_a_slot(make_bench: Callable[..., Bench]) ->
     bench.until_ended(user)
     with bench.client.reserve(resources=["gpu"], timeout=30):
         pass
+
+
+@pytest.mark.req("E11")
+@pytest.mark.req("C12")
+def test_while_it_waits_for_a_limit_others_have_all_but_one_of_the_slots(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=4)
+    limited(bench, resource_gpu=1)
+    user, gate = busy(bench, resources=("gpu",))
+    asking = asked(bench, occupies=("resource:gpu",), expires_at=1 << 60)
+    wants_it = bench.submit("sleep", "60", resources=("gpu",), priority=5)
+    others = [bench.submit("sleep", "60") for _ in range(3)]
+    bench.turn()
+    states = [bench.status(each) for each in others]
+    assert states == [Status.RUNNING, Status.RUNNING, Status.QUEUED], "one slot is kept"
+    (objection,) = why(bench.client, others[2])["objections"]
+    assert objection["detail"] == "direct-1 of ann goes first"
+    bench.client.cancel([others[2]])
+    gate.touch()
+    bench.until_ended(user)
+    bench.turn()
+    assert bench.status(wants_it) is Status.QUEUED, "it goes before every queued job"
+    with bench.store.write() as tx:
+        assert direct_objection(asking, bench.client.door(tx), tx.now()) is None
+        tx.release(asking)
+    bench.until(lambda: bench.status(wants_it) is Status.RUNNING)
 
 
 def test_inside_a_job_it_borrows_what_that_job_holds_of_the_limits(bench: Bench) -> None:

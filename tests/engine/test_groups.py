@@ -243,6 +243,25 @@ def test_in_a_parallel_group_what_has_not_begun_is_the_rest_and_what_runs_goes_o
     assert status(bench, group) == GroupStatus.PARTIAL
 
 
+def test_a_member_that_waits_for_its_cooldown_is_under_way(
+    make_bench: Callable[..., Bench],
+) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock, max_active=2)
+    bench.client.set_setting("scheduler.cooldown", "1h")
+    go = f"until test -e {bench.folder}/go; do :; done; exit 1"
+    requests = [Request(argv=("/no/such/program",), check=False), Request(shell=go)]
+    _, submitted = submit_group(bench.client, requests, Plan(mode="parallel"))
+    struck, failing = (each.job_id for each in submitted)
+    for strike in (1, 2):
+        bench.until(lambda strike=strike: bench.job(struck).launch_failures == strike)
+        clock.advance(10)
+    bench.until(lambda: bench.last(struck).attempt == 2)
+    (bench.folder / "go").touch()
+    bench.until_ended(failing)
+    assert bench.last(struck).status is Status.QUEUED
+
+
 def test_a_member_that_waits_for_its_retry_is_under_way(make_bench: Callable[..., Bench]) -> None:
     clock = FakeClock(SystemClock().now())
     bench = make_bench(clock=clock)

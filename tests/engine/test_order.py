@@ -357,6 +357,7 @@ def starve(bench: Bench, clock: FakeClock) -> bool:
     return bench.status(low) is not Status.SUCCEEDED
 
 
+# fault H10
 @pytest.mark.req("D26")
 @pytest.mark.parametrize(("ageing", "starves"), [("0s", True), ("1h", False)])
 def test_only_without_ageing_an_endless_stream_starves_a_low_job(

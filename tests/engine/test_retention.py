@@ -11,12 +11,13 @@ import pytest
 
 from harness import Bench
 from headway.clock import SystemClock
-from headway.collecting import Collector
+from headway.collecting import Collector, forget_old_traces
 from headway.core.model import JobId
 from headway.core.retention import InTheWay, Obstacle, Rule
 from headway.core.states import Status
-from headway.engine.janitor import AT_ONCE, EVERY, SOON, Janitor
+from headway.engine.janitor import AT_ONCE, EVERY, SOON, TRACES_AT_ONCE, Janitor
 from headway.errors import ConflictError, NotFoundError
+from headway.grouping import Plan, close, create
 from headway.store.base import Lending, Marker
 from headway.testing import FakeClock
 
@@ -98,6 +99,37 @@ def test_the_janitor_removes_what_ended_a_month_ago_with_its_files(
     assert event.actor == "worker-test"
 
 
+def test_the_janitor_forgets_what_no_job_takes_along(bench: Bench, clock: FakeClock) -> None:
+    for number in range(TRACES_AT_ONCE + 1):
+        bench.client.set_setting("scheduler.batch_size", number + 1)
+    create(bench.client, Plan(name="empty"))
+    close(bench.client, "empty")
+    keeper = janitor(bench)
+
+    def left() -> tuple[int, int]:
+        with bench.store.read() as tx:
+            events = [each for each in tx.events_since(0, 10_000) if each.job_id is None]
+            return len(events), len(tx.groups_since(0, 10))
+
+    def clean() -> list[float]:
+        delays = [keeper.step()]
+        while delays[-1] == SOON:
+            delays.append(keeper.step())
+        return delays
+
+    before = left()
+    clock.advance(29 * DAY)
+    clean()
+    assert left() == before
+    bench.client.set_setting("scheduler.batch_size", 1)
+    clock.advance(2 * DAY)
+    assert len(clean()) == 3, "some, the rest, and none"
+    assert left() == (1, 0)
+    clock.advance(31 * DAY)
+    clean()
+    assert left() == (1, 0), "the newest stays"
+
+
 def test_beyond_the_number_the_oldest_go_but_none_of_the_last_day(
     bench: Bench, clock: FakeClock
 ) -> None:
@@ -117,7 +149,9 @@ def test_zero_keeps_for_ever(bench: Bench, clock: FakeClock) -> None:
         bench.client.set_setting(key, 0)
     ended(bench)
     clock.advance(10_000 * DAY)
+    bench.client.pause("the newest")
     assert collect(bench, None) == []
+    assert forget_old_traces(bench.store, 10) == 0
 
 
 def test_by_hand_the_numbers_are_exact(bench: Bench, clock: FakeClock) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -144,6 +145,18 @@ def test_vanished_repository_is_not_answered_for_by_the_one_around_it(repo: Repo
     assert run(str(inner), "rev-parse", "HEAD").code != 0
     with pytest.raises(GitError, match="is not a git repository"):
         look(str(inner), Wants(head=True))
+
+
+def test_git_has_answered_when_it_ends_whoever_still_holds_its_output(
+    repo: Repo, tmp_path: Path
+) -> None:
+    told = tmp_path / "pid"
+    leave = f"setsid sh -c 'echo $$ >{told}.new; mv {told}.new {told}; exec sleep 600' &"
+    repo.git("config", "alias.leave", f"!{leave} until [ -e {told} ]; do :; done; echo here")
+    try:
+        assert run(str(repo), "leave").lines == ["here"]
+    finally:
+        os.kill(int(told.read_text()), signal.SIGKILL)
 
 
 def test_git_that_hangs_is_ended_with_all_it_started(repo: Repo, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Sources of installed packages: found by entry point, asked in a process, bounded."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,22 @@ def test_one_that_hangs_is_ended(
         open_source(Place("tickets", str(tmp_path))).look(["T-1"])
     with pytest.raises(ProcessLookupError):
         os.kill(int(mark.read_text()), 0)
+
+
+def test_an_answer_counts_though_a_child_outside_of_the_session_goes_on(
+    install: Path, tmp_path: Path
+) -> None:
+    mark = tmp_path / "pid"
+    install.write_text(
+        "import subprocess\n"
+        "child = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        f"open({str(mark)!r}, 'w').write(str(child.pid))\n{GOOD}"
+    )
+    try:
+        seen = open_source(Place("tickets", str(tmp_path))).look(["T-1"])
+        assert list(seen.items) == ["T-1"]
+    finally:
+        os.kill(int(mark.read_text()), signal.SIGKILL)  # which also says that it went on
 
 
 def test_sources_that_are_not_there_are_not_asked(tmp_path: Path) -> None:

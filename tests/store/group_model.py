@@ -15,6 +15,7 @@ class Group:
     closed: bool = False
     ended: bool = False
     told: int = 0  # how often it has come to its end
+    subject: str | None = None  # what it was slung from
 
 
 class GroupModel(GraphModel):
@@ -113,7 +114,8 @@ class GroupModel(GraphModel):
     def _is_rest(self, group: Group, job: Job, each: Job) -> bool:
         """In a sequential group those behind it; what runs or is being tried again is left."""
         behind = group.mode == "parallel" or each.turn > job.turn
-        begun = each.state != "waiting" or each.retries_used or each.id in self.starting
+        again = each.retries_used or (each.retry_of and each.not_before is not None)
+        begun = each.state != "waiting" or again or each.id in self.starting
         return behind and not begun
 
     def _perhaps_ended(self, group: Group) -> None:

@@ -184,6 +184,7 @@ class QueueModel(GroupModel):
 
     def _stand(self, line: list[int], moved: list[int]) -> None:
         """Find places for those that were moved, so that the line is this."""
+        self._untie(self.jobs[line[0]].level)
         before: Fraction | None = None
         for index, number in enumerate(line):
             job = self.jobs[number]
@@ -194,6 +195,16 @@ class QueueModel(GroupModel):
             before = job.place
         assert self.line(self.jobs[line[0]].level) == line
 
+    def _untie(self, level: int) -> None:
+        """Jobs may have the same place: one that was rewound has that of the one before it, which
+        others may have come to. Nobody finds room between them, so they are put apart."""
+        waiting = [self.jobs[each] for each in self.line(level)]
+        places = sorted({each.place for each in waiting})
+        for place, following in zip(places, [*places[1:], places[-1] + 1], strict=True):
+            tied = [each for each in waiting if each.place == place]
+            for number, job in enumerate(tied):
+                job.place = place + (following - place) * number / len(tied)
+
     def place(self, ids: Iterable[int], orders: Mapping[int, Order]) -> None:
         """Let these stand where the store has put them. That it is the right place among those that
         wait is known by then; beside those that run any place is right, also the same."""
@@ -203,13 +214,14 @@ class QueueModel(GroupModel):
             job = self.jobs[left.pop(0)]
             mine = [self.jobs[each] for each in orders if each not in (*left, job.id)]
             mine = [each for each in mine if each.level == job.level]
+            same = [each.place for each in mine if orders[each.id][1] == orders[job.id][1]]
+            if same:
+                job.place = same[0]
+                continue
             low, high = self._between(job, [j for j in mine if j.state == "waiting"], orders)
-            assert low < high
             running = [j for j in mine if j.state == "running" and low < j.place < high]
             for each in sorted(running, key=lambda each: each.order):
-                if orders[each.id][1] == orders[job.id][1]:
-                    low = high = each.place
-                elif orders[each.id] < orders[job.id]:
+                if orders[each.id] < orders[job.id]:
                     low = max(low, each.place)
                 else:
                     high = min(high, each.place)

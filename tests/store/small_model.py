@@ -55,6 +55,7 @@ class Job:
     rates: tuple[str, ...] = ()
     group: int | None = None
     turn: int = 0  # its place in its group
+    subject: str | None = None  # the work item that it was slung for
 
     @property
     def order(self) -> tuple[int, Fraction, int, int]:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from direct_model import DirectModel
 from group_model import Group
 from hypothesis import note
 from hypothesis import strategies as st
@@ -20,6 +19,7 @@ from hypothesis.stateful import (
     invariant,
     rule,
 )
+from sling_model import SlingModel
 from small_model import ENDED, SECOND, Job
 from stocked import BUDGET, START
 
@@ -37,6 +37,7 @@ from headway.engine.settling import Settler
 from headway.gather import door as open_door
 from headway.home import Home, make_home
 from headway.host import Host
+from headway.probes import look_at
 from headway.quotas import parse_limit
 from headway.store.base import Event, ReadTx, Store
 from headway.submission import Request
@@ -44,6 +45,7 @@ from headway.testing import FakeClock
 
 KEYS = ("a", "b")
 ARTIFACTS = ("custom:t:1", "custom:t:2")
+SUBJECTS = ("gt-1", "gt-2")
 REPO = "/somewhere"
 A_NUMBER = st.integers(0, 1 << 16)
 BRANCH = Question(Sight.BRANCH, REPO, "main")
@@ -99,7 +101,7 @@ class Told(RuleBasedStateMachine):
         self.clock = MovedClock(START)
         self.home = Home(str(self.folder / ".headway"))
         make_home(self.home)
-        self.model = DirectModel(START)
+        self.model = SlingModel(START)
         self.boot = 1
         self.keys: dict[str, tuple[int, Request]] = {}
         self.started: set[str] = set()  # tokens with a start record
@@ -141,8 +143,9 @@ class Told(RuleBasedStateMachine):
         )
 
     def _look(self, questions: Collection[Question]) -> dict[Question, Answer]:
-        """The outside is one branch, and it is where the model says."""
-        return dict.fromkeys(questions, Answer(self.model.head))
+        """The outside is one branch, which is where the model says, and the files of work items."""
+        items = [each for each in questions if each.sight is Sight.SUBJECT]
+        return dict.fromkeys(questions, Answer(self.model.head)) | look_at(items, {})
 
     def teardown(self) -> None:
         with self.store.read() as tx:
@@ -195,6 +198,9 @@ class Told(RuleBasedStateMachine):
         claims = self._step(limit=1) if one_by_one else self._step()
         started = [claim.job_id for claim in claims]
         note(f"started {started}")
+        with self.store.read() as tx:
+            rows = tx.jobs([job.id for job in self.waiting() if job.subject])
+        self.model.noticed = {each for each in rows if rows[each].status == "cancelled"}
         expected = self.model.plan({claim.job_id: claim.borrowed_from for claim in claims})
         if one_by_one:
             assert started == expected
@@ -204,16 +210,19 @@ class Told(RuleBasedStateMachine):
     def _step(self, limit: int | None = None) -> list[Claim]:
         claims: list[Claim] = []
         self.clock.let_looks_grow_old()
-        self.looks.want([BRANCH])  # so that no job has to wait for its first look
-        self.looks.go()
+        # So that no job has to wait for its first look.
+        tasks = f"tasks:{self.home.path}/tasks"
+        items = {job.subject for job in self.waiting()} - {None}
+        self.looks.want([BRANCH, *(Question(Sight.SUBJECT, tasks, str(each)) for each in items)])
         while True:
+            self.looks.go()
             with self.store.write() as tx:
                 tx.wake_topics(self.looks.take_in())
                 if self.model.loans:
                     tx.end_expired_lendings(tx.now())
                 step = self.planner.step(tx, limit=limit)
             claims += step.started
-            if limit is None or not step.started:
+            if not self.looks.due() and (limit is None or not step.started):
                 return claims
 
     # -- what always holds ---------------------------------------------------------------------
@@ -253,21 +262,27 @@ class Told(RuleBasedStateMachine):
                 assert rows[last].status == "succeeded"
         lenders = {lender for lender, _, _ in shown["loans"]}
         own = [lender for lender in shown["slots"].values() if lender not in lenders]
+        own += [job for _, has, job, _, _ in shown["calls"] if has and job not in shown["slots"]]
         if any(claim.borrowed_from is None for claim in claims) and shown["max_active"] > 0:
             assert len(own) <= shown["max_active"]
-        self._check_limits(rows, claims, lenders)
+        self._check_limits(rows, claims, lenders, shown["calls"])
         for key in KEYS:
             modes = [mode for held, _, mode in shown["locks"] if held == key]
             assert len(modes) <= 1 or "exclusive" not in modes
 
-    def _check_limits(self, rows: dict[int, Row], claims: list[Claim], lenders: set[int]) -> None:
+    def _check_limits(
+        self, rows: dict[int, Row], claims: list[Claim], lenders: set[int], calls: list[Any]
+    ) -> None:
         """Whoever has just started, but for what was lent to it, did so within every limit."""
         held = {claim.job_id: {*claim.occupies} for claim in self.live}
+        held |= {-call: keys for call, granted, _, keys, _ in calls if granted}
         lent_by = {claim.job_id: claim.borrowed_from for claim in self.live}
+        lent_by = {each: lender if lender in lenders else None for each, lender in lent_by.items()}
+        lent_by |= {-call: inside for call, granted, inside, _, _ in calls if granted}
 
-        def lent(job_id: int) -> set[str]:
-            lender = lent_by[job_id]
-            return held[lender] | lent(lender) if lender in lenders & held.keys() else set()
+        def lent(holder: int) -> set[str]:
+            lender = lent_by[holder]
+            return held[lender] | lent(lender) if lender in held else set()
 
         for key, limit in self.model.limits.items():
             own = [each for each in held if key in held[each] - lent(each)]

@@ -78,7 +78,8 @@ def test_a_job_has_one_live_claim(store: Store, database: Database) -> None:
     words = refused(
         database,
         "insert into claims select 'another', job_id, state, 9, worker_id, host_id, home, boot_id, "
-        "folder, claimed_at, borrowed_from, probe, lease_until, function_host from claims",
+        "folder, claimed_at, borrowed_from, probe, lease_until, function_host, occupies "
+        "from claims",
     )
     assert "claims.job_id" in words or "claims_one_live_per_job" in words
 
@@ -178,6 +179,32 @@ def test_events_are_only_ever_appended(store: Store, database: Database) -> None
     assert rows(database, "events") == before
     assert refused(database, "delete from events where job_id is null") == "events are append-only"
     assert len(rows(database, "events")) == 2
+
+
+def test_events_about_no_job_may_go_when_they_are_a_day_older_than_the_newest(
+    store: Store, database: Database
+) -> None:
+    day = 86_400_000_000
+    with store.write() as tx:
+        job = add(tx)
+    for kind, at, job_id in (
+        ("old", START, "null"),
+        ("of_job", START, job.id),
+        ("young", START + 1, "null"),
+        ("newest", START + day, "null"),
+    ):
+        database.execute(
+            "insert into events (at, actor, kind, job_id, data) "
+            f"values ({at}, 'ann', '{kind}', {job_id}, '{{}}')",
+            {},
+        )
+    for stays in ("of_job", "young", "newest"):
+        words = refused(database, f"delete from events where kind = '{stays}'")
+        assert words == "events are append-only"
+    words = refused(database, "update events set actor = 'bob' where kind = 'old'")
+    assert words == "events are append-only"
+    database.execute("delete from events where kind = 'old'", {})
+    assert [row[3] for row in rows(database, "events")] == ["of_job", "young", "newest"]
 
 
 def test_a_run_and_its_events_stay_as_long_as_their_job(store: Store, database: Database) -> None:

@@ -142,7 +142,7 @@ class Acts:
             self.tx.release(each)
 
     def do_expire(self) -> None:
-        self.tx.expire_reservations()
+        self.tx.expire_reservations([each.token for each in self.tx.reservations()])
 
     def do_marks(self) -> None:
         self.tx.set_mark("last_dispatch_at", self.lots.randrange(100))

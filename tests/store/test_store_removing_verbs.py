@@ -6,12 +6,14 @@ import pytest
 from recording import verbs
 from stocked import START, add, filing, finish_of, job, start
 
+from headway.core.groups import Group, Mode
 from headway.core.model import Job, Lock, Stage
 from headway.core.retention import InTheWay, Obstacle, Place
 from headway.core.states import Status
 from headway.errors import InvalidOperationError
 from headway.store.base import Event, Lending, Marker, Progress, Store
 from headway.store.transfer import TABLES
+from headway.testing import FakeClock
 
 
 @verbs("published_by")
@@ -159,3 +161,45 @@ def rows_about(store: Any, job_id: int) -> dict[str, int]:
             rows = store.database.execute(f"select count(*) from {table} where {named}", {})
             found |= {table: rows[0][0]} if rows[0][0] else {}
     return found
+
+
+@verbs("forget_events")
+def test_old_events_about_no_job_are_forgotten_a_few_at_a_time(
+    store: Store, clock: FakeClock
+) -> None:
+    def told() -> list[str]:
+        with store.read() as tx:
+            return [each.kind for each in tx.events_since(0, 100)]
+
+    with store.write() as tx:
+        one = add(tx)
+        tx.add_events([Event("a"), Event("b"), Event("of", one.id), Event("c")], actor="ann")
+        old = tx.now() + 1
+        assert tx.forget_events(old, 10) == 0, "those of the last day are the newest"
+    clock.advance(86_400)
+    with store.write() as tx:
+        assert tx.forget_events(old, 10) == 0, "nothing newer was told"
+        tx.add_events([Event("d")], actor="ann")
+        assert tx.forget_events(old - 1, 10) == 0
+        assert tx.forget_events(old, 2) == 2
+    assert told() == ["of", "c", "d"]
+    with store.write() as tx:
+        assert tx.forget_events(1 << 60, 10) == 1
+    assert told() == ["of", "d"]
+
+
+@verbs("forget_groups")
+def test_ended_groups_without_members_are_forgotten(store: Store, clock: FakeClock) -> None:
+    with store.write() as tx:
+        ids = [tx.take_group_id() for _ in range(4)]
+        for each in ids:
+            tx.add_group(Group(each, Mode.PARALLEL, "stop", tx.now(), "ann", closed_at=tx.now()))
+        add(tx, group_id=ids[1], sequence_number=1)
+        for each in ids[:3]:
+            tx.set_group_ended(each)
+        at = tx.now()
+        assert tx.forget_groups(at, 10) == 0
+        assert tx.forget_groups(at + 1, 1) == 1
+        assert sorted(tx.groups(ids)) == ids[1:]
+        assert tx.forget_groups(at + 1, 10) == 1
+        assert sorted(tx.groups(ids)) == [ids[1], ids[3]], "one has a member, one has not ended"

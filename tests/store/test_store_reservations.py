@@ -46,11 +46,14 @@ def test_a_reservation_that_is_not_renewed_expires(store: Store, clock: FakeCloc
         assert not tx.renew_reservation("another", START + 11 * SECOND)
         tx.grant(reservation(3).token, None)
         tx.lend("t", Lending(reservation(3).occupant, 1, START + 60 * SECOND))
-        assert tx.expire_reservations() == []
+        every = [each.token for each in tx.reservations()]
+        assert tx.expire_reservations(every) == []
     clock.advance(10)
     with store.write() as tx:
-        assert [each.id for each in tx.expire_reservations()] == [1, 3]
-        assert [each.id for each in tx.reservations()] == [2]
+        assert tx.expire_reservations([]) == [] == tx.expire_reservations(["another"])
+        assert [each.id for each in tx.expire_reservations(every[1:])] == [3]
+        assert [each.id for each in tx.reservations()] == [1, 2]
+        assert [each.id for each in tx.expire_reservations(every)] == [1]
         assert tx.lendings() == [], "what it lent is gone with it"
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from direct_stories import DirectStories as Stories
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from psycopg import sql
+from sling_stories import SlingStories as Stories
 from stocked import START
 
 from headway.store import open_store

@@ -147,7 +147,7 @@ class WorkerStories(Told):
         self.model.unproven.clear()
 
     @act(
-        3,
+        5,
         when=lambda self: self.waiting() and self.live,
         which=A_NUMBER,
         awaited=A_NUMBER,
@@ -164,9 +164,9 @@ class WorkerStories(Told):
         lender, job = self.model.jobs[claim.job_id], waiting[awaited % len(waiting)]
         if tight:
             self.steer(max(1, self.model.occupied()))
-            both = self.model.takes(lender) & self.model.takes(job) - {"slot"}
-            for key in sorted(both)[which % 2 :]:
-                self._set_limit(key, self.model.used(key))
+            wanted = self.model.takes(job) - {"slot"}
+            for key in sorted(wanted & self.model.takes(lender) if which % 3 else wanted):
+                self._set_limit(key, max(0, self.model.used(key) - (which % 7 == 1)))
         self._lend(lender.id, job.chain, seconds)
 
     def _lend(self, lender: int, chain: int, seconds: int) -> None:

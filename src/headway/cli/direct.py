@@ -17,9 +17,11 @@ from headway.cli.render import say
 from headway.cli.scope import Scope
 from headway.client import Client
 from headway.clock import SECOND
+from headway.launching import start_worker
 from headway.reserving import LONGEST_NOTE, Held, expiry_in, reserve
 from headway.submission import Request, default_name, specify
 from headway.supervise.direct import VARIABLE, Overseen
+from headway.supervise.outside import Outside
 
 HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 OF_TERMINAL = 0x80  # SI_KERNEL: the whole foreground group got the signal, the command, too
@@ -136,6 +138,7 @@ class _Call:
             silence = expiry_in(tx) / SECOND
         params = self._params
         shell = params.get("shell")
+        outside = Outside(held.token, lambda request: start_worker(request, os.environ))
         overseen = Overseen(
             {
                 "token": held.token,
@@ -149,18 +152,23 @@ class _Call:
         )
         self._overseen = overseen
         try:
-            told = self._until_ended(overseen)
+            told = self._until_ended(overseen, outside)
         finally:
+            outside.close()
             overseen.close()
         if told["error"] and not held.lost:
             say(told["error"])
         return int(told["code"])
 
-    def _until_ended(self, overseen: Overseen) -> dict[str, Any]:
+    def _until_ended(self, overseen: Overseen, outside: Outside) -> dict[str, Any]:
         while True:
             for number in self._heard.to_pass_on():
                 overseen.signal(number)
-            if select.select([overseen], [], [], LOOK_SECONDS)[0]:
+            lines = [overseen.fileno(), outside.fileno()]
+            readable = select.select(lines, [], [], LOOK_SECONDS)[0]
+            if outside.fileno() in readable:
+                outside.answer()
+            if overseen.fileno() in readable:
                 told = overseen.ended()
                 if told is not None:
                     return told

@@ -135,7 +135,7 @@ def objection(job: Job, door: Door, now: int) -> Wait | None:
         or _reserved(job, door)
         or _no_slot(job, door)
         or _no_place(job, door)
-        or _no_unit(job, door)
+        or _no_unit(job, left_by_direct(door) or door)
     )
 
 
@@ -196,8 +196,8 @@ def direct_objection(asking: Reservation, door: Door, now: int) -> Wait | None:
 
 
 def direct_lender(asking: Reservation, door: Door) -> JobId | None:
-    """The running job that makes the direct call, if it holds all that this lacks and lends it to
-    nobody else."""
+    """The running job, or the other direct call, that makes this one, if it holds all that this
+    lacks and lends it to nobody else."""
     lendable = None if asking.inside is None else door.unlent.get(asking.inside)
     if lendable is None or _overdrawn(door):
         return None
@@ -207,9 +207,27 @@ def direct_lender(asking: Reservation, door: Door) -> JobId | None:
     return asking.inside
 
 
+def left_by_direct(door: Door) -> Door | None:
+    """The door as the direct call that is first in line leaves it to queued jobs; None: shut.
+
+    While it waits for a slot, or could have one, nobody else takes any. While it has only to wait
+    for a limit, a slot and one of everything else that it takes are kept for it, and others may
+    have the rest. Of what it lacks nothing is free; once there is, it can go, and nobody else can.
+    """
+    first = door.reserved
+    if first is None:
+        return door
+    lacking = _lacking_keys(first.occupies, door)
+    free = free_slots(door)
+    if not lacking or (free is not None and free <= 1):
+        return None
+    kept = [key for key in first.occupies if key not in lacking]
+    return door._replace(running=door.running + 1, usage=with_taken(kept, door.usage))
+
+
 def _reserved(job: Job, door: Door) -> Wait | None:
-    """While a direct call waits for the next slot nobody else takes one; what is lent is none."""
-    if door.reserved is None or _slot_lenders(job, door):
+    """What is lent is in nobody's way."""
+    if door.reserved is None or left_by_direct(door) is not None or _slot_lenders(job, door):
         return None
     return _goes_first(door.reserved)
 
@@ -299,9 +317,10 @@ def used_up(key: str, door: Door) -> tuple[str, str]:
 
 def borrows(job: Job, door: Door) -> JobId | None:
     """Whose place the job takes when it goes through the door, if not one of its own."""
-    if not door.lenders or not _needs_a_lender(job, door):
+    if not door.lenders:
         return None
-    return lender_for(job, door)
+    door = left_by_direct(door) or door
+    return lender_for(job, door) if _needs_a_lender(job, door) else None
 
 
 def _needs_a_lender(job: Job, door: Door) -> bool:

@@ -118,7 +118,8 @@ class Door(NamedTuple):
     `lenders` maps a chain to the running jobs that lend to it, `lent` those to what they have.
     `places` is how many more functions the processes for them take; None: nobody has counted.
     `reserved` is the first reservation that waits for a slot, `granted` are those that have one,
-    and `unlent` the running jobs that make one of the waiting, with what they could lend it.
+    and `unlent` those, jobs or others of them, that make one of the waiting, with what they could
+    lend it.
     """
 
     max_active: int = 1

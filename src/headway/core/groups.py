@@ -128,11 +128,20 @@ def fate_of_rest(
 def is_rest(group: Group, job: Job, member: Job) -> bool:
     """Whether `member` is of the rest when `job` has failed. One that waits for its retry is under
     way, as one that runs is."""
-    if member.status not in WAITING or member.retries_used:
+    if member.status not in WAITING or _goes_on_by_itself(member):
         return False
     if group.mode is Mode.PARALLEL:
         return True
     return (member.sequence_number or 0) > (job.sequence_number or 0)
+
+
+def _goes_on_by_itself(member: Job) -> bool:
+    """Whether its chain was begun and carries on: with a retry, with the call that it asked for, or
+    with the try after a cool-down. Each of these has its time; what a person retried has none,
+    and begins anew."""
+    if member.retry_of is None:
+        return False
+    return member.retries_used > 0 or member.not_before is not None
 
 
 def turns_among(jobs: Iterable[Job], groups: Mapping[GroupId, Group]) -> dict[JobId, JobId]:

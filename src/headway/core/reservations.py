@@ -10,7 +10,8 @@ from headway.core.model import JobId
 
 
 class Reservation(NamedTuple):
-    """Asked for, then granted. `inside` is the running job whose slot it borrows, if any."""
+    """Asked for, then granted. `inside` is the occupant whose slot it borrows, if any: a running
+    job, or another of these by its number below zero."""
 
     id: int
     token: str
@@ -36,6 +37,22 @@ class Reservation(NamedTuple):
     def occupant(self) -> JobId:
         """How it is named where a slot is lent, beside jobs: by its number below zero."""
         return -self.id
+
+
+# How much longer one stands on whose processes nobody has told that they are gone: where it was
+# made they are ended before it is removed.
+STANDS_BESIDES = 20_000_000  # microseconds
+
+
+def removable_at(reservation: Reservation, host_id: str) -> int:
+    """When this host may look after one that nobody renews. If nobody is there to end what it has
+    left on its own host, others do not wait for that forever."""
+    return reservation.expires_at if reservation.host_id == host_id else given_up_at(reservation)
+
+
+def given_up_at(reservation: Reservation) -> int:
+    """When it goes even if something of it may be left."""
+    return reservation.expires_at + STANDS_BESIDES
 
 
 def renewal_period(expiry: int) -> int:

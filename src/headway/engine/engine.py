@@ -11,10 +11,10 @@ from typing import Any
 
 from headway.clock import SECOND, Clock
 from headway.config import Config, store_setting
-from headway.consequences import expire_reservations, release_locks
+from headway.consequences import release_locks
 from headway.core.model import TASKS_TOPIC, Claim, JobId, WaitKind
 from headway.core.pressure import Measured
-from headway.core.reservations import Reservation
+from headway.core.reservations import Reservation, removable_at
 from headway.crashpoints import reach
 from headway.documents import job_documents, write_job_files
 from headway.engine.crew import Crew
@@ -28,6 +28,7 @@ from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.settling import Settler, Verdict
 from headway.executors.command import how_to_reach_a_worker, specification
 from headway.executors.function import host_specification
+from headway.expiring import end_overdue, remove_expired
 from headway.gather import next_pass, strain_of
 from headway.home import Home
 from headway.host import Host, queues_of
@@ -35,7 +36,6 @@ from headway.policies import all_policies
 from headway.probes import look_at
 from headway.probes.pressure import measure
 from headway.store.base import Event, HostRecord, ReadTx, Store, WriteTx
-from headway.supervise.direct import end_direct
 from headway.supervise.evidence import Evidence
 from headway.supervise.launcher import Launcher
 from headway.supervise.rescue import forget_cgroup, tell_to_cancel
@@ -135,6 +135,7 @@ class Engine:
         self._last_step = clock.now()
         self._expected_delay = RESCUE_EVERY
         self._grant_until = 0
+        self._calls: list[Reservation] = []  # as the last step saw them
 
     def recover(self) -> None:
         """Judge every claim of this host and home; before anything is dispatched."""
@@ -142,6 +143,7 @@ class Engine:
         with self.store.read() as tx:
             live = tx.live_claims()
             self._unproven = self._rescuer.mine(tx.unproven_claims())
+            self._calls = tx.reservations()
         mine = self._rescuer.mine(live)
         self._adopt([claim for claim in mine if claim.function_host])
         unknown = [
@@ -170,6 +172,7 @@ class Engine:
     def step(self, *, limit: int | None = None) -> float:
         """Do what there is to do now; returns the seconds until time itself brings more."""
         self._notice_suspend()
+        overdue = self._end_overdue_calls()
         judged = self.finisher.take_in()
         now = self._clock.monotonic()
         again = self.crew.keep_up(now) if self.dispatching else None
@@ -186,7 +189,8 @@ class Engine:
                 tx.wake_topics(self.looks.take_in())
                 self._look_at_probes(tx)
                 self._end_expired_lendings(tx)
-                expired = self._end_expired_reservations(tx)
+                if overdue:
+                    remove_expired(tx, overdue, actor=self.worker_id)
                 self._renew_leases(tx, now)
                 busy = self.finisher.claims or self.crew.running()
                 cancelling = tx.cancelling_jobs() if busy else set()
@@ -214,7 +218,6 @@ class Engine:
         self.finisher.launch([claim for claim in started if not claim.function_host])
         self.crew.committed()
         self._after_settling(judged, documents)
-        self._end_processes_of(expired)
         self._pass_on_cancels(cancelling)
         self._rescue(now)
         self._look_around()
@@ -339,7 +342,7 @@ class Engine:
             times.append(LOOK_AGAIN)
         if tx.lendings() or self._unproven or self.finisher.unseen():
             times.append(LOOK_AGAIN)
-        instants += [max(each.expires_at, self._grant_until) for each in tx.reservations()]
+        times += self._look_at_calls(tx)
         if self.crew.needs_a_look:
             times.append(LOOK_AGAIN / 2)
         if self._next_renewal > now:
@@ -367,17 +370,24 @@ class Engine:
         if tx.now() >= self._grant_until and tx.lendings():
             tx.end_expired_lendings(tx.now())
 
-    def _end_expired_reservations(self, tx: WriteTx) -> list[Reservation]:
-        """Those that nobody renews do not hold up the queue any longer."""
-        if not tx.reservations() or tx.now() < self._grant_until:
+    def _end_overdue_calls(self) -> list[Reservation]:
+        """Direct calls that nobody renews do not hold up the queue any longer. Who held one is dead
+        or silent, and so may be who had to end its processes with it."""
+        if not self._calls or min(self._calls_due()) > self._clock.now():
             return []
-        return expire_reservations(tx, self.worker_id)
+        with self.store.read() as tx:
+            standing, now = tx.reservations(), tx.now()  # most were renewed since
+        return end_overdue(standing, self._host.id, now)
 
-    def _end_processes_of(self, expired: list[Reservation]) -> None:
-        """Who held one is dead or silent, and so may be who had to end its processes with it."""
-        for each in expired:
-            if each.host_id == self._host.id:
-                end_direct(each.token)
+    def _look_at_calls(self, tx: ReadTx) -> list[float]:
+        """Remember the direct calls there are, and when to come again: once nobody has renewed one,
+        and a little later if something of it was left then."""
+        before, self._calls = self._calls, tx.reservations()
+        again = LOOK_AGAIN / 2 if before else 0.0
+        return [max(again, (due - tx.now()) / SECOND) for due in self._calls_due()]
+
+    def _calls_due(self) -> list[int]:
+        return [max(removable_at(each, self._host.id), self._grant_until) for each in self._calls]
 
     def _renew_leases(self, tx: WriteTx, now: float) -> None:
         """Other hosts see by it that this one's claims are looked after."""

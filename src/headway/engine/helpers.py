@@ -5,7 +5,6 @@ the worker is gone; nobody waits for them, and what goes wrong with one is an ev
 """
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -13,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from headway.bounded import end
 from headway.clock import Clock
 from headway.config import Config
 from headway.core.targets import Target
@@ -85,7 +85,7 @@ class Helpers:
         """Leave none behind."""
         self._wanted.clear()
         for each in self._running:
-            self._end(each)
+            end(each.process)
 
     def _start(self, target: Target) -> None:
         argv = [sys.executable, "-I", "-S", "-c", _BOUNDED, str(int(SECONDS) + 1), *target.helper]
@@ -117,13 +117,8 @@ class Helpers:
                 continue
             self._running.remove(each)
             if code is None:
-                self._end(each)
+                end(each.process)
                 self.failures.append(Failed(each.target, f"it took longer than {SECONDS:g} s"))
             elif code != 0:
                 how = f"signal {-code}" if code < 0 else f"exit code {code}"
                 self.failures.append(Failed(each.target, how))
-
-    def _end(self, running: _Running) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(running.process.pid, signal.SIGKILL)
-        running.process.wait()

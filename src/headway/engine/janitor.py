@@ -1,4 +1,5 @@
-"""Housekeeping that nobody waits for: old jobs, stale environments, the worker's log, the WAL."""
+"""Housekeeping that nobody waits for: old jobs, events and groups, stale environments, the worker's
+log, the WAL."""
 
 import os
 import sys
@@ -6,13 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from headway.clock import SECOND, Clock
-from headway.collecting import Collector, forget_old_starts
+from headway.collecting import Collector, forget_old_starts, forget_old_traces
 from headway.crashpoints import reach
 from headway.home import Home
 from headway.store.base import Store
 
 EVERY = 3600.0
 AT_ONCE = 20  # ended jobs looked at, or removed, before others have their turn; files take longest
+TRACES_AT_ONCE = 500
 SOON = 0.05
 KEEP_ENVIRONMENTS = 7 * 86_400 * SECOND
 LOG_LIMIT = 1 << 20
@@ -72,6 +74,8 @@ class Janitor:
             self._store.tidy()
         if self._round is not None:
             if self._round.step(AT_ONCE) is not None:
+                return SOON
+            if forget_old_traces(self._store, TRACES_AT_ONCE):
                 return SOON
             self._round = None
         return self._next - now

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, NamedTuple, assert_never
 
 from headway.consequences import end_unstarted, member_ended, pass_on_shared
-from headway.core.admission import closed, free_slots, limited_keys, with_taken
+from headway.core.admission import closed, free_slots, left_by_direct, limited_keys, with_taken
 from headway.core.dispatch import DispatchPlan
 from headway.core.facts import Door, Facts
 from headway.core.model import (
@@ -200,7 +200,10 @@ class Planner:
     def capacity(self, tx: ReadTx) -> int | None:
         """How many may start now by the global cap; None: any number, or some in lent slots."""
         door = self._door(tx)
-        return None if door.lenders else free_slots(door)
+        if door.lenders:
+            return None
+        left = left_by_direct(door)
+        return 0 if left is None else free_slots(left)
 
     def _candidates(
         self, tx: ReadTx, door: Door, remaining: int | None, looked_at: int
@@ -213,9 +216,13 @@ class Planner:
         vain, the more are looked at together: each is filed once under what it lacks.
         """
         woken = tx.woken(ROUND_JOBS, self._served())
+        left = left_by_direct(door)
+        if left is None or closed(door, tx.now()) is not None:
+            return woken, len(woken) < ROUND_JOBS
+        door = left
         free = free_slots(door)
         room = min(each for each in (free, remaining, ROUND_JOBS) if each is not None)
-        if room <= 0 or door.reserved is not None or closed(door, tx.now()) is not None:
+        if room <= 0:
             return woken, len(woken) < ROUND_JOBS
         most = max(room, LEAST_LOOKED_AT, min(looked_at, ROUND_JOBS))
         ready = tx.ready(most, self._queues)

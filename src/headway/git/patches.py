@@ -11,8 +11,9 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 
+from headway.bounded import hear
 from headway.git import layout
-from headway.git.program import GitError, ask, end, failed, is_oid, run, start, too_slow
+from headway.git.program import GitError, ask, failed, is_oid, run, start, too_slow
 
 LIMIT_BYTES = 64 * 1024 * 1024
 PATCH_SECONDS = 600.0
@@ -133,24 +134,23 @@ def _write(
 
     args = (*_DIFF, base, "--")
     fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    def begin(given: int, out: int, err: int) -> subprocess.Popen[bytes]:
+        process = start(top, args, environ=environ, stdin=given, stdout=fd, stderr=err)
+        # The kernel ends the writer at one byte more than is allowed.
+        with suppress(ProcessLookupError):
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit + 1, limit + 1))
+        return process
+
     try:
-        process = start(top, args, environ=environ, stdout=fd)
-        try:
-            # The kernel ends the writer at one byte more than is allowed.
-            with suppress(ProcessLookupError):
-                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit + 1, limit + 1))
-            _, err = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            end(process)
-            raise too_slow(top, args, timeout) from None
-        except BaseException:
-            end(process)
-            raise
+        heard = hear(begin, timeout, politely=True)
+        if heard is None:
+            raise too_slow(top, args, timeout)
         size = os.fstat(fd).st_size
         if size > limit:
             raise _too_big(top, limit)
-        if process.returncode != 0:
-            raise failed(top, args, process.returncode, err.decode(errors="replace"))
+        if heard.code != 0:
+            raise failed(top, args, heard.code, heard.err.decode(errors="replace"))
         os.fsync(fd)
         return size
     finally:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import subprocess
 
 READ_SECONDS = 10.0
-_GRACE_SECONDS = 2.0
 _KEPT = {
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",
@@ -75,33 +74,38 @@ def run(
     repo: str,
     *args: str,
     timeout: float = READ_SECONDS,
-    input: bytes | None = None,  # noqa: A002  the word of subprocess
+    input: bytes = b"",  # noqa: A002  the word of subprocess
     environ: Mapping[str, str] | None = None,
     writes: bool = False,
     keeps: int | None = None,
 ) -> Answer:
     """Run git in this very repository or worktree, not in one around it."""
-    import subprocess
+    from headway.bounded import hear
 
-    process = start(
-        repo, args, input=input is not None, environ=environ, writes=writes, keeps=keeps
-    )
-    try:
-        out, err = process.communicate(input, timeout)
-    except subprocess.TimeoutExpired:
-        end(process)
-        raise too_slow(repo, args, timeout) from None
-    except BaseException:
-        end(process)
-        raise
-    return Answer(process.returncode, out, err.decode(errors="replace").strip())
+    def begin(given: int, out: int, err: int) -> "subprocess.Popen[bytes]":
+        return start(
+            repo,
+            args,
+            environ=environ,
+            writes=writes,
+            stdin=given,
+            stdout=out,
+            stderr=err,
+            keeps=keeps,
+        )
+
+    # Politely, since only then git removes its lock files.
+    heard = hear(begin, timeout, question=input, politely=True)
+    if heard is None:
+        raise too_slow(repo, args, timeout)
+    return Answer(heard.code, heard.out, heard.err.decode(errors="replace").strip())
 
 
 def ask(
     repo: str,
     *args: str,
     timeout: float = READ_SECONDS,
-    input: bytes | None = None,  # noqa: A002
+    input: bytes = b"",  # noqa: A002
     environ: Mapping[str, str] | None = None,
     writes: bool = False,
 ) -> Answer:
@@ -116,13 +120,14 @@ def start(
     repo: str,
     args: tuple[str, ...],
     *,
-    input: bool = False,  # noqa: A002
     environ: Mapping[str, str] | None = None,
     writes: bool = False,
-    stdout: int | None = None,
+    stdin: int,
+    stdout: int,
+    stderr: int,
     keeps: int | None = None,
 ) -> "subprocess.Popen[bytes]":
-    """The process itself, in a session of its own; `end` ends it with all that it started.
+    """The process itself, in a session of its own: so it can be ended with all that it started.
 
     `keeps` is a descriptor that stays open in it.
     """
@@ -135,9 +140,9 @@ def start(
     try:
         return subprocess.Popen(
             ["git", "-C", repo, *_ALWAYS, *args],  # noqa: S607  the user's own git
-            stdin=subprocess.PIPE if input else subprocess.DEVNULL,
-            stdout=subprocess.PIPE if stdout is None else stdout,
-            stderr=subprocess.PIPE,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
             env=environment(repo, os.environ, writes=writes) | dict(environ or {}),
             cwd="/",
             pass_fds=() if keeps is None else (keeps,),
@@ -168,26 +173,6 @@ def environment(repo: str, inherited: Mapping[str, str], *, writes: bool) -> dic
         # Neither refreshes the index under a user's hands nor fetches what a partial clone lacks.
         kept |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
     return kept
-
-
-def end(process: "subprocess.Popen[bytes]") -> None:
-    """End the whole session: first politely, since only then git removes its lock files."""
-    import signal
-    import subprocess
-    from contextlib import suppress
-
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE_SECONDS)
-            break
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            with suppress(OSError):
-                stream.close()
 
 
 def failed(repo: str, args: tuple[str, ...], code: int, err: str) -> GitError:

@@ -6,13 +6,11 @@ arguments in a process of its own and returns whether the condition holds. Eithe
 `SECONDS`; what takes longer, fails or raises does not hold, and says why.
 """
 
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
+from headway.bounded import end, ended
 from headway.core.facts import Answer
 
 SECONDS = 10.0
@@ -52,11 +50,9 @@ def _run(name: str, argv: Sequence[str], folder: str) -> Answer:
     except OSError as error:
         return Answer(trouble=f"condition {name} cannot be asked: {error.strerror}")
     try:
-        code = process.wait(SECONDS)
-    except subprocess.TimeoutExpired:
-        return Answer(trouble=f"condition {name} took longer than {SECONDS:g} s")
+        done = ended(process, SECONDS)
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    return Answer(name if code == 0 else None)
+        end(process)
+    if not done:
+        return Answer(trouble=f"condition {name} took longer than {SECONDS:g} s")
+    return Answer(name if process.returncode == 0 else None)

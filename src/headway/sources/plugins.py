@@ -2,13 +2,11 @@
 its own, for a bounded time; what goes wrong is an error that names the source."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Collection
-from contextlib import suppress
 
+from headway.bounded import hear
 from headway.core.subjects import SUBJECT, Item, ItemKind, ItemState
 from headway.errors import SourceError
 from headway.sources import Seen
@@ -24,7 +22,7 @@ class Plugin:
 
     def look(self, subjects: Collection[str]) -> Seen:
         asked = list(dict.fromkeys(subjects))
-        answer = self._ask(json.dumps(asked))
+        answer = self._ask(json.dumps(asked).encode())
         try:
             document = json.loads(answer)
             items = {each["id"]: _item(each) for each in document["items"] if each["id"] in asked}
@@ -32,27 +30,22 @@ class Plugin:
         except (ValueError, KeyError, TypeError) as error:
             raise SourceError(f"source {self._name} gave no proper answer: {error}") from None
 
-    def _ask(self, question: str) -> str:
+    def _ask(self, question: bytes) -> bytes:
         argv = [sys.executable, "-P", "-m", "headway.sources", self._name, self._project]
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            answer, complaint = process.communicate(question, timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            raise SourceError(f"source {self._name} did not answer within {SECONDS:g} s") from None
-        if process.returncode != 0:
-            last = one_line(complaint.strip().rpartition("\n")[2])
-            raise SourceError(f"source {self._name} failed: {last or process.returncode}")
-        return answer
+
+        def start(given: int, out: int, err: int) -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                argv, stdin=given, stdout=out, stderr=err, start_new_session=True
+            )
+
+        heard = hear(start, SECONDS, question=question)
+        if heard is None:
+            raise SourceError(f"source {self._name} did not answer within {SECONDS:g} s")
+        if heard.code != 0:
+            complaint = heard.err.decode(errors="replace").strip()
+            last = one_line(complaint.rpartition("\n")[2])
+            raise SourceError(f"source {self._name} failed: {last or heard.code}")
+        return heard.out
 
 
 def _item(told: dict[str, object]) -> Item:

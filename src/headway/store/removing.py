@@ -86,3 +86,12 @@ class RetentionWriteTx(RetentionReadTx, GroupWriteTx):
         self._tell("end_withdrawals", chains=asked)
         if groups:
             self._tell("remove_empty_groups", ids=self._database.json(groups))
+
+    def forget_events(self, before: int, most: int) -> int:
+        """So many events at most that are about no job and older than this, but not of the day
+        before the newest of all; how many went."""
+        return self._run("forget_events", before=before, most=most)
+
+    def forget_groups(self, before: int, most: int) -> int:
+        """So many groups at most that ended before this and have no member; how many went."""
+        return self._run("forget_groups", before=before, most=most)

@@ -43,8 +43,11 @@ class ReservingWriteTx(ReservingReadTx, Changing):
         self._end_their_lendings([reservation])
         return released
 
-    def expire_reservations(self) -> list[Reservation]:
-        rows = self._all("expire_reservations", now=self._now)
+    def expire_reservations(self, tokens: Sequence[str]) -> list[Reservation]:
+        if not tokens:
+            return []
+        listed = self._database.json(list(tokens))
+        rows = self._all("expire_reservations", now=self._now, tokens=listed)
         expired = sorted(load_reservation(row) for row in rows)
         self._end_their_lendings(expired)
         return expired

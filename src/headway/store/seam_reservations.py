@@ -1,5 +1,6 @@
 """The seam's verbs about reservations."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from headway.core.model import JobId
@@ -25,5 +26,5 @@ class WritesReservations(Protocol):
     def release(self, reservation: Reservation) -> bool:
         """Give it up, with what it lends; False if it was gone before."""
 
-    def expire_reservations(self) -> list[Reservation]:
-        """Remove those whose time has passed, and say which."""
+    def expire_reservations(self, tokens: Sequence[str]) -> list[Reservation]:
+        """Remove those of these whose time has passed, and say which."""

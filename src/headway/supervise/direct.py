@@ -107,11 +107,12 @@ class Overseen:
             self._line.sendall(data)
 
 
-def end_direct(token: str) -> bool:
-    """Kill whatever a direct call has left on this host; False if something would not go."""
+def end_direct(token: str, *, seconds: float = END_SECONDS) -> bool:
+    """Kill whatever a direct call has left on this host; False if something is still there after
+    that time."""
     base = cgroup.find_base()
     path = _cgroup_path(base, token) if base is not None else None
-    give_up_at = time.monotonic() + END_SECONDS
+    give_up_at = time.monotonic() + seconds
     while True:
         left = proc.processes_with(VARIABLE, token)
         for pid, start in left:
@@ -119,6 +120,7 @@ def end_direct(token: str) -> bool:
         if path is not None:
             cgroup.kill(path)
         if not left and (path is None or cgroup.remove(path)):
+            reach("direct.left_ended")
             return True
         if time.monotonic() >= give_up_at:
             return False

@@ -16,6 +16,7 @@ from headway.supervise.records import Outcome, Started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 __all__ = ["Evidence", "Outcome", "Started", "UnsafeFolder"]
@@ -216,11 +217,11 @@ class Evidence:
         lines = (content or b"").decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else None
 
-    def ask_for_worker(self, request: dict[str, Any]) -> None:
+    def ask_for_worker(self, request: Mapping[str, Any]) -> None:
         """From inside the job: have its supervisor start a worker that is no part of the job."""
         with self._open() as folder:
             name = f"wanted.{self.token}"
-            folder.create(f"{name}.{os.getpid()}.tmp", json.dumps(request).encode())
+            folder.create(f"{name}.{os.getpid()}.tmp", json.dumps(dict(request)).encode())
             folder.rename(f"{name}.{os.getpid()}.tmp", name)
         reach("evidence.worker_wanted")
 

@@ -105,3 +105,18 @@ delete from artifacts where job_id in $IDS(:ids)
 
 -- name: remove_worktrees (hot)
 delete from worktrees where job_id in $IDS(:ids)
+
+-- name: forget_events
+-- The oldest of those about no job. What is not a day older than the newest of all stays: the guard of
+-- the table says so too.
+delete from events where seq in (
+  select seq from events where job_id is null and at < :before
+    and at <= (select at from events order by seq desc limit 1) - 86400000000
+  order by at limit :most)
+
+-- name: forget_groups
+-- Ended ones whose last member is gone, or that never had one.
+delete from job_groups where id in (
+  select id from job_groups where ended_at < :before
+    and not exists (select 1 from jobs where jobs.group_id = job_groups.id)
+  order by id limit :most)

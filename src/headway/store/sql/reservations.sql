@@ -24,4 +24,4 @@ update reservations set expires_at = :expires_at where token = :token
 delete from reservations where token = :token
 
 -- name: expire_reservations
-delete from reservations where expires_at <= :now returning $RESERVATION
+delete from reservations where expires_at <= :now and token in $TEXTS(:tokens) returning $RESERVATION

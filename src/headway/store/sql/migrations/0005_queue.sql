@@ -64,7 +64,7 @@ create table reservations (
   host_id      text not null,
   pid          bigint not null,
   occupies     text,
-  inside       bigint,                          -- the running job that makes it, and lends to it
+  inside       bigint,                          -- who makes it, and lends to it: a job, or below zero another of these
   requested_at bigint not null,
   granted_at   bigint,
   expires_at   bigint not null
@@ -95,5 +95,8 @@ create table targets (
   created_by text not null
 );
 create unique index targets_prefix on targets (prefix) where prefix is not null;
+
+-- Those about no job go by their age.
+create index events_about_none on events (at) where job_id is null;
 
 insert into marks (name, value) values ('next_group_id', 1), ('next_reservation_id', 1);
