@@ -109,7 +109,7 @@ WRONG = [
     (("exec", "--template", "none"), 3, "there is no template 'none'"),
     (("runs", "retry", "x"), 3, "'x' is not a run; write it like run-24 or 24"),
     (("runs", "retry", "job-1"), 3, "'job-1' is not a run"),
-    (("runs", "retry", "run-9"), 3, "there is no job-9"),
+    (("runs", "retry", "run-9"), 3, "there is no run-9"),
     (("runs", "retry", "run-1"), 3, "there is no run-1: job-1 was never started (queued)"),
     (("runs", "show", "1"), 3, "there is no run-1"),
 ]
