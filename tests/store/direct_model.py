@@ -52,14 +52,36 @@ class DirectModel(QueueModel):
     def lenders(self, job: Job) -> set[int]:
         return {each for each in super().lenders(job) if each not in self.busy()}
 
+    def goes_first(self) -> bool:
+        """Whether the first in line has all slots to itself: it lacks one, or nothing at all, or
+        there is only one left."""
+        if not self.in_line():
+            return False
+        caps = self.caps()
+        left = caps[SLOT] - self.used(SLOT) if SLOT in caps else 2
+        return left <= 1 or not self.waits_for(self.in_line()[0])
+
+    def waits_for(self, call: Call) -> set[str]:
+        caps = self.caps()
+        return {k for k in call.keys - {SLOT} if k in caps and self.used(k) >= caps[k]}
+
+    def full(self, job: Job) -> set[str]:
+        """What a call takes that waits only for a limit is kept for it."""
+        caps, kept = self.caps(), set[str]()
+        if self.in_line() and not self.goes_first():
+            first = self.in_line()[0]
+            kept = first.keys - self.waits_for(first)
+        taken = {key: self.used(key) + (key in kept) for key in self.takes(job)}
+        return {key for key, count in taken.items() if key in caps and count >= caps[key]}
+
     def slots_for(self, job: Job) -> set[int | None]:
-        """While a call is in line nobody else takes a slot; what is lent is none."""
+        """While a call is first nobody else takes a slot; what is lent is none."""
         slots = super().slots_for(job)
-        return set(self.lenders(job)) if self.in_line() and slots == {None} else slots
+        return set(self.lenders(job)) if self.goes_first() and slots == {None} else slots
 
     def reasons(self, job: Job) -> dict[str, set[str]]:
         found = super().reasons(job)
-        if self.in_line() and not {"paused", "pressure"} & found.keys():
+        if self.goes_first() and not {"paused", "pressure"} & found.keys():
             first = f"direct-{self.in_line()[0].id} of ann goes first"
             found["capacity"] = {first, *found.get("capacity", set())}
         return found

@@ -7,8 +7,8 @@ from queue_stories import QueueStories
 from stories import RESOURCES
 from storytelling import A_NUMBER, act
 
-from headway.consequences import expire_reservations
 from headway.core.reservations import Reservation
+from headway.expiring import remove_expired
 from headway.reserving import granted, keys_taken, stand_in_line, why_not
 from headway.store.base import ReadTx
 
@@ -83,7 +83,7 @@ class DirectStories(QueueStories):
     def expire(self) -> None:
         """What nobody has renewed is gone, as soon as a worker looks for it."""
         with self.store.write() as tx:
-            expire_reservations(tx, "worker")
+            remove_expired(tx, tx.reservations(), actor="worker")
         self.model.expire()
 
     @act(
