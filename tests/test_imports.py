@@ -149,7 +149,7 @@ MAY_IMPORT = {
         "adding client core. errors graphs linking quotas store.base store.seam_templates "
         "submission templates"
     ),
-    "chaining": "core. client errors units",
+    "chaining": "core. client collecting errors units",
     "troubles": "core. client store.base units",
     "store.seam_reservations": "core.",
     "reserving": (

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.client import Client
+from headway.collecting import unknown_job
 from headway.core.model import Job, JobId, Run, shown
 from headway.core.states import Status
 from headway.errors import NotFoundError
@@ -23,7 +24,10 @@ def parse_run_id(text: str) -> JobId:
 
 def executed(client: Client, run_id: JobId) -> Job:
     """The job of this run; one that was never started has none."""
-    job = client.job(run_id)
+    with client.store.read() as tx:
+        job = tx.jobs([run_id]).get(run_id)
+        if job is None:
+            raise unknown_job(tx, run_id, f"run-{run_id}")
     if job.started_at is None:
         raise NotFoundError(
             f"there is no run-{run_id}: {shown(run_id)} was never started ({job.status}); "

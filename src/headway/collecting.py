@@ -235,14 +235,15 @@ class Collector:
         return True
 
 
-def unknown_job(tx: ReadTx, job_id: JobId) -> NotFoundError:
-    """What to say of a job without a row: an id that was given out once had one."""
+def unknown_job(tx: ReadTx, job_id: JobId, called: str | None = None) -> NotFoundError:
+    """What to say of a job without a row, or of its run: an id that was given out once had one."""
+    called = called or shown(job_id)
     if job_id < tx.marks()["next_job_id"]:
         return NotFoundError(
-            f"there is no {shown(job_id)} any more: ended jobs are removed after a time "
+            f"there is no {called} any more: ended jobs are removed after a time "
             "(scheduler.retention_days), or by hand"
         )
-    return NotFoundError(f"there is no {shown(job_id)}; `headway jobs list --all`")
+    return NotFoundError(f"there is no {called}; `headway jobs list --all`")
 
 
 def obstacles_of(tx: ReadTx, chains: Sequence[JobId]) -> dict[JobId, Obstacle]:

@@ -1,6 +1,6 @@
 """Slung work as it stands: what is scheduled for which target, and how to take it back."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from headway.client import Client, present_wait
@@ -14,6 +14,7 @@ from headway.store.base import WriteTx
 from headway.units import show_instant
 
 MOST_LISTED = 10_000
+MOST_CLEARED = 1_000  # in one transaction
 CLEARED = "cleared"
 
 
@@ -65,12 +66,30 @@ def _entry(job: Job, facts: Facts, place: int | None) -> dict[str, Any]:
 
 def clear(client: Client, subject: str | None = None) -> Cleared:
     """Cancel what is slung and waits, all of it or what is about one subject."""
+    done = Cleared((), ())
+    for page in _pages(client) if subject is None else [[subject]]:
+        now = _clear(client, page)
+        done = Cleared(done.cleared + now.cleared, done.running + now.running)
+    client.wake()
+    return done
 
+
+def _pages(client: Client) -> Iterator[list[str]]:
+    """All subjects of open jobs, however many there are; each page is a transaction of its own, so
+    that nobody else is held up for long."""
+    last = 0
+    while True:
+        with client.store.read() as tx:
+            jobs = tx.open_with_subject_after(last, MOST_CLEARED)
+        if not jobs:
+            return
+        yield [job.subject for job in jobs if job.subject is not None]
+        last = jobs[-1].id
+
+
+def _clear(client: Client, subjects: Sequence[str]) -> Cleared:
     def tell(tx: WriteTx) -> Cleared:
-        if subject is None:
-            jobs = _slung(tx.open_with_subject(MOST_LISTED))
-        else:
-            jobs = _slung(list(tx.open_about([subject]).values()))
+        jobs = _slung(sorted(tx.open_about(subjects).values(), key=lambda job: job.id))
         waiting = [job for job in jobs if job.status in WAITING]
         for job in waiting:
             after(job.status, Move.CANCEL)
@@ -78,6 +97,4 @@ def clear(client: Client, subject: str | None = None) -> Cleared:
         running = tuple(job.id for job in jobs if job.status not in WAITING)
         return Cleared(tuple(job.id for job in waiting), running)
 
-    done = client.store.story(tell)
-    client.wake()
-    return done
+    return client.store.story(tell)

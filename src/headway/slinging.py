@@ -59,7 +59,7 @@ class Slung(NamedTuple):
     already: tuple[Scheduled, ...]
     skipped: tuple[Skipped, ...]
     closed: int  # items of groups and trees that are done, and were left out without a word
-    group_id: int | None = None
+    groups: tuple[GroupId, ...] = ()  # that what was scheduled is tracked by
     troubles: tuple[str, ...] = ()
 
 
@@ -276,7 +276,7 @@ def _schedule(
             scheduled.append(Scheduled(subject, target, job_id))
             data = {"subject": subject, "target": target, "group": shown_group(group_id)}
             tx.add_events([Event("slung", job_id, data)], actor=client.actor)
-        return done._replace(scheduled=tuple(scheduled), group_id=groups[0])
+        return done._replace(scheduled=tuple(scheduled), groups=tuple(dict.fromkeys(groups)))
 
     done = client.store.story(tell)
     client.wake()
@@ -333,7 +333,7 @@ def slung_document(slung: Slung) -> dict[str, object]:
     return {
         "mode": "direct" if slung.direct else "deferred",
         "max_active": slung.max_active,
-        "group": shown_group(slung.group_id) if slung.group_id else None,
+        "groups": [shown_group(each) for each in slung.groups],
         "scheduled": listed(slung.scheduled),
         "already": listed(slung.already),
         "skipped": [each._asdict() for each in slung.skipped],

@@ -6,6 +6,10 @@ import re
 import pytest
 from commandline import CommandLine, wait_for
 
+from headway.cli.options import OF_ONE_JOB
+from headway.cli.templated import _WORDS
+from headway.templating import OF_ONE_JOB as OF_ONE_JOB_WORDS
+
 
 def test_a_template_is_added_shown_used_and_archived(still: CommandLine) -> None:
     made = still(
@@ -65,6 +69,25 @@ def test_a_template_is_added_shown_used_and_archived(still: CommandLine) -> None
     assert still.count() == 2
 
 
+def test_the_help_offers_no_option_that_is_always_refused(still: CommandLine) -> None:
+    assert {_WORDS.get(name, (name,))[0] for name in OF_ONE_JOB} == OF_ONE_JOB_WORDS - {"id"}
+    told, submits = still.out("templates", "add", "--help"), still.out("submit", "--help")
+    for name in OF_ONE_JOB:
+        assert re.search(rf"^ +--{name}\b", submits, re.M), "others do"
+        assert not re.search(rf"^ +--{name}\b", told, re.M), name
+        value = [] if name in ("last", "front") else ["1"]
+        done = still("templates", "add", "x", f"--{name}", *value, "--", "true", code=5)
+        assert "is about one job; give it when you submit" in done.stderr
+
+
+def test_a_run_that_is_not_there_is_called_a_run(headway: CommandLine) -> None:
+    headway("exec", "--", "true")
+    for verb in ("retry", "show"):
+        assert "there is no run-99; " in headway("runs", verb, "run-99", code=3).stderr
+    headway("jobs", "clean", "1")
+    assert "there is no run-1 any more" in headway("runs", "show", "1", code=3).stderr
+
+
 WRONG = [
     (("templates", "add", "x"), 2, "What is to run?"),
     (("templates", "add", "a b", "--", "true"), 5, "template 'a b' may have"),
@@ -86,7 +109,7 @@ WRONG = [
     (("exec", "--template", "none"), 3, "there is no template 'none'"),
     (("runs", "retry", "x"), 3, "'x' is not a run; write it like run-24 or 24"),
     (("runs", "retry", "job-1"), 3, "'job-1' is not a run"),
-    (("runs", "retry", "run-9"), 3, "there is no job-9"),
+    (("runs", "retry", "run-9"), 3, "there is no run-9"),
     (("runs", "retry", "run-1"), 3, "there is no run-1: job-1 was never started (queued)"),
     (("runs", "show", "1"), 3, "there is no run-1"),
 ]

@@ -8,6 +8,7 @@ import pytest
 from slung import Project, fingerprints, issue
 
 from harness import Bench, wait_for
+from headway import scheduled as scheduling
 from headway.core.states import Status
 from headway.core.targets import Target
 from headway.engine import helpers
@@ -70,6 +71,19 @@ def test_clear_takes_back_what_waits_and_leaves_what_runs(project: Project, benc
     assert bench.status(reference) is Status.QUEUED, "it was not slung"
     assert project.sling("gt-3").scheduled, "what was cleared can be slung again"
     assert fingerprints(project.export.parent) == before
+
+
+@pytest.mark.req("G39")
+def test_clear_goes_on_until_nothing_waits(
+    project: Project, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much there is, and though what is not slung comes first."""
+    monkeypatch.setattr(scheduling, "MOST_CLEARED", 1)
+    reference = bench.submit("true", subject="gt-9", delay=10**12)
+    slung = [project.job_of(project.sling(name)) for name in ("gt-1", "gt-2", "gt-3", "hq-1")]
+    assert clear(bench.client) == (tuple(slung), ())
+    assert {bench.status(each) for each in slung} == {Status.CANCELLED}
+    assert bench.status(reference) is Status.QUEUED
 
 
 # -- helpers ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from slung import Project, issue
 from harness import Bench
 from headway.core.targets import Target
 from headway.errors import InvalidInputError
+from headway.slinging import slung_document
 from headway.targeting import add_target, remove_target
 from headway.templating import add_template
 
@@ -150,3 +151,20 @@ def test_a_subject_that_is_code_is_left_out_where_a_shell_would_run_it(
     slung = project.sling("gt-epic")
     assert [each.subject for each in slung.scheduled] == ["bb-1"]
     assert [each.subject for each in slung.skipped] == ["bb-$(id)"]
+
+
+# -- groups -------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("G20")
+def test_all_groups_that_track_what_was_slung_are_named(project: Project, bench: Bench) -> None:
+    project.target("gas", "false", prefix="gt-")
+    project.change("gt-2", status="closed")
+    tree = project.sling("gt-epic")
+    project.change("gt-2", status="open")
+    bench.client.cancel([each.job_id for each in tree.scheduled if each.subject == "gt-1"])
+    project.write(*project.issues.values(), issue("gt-9"))
+    slung = project.sling("gt-9", "gt-epic")
+    joined = [bench.job(each.job_id or 0).group_id for each in slung.scheduled]
+    assert len(set(joined)) == 2 and slung.groups == tuple(dict.fromkeys(joined))
+    assert slung_document(slung)["groups"] == [f"group-{each}" for each in slung.groups]

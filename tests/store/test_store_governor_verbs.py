@@ -40,7 +40,7 @@ def test_targets_are_kept_whole_and_one_per_name(store: Store) -> None:
 
 
 @pytest.mark.req("G17")
-@verbs("open_about", "open_with_subject")
+@verbs("open_about", "open_with_subject", "open_with_subject_after")
 def test_the_open_job_of_a_subject_is_found(store: Store) -> None:
     with store.write() as tx:
         ended = add(tx, subject="gt-1")
@@ -59,6 +59,9 @@ def test_the_open_job_of_a_subject_is_found(store: Store) -> None:
         listed = [job.id for job in tx.open_with_subject(10)]
         assert listed == [other.id, second.id, running.id]
         assert [job.id for job in tx.open_with_subject(1)] == [other.id]
+        later = [job.id for job in tx.open_with_subject_after(second.id, 10)]
+        assert later == [other.id, running.id]
+        assert [job.id for job in tx.open_with_subject_after(0, 1)] == [second.id]
 
 
 @verbs("places_in_queue")

@@ -49,6 +49,7 @@ def _flag(param: click.Parameter | None) -> str:
 WHOLE_NUMBER = WholeNumber()
 DURATION = Duration()
 
+OF_ONE_JOB = ("after", "at", "key", "group", "last", "position", "front", "subject")
 _OPTIONS = (
     click.option("--name", metavar="TEXT", help="A name for people; else the command."),
     click.option("--slug", metavar="WORD", help="A short name: letters, digits, . _ -"),
@@ -152,6 +153,16 @@ def describes_a_job(command: Command) -> Command:
     )
     for option in reversed(_OPTIONS):
         command = option(command)
+    return command
+
+
+def describes_a_template(command: Command) -> Command:
+    """The same for what is stored. What is about one job is taken all the same, to be refused with
+    a word about when to give it, but not offered."""
+    command = describes_a_job(command)
+    for option in vars(command)["__click_params__"]:
+        if option.name in OF_ONE_JOB:
+            option.hidden = True
     return command
 
 

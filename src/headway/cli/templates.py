@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from headway.cli.options import describes_a_job
+from headway.cli.options import describes_a_template
 from headway.cli.render import age, emit, fields, moment, paint, say, table
 from headway.cli.scope import Scope
 from headway.cli.templated import given_words, parse_params
@@ -23,7 +23,7 @@ from headway.text import plain
     help="A parameter, {NAME} in the command (repeat).",
 )
 @click.option("--replace", is_flag=True, help="Take the place of one of this name.")
-@describes_a_job
+@describes_a_template
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_context
 def add(

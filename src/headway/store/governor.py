@@ -28,6 +28,9 @@ class GovernorReadTx(GraphReadTx):
     def open_with_subject(self, limit: int) -> list[Job]:
         return self._readable(self._all("open_with_subject", limit=limit))
 
+    def open_with_subject_after(self, after: JobId, limit: int) -> list[Job]:
+        return self._readable(self._all("open_with_subject_after", after=after, limit=limit))
+
     def places_in_queue(self) -> dict[JobId, int]:
         return dict(self._all("places_in_queue"))
 

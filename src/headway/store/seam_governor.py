@@ -15,6 +15,9 @@ class GovernorReading(Protocol):
     def open_with_subject(self, limit: int) -> list[Job]:
         """The open jobs that are about any subject, in dispatch order."""
 
+    def open_with_subject_after(self, after: JobId, limit: int) -> list[Job]:
+        """The same by their ids, and only later ones: for those who go through all of them."""
+
     def places_in_queue(self) -> dict[JobId, int]:
         """The place at the door, from 1, of each job that is about a subject and stands there."""
 

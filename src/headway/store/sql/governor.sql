@@ -15,6 +15,10 @@ select $JOB from jobs where subject in $TEXTS(:subjects) and subject is not null
 select $JOB from jobs where subject is not null and finished_at is null
 order by level desc, position, created_at, id limit :limit
 
+-- name: open_with_subject_after
+select $JOB from jobs where subject is not null and finished_at is null and id > :after
+order by id limit :limit
+
 -- name: places_in_queue
 select id, place from (
   select id, subject, row_number() over (order by level desc, position, created_at, id) as place
