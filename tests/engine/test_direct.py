@@ -12,7 +12,7 @@ import pytest
 from harness import Bench, wait_for
 from headway.client import Client
 from headway.clock import SECOND, SystemClock
-from headway.core.admission import direct_lender, direct_objection
+from headway.core.admission import direct_lender
 from headway.core.reservations import Reservation
 from headway.core.states import Status
 from headway.errors import InvalidInputError, ReservationLostError, TimedOutError
@@ -364,22 +364,6 @@ def test_a_direct_call_within_a_direct_call_has_its_slot(bench: Bench) -> None:
     bench.until_ended(queued)
 
 
-def test_within_another_it_waits_for_what_that_one_does_not_hold(
-    make_bench: Callable[..., Bench],
-) -> None:
-    bench = make_bench(max_active=2)
-    limited(bench, resource_gpu=1)
-    user, gate = busy(bench, resources=("gpu",))
-    with bench.client.reserve():
-        late = pytest.raises(TimedOutError, match="direct-2 got no slot in time: all 2 slots")
-        with late, bench.client.reserve(resources=["gpu"], timeout=0.05):
-            raise AssertionError
-        gate.touch()
-        bench.until_ended(user)
-        with bench.client.reserve(resources=["gpu"], timeout=30):
-            assert standing(bench)[1].inside == -1
-
-
 def test_once_the_outer_one_is_gone_the_inner_one_counts(bench: Bench) -> None:
     outer = asked(bench)
     with bench.store.write() as tx:
@@ -492,102 +476,3 @@ def test_wrong_words_are_refused_and_nothing_stands(
     with pytest.raises(InvalidInputError, match=words), bench.client.reserve(**options):  # type: ignore[arg-type]
         raise AssertionError
     assert standing(bench) == [] and events(bench) == []
-
-
-def limited(bench: Bench, **limits: int) -> None:
-    """`resource_gpu=1` is one at a time of resource gpu."""
-    for name, most in limits.items():
-        bench.client.set_setting(f"scheduler.limits.{name.replace('_', '.')}", most)
-
-
-@pytest.mark.req("C12")
-def test_it_takes_of_the_limits_what_it_names(make_bench: Callable[..., Bench]) -> None:
-    bench = make_bench(max_active=3)
-    limited(bench, resource_gpu=1, type_review=1)
-    with bench.client.reserve(resources=["gpu"], type="review", target="prod"):
-        (told,) = scheduler_status(bench.client)["reservations"]
-        assert told["occupies"] == ["type:review", "resource:gpu", "target:prod"]
-        held_up, free = bench.submit("true", resources=("gpu",)), bench.submit("true")
-        bench.until_ended(free)
-        assert bench.status(held_up) is Status.QUEUED
-        (objection,) = why(bench.client, held_up)["objections"]
-        assert objection["detail"] == "resource gpu is in use"
-    bench.until_ended(held_up)
-
-
-def test_it_waits_for_a_limit_as_for_a_slot(make_bench: Callable[..., Bench]) -> None:
-    bench = make_bench(max_active=3)
-    limited(bench, resource_gpu=1)
-    user, gate = busy(bench, resources=("gpu",))
-    late = pytest.raises(TimedOutError, match="resource gpu is in use")
-    with late, bench.client.reserve(resources=["gpu"], timeout=0.05):
-        raise AssertionError
-    gate.touch()
-    bench.until_ended(user)
-    with bench.client.reserve(resources=["gpu"], timeout=30):
-        pass
-
-
-@pytest.mark.req("E11")
-@pytest.mark.req("C12")
-def test_while_it_waits_for_a_limit_others_have_all_but_one_of_the_slots(
-    make_bench: Callable[..., Bench],
-) -> None:
-    bench = make_bench(max_active=4)
-    limited(bench, resource_gpu=1)
-    user, gate = busy(bench, resources=("gpu",))
-    asking = asked(bench, occupies=("resource:gpu",), expires_at=1 << 60)
-    wants_it = bench.submit("sleep", "60", resources=("gpu",), priority=5)
-    others = [bench.submit("sleep", "60") for _ in range(3)]
-    bench.turn()
-    states = [bench.status(each) for each in others]
-    assert states == [Status.RUNNING, Status.RUNNING, Status.QUEUED], "one slot is kept"
-    (objection,) = why(bench.client, others[2])["objections"]
-    assert objection["detail"] == "direct-1 of ann goes first"
-    bench.client.cancel([others[2]])
-    gate.touch()
-    bench.until_ended(user)
-    bench.turn()
-    assert bench.status(wants_it) is Status.QUEUED, "it goes before every queued job"
-    with bench.store.write() as tx:
-        assert direct_objection(asking, bench.client.door(tx), tx.now()) is None
-        tx.release(asking)
-    bench.until(lambda: bench.status(wants_it) is Status.RUNNING)
-
-
-def test_inside_a_job_it_borrows_what_that_job_holds_of_the_limits(bench: Bench) -> None:
-    limited(bench, resource_gpu=1)
-    maker, _ = busy(bench, resources=("gpu",))
-    asking = asked(bench, inside=maker, occupies=("resource:gpu",))
-    with bench.store.write() as tx:
-        door = bench.client.door(tx)
-        assert direct_objection(asking, door, tx.now()) is None
-        assert direct_lender(asking, door) == maker
-        tx.grant(asking.token, maker)
-        door = bench.client.door(tx)
-    assert (door.running, door.usage["resource:gpu"]) == (1, 1)
-    other = asked(bench, 2, inside=maker, occupies=("resource:gpu",))
-    with bench.store.read() as tx:
-        objection = direct_objection(other, bench.client.door(tx), tx.now())
-    assert objection is not None and objection.detail == "the one slot is in use"
-
-
-def test_a_claim_whose_lender_waits_no_more_counts_beside_its_direct_call(
-    make_bench: Callable[..., Bench],
-) -> None:
-    bench = make_bench(max_active=3)
-    lender, _ = busy(bench)
-    bench.client.set_setting("scheduler.max_active", 1)
-    borrower = bench.submit("sleep", "60")
-    with bench.store.write() as tx:
-        tx.lend("t", Lending(lender, borrower, tx.now() + 3600 * SECOND))
-    bench.until(lambda: bench.status(borrower) is Status.RUNNING)
-    with bench.store.write() as tx:
-        tx.end_lending("t")
-    asking = asked(bench, inside=lender)
-    with bench.store.write() as tx:
-        assert bench.client.door(tx).running == 2
-        objection = direct_objection(asking, bench.client.door(tx), tx.now())
-        assert objection is not None, "more run than may"
-        tx.grant(asking.token, lender)
-        assert bench.client.door(tx).running == 2
