@@ -20,7 +20,6 @@ from headway.core.model import (
     RetryPolicy,
 )
 from headway.errors import InvalidInputError, NotFoundError
-from headway.retrying import check_causes, check_causes_of_call
 from headway.units import LONGEST, parse_duration, parse_instant
 
 TYPE_CHECKING = False
@@ -173,7 +172,10 @@ def specify(
     if bool(request.argv) == (request.shell is not None):
         raise InvalidInputError("give a command after --, or --shell STRING, and not both")
     _check_words(request)
-    check_causes(request.retry_on)
+    if request.retry_on:
+        from headway.retrying import check_causes
+
+        check_causes(request.retry_on)
     _check_numbers(request)
     cwd = working_directory
     if request.cwd:
@@ -207,7 +209,10 @@ def specify(
 def function_spec(request: Request, task: str, arguments: Mapping[str, Any]) -> JobSpec:
     """The checked specification of a call; of the request, what is not about a command."""
     _check_words(request)
-    check_causes_of_call(request.retry_on)
+    if request.retry_on:
+        from headway.retrying import check_causes_of_call
+
+        check_causes_of_call(request.retry_on)
     _check_numbers(request)
     if request.pin_head is not None or request.require or request.worktree is not None:
         raise InvalidInputError(f"{task}: a function has no repository of its own to look at")

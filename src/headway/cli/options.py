@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from headway.core.model import Rate
 from headway.errors import InvalidInputError
-from headway.quotas import parse_rate
 from headway.submission import Request, parse_job_id, parse_lock, split_command, when
 from headway.units import parse_duration
 
@@ -219,10 +219,18 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         last=options["last"],
         position=_position(options),
         resources=tuple(options["resource"]),
-        rates=tuple(parse_rate(each) for each in options["rate"]),
+        rates=_rates(options["rate"]),
         target=options["target"],
         subject=options["subject"],
     )
+
+
+def _rates(entries: Sequence[str]) -> tuple[Rate, ...]:
+    if not entries:
+        return ()
+    from headway.quotas import parse_rate
+
+    return tuple(parse_rate(each) for each in entries)
 
 
 def _position(options: Mapping[str, Any]) -> int | None:

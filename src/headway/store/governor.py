@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.core.model import Job, JobId
-from headway.core.targets import Target
 from headway.errors import DataError
 from headway.store.changing import Changing
 from headway.store.graphreading import GraphReadTx
 from headway.store.rows import dump
+
+if TYPE_CHECKING:
+    from headway.core.targets import Target
 
 _DOCUMENT = ("argv", "cwd", "env", "resources", "locks", "timeout", "retries", "helper")
 _LISTS = ("argv", "resources", "locks", "helper")
@@ -60,6 +62,8 @@ class GovernorWriteTx(Changing, GovernorReadTx):
 
 
 def _target(row: Sequence[Any]) -> Target:
+    from headway.core.targets import Target
+
     name, prefix, document, created_at, created_by = row
     try:
         fields = json.loads(document)

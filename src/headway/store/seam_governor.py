@@ -1,10 +1,14 @@
 """The part of the seam about slung work: targets, open jobs by their subjects, tracking groups."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headway.core.model import Job, JobId
-from headway.core.targets import Target
+
+if TYPE_CHECKING:
+    from headway.core.targets import Target
 
 
 class GovernorReading(Protocol):
