@@ -242,4 +242,6 @@ class QueueModel(GroupModel):
         return {
             **super().picture(),
             "limits": dict(self.limits),
+            "in use": {key: self.used(key) for key in self.limits},
+            "starts": sorted(at for _, at, _ in self.begun),
         }

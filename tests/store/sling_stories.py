@@ -56,4 +56,4 @@ class SlingStories(DirectStories):
             return
         job = self.model.sling(subject, resources=("x",), target="t")
         assert [each.job_id for each in slung.scheduled] == [job.id]
-        assert slung.group_id == job.group
+        assert slung.groups == (job.group,)
