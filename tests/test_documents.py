@@ -26,7 +26,7 @@ RUN = """
 run_id status exit_code signal error started_at finished_at duration_ms worker_id artifacts
 params_snapshot stdout_path stderr_path
 """
-ADDED = ["rates", "labels", "submitted_by", "cancel_requested_at", "worktree"]
+ADDED = ["rates", "sling", "labels", "submitted_by", "cancel_requested_at", "worktree"]
 RUN_ADDED = ["dropped_bytes", "usage", "patch", "late_outcome", "host", "result", "progress"]
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 

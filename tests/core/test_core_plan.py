@@ -21,6 +21,7 @@ from headway.core.model import (
     WaitKind,
 )
 from headway.core.plan import Hold, Planned, Start, decide, explain, plan
+from headway.core.policies import SLOT
 from headway.core.states import Status
 
 LATER = NOW + SECOND
@@ -146,9 +147,11 @@ def test_a_lent_slot_admits_only_the_awaited_chain() -> None:
     assert waits(planned) == {1: [WaitKind.CAPACITY], 8: [WaitKind.CAPACITY]}
 
 
-def test_a_lent_slot_admits_nobody_while_more_run_than_may() -> None:
-    door = Door(max_active=1, running=2, lenders={5: (9,)})
+def test_a_lent_slot_admits_nobody_while_a_lender_and_its_borrower_have_one_too_many() -> None:
+    door = Door(max_active=1, running=2, lenders={5: (9,)}, twice={SLOT})
     assert starts(plan([job(7, chain=5)], facts(door))) == []
+    lowered = door._replace(twice=())
+    assert starts(plan([job(7, chain=5)], facts(lowered))) == [7], "only the cap was lowered"
 
 
 def test_a_free_slot_is_used_before_a_lent_one() -> None:

@@ -6,6 +6,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -113,8 +114,8 @@ def test_every_gate_is_taken_out_once() -> None:
 
 
 def test_a_missed_wake_up_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def silent(self: SqlWriteTx, chain: int) -> None:
-        self._tell("fail_chain", chain=chain)
+    def silent(self: SqlWriteTx, chains: Sequence[int]) -> None:
+        self._many("fail_chain", ({"chain": chain} for chain in chains))
 
     monkeypatch.setattr(SqlWriteTx, "chains_failed", silent)
     assert "was found by the sweep alone" in first_violation()
