@@ -127,8 +127,8 @@ class QueueModel(GroupModel):
         self.begun += [(rate.partition("=")[0], self.now, job.id) for rate in job.rates]
 
     def undo(self, job: Job) -> None:
-        if not job.cancelling:  # its start counts for no rate
-            self.begun = [each for each in self.begun if each[2] != job.id]
+        """Its start counts for no rate."""
+        self.begun = [each for each in self.begun if each[2] != job.id]
         super().undo(job)
 
     def set_limit(self, key: str, value: int | str | None) -> None:
@@ -242,4 +242,6 @@ class QueueModel(GroupModel):
         return {
             **super().picture(),
             "limits": dict(self.limits),
+            "in use": {key: self.used(key) for key in self.limits},
+            "starts": sorted(at for _, at, _ in self.begun),
         }

@@ -112,13 +112,14 @@ class Stories(WorkerStories):
         """One that has little to wait for, and may be waited for; or two of a kind."""
         plain = {"delay": 0, "priority": which % 2, "retries": which % 3 // 2, "retry_on": ()}
         makes = {"needs": [], "produces": [ARTIFACTS[which % 2]] * (which % 7 == 1)}
-        takes = {"kind": "command", "target": None, "rates": (), "place": None}
+        takes = {"kind": "command", "target": None, "place": None}
         asked = {
             "locks": locks,
             "after": [which] * (which % 3 == 1),
             "pin": None,
             "approval": None,
             "resources": RESOURCES[: which % 4 % 3],
+            "rates": ("r",) * (which % 11 % 3 == 1),
             **makes,
             **takes,
             **plain,

@@ -25,7 +25,7 @@ from stocked import BUDGET, START
 
 from headway.client import Client, present_wait
 from headway.config import Config
-from headway.core.facts import Answer, Facts
+from headway.core.facts import Answer, Door, Facts
 from headway.core.groups import status_of
 from headway.core.model import Claim, Question, Sight, Wait
 from headway.core.model import Job as Row
@@ -236,8 +236,9 @@ class Told(RuleBasedStateMachine):
         with self.store.read() as tx:
             rows = {row.id: row for row in (*tx.active_jobs(), *tx.finished_jobs(0, 10_000))}
             self.live = sorted(tx.live_claims(), key=lambda claim: claim.job_id)
-            shown = picture(rows, self.live, tx)
-            facts = Facts(now=tx.now(), door=open_door(tx, "host", log_budget=BUDGET))
+            door = open_door(tx, "host", log_budget=BUDGET)
+            facts = Facts(now=tx.now(), door=door)
+            shown = picture(rows, self.live, tx, door)
             self.past += tx.events_since(self.past[-1].seq if self.past else 0, 100_000)
         known = self.model.picture()
         assert shown.keys() == known.keys()
@@ -341,7 +342,7 @@ class Told(RuleBasedStateMachine):
             assert said[-1] == rows[job_id].status
 
 
-def picture(rows: dict[int, Row], claims: list[Claim], tx: ReadTx) -> dict[str, Any]:
+def picture(rows: dict[int, Row], claims: list[Claim], tx: ReadTx, door: Door) -> dict[str, Any]:
     """What the store says, through the seam."""
     views = tx.lock_views(KEYS)
     slots = tx.slots()
@@ -365,6 +366,8 @@ def picture(rows: dict[int, Row], claims: list[Claim], tx: ReadTx) -> dict[str, 
             if row.status in WAITING
         ],
         "limits": limits_of(tx),
+        "in use": {key: door.usage.get(key, 0) for key in limits_of(tx)},
+        "starts": sorted(tx.newest_starts("r", 0, 1000)),
         "calls": [
             (call.id, not call.waits, call.inside, {*call.occupies}, call.expires_at)
             for call in tx.reservations()
