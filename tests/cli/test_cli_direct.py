@@ -321,7 +321,7 @@ def test_a_worker_that_dies_once_it_has_ended_what_is_left_leaves_the_row_to_the
 def test_whoever_dies_whenever_nothing_is_left_of_a_direct_call(
     site: Site, start: Start, tmp_path: Path, point: str
 ) -> None:
-    site.client.set_setting("scheduler.reservation_expiry", "1s")
+    site.client.set_setting("scheduler.reservation_expiry", "4s")
     site.worker()
     env = {**site.env, "HEADWAY_POINTS": f"direct.{point}=kill"}
     process = start("--", sys.executable, "-c", DAEMON, str(tmp_path / "pid"), "ends", env=env)
