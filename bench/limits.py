@@ -7,16 +7,15 @@ from typing import Any
 
 from headway.clock import SystemClock
 from headway.core.model import Claim, Job, Rate
-from headway.core.settle import Ending, Outcome
 from headway.core.states import Status
 from headway.engine.looks import Looks
 from headway.engine.planner import Planner
-from headway.engine.settling import Settler, Verdict
+from headway.engine.settling import Settler
 from headway.home import Home
 from headway.store import open_store
 from headway.store.base import Store
 from measure import Figures, Lab
-from planning import DOCUMENT, HOST
+from planning import HOST, handed_on
 from server import database
 
 STEPS = 60
@@ -108,15 +107,8 @@ class Governed:
     def hand_on(self) -> float:
         """End the job that runs longest of those that hold nobody up, and start the next."""
         ended = self._running.pop(3)
-        begin = time.perf_counter()
-        with self._store.write() as tx:
-            outcome = Outcome(Ending.EXITED, tx.now(), exit_code=0)
-            self._settler.apply(tx, [(ended, Verdict(outcome, tree_gone=True, document=DOCUMENT))])
-            started = self._planner.step(tx).started
-        taken = time.perf_counter() - begin
-        if len(started) != 1:
-            raise RuntimeError(f"{len(started)} jobs were started, not one")
-        self._running += started
+        started, taken = handed_on(self._store, self._settler, self._planner, ended)
+        self._running.append(started)
         return taken
 
     def _plan(self) -> list[Claim]:

@@ -98,15 +98,7 @@ class System:
     def hand_on(self, kind: str) -> float:
         """End the running job of this kind and start the next; the seconds until it is durable."""
         ended = self._running[kind]
-        begin = time.perf_counter()
-        with self._store.write() as tx:
-            outcome = Outcome(Ending.EXITED, tx.now(), exit_code=0)
-            self._settler.apply(tx, [(ended, Verdict(outcome, tree_gone=True, document=DOCUMENT))])
-            started = self._planner.step(tx).started
-        taken = time.perf_counter() - begin
-        if len(started) != 1:
-            raise RuntimeError(f"{len(started)} jobs were started, not one")
-        self._running[kind] = started[0]
+        self._running[kind], taken = handed_on(self._store, self._settler, self._planner, ended)
         return taken
 
     def _fill(self, waiting: int, finished: int) -> None:
@@ -243,3 +235,18 @@ def _cloning(table: str, columns: list[str]) -> str:
         f"insert into {table} ({', '.join(columns)}) "
         f"select {values} from (select * from {table} where {key} = :job_id) as one cross join n"
     )
+
+
+def handed_on(
+    store: Store, settler: Settler, planner: Planner, ended: Claim
+) -> tuple[Claim, float]:
+    """End this and start the next: its claim, and the seconds until both are durable."""
+    begin = time.perf_counter()
+    with store.write() as tx:
+        outcome = Outcome(Ending.EXITED, tx.now(), exit_code=0)
+        settler.apply(tx, [(ended, Verdict(outcome, tree_gone=True, document=DOCUMENT))])
+        started = planner.step(tx).started
+    taken = time.perf_counter() - begin
+    if len(started) != 1:
+        raise RuntimeError(f"{len(started)} jobs were started, not one")
+    return started[0], taken

@@ -18,20 +18,24 @@ from headway.core.reservations import Reservation
 from headway.core.states import Status
 from headway.supervise import proc
 
-# It leaves behind a process with another parent, group and session, and says which.
+# It leaves behind a process with another parent, group and session, and says which, before it
+# ends itself.
 DAEMON = """
 import os, sys, time
 path = sys.argv[1]
+said, say = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         with open(path + ".tmp", "w") as file:
             file.write(str(os.getpid()))
         os.rename(path + ".tmp", path)
+        os.write(say, b".")
         while True:
             time.sleep(60)
     os._exit(0)
 os.wait()
+os.read(said, 1)
 if "ends" not in sys.argv:
     time.sleep(600)
 """
@@ -247,7 +251,7 @@ def test_a_caller_killed_with_9_takes_its_tree_along_and_the_queue_goes_on(
     site: Site, start: Start, tmp_path: Path, groups: str
 ) -> None:
     Path(site.home.config).write_text(f'[processes]\ncgroup = "{groups}"\n')
-    site.client.set_setting("scheduler.reservation_expiry", "2s")
+    site.client.set_setting("scheduler.reservation_expiry", "3s")
     site.worker()
     process = start("--", sys.executable, "-c", DAEMON, str(tmp_path / "pid"))
     daemon = pid_in(tmp_path / "pid")
@@ -262,7 +266,7 @@ def test_a_caller_killed_with_9_takes_its_tree_along_and_the_queue_goes_on(
 def test_if_its_overseer_is_killed_too_the_worker_ends_what_is_left(
     site: Site, start: Start, tmp_path: Path
 ) -> None:
-    site.client.set_setting("scheduler.reservation_expiry", "1s")
+    site.client.set_setting("scheduler.reservation_expiry", "3s")
     site.worker()
     process = start("--", sys.executable, "-c", DAEMON, str(tmp_path / "pid"))
     daemon = pid_in(tmp_path / "pid")
@@ -286,7 +290,7 @@ def test_without_a_worker_the_next_in_line_ends_what_is_left_before_it_has_the_s
     site: Site, start: Start, tmp_path: Path
 ) -> None:
     Path(site.home.config).write_text("[worker]\nautostart = false\n")
-    site.client.set_setting("scheduler.reservation_expiry", "1s")
+    site.client.set_setting("scheduler.reservation_expiry", "3s")
     process = start("--", sys.executable, "-c", DAEMON, str(tmp_path / "pid"))
     daemon = pid_in(tmp_path / "pid")
     silence(process)
@@ -301,7 +305,7 @@ def test_without_a_worker_the_next_in_line_ends_what_is_left_before_it_has_the_s
 def test_a_worker_that_dies_once_it_has_ended_what_is_left_leaves_the_row_to_the_next(
     site: Site, start: Start, tmp_path: Path
 ) -> None:
-    site.client.set_setting("scheduler.reservation_expiry", "1s")
+    site.client.set_setting("scheduler.reservation_expiry", "3s")
     process = start("--", sys.executable, "-c", DAEMON, str(tmp_path / "pid"))
     daemon = pid_in(tmp_path / "pid")
     queued = site.submit("true")
@@ -350,7 +354,7 @@ def test_if_only_its_overseer_is_killed_the_caller_ends_the_tree(
 def test_a_caller_that_stands_still_loses_its_slot_and_its_command(
     site: Site, start: Start, tmp_path: Path
 ) -> None:
-    site.client.set_setting("scheduler.reservation_expiry", "1s")
+    site.client.set_setting("scheduler.reservation_expiry", "3s")
     site.worker()
     process = start("--", sys.executable, "-c", DAEMON, str(tmp_path / "pid"))
     daemon = pid_in(tmp_path / "pid")

@@ -1,4 +1,4 @@
-"""The pages about graphs and groups do what they say, in an empty folder, with a real worker."""
+"""The pages with examples do what they say, each in an empty folder, with a real worker."""
 
 import os
 import re
@@ -22,7 +22,10 @@ def site(tmp_path: Path) -> Iterator[Site]:
     site.close()
 
 
-@pytest.mark.parametrize(("page", "shown_commands"), [("graphs.md", 5), ("groups.md", 8)])
+@pytest.mark.parametrize(
+    ("page", "shown_commands"),
+    [("graphs.md", 5), ("groups.md", 8), ("templates.md", 4), ("retries.md", 1)],
+)
 def test_the_examples_show_what_happens(
     site: Site, tmp_path_factory: pytest.TempPathFactory, page: str, shown_commands: int
 ) -> None:
@@ -40,3 +43,18 @@ def test_the_examples_show_what_happens(
                 run(site, env, command, shown)
                 commands += 1
     assert commands == shown_commands
+
+
+def test_the_python_of_the_page_runs(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (DOCS / "templates.md").read_text(encoding="utf-8")
+    [source] = [content for kind, _, content in BLOCK.findall(page) if kind == "python"]
+    Path(site.home.config).write_text("[worker]\nautostart = false\n")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(compile(source, "templates.md", "exec"), names)
+    job = site.client.job(1)
+    assert job.params["argv"] == ["make", "june"] and job.template_id == "report"
+    assert job.labels == {"by": "hand"} and job.retry.max_attempts == 3
+    names["client"].close()  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from headway.gather import strain_of
 from headway.quotas import parse_rate
 from headway.store.base import Lending
 from headway.submission import parse_lock
+from headway.supervise.workerlock import START, WorkerLock
 from headway.testing import FakeClock
 
 
@@ -337,10 +338,11 @@ def test_status_names_every_limit_and_why_names_who_uses_it_up(
 
 @pytest.mark.req("C25")
 def test_the_reason_names_the_limit_if_all_that_waits_lacks_it(
-    make_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+    make_bench: Callable[..., Bench],
 ) -> None:
     bench = make_bench(max_active=5)
-    monkeypatch.setattr(bench.client, "worker_is_there", lambda: True)
+    lock = WorkerLock(bench.home.worker_lock)
+    assert lock.take(START), "as a worker does"
     set_limit(bench, "type.command", 0)
     bench.submit("true")
     bench.step()
@@ -349,6 +351,7 @@ def test_the_reason_names_the_limit_if_all_that_waits_lacks_it(
     bench.step()
     reason = views.scheduler_status(bench.client)["reason"]
     assert reason is not None and reason.startswith("every queued job waits")
+    lock.close()
 
 
 def test_who_has_room_but_no_slot_stays_filed_and_says_so(

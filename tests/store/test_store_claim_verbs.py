@@ -229,7 +229,7 @@ def test_a_cancel_is_asked_of_a_running_job_once(store: Store) -> None:
         assert (asked.cancel_requested_at, asked.cancel_requested_by) == (START, "ann")
 
 
-@verbs("lend", "lendings", "end_lending", "end_lendings_of", "end_expired_lendings")
+@verbs("lend", "lendings", "end_lending", "end_expired_lendings")
 def test_a_lending_lives_while_it_is_renewed(store: Store) -> None:
     with store.write() as tx:
         tx.lend("a", Lending(1, 7, START + 10))
@@ -244,7 +244,7 @@ def test_a_lending_lives_while_it_is_renewed(store: Store) -> None:
         ]
         tx.end_expired_lendings(START + 16)
         assert len(tx.lendings()) == 2
-        tx.end_lendings_of(1)
+        tx.end_lending("b")
         assert tx.lendings() == [Lending(2, 9, START + 30)]
         tx.end_lending("unknown")
         tx.end_lending("c")

@@ -40,15 +40,15 @@ def retried(tx: WriteTx, member: Job) -> Job:
     return again
 
 
-@verbs("take_group_id", "add_group", "groups", "group_named", "group_about", "groups_since")
+@verbs("take_group_id", "add_group", "groups", "group_named", "groups_since")
 def test_a_group_is_given_back_as_it_was_stored(store: Store) -> None:
     with store.write() as tx:
         whole = made(tx, name="nightly", subject="s-1", mode=Mode.PARALLEL, on_failure="skip")
         newer = made(tx, name="nightly", subject="s-1", closed_at=START, ended_at=START + 1)
         assert (whole.id, newer.id) == (1, 2)
         assert tx.groups([1, 2, 3]) == {1: whole, 2: newer}
-        assert tx.group_named("nightly") == tx.group_about("s-1") == newer
-        assert tx.group_named("other") is tx.group_about("other") is None
+        assert tx.group_named("nightly") == newer
+        assert tx.group_named("other") is None
         assert tx.groups_since(START + 1, 10) == [newer, whole]
         assert tx.groups_since(START + 2, 10) == [whole], "one that has not ended is always there"
         assert tx.groups_since(0, 1) == [newer]

@@ -24,7 +24,7 @@ def test_what_jobs_published_is_found_without_its_payload(store: Store) -> None:
         assert tx.published_by([one.id, two.id]) == [("custom:a:1", one.id), ("custom:b:1", one.id)]
 
 
-@verbs("change_job", "clear_waits")
+@verbs("change_job")
 def test_a_waiting_job_can_be_changed_and_a_running_one_not(store: Store) -> None:
     with store.write() as tx:
         waiting = add(tx, locks=(Lock("k"),))
@@ -42,8 +42,6 @@ def test_a_waiting_job_can_be_changed_and_a_running_one_not(store: Store) -> Non
         kept = {"stage": Stage.FILED, "wait": stored.wait, "status": stored.status}
         assert stored == changed._replace(waited_on=("locks",), **kept)
         assert tx.lock_views(["k"])["k"].reservers
-        tx.clear_waits([waiting.id])
-        assert not tx.lock_views(["k"])["k"].reservers
         start(tx, stored)
         assert not tx.change_job(changed._replace(name="third"))
         assert tx.jobs([waiting.id])[waiting.id].name == "other"

@@ -25,10 +25,6 @@ class GroupReadTx(GraphReadTx):
         row = self._one("groups_named", name=name)
         return _group(row) if row else None
 
-    def group_about(self, subject: str) -> Group | None:
-        row = self._one("groups_about", subject=subject)
-        return _group(row) if row else None
-
     def groups_since(self, since: int, limit: int) -> list[Group]:
         return [_group(row) for row in self._all("groups_since", since=since, limit=limit)]
 

@@ -198,9 +198,6 @@ class SqlReadTx:
             found.setdefault(job_id, {})[kind] = document
         return found
 
-    def dependents(self, job_id: JobId) -> list[JobId]:
-        return [row[0] for row in self._all("dependents", job_id=job_id)]
-
     def env_digests_in_use(self, since: int) -> set[str]:
         """Those of active jobs, and of jobs that ended since then."""
         return {row[0] for row in self._all("env_digests_in_use", since=since)}

@@ -64,9 +64,6 @@ class ReservingWriteTx(ReservingReadTx, Changing):
     def end_lending(self, token: str) -> None:
         self._tell("end_lending", token=token)
 
-    def end_lendings_of(self, job_id: JobId) -> None:
-        self._tell("end_lendings_of_jobs", ids=self._database.json([job_id]))
-
     def end_expired_lendings(self, now: int) -> None:
         self._tell("end_expired_lendings", now=now)
 

@@ -16,9 +16,6 @@ class ReadsGroups(Protocol):
     def group_named(self, name: str) -> Group | None:
         """The newest of that name."""
 
-    def group_about(self, subject: str) -> Group | None:
-        """The newest that was slung from this."""
-
     def groups_since(self, since: int, limit: int) -> list[Group]:
         """The newest of those that have not ended, or did so since; the newest first."""
 

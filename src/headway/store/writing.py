@@ -211,10 +211,6 @@ class SqlWriteTx(
         )
         return changed == 1
 
-    def clear_waits(self, ids: Sequence[JobId]) -> None:
-        """These are filed under nothing any more, and reserve nothing."""
-        self._many("clear_waits", ({"job_id": job_id} for job_id in ids))
-
     def fail_unreadable(self, job_ids: Sequence[JobId], *, worker_id: str) -> None:
         """A waiting job whose row cannot be read fails with exit code 1."""
         for job_id in job_ids:

@@ -14,9 +14,6 @@ select $GROUP from job_groups where id in $IDS(:ids)
 -- The newest first: a name may be used again when its group has ended.
 select $GROUP from job_groups where name = :name order by id desc limit 1
 
--- name: groups_about (hot)
-select $GROUP from job_groups where subject = :subject order by id desc limit 1
-
 -- name: groups_since
 -- The newest :limit of those that have not ended, or did so since.
 select $GROUP from job_groups where ended_at is null or ended_at >= :since order by id desc limit :limit

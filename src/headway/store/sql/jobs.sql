@@ -120,9 +120,6 @@ select (select count(*) from jobs where finished_at is not null),
   (select count(*) from jobs where (status = 'blocked_by_dependency' or status = 'blocked_by_approval')
      and not exists (select 1 from jobs later where later.retry_of = jobs.id))
 
--- name: dependents
-select job_id from edges where declared = :job_id or chain = :job_id
-
 -- name: env_digests_in_use
 -- Of active jobs, and of those that ended since :since.
 select env_digest from jobs where finished_at is null and env_digest is not null
