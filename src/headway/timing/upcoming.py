@@ -34,12 +34,10 @@ def upcoming(rule: Rule, after: int, count: int) -> list[Upcoming]:
 
 
 def _slots(rule: Rule, after: int, count: int) -> Iterator[int]:
-    slot: int | None = after
-    for _ in range(count):
-        slot = rule.next_after(slot)
-        if slot is None:
-            return
+    slot = rule.next_after(after)
+    while slot is not None and count > 0:
         yield slot
+        slot, count = rule.next_after(slot), count - 1
 
 
 def _local(rule: Rule, slot: int) -> str:
@@ -50,14 +48,17 @@ def _local(rule: Rule, slot: int) -> str:
 
 def _odd(rule: Cron, slot: int, previous: int) -> str | None:
     last, following = rule.zone.last_change(slot), rule.zone.next_change(slot)
-    if last and previous < last.at and last.shift > 0:
-        return _passed_over(rule, slot, last)
     if last and last.shift < 0 and slot < last.at - last.shift:
         return f"{_shown(slot + last.after)} comes twice on this day: this is the second time"
     if following.shift < 0 and slot >= following.at + following.shift:
         once = not (rule.wild or is_correction(following))
         said = "fires the first time only" if once else "this is the first time"
         return f"{_shown(slot + following.before)} comes twice on this day: {said}"
+    change = rule.zone.next_change(previous)
+    while change.at <= slot:
+        if told := _passed_over(rule, slot, change):
+            return told
+        change = rule.zone.next_change(change.at)
     return None
 
 

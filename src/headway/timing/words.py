@@ -3,24 +3,15 @@ so that the words cannot say anything else than the rule does."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from cronsim import CronSim
 
 from headway.timing.rules import Cron, Every, Once, Rule
 
 MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
 ]
 WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 NTH = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", CronSim.LAST: "last"}
@@ -91,8 +82,11 @@ def _day(calendar: CronSim) -> str:
 
 
 def _days(days: Collection[int], month: str) -> str:
-    numbers = {each for each in days if each > 0}
+    numbers = sorted(each for each in days if each > 0)
     told = [f"the {each}" for each in _run_words(numbers, _ordinal)]
+    if step := _even(numbers):
+        first, last = _ordinal(numbers[0]), _ordinal(numbers[-1])
+        told = [f"every {_ordinal(step)} day from the {first} to the {last}"]
     if CronSim.LAST in days:
         told.append("the last day")
     if CronSim.LAST_WEEKDAY in days:
@@ -118,7 +112,15 @@ def _weekdays(weekdays: Iterable[int | tuple[int, int]], month: str) -> str:
 
 
 def _numbers(name: str, values: Sequence[int]) -> str:
-    return f"{name}{'s' if len(values) > 1 else ''} {_list(_run_words(set(values), str))}"
+    if step := _even(values):
+        return f"every {_ordinal(step)} {name} from {values[0]} to {values[-1]}"
+    return f"{name}{'s' if len(values) > 1 else ''} {_list(_run_words(values, str))}"
+
+
+def _even(values: Sequence[int]) -> int | None:
+    """The step between these values, if it is the same and worth a word."""
+    steps = {after - before for before, after in pairwise(values)}
+    return steps.pop() if len(values) > 3 and len(steps) == 1 and steps != {1} else None
 
 
 def _runs(values: Iterable[int], names: Sequence[str], first: int) -> str:
