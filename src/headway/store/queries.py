@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
 _NAME = re.compile(r"^-- name: (\w+)( \(hot\))?$", re.M)
-_ROWS = re.compile(r"\$ROWS\(:(\w+), ([^()]+)\)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
+# They are read in this order until a name is found: what everybody asks for comes first.
 _FILES = (
     "jobs.sql",
+    "scheduler.sql",
     "planning.sql",
     "claims.sql",
     "functions.sql",
@@ -25,16 +26,14 @@ _FILES = (
     "order.sql",
     "removing.sql",
     "reservations.sql",
-    "scheduler.sql",
     "limits.sql",
     "templates.sql",
     "checks.sql",
 )
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")
-_OBJECT = re.compile(
-    r"^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"
-    r"(?: rename to (\w+))?",
-    re.M,
+_OBJECT = (  # compiled when it is used
+    r"(?m)^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"
+    r"(?: rename to (\w+))?"
 )
 
 
@@ -59,32 +58,69 @@ class Dialect(NamedTuple):
     parameter: str = r":\1"
 
 
-def load(dialect: Dialect, columns: Mapping[str, str]) -> dict[str, Query]:
-    """All named queries; `columns` gives the column lists for `$JOB` and the like."""
-    queries = {}
-    for file_name in _FILES:
-        text = _read(file_name)
-        marks = list(_NAME.finditer(text))
-        for mark, following in zip(marks, [*marks[1:], None], strict=True):
-            body = text[mark.end() : following.start() if following else len(text)]
-            sql = spell(body, dialect, columns)
-            changed = _CHANGED.match(sql)
-            table = changed[1] if changed else None
-            queries[mark[1]] = Query(mark[1], sql, bool(mark[2]), table)
-    return queries
+class Queries(dict[str, Query]):
+    """The named queries by their names, each spelt when it is first asked for: most processes ask
+    for few, and a submit for three. Threads may ask together; they find the same."""
+
+    def __init__(self, dialect: Dialect, columns: Mapping[str, str]) -> None:
+        """`columns` gives the column lists for `$JOB` and the like."""
+        super().__init__()
+        self._dialect = dialect
+        self._columns = columns
+        self._files: dict[str, dict[str, tuple[str, bool]]] = {}
+
+    def __missing__(self, name: str) -> Query:
+        for file_name in _FILES:
+            written = self._in_file(file_name)
+            if name in written:
+                query = self[name] = self._spelt(name, *written[name])
+                return query
+        raise KeyError(name)
+
+    def all(self) -> dict[str, Query]:
+        """Every one that there is."""
+        return {name: self[name] for file_name in _FILES for name in self._in_file(file_name)}
+
+    def _in_file(self, file_name: str) -> dict[str, tuple[str, bool]]:
+        if file_name not in self._files:
+            self._files[file_name] = _written_in(file_name)
+        return self._files[file_name]
+
+    def _spelt(self, name: str, text: str, hot: bool) -> Query:
+        sql = spell(text, self._dialect, self._columns)
+        changed = _CHANGED.match(sql)
+        return Query(name, sql, hot, changed[1] if changed else None)
+
+
+def _written_in(file_name: str) -> dict[str, tuple[str, bool]]:
+    """By name each query as it stands in the file, and whether it is hot."""
+    text = _read(file_name)
+    marks = list(_NAME.finditer(text))
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    return {
+        mark[1]: (text[mark.end() : end], bool(mark[2]))
+        for mark, end in zip(marks, ends, strict=True)
+    }
 
 
 def spell(text: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
     lines = (line for line in text.splitlines() if not line.startswith("--"))
     sql = "\n".join(lines).strip()
+    if "$" in sql:
+        sql = _filled_in(sql, dialect, columns)
+    return _PARAMETER.sub(dialect.parameter, sql)
+
+
+def _filled_in(sql: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
     sql = re.sub(r"in \$IDS\(:(\w+)\)", dialect.ids, sql)
     sql = re.sub(r"in \$TEXTS\(:(\w+)\)", dialect.texts, sql)
     sql = re.sub(r"\$EACH\((\S+), :(\w+)\)", dialect.each, sql)
-    sql = _ROWS.sub(lambda match: _rows(match[1], match[2], dialect), sql)
+    sql = re.sub(
+        r"\$ROWS\(:(\w+), ([^()]+)\)", lambda match: _rows(match[1], match[2], dialect), sql
+    )
     for name, listing in columns.items():
         sql = sql.replace(f"${name}", listing)
-    sql = sql.replace("$ID", dialect.identifier).replace("$SERIAL", dialect.serial)
-    return _PARAMETER.sub(dialect.parameter, sql)
+    return sql.replace("$ID", dialect.identifier).replace("$SERIAL", dialect.serial)
 
 
 @lru_cache(maxsize=200)
@@ -126,7 +162,7 @@ def objects(dialect: Dialect) -> set[str]:
     """The names of the tables, indexes and triggers that the migrations make."""
     found: set[str] = set()
     for step in migrations(dialect):
-        for verb, name, renamed in _OBJECT.findall(step.script):
+        for verb, name, renamed in re.findall(_OBJECT, step.script):
             if verb.startswith("create"):
                 found.add(name)
             elif verb.startswith("drop") or renamed:

@@ -68,7 +68,7 @@ class SqlReader(
 class SqlStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
-        self.queries = queries.load(database.dialect, COLUMNS)
+        self.queries = queries.Queries(database.dialect, COLUMNS)
         self._clock = clock
         self._turn = threading.RLock() if database.one_at_a_time else nullcontext()
         self.shared = database.shared
