@@ -6,17 +6,15 @@ the end of a job; a test asks the database for the plan of each hot one and refu
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
 _NAME = re.compile(r"^-- name: (\w+)( \(hot\))?$", re.M)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-# They are read in this order until a name is found: what everybody asks for comes first.
-_FILES = (
-    "jobs.sql",
-    "scheduler.sql",
+_OF_A_SUBMIT = ("jobs.sql", "scheduler.sql")
+_OTHERS = (
     "planning.sql",
     "claims.sql",
     "functions.sql",
@@ -59,32 +57,29 @@ class Dialect(NamedTuple):
 
 
 class Queries(dict[str, Query]):
-    """The named queries by their names, each spelt when it is first asked for: most processes ask
-    for few, and a submit for three. Threads may ask together; they find the same."""
+    """The named queries by their names, each spelt when it is first asked for.
+
+    A submit reads two files. Who asks for more reads all others at once: whatever is installed
+    meanwhile, the queries of a worker belong together.
+    """
 
     def __init__(self, dialect: Dialect, columns: Mapping[str, str]) -> None:
         """`columns` gives the column lists for `$JOB` and the like."""
         super().__init__()
         self._dialect = dialect
         self._columns = columns
-        self._files: dict[str, dict[str, tuple[str, bool]]] = {}
+        self._written = _written_in(_OF_A_SUBMIT)
 
     def __missing__(self, name: str) -> Query:
-        for file_name in _FILES:
-            written = self._in_file(file_name)
-            if name in written:
-                query = self[name] = self._spelt(name, *written[name])
-                return query
-        raise KeyError(name)
+        if name not in self._written:
+            self._written |= _written_in(_OTHERS)
+        query = self[name] = self._spelt(name, *self._written[name])
+        return query
 
     def all(self) -> dict[str, Query]:
         """Every one that there is."""
-        return {name: self[name] for file_name in _FILES for name in self._in_file(file_name)}
-
-    def _in_file(self, file_name: str) -> dict[str, tuple[str, bool]]:
-        if file_name not in self._files:
-            self._files[file_name] = _written_in(file_name)
-        return self._files[file_name]
+        self._written |= _written_in(_OTHERS)
+        return {name: self[name] for name in self._written}
 
     def _spelt(self, name: str, text: str, hot: bool) -> Query:
         sql = spell(text, self._dialect, self._columns)
@@ -92,9 +87,9 @@ class Queries(dict[str, Query]):
         return Query(name, sql, hot, changed[1] if changed else None)
 
 
-def _written_in(file_name: str) -> dict[str, tuple[str, bool]]:
-    """By name each query as it stands in the file, and whether it is hot."""
-    text = _read(file_name)
+def _written_in(file_names: Sequence[str]) -> dict[str, tuple[str, bool]]:
+    """By name each query as it stands in these files, and whether it is hot."""
+    text = "\n".join(map(_read, file_names))
     marks = list(_NAME.finditer(text))
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     return {
