@@ -1,4 +1,4 @@
-"""Schedules: what many of them cost while none is due, and how long many take that are due at once."""
+"""Schedules: what many cost while none is due, and how long many take that are due at once."""
 
 import time
 
