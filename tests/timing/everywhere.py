@@ -7,6 +7,7 @@ is walked once; that each zone makes just the changes that the oracle sees is co
 import os
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
@@ -36,13 +37,18 @@ READ = [Expression(each) for each in EXPRESSIONS]
 
 
 class Window(NamedTuple):
+    """The minutes (UTC) around a change of a zone's clock."""
+
     zone: str
-    change: int  # the minute, UTC
+    change: int
+    before: int = BEFORE
+    after: int = AFTER
+    each: int = EACH
 
 
 def differences(window: Window) -> tuple[int, list[str]]:
     """How many answers were compared around this minute, and what differed."""
-    start, end = window.change - BEFORE, window.change + AFTER
+    start, end = window.change - window.before, window.change + window.after
     looks = list(wakeups(ZoneInfo(window.zone), start, end))
     compared, found = 0, []
     for text, expression in zip(EXPRESSIONS, READ, strict=True):
@@ -58,11 +64,11 @@ def differences(window: Window) -> tuple[int, list[str]]:
         if slots != expected:
             odd = sorted(set(slots) ^ set(expected))
             found.append(f"{window.zone} {text!r}: {len(odd)} slots differ, first {odd[:1]}")
-        for present in range(window.change - PROBED, window.change + PROBED, EACH):
+        for present in range(window.change - PROBED, window.change + PROBED, window.each):
             compared += 1
-            following = next((each for each in expected if each > present), None)
+            following = bisect_right(expected, present)
             answer = rule.next_after(present * MICROSECONDS)
-            if following is not None and answer != following * MICROSECONDS:
+            if following < len(expected) and answer != expected[following] * MICROSECONDS:
                 found.append(f"{window.zone} {text!r}: after {present} comes {answer}")
     return compared, found
 

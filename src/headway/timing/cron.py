@@ -162,9 +162,7 @@ def _read(text: str) -> CronSim:
     if count == 0:
         raise InvalidInputError(f"the cron expression is empty; {FORM}")
     if count == 6:
-        raise _refused(
-            text, "it has six fields, and seconds are not possible", f"{FORM}, or --every"
-        )
+        raise _refused(text, "it has six fields, but cron knows no seconds", f"{FORM}, or --every")
     if count != 5:
         raise _refused(text, f"it has {count} field{'s' if count > 1 else ''}", FORM)
     try:
