@@ -29,8 +29,8 @@ MAY_IMPORT = {
     "jobsfile.model": "",
     "quotas": "core. errors units",
     "verbs": (
-        "core. adding client grouping ordering scheduled slinging submission targeting templating "
-        "views"
+        "core. adding client grouping ordering scheduled schedules scheduling slinging submission "
+        "targeting templating views"
     ),
     "digesting": "core.",
     "home": "errors",
@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "store": "store. core. errors clock crashpoints",
     "store.base": (
         "core. store.seam_governor store.seam_limits store.seam_groups store.seam_order "
-        "store.seam_reservations store.seam_templates"
+        "store.seam_reservations store.seam_schedules store.seam_templates"
     ),
     "store.seam_governor": "core.",
     "store.seam_limits": "core.",
@@ -70,7 +70,7 @@ MAY_IMPORT = {
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base bounded clock "
         "collecting config consequences crashpoints documents environment errors filing gather "
-        "home host launching passing policies probes probes.pressure units expiring"
+        "home host launching passing policies probes probes.pressure units expiring firing timing."
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
@@ -146,6 +146,16 @@ MAY_IMPORT = {
     "__main__": "cli.",
     "__init__": "app client functions.current",  # when they are asked for
     "store.seam_templates": "core.",
+    "store.seam_schedules": "core.",
+    "firing": (
+        "adding consequences core. errors gating graphs home host linking store.base submission "
+        "templates templating"
+    ),
+    "scheduling": (
+        "adding client core. environment errors firing graphs linking quotas store.base submission "
+        "templating timing. units"
+    ),
+    "schedules": ("client core. errors scheduling store.base store.seam_schedules timing. units"),
     "retrying": "errors",
     "templates": "errors store.base store.seam_templates units",
     "templating": (
