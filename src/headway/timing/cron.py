@@ -60,6 +60,7 @@ THREE_HOURS = 3 * 3600
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Any will do: a date that exists comes again within forty years, and cronsim looks for fifty.
 _SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
+# Within what calendars can show, with the years that are looked ahead and back.
 _EARLIEST = -62_000_000_000
 _LATEST = 250_000_000_000
 
@@ -115,7 +116,7 @@ class Cron:
         offset, change, last = zone.offset(after), zone.next_change(after), after
         shown = self.shown_after(self._shown_until(after, offset))
         wall = next(shown, None)
-        while wall is not None:
+        while wall is not None and wall < _LATEST:
             if wall - offset < change.at:
                 if wall - offset > last:
                     last = wall - offset
@@ -162,9 +163,7 @@ def _read(text: str) -> CronSim:
     if count == 0:
         raise InvalidInputError(f"the cron expression is empty; {FORM}")
     if count == 6:
-        raise _refused(
-            text, "it has six fields, and seconds are not possible", f"{FORM}, or --every"
-        )
+        raise _refused(text, "it has six fields, but cron knows no seconds", f"{FORM}, or --every")
     if count != 5:
         raise _refused(text, f"it has {count} field{'s' if count > 1 else ''}", FORM)
     try:
@@ -205,7 +204,22 @@ def _reason(fields: list[str], said: str) -> tuple[str, str]:
                 f"no month of {fields[3]!r} has a day {fields[2]!r}",
                 "use L for the last day of a month",
             )
+    if backwards := _backwards(fields, at):
+        return f"{backwards!r} goes backwards as {name}", "write two, like FRI-SAT,SUN-MON"
     return f"{fields[at]!r} is not possible as {name}", f"it is {FIELDS[name]}"
+
+
+def _backwards(fields: list[str], at: int) -> str | None:
+    """The range whose ends are possible, but not in this order."""
+    for part in fields[at].partition("/")[0].split(","):
+        first, dash, last = part.partition("-")
+        swapped = [*fields[:at], f"{last}-{first}", *fields[at + 1 :]]
+        try:
+            if dash and CronSim(" ".join(swapped), _SOME_DAY):
+                return part
+        except CronSimError:
+            continue
+    return None
 
 
 def _refused(text: str, why: str, what_next: str) -> InvalidInputError:
