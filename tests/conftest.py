@@ -9,6 +9,9 @@ import pytest
 
 from harness import Bench
 from postgres import fresh_schema, server
+from ready import Schemas, live_in_memory, ready_schema, schemas
+
+live_in_memory()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,8 +53,21 @@ def postgres_server() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def postgres_schemas(postgres_server: str) -> Iterator[Schemas | None]:
+    with schemas(postgres_server) as made:
+        yield made
+
+
 @pytest.fixture
-def postgres_url(postgres_server: str) -> Iterator[str]:
-    """A schema of the test's own."""
+def postgres_url(postgres_server: str, postgres_schemas: Schemas | None) -> Iterator[str]:
+    """An empty store of the test's own."""
+    with ready_schema(postgres_server, postgres_schemas) as url:
+        yield url
+
+
+@pytest.fixture
+def bare_postgres_url(postgres_server: str) -> Iterator[str]:
+    """A schema of the test's own in which nothing is made yet."""
     with fresh_schema(postgres_server) as url:
         yield url

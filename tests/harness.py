@@ -22,7 +22,6 @@ from headway.core.states import TERMINAL, Status
 from headway.engine.engine import Engine
 from headway.home import Home, make_home
 from headway.host import this_host
-from headway.store import open_store
 from headway.store.base import Event
 from headway.submission import Request
 from headway.supervise.evidence import Evidence
@@ -30,6 +29,7 @@ from headway.supervise.launcher import Launcher
 from headway.supervise.rescue import end_claim
 from headway.supervise.workerlock import STAYS, WorkerLock
 from headway.testing import FakeClock
+from ready import open_ready
 
 DEADLINE = 30.0
 _TICK = threading.Event()  # never set: waiting on it is a pause between two looks
@@ -65,7 +65,7 @@ class Bench:
         self.config = Config(values)
         self.clock = clock or SystemClock()
         url = store_url or f"sqlite://{self.home.database}"
-        self.store = open_store(url, self.clock, create=True)
+        self.store = open_ready(url, self.clock)
         self.client = Client(
             self.home,
             self.config,
@@ -206,7 +206,7 @@ class Site:
         }
         self._workers: list[subprocess.Popen[str]] = []
         url = store_url or f"sqlite://{self.home.database}"
-        store = open_store(url, SystemClock(), create=True)
+        store = open_ready(url, SystemClock())
         self.client = Client(
             self.home,
             Config({"worker.autostart": False}),
