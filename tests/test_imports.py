@@ -24,6 +24,9 @@ MAY_IMPORT = {
     "bounded": "",
     "core": "core. errors",
     "units": "errors",
+    "timing": "errors timing. units",
+    "jobsfile": "",
+    "jobsfile.model": "",
     "quotas": "core. errors units",
     "verbs": (
         "core. adding client grouping ordering scheduled slinging submission targeting templating "

@@ -234,6 +234,7 @@ def _job(
         subject=spec.subject,
         target=spec.target,
         template_id=spec.template_id,
+        schedule_id=spec.schedule_id,
         resources=spec.resources,
         rates=spec.rates,
     )

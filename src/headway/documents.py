@@ -102,7 +102,7 @@ def job_document(
         "group_id": f"group-{job.group_id}" if job.group_id else None,
         "sequence_number": job.sequence_number,
         "template_id": job.template_id,
-        "schedule_id": None,
+        "schedule_id": job.schedule_id,
         "workflow": None,
         "subject": job.subject,
         "target": job.target,

@@ -168,6 +168,7 @@ def _about(document: dict[str, Any], own: dict[str, Any], now: int) -> list[tupl
         ("waited on", of("waited_on")),
         ("slug", document["slug"]),
         ("template", document["template_id"]),
+        ("schedule", document["schedule_id"]),
         ("labels", of("labels")),
         ("group", _member(document)),
         ("subject", of("subject")),

@@ -201,6 +201,7 @@ class JobSpec(NamedTuple):
     resources: tuple[str, ...] = ()
     rates: tuple[Rate, ...] = ()
     place: int | None = None  # from 1, among those of its level; None: the last
+    schedule_id: str | None = None  # what made it: `schedule-3`, or `jobs.yaml:NAME`
 
 
 class Job(NamedTuple):
@@ -253,6 +254,7 @@ class Job(NamedTuple):
     template_id: str | None = None
     resources: tuple[str, ...] = ()
     rates: tuple[Rate, ...] = ()
+    schedule_id: str | None = None
 
     @property
     def order(self) -> OrderKey:

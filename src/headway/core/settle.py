@@ -305,6 +305,7 @@ def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
         subject=job.subject,
         target=job.target,
         template_id=job.template_id,
+        schedule_id=job.schedule_id,
         resources=job.resources,
         rates=job.rates,
     )

@@ -35,7 +35,7 @@ _JOB_COLUMNS = (
     "idempotency_key, spec_digest, on_finish, submitted_by, launch_failures, last_failure, "
     "launch_wait, stage, wait_kind, wait_detail, waited_on, reason, started_at, finished_at, "
     "cancel_requested_at, cancel_requested_by, queue, gates, approval, level, group_id, "
-    "sequence_number, subject, target, template_id, quota"
+    "sequence_number, subject, target, template_id, quota, schedule_id"
 )
 _CLAIM_COLUMNS = (
     "job_id, token, slot, worker_id, host_id, home, boot_id, folder, claimed_at, borrowed_from, "
@@ -234,6 +234,7 @@ def _job(row: Row) -> Job:
         target=row[42],
         template_id=row[43],
         **(_load_quota(row[44]) if row[44] else {}),
+        schedule_id=row[45],
     )
 
 
@@ -348,6 +349,7 @@ def dump_job(job: Job) -> dict[str, Any]:
         "target": job.target,
         "template_id": job.template_id,
         "quota": dump_quota(job),
+        "schedule_id": job.schedule_id,
         "wait_kind": wait.kind.value if wait else None,
         "wait_detail": wait.detail if wait else None,
         "wake_at": wait.until if wait else None,

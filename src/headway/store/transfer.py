@@ -34,6 +34,7 @@ TABLES = (
     *("tasks_known", "results", "progress"),
     *("needs", "produces", "artifacts", "withdrawals", "worktrees", "removals"),
     *("job_groups", "reservations", "rate_starts", "templates", "targets"),
+    *("schedules", "firings", "jobs_files", "entries"),
 )
 _MAGIC = b"SQLite format 3\0"
 

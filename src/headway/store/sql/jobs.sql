@@ -14,12 +14,12 @@ insert into jobs (id, name, type, status, priority, position, params, created_at
   after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, idempotency_key,
   spec_digest, on_finish, submitted_by, launch_failures, stage, wait_kind, wait_detail, wake_at,
   checked_at, waited_on, queue, gates, approval, level, group_id, sequence_number, subject, target,
-  template_id, quota)
+  template_id, quota, schedule_id)
 values (:id, :name, :type, :status, :priority, :position, :params, :created_at, :chain, :slug, :labels,
   :after_ids, :locks, :retry, :retry_of, :attempt, :retries_used, :not_before, :env_digest,
   :idempotency_key, :spec_digest, :on_finish, :submitted_by, 0, :stage, :wait_kind, :wait_detail,
   :wake_at, :checked_at, :waited_on, :queue, :gates, :approval, :level, :group_id, :sequence_number,
-  :subject, :target, :template_id, :quota)
+  :subject, :target, :template_id, :quota, :schedule_id)
 
 -- name: add_edges
 -- The mark is what the predecessor's chain shows now; later its end changes it.

@@ -1,0 +1,1 @@
+"""The jobs file: periodic jobs, declared in `.headway/jobs.yaml`."""
