@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import warm
 from headway.client import Client
 from headway.clock import Clock, SystemClock
 from headway.config import Config
@@ -219,15 +220,8 @@ class Site:
     def run(
         self, *arguments: str, env: dict[str, str] | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "headway", *arguments],
-            cwd=self.folder,
-            env={**self.env, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        env = {**self.env, **(env or {})}
+        done = warm.headway([], arguments, cwd=self.folder, env=env, timeout=60)
         if check and done.returncode != 0:
             raise AssertionError(f"{arguments} exited {done.returncode}: {done.stderr}")
         return done

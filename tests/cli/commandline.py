@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import headway
+import warm
 from headway.supervise.workerlock import WorkerLock, worker_is_there
 
 DEADLINE = 60.0
@@ -48,16 +49,8 @@ class CommandLine:
     def __call__(
         self, *argv: str, code: int | None = 0, env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            self.argv(*argv),
-            cwd=self.folder,
-            env={**self.env, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE,
-            check=False,
-        )
+        env = {**self.env, **(env or {})}
+        done = warm.headway(["-P"], argv, cwd=self.folder, env=env, timeout=DEADLINE)
         if code is not None:
             assert done.returncode == code, (argv, done.returncode, done.stdout, done.stderr)
         return done
