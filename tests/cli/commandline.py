@@ -91,7 +91,7 @@ class CommandLine:
 
     def close(self) -> None:
         """End what the test left active and the worker, then see that nothing lives on."""
-        if (self.home / "headway.db").exists():
+        if (self.home / "headway.db").exists() and self.processes():
             listed = self("jobs", "list", "--json", code=None)
             if listed.returncode == 0:
                 jobs = json.loads(listed.stdout)["jobs"]
