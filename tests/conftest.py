@@ -1,5 +1,6 @@
 """What all tests share: who they run as."""
 
+import compileall
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,11 +8,18 @@ from typing import Any
 
 import pytest
 
+import headway
 from harness import Bench
 from postgres import fresh_schema, server
 from ready import Schemas, live_in_memory, ready_schema, schemas
 
 live_in_memory()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the program once: many processes that tests start do not keep what they compile."""
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(os.path.dirname(headway.__file__), quiet=2)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,11 +5,11 @@ That the migrations themselves make such a store is proven in tests/store/test_s
 """
 
 import os
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
@@ -34,6 +34,7 @@ def live_in_memory() -> None:
     there = os.statvfs(MEMORY)
     if there.f_bavail * there.f_frsize > ROOM and not there.f_flag & os.ST_NOEXEC:
         os.environ["TMPDIR"] = MEMORY
+        tempfile.tempdir = None  # pytest has asked already, and the answer is remembered
 
 
 def open_ready(url: str, clock: Clock) -> Store:
@@ -48,7 +49,7 @@ def open_ready(url: str, clock: Clock) -> Store:
 
 @cache
 def _empty_file() -> bytes:
-    with TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/headway.db"
         open_store(f"sqlite://{path}", SystemClock(), create=True).close()
         with open(path, "rb") as file:
