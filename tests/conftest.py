@@ -23,7 +23,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that need root run as root, as CI does; elsewhere the summary lists them by name."""
+    """Long ones come first. Tests that need root run as root, as CI does; elsewhere the summary
+    lists them by name."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if os.geteuid() == 0:
         return
     for item in items:
