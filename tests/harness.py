@@ -37,15 +37,17 @@ _TICK = threading.Event()  # never set: waiting on it is a pause between two loo
 
 
 def wait_for(condition: Callable[[], Any], *, what: str = "", deadline: float = DEADLINE) -> Any:
-    """Poll a condition until it is true; fail loudly when the deadline passes."""
+    """Poll a condition until it is true; fail loudly when the deadline passes. Most of the time is
+    left to those who are waited for, also if to look is work."""
     give_up_at = time.monotonic() + deadline
     while True:
+        begin = time.thread_time()
         value = condition()
         if value:
             return value
         if time.monotonic() > give_up_at:
             raise AssertionError(f"not within {deadline} s: {what or condition}")
-        _TICK.wait(0.005)
+        _TICK.wait(max(0.005, 2 * (time.thread_time() - begin)))
 
 
 class Bench:
@@ -277,19 +279,19 @@ class Site:
         for pid in filter(str.isdigit, os.listdir("/proc")):
             if int(pid) == os.getpid():
                 continue
-            try:
+            with suppress(OSError):
                 command = Path(f"/proc/{pid}/cmdline").read_bytes()
-                environ = Path(f"/proc/{pid}/environ").read_bytes()
-                state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-                files = [
-                    os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")
-                ]
-            except OSError:
-                continue
-            ours = home in command or b"HEADWAY_HOME=" + home in environ
-            if state != "Z" and (ours or any(file.startswith(self.home.path) for file in files)):
-                found[int(pid)] = command.replace(b"\0", b" ").decode(errors="replace")
+                # One of the kernel's own, or a dead one, has none.
+                if command and (home in command or self._belongs(pid)):
+                    found[int(pid)] = command.replace(b"\0", b" ").decode(errors="replace")
         return found
+
+    def _belongs(self, pid: str) -> bool:
+        mark = b"HEADWAY_HOME=" + self.home.path.encode()
+        if mark in Path(f"/proc/{pid}/environ").read_bytes():
+            return True
+        files = (os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
+        return any(file.startswith(self.home.path) for file in files)
 
     def background_pid(self) -> int | None:
         return self.lock.read_pid() if self.lock.is_held(STAYS) else None

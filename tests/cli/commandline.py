@@ -24,11 +24,15 @@ ACTIVE = ("queued", "waiting_on_deps", "waiting_on_approval", "waiting_on_locks"
 
 def wait_for(condition: Callable[[], Any], *, seconds: float = DEADLINE) -> Any:
     """The first true value of the condition; fails the test when there is none in time."""
-    give_up_at = time.monotonic() + seconds
+    begin = time.monotonic()
+    give_up_at = begin + seconds
     while not (value := condition()):
-        if time.monotonic() > give_up_at:
+        now = time.monotonic()
+        if now > give_up_at:
             pytest.fail(f"not so within {seconds} s: {condition}")
-        select.select([], [], [], 0.01)
+        # A command that looks is work, and most of the time is for those who are waited for.
+        select.select([], [], [], min(0.1, max(0.01, now - begin)))
+        begin = time.monotonic()
     return value
 
 
