@@ -51,9 +51,10 @@ MAY_IMPORT = {
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
     "store.base": (
-        "core. store.seam_governor store.seam_limits store.seam_groups store.seam_order "
-        "store.seam_reservations store.seam_templates"
+        "core. store.seam_entries store.seam_governor store.seam_limits store.seam_groups "
+        "store.seam_order store.seam_reservations store.seam_templates"
     ),
+    "store.seam_entries": "core.",
     "store.seam_governor": "core.",
     "store.seam_limits": "core.",
     "store.seam_groups": "core.",

@@ -26,6 +26,7 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.seam_entries import ReadsEntries, WritesEntries
 from headway.store.seam_governor import GovernorReading, GovernorWriting
 from headway.store.seam_groups import ReadsGroups, WritesGroups
 from headway.store.seam_limits import LimitReads, LimitWrites
@@ -194,6 +195,7 @@ class ReadTx(
     ReadsTemplates,
     ReadsReservations,
     GovernorReading,
+    ReadsEntries,
     Protocol,
 ):
     def now(self) -> int: ...
@@ -301,6 +303,7 @@ class WriteTx(
     WritesTemplates,
     WritesReservations,
     GovernorWriting,
+    WritesEntries,
     Protocol,
 ):
     def take_ids(self, count: int) -> int: ...

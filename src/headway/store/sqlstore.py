@@ -10,6 +10,7 @@ from headway.clock import Clock, SystemClock
 from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.base import HasFileno, ReadTx, WriteTx
+from headway.store.entering import EntryReadTx
 from headway.store.governor import GovernorReadTx
 from headway.store.limiting import LimitReadTx
 from headway.store.ordering import OrderReadTx
@@ -60,7 +61,13 @@ class Database(Statements, Protocol):
 
 
 class SqlReader(
-    RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx, ReservingReadTx, GovernorReadTx
+    RetentionReadTx,
+    LimitReadTx,
+    OrderReadTx,
+    TemplateReadTx,
+    ReservingReadTx,
+    GovernorReadTx,
+    EntryReadTx,
 ):
     """All that can be read."""
 

@@ -31,6 +31,7 @@ from headway.store.base import (
     Unclaim,
     WorkerRecord,
 )
+from headway.store.entering import EntryWriteTx
 from headway.store.governor import GovernorWriteTx
 from headway.store.graphwriting import GraphWriteTx
 from headway.store.limiting import LimitWriteTx
@@ -53,6 +54,7 @@ class SqlWriteTx(
     TemplateWriteTx,
     ReservingWriteTx,
     GovernorWriteTx,
+    EntryWriteTx,
 ):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
