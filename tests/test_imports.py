@@ -27,6 +27,13 @@ MAY_IMPORT = {
     "timing": "errors timing. units",
     "jobsfile": "",
     "jobsfile.model": "",
+    "jobsfile.problems": "errors",
+    "jobsfile.yaml": "jobsfile.problems",
+    "jobsfile.keys": "errors jobsfile.model units",
+    "jobsfile.schema": "jobsfile.keys",
+    "jobsfile.reading": (
+        "errors jobsfile.keys jobsfile.model jobsfile.problems jobsfile.yaml timing."
+    ),
     "quotas": "core. errors units",
     "verbs": (
         "core. adding client grouping ordering scheduled slinging submission targeting templating "
@@ -188,6 +195,7 @@ THIRD_PARTY = {
     },
     "psycopg_pool": {"store.pgpool"},
     "tomlkit": {"config"},
+    "yaml": {"jobsfile.yaml"},
     "click": {"cli"},
     "rich": {"cli.frame", "cli.watch"},
     "pytest": {"testing_fixtures"},
