@@ -31,6 +31,18 @@ MAY_IMPORT = {
     "jobsfile.yaml": "jobsfile.problems",
     "jobsfile.keys": "errors jobsfile.model units",
     "jobsfile.schema": "jobsfile.keys",
+    "jobsfile.registry": "client errors",
+    "jobsfile.importing": "errors jobsfile.registry",
+    "jobsfile.script": ("client errors functions.current jobsfile.importing jobsfile.registry"),
+    "jobsfile.answering": ("client errors jobsfile.importing jobsfile.model jobsfile.registry"),
+    "jobsfile.asking": (
+        "bounded config core. environment home jobsfile.answering jobsfile.registry "
+        "probes.conditions"
+    ),
+    "jobsfile.making": (
+        "config core. environment home jobsfile.model jobsfile.script submission timing."
+    ),
+    "jobsfile.polled": "core. home jobsfile.script",
     "jobsfile.reading": (
         "errors jobsfile.keys jobsfile.model jobsfile.problems jobsfile.yaml timing."
     ),
@@ -79,6 +91,14 @@ MAY_IMPORT = {
         "core. engine. supervise. executors. functions.journal store.base bounded clock "
         "collecting config consequences crashpoints documents environment errors filing gather "
         "home host launching passing policies probes probes.pressure units expiring"
+    ),
+    "engine.noticing": "clock engine.beside errors jobsfile.model jobsfile.reading",
+    "engine.declared": (
+        "core. engine.noticing errors jobsfile.making jobsfile.model store.base store.seam_entries"
+    ),
+    "engine.rounds": (
+        "adding clock config core. crashpoints engine. errors home host jobsfile. store.base "
+        "store.seam_entries"
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
@@ -152,7 +172,7 @@ MAY_IMPORT = {
     "testing_fixtures": "app testing",
     "cli": "",  # anything: nobody imports it
     "__main__": "cli.",
-    "__init__": "app client functions.current",  # when they are asked for
+    "__init__": "app client functions.current jobsfile.registry",  # when they are asked for
     "store.seam_templates": "core.",
     "retrying": "errors",
     "templates": "errors store.base store.seam_templates units",
