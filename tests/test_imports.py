@@ -197,6 +197,7 @@ THIRD_PARTY = {
     "tomlkit": {"config"},
     "yaml": {"jobsfile.yaml"},
     "click": {"cli"},
+    "cronsim": {"timing"},
     "rich": {"cli.frame", "cli.watch"},
     "pytest": {"testing_fixtures"},
 }
@@ -204,7 +205,7 @@ THIRD_PARTY = {
 # Time is read in clock.py, and where no clock can be handed in: in supervisors and function hosts,
 # for the pause before a lost connection is made anew, and while others hold a repository's lock.
 READS_TIME = {"clock", "supervise", "functions", "store.pgsession", "git.locking"}
-FORMATS_DATES = {"units", "cli"}
+FORMATS_DATES = {"units", "cli", "timing"}
 # For the core; for that pause; before a transaction that others undid is made again.
 DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}
 
