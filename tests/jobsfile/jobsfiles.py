@@ -1,4 +1,4 @@
-"""What the tests of the jobs file share: short ways to read one and to say what is wrong with it."""
+"""What the tests of the jobs file share: short ways to read one and to say what is wrong."""
 
 import textwrap
 

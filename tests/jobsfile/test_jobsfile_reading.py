@@ -431,7 +431,7 @@ def test_other_names_are_refused(name: str) -> None:
 
 def test_a_second_entry_of_the_same_name_is_refused() -> None:
     # fault H3: duplicate keys
-    text = "jobs:\n  a: {type: script, run: f, interval: 1}\n  a: {type: script, run: g, interval: 1}\n"
+    text = "jobs:\n" + "  a: {type: script, run: f, interval: 1}\n" * 2
     assert problems(text) == ["line 3: jobs.a: it stands twice; the first is in line 2"]
 
 
