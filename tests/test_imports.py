@@ -31,13 +31,17 @@ MAY_IMPORT = {
     "jobsfile.yaml": "jobsfile.problems",
     "jobsfile.keys": "errors jobsfile.model units",
     "jobsfile.schema": "jobsfile.keys",
+    "jobsfile.standing": (
+        "client core. errors jobsfile.model jobsfile.problems jobsfile.reading store.seam_entries "
+        "timing. units"
+    ),
     "jobsfile.reading": (
         "errors jobsfile.keys jobsfile.model jobsfile.problems jobsfile.yaml timing."
     ),
     "quotas": "core. errors units",
     "verbs": (
-        "core. adding client grouping ordering scheduled slinging submission targeting templating "
-        "views"
+        "core. adding client grouping jobsfile.standing ordering scheduled slinging submission "
+        "targeting templating views"
     ),
     "digesting": "core.",
     "home": "errors",

@@ -180,7 +180,7 @@ def test_a_good_file_with_something_changed(data: st.DataObject) -> None:
     outcome(bytes(content))
 
 
-def test_a_file_that_ends_too_early_never_does_harm() -> None:
+def test_an_entry_that_ends_too_early_is_refused() -> None:
     """While an editor writes it, a worker may read half of it."""
     for end in range(len(ENTRY) - 1):
         found = outcome(ENTRY[:end])

@@ -66,6 +66,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "templates list": ("templates:list_templates", "List the templates that make jobs."),
     "templates show": ("templates:show", "Show one template: command, parameters, options."),
     "templates archive": ("templates:archive", "Let a template make no more jobs."),
+    "jobsfile": ("", "The file of periodic jobs."),
+    "jobsfile check": ("jobsfile:check", "Say all that is wrong with a jobs file."),
+    "jobsfile list": (
+        "jobsfile:list_entries",
+        "List its entries: last run, next, what is held.",
+    ),
+    "jobsfile schema": ("jobsfile:schema", "Print the JSON Schema of a jobs file, for editors."),
     "config": ("", "Read and change settings."),
     "config get": ("config:get", "Print the value of a setting."),
     "config set": ("config:set_value", "Change a setting."),
