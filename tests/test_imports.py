@@ -32,9 +32,21 @@ MAY_IMPORT = {
     "jobsfile.keys": "errors jobsfile.model units",
     "jobsfile.schema": "jobsfile.keys",
     "jobsfile.standing": (
-        "client core. errors jobsfile.model jobsfile.problems jobsfile.reading store.seam_entries "
-        "timing. units"
+        "client core. errors jobsfile.making jobsfile.model jobsfile.problems jobsfile.reading "
+        "store.seam_entries units"
     ),
+    "jobsfile.registry": "client errors",
+    "jobsfile.importing": "errors jobsfile.registry",
+    "jobsfile.script": ("client errors functions.current jobsfile.importing jobsfile.registry"),
+    "jobsfile.answering": ("client errors jobsfile.importing jobsfile.model jobsfile.registry"),
+    "jobsfile.asking": (
+        "bounded config core. environment home jobsfile.answering jobsfile.registry "
+        "probes.conditions"
+    ),
+    "jobsfile.making": (
+        "config core. environment home jobsfile.model jobsfile.script submission timing."
+    ),
+    "jobsfile.polled": "core. home jobsfile.script",
     "jobsfile.reading": (
         "errors jobsfile.keys jobsfile.model jobsfile.problems jobsfile.yaml timing."
     ),
@@ -83,6 +95,14 @@ MAY_IMPORT = {
         "core. engine. supervise. executors. functions.journal store.base bounded clock "
         "collecting config consequences crashpoints documents environment errors filing gather "
         "home host launching passing policies probes probes.pressure units expiring"
+    ),
+    "engine.noticing": "clock engine.beside errors jobsfile.model jobsfile.reading",
+    "engine.declared": (
+        "core. engine.noticing errors jobsfile.making jobsfile.model store.base store.seam_entries"
+    ),
+    "engine.rounds": (
+        "adding clock config core. crashpoints engine. errors home host jobsfile. store.base "
+        "store.seam_entries"
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
@@ -156,7 +176,7 @@ MAY_IMPORT = {
     "testing_fixtures": "app testing",
     "cli": "",  # anything: nobody imports it
     "__main__": "cli.",
-    "__init__": "app client functions.current",  # when they are asked for
+    "__init__": "app client functions.current jobsfile.registry",  # when they are asked for
     "store.seam_templates": "core.",
     "retrying": "errors",
     "templates": "errors store.base store.seam_templates units",

@@ -266,7 +266,7 @@ def test_all_that_is_wrong_is_told_at_once_with_line_and_key() -> None:
         "write e.g. [no_agents_running]",
         "line 12: jobs.review_stale_prs.conditions: 12 does not belong into a list of names, "
         "command:WORDS and file_exists:PATH inside of the project; write e.g. [no_agents_running]",
-        'line 13: jobs.review_stale_prs.enabled: "yes" is not true or false; write e.g. false',
+        'line 13: jobs.review_stale_prs.enabled: "yes" is not true or false; write e.g. true',
         "line 14: jobs.forgotten: it has no type; write e.g. type: script",
         "line 14: jobs.forgotten: it has no interval; write e.g. interval: 300, or a cron",
         'line 17: jobs.wrong_type.type: "skript" is not script, agent or command; '

@@ -12,6 +12,8 @@ from headway.cli.scope import Scope
 from headway.errors import InvalidInputError
 from headway.units import show_duration
 
+FEW_PROBLEMS = 5  # where they are not what was asked for
+
 
 @click.command()
 @click.argument("file", metavar="[FILE]", required=False)
@@ -105,9 +107,12 @@ def _say_of_file(told: dict[str, Any], now: int) -> None:
     """What is wrong with it, or missing, and what that means for its entries."""
     file, count = told["jobs_file"], len(told["entries"])
     path = os.path.relpath(file["path"])
-    for problem in file["problems"]:
+    more = len(file["problems"]) - FEW_PROBLEMS
+    for problem in file["problems"][:FEW_PROBLEMS]:
         where = f"line {problem['line']}: " + (f"{problem['key']}: " if problem["key"] else "")
         say(f"{path}: {where}{problem['text']}")
+    if more > 0:
+        say(f"{path}: and {more} more; `headway jobsfile check` tells all")
     if file["state"] == "broken" and file["loaded_at"] is None:
         say(f"{path} is broken, and there was no good one before it; nothing of it runs")
     elif file["state"] == "broken":

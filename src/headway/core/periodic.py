@@ -1,8 +1,8 @@
 """When is an entry of a jobs file due? Pure; instants and durations are microseconds.
 
-An interval counts from the end of the last run's chain, so runs never pile up. A cron rule is due at
-the first slot after the last run's start; of slots that were missed there is one run. An entry that
-was held back stays due, and is asked about again ever more rarely.
+An interval counts from the end of the last run's chain, so runs never pile up. A cron rule is due
+at the first slot after the last run's start; of slots that were missed there is one run. An entry
+that was held back stays due, and is asked about again ever more rarely.
 """
 
 from typing import NamedTuple, Protocol

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from headway.client import Client
 from headway.core.model import Job, shown
-from headway.core.periodic import NEVER, Timing, due_at, not_in_future
+from headway.core.periodic import NEVER, due_at, not_in_future
 from headway.errors import HeadwayError, InvalidInputError, NotFoundError
+from headway.jobsfile.making import timing_of
 from headway.jobsfile.model import FILE, Entry, entry_of
 from headway.jobsfile.problems import JobsFileError, Problem
 from headway.jobsfile.reading import file_content, read_jobs_file
@@ -150,7 +151,7 @@ def _next(
     if active is not None or not entry.enabled:
         return None
     try:
-        timing = _timing(entry)
+        timing = timing_of(entry)
     except InvalidInputError:  # of the last good set, with a zone that is gone since
         return None
     if record.next_at is None:  # nobody has placed it yet
@@ -158,11 +159,3 @@ def _next(
     ended = not_in_future(record.last_end_at, now)
     at = due_at(timing, ended=ended, next_at=record.next_at, busy=busy)
     return at if at < NEVER else None
-
-
-def _timing(entry: Entry) -> Timing:
-    if entry.cron is None:
-        return Timing(entry.interval or 0, entry.interval_active, entry.interval_idle)
-    from headway.timing.rules import rule_of
-
-    return Timing(rule=rule_of({"cron": entry.cron, "timezone": entry.timezone}))
