@@ -68,10 +68,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "templates archive": ("templates:archive", "Let a template make no more jobs."),
     "jobsfile": ("", "The file of periodic jobs."),
     "jobsfile check": ("jobsfile:check", "Say all that is wrong with a jobs file."),
-    "jobsfile list": (
-        "jobsfile:list_entries",
-        "List its entries: last run, next, what is held.",
-    ),
+    "jobsfile list": ("jobsfile:list_entries", "List its entries: last run, next, what waits."),
     "jobsfile schema": ("jobsfile:schema", "Print the JSON Schema of a jobs file, for editors."),
     "config": ("", "Read and change settings."),
     "config get": ("config:get", "Print the value of a setting."),
