@@ -51,7 +51,9 @@ MAY_IMPORT = {
     "store.seam_limits": "core.",
     "store.seam_groups": "core.",
     "store.queries": "",
-    "executors": "core. config environment errors functions.journal git home launching",
+    "executors": (
+        "core. config environment errors executors. functions.journal git home launching runners."
+    ),
     "gather": "core. config executors home quotas store.base units",
     "consequences": "core. store.base ageing",
     "store.seam_order": "core.",
@@ -62,7 +64,9 @@ MAY_IMPORT = {
     "effects": "core. store.base units",
     "downstream": "core. store.base",
     "documents": "core. home quotas store.base supervise. units",
-    "submission": "core. errors gating quotas units retrying",
+    "submission": "core. config errors gating home quotas retrying runners.asking units",
+    "runners": "errors runners. submission units",
+    "runners.asking": "config errors home runners. submission",
     "gating": "core. errors git.layout git.looking git.program submission",
     "git": "git. bounded errors",
     "sources": "bounded core. errors sources.",
