@@ -66,6 +66,10 @@ MAY_IMPORT = {
     "documents": "core. home quotas store.base supervise. units",
     "submission": "core. config errors gating home quotas retrying runners.asking units",
     "runners": "errors runners. submission units",
+    "runners.process": "runners. supervise.folder",
+    "runners.wrapper": "runners. supervise.folder",
+    "runners.streams": "runners.streams.",
+    "runners.verdict": "runners.streams.",
     "runners.asking": "config errors home runners. submission",
     "gating": "core. errors git.layout git.looking git.program submission",
     "git": "git. bounded errors",
@@ -196,9 +200,13 @@ THIRD_PARTY = {
     "pytest": {"testing_fixtures"},
 }
 
-# Time is read in clock.py, and where no clock can be handed in: in supervisors and function hosts,
+# Time is read in clock.py, and where no clock can be handed in: in supervisors, wrappers of agents
+# and function hosts,
 # for the pause before a lost connection is made anew, and while others hold a repository's lock.
-READS_TIME = {"clock", "supervise", "functions", "store.pgsession", "git.locking"}
+READS_TIME = {
+    *("clock", "supervise", "functions", "store.pgsession", "git.locking"),
+    *("runners.process", "runners.wrapper"),
+}
 FORMATS_DATES = {"units", "cli"}
 # For the core; for that pause; before a transaction that others undid is made again.
 DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}

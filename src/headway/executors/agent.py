@@ -66,7 +66,8 @@ def agent_specification(
         "parser": runner.parser,
         "denials": runner.denials,
         "model": agent.get("model"),
-        "max_turns": agent.get("max_turns"),
+        # Where the program keeps to it itself, nobody has to count.
+        "max_turns": None if runner.takes("max_turns") else agent.get("max_turns"),
         "first_output_seconds": _seconds(runner.timeouts.first_output),
         "idle_seconds": _seconds(runner.timeouts.idle),
         # A job's own --timeout takes the place of the runner's.
