@@ -66,6 +66,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "templates list": ("templates:list_templates", "List the templates that make jobs."),
     "templates show": ("templates:show", "Show one template: command, parameters, options."),
     "templates archive": ("templates:archive", "Let a template make no more jobs."),
+    "runners": ("", "The agent programs that jobs can use."),
+    "runners list": (
+        "runners:list_runners",
+        "List the runners, and which programs are here.",
+    ),
+    "runners show": ("runners:show", "Show one runner: its file, its program, its command."),
     "config": ("", "Read and change settings."),
     "config get": ("config:get", "Print the value of a setting."),
     "config set": ("config:set_value", "Change a setting."),
