@@ -142,6 +142,7 @@ MAY_IMPORT = {
     "testing": "app clock home testing_drain",
     "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",
     "testing_fixtures": "app testing",
+    "service": "errors service.",
     "cli": "",  # anything: nobody imports it
     "__main__": "cli.",
     "__init__": "app client functions.current",  # when they are asked for
