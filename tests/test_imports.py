@@ -29,8 +29,8 @@ MAY_IMPORT = {
     "jobsfile.model": "",
     "quotas": "core. errors units",
     "verbs": (
-        "core. adding client grouping ordering scheduled slinging submission targeting templating "
-        "views"
+        "core. adding client grouping ordering scheduled schedules scheduling slinging submission "
+        "targeting templating views"
     ),
     "digesting": "core.",
     "home": "errors",
@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "store": "store. core. errors clock crashpoints",
     "store.base": (
         "core. store.seam_governor store.seam_limits store.seam_groups store.seam_order "
-        "store.seam_reservations store.seam_templates"
+        "store.seam_reservations store.seam_schedules store.seam_templates"
     ),
     "store.seam_governor": "core.",
     "store.seam_limits": "core.",
@@ -70,7 +70,7 @@ MAY_IMPORT = {
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base bounded clock "
         "collecting config consequences crashpoints documents environment errors filing gather "
-        "home host launching passing policies probes probes.pressure units expiring"
+        "home host launching passing policies probes probes.pressure units expiring firing timing."
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
@@ -147,6 +147,16 @@ MAY_IMPORT = {
     "__main__": "cli.",
     "__init__": "app client functions.current",  # when they are asked for
     "store.seam_templates": "core.",
+    "store.seam_schedules": "core.",
+    "firing": (
+        "adding consequences core. errors gating graphs home host linking store.base submission "
+        "templates templating"
+    ),
+    "scheduling": (
+        "adding client core. environment errors firing graphs linking quotas store.base submission "
+        "templating timing. units"
+    ),
+    "schedules": ("client core. errors scheduling store.base store.seam_schedules timing. units"),
     "retrying": "errors",
     "templates": "errors store.base store.seam_templates units",
     "templating": (
@@ -189,6 +199,7 @@ THIRD_PARTY = {
     "psycopg_pool": {"store.pgpool"},
     "tomlkit": {"config"},
     "click": {"cli"},
+    "cronsim": {"timing"},
     "rich": {"cli.frame", "cli.watch"},
     "pytest": {"testing_fixtures"},
 }
@@ -196,7 +207,7 @@ THIRD_PARTY = {
 # Time is read in clock.py, and where no clock can be handed in: in supervisors and function hosts,
 # for the pause before a lost connection is made anew, and while others hold a repository's lock.
 READS_TIME = {"clock", "supervise", "functions", "store.pgsession", "git.locking"}
-FORMATS_DATES = {"units", "cli"}
+FORMATS_DATES = {"units", "cli", "timing"}
 # For the core; for that pause; before a transaction that others undid is made again.
 DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}
 

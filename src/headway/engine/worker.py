@@ -389,7 +389,7 @@ class Worker:
     def _leave_idle(self) -> None:
         """Leave only if nothing needs a worker; the place is given up inside the transaction."""
         with self._store.write() as tx:
-            if tx.anything_active() or tx.unproven_claims():
+            if tx.anything_active() or tx.unproven_claims() or tx.marks()["next_fire_at"]:
                 return
             tx.end_worker(self.id, "idle")
             tx.add_events([Event("worker_left", None, {"ending": "idle"})], actor=self.id)

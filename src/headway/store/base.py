@@ -31,6 +31,7 @@ from headway.store.seam_groups import ReadsGroups, WritesGroups
 from headway.store.seam_limits import LimitReads, LimitWrites
 from headway.store.seam_order import OrderReadTx, OrderWriteTx
 from headway.store.seam_reservations import ReadsReservations, WritesReservations
+from headway.store.seam_schedules import ReadsSchedules, WritesSchedules
 from headway.store.seam_templates import ReadsTemplates, WritesTemplates
 
 Told = TypeVar("Told")
@@ -194,6 +195,7 @@ class ReadTx(
     ReadsTemplates,
     ReadsReservations,
     GovernorReading,
+    ReadsSchedules,
     Protocol,
 ):
     def now(self) -> int: ...
@@ -301,6 +303,7 @@ class WriteTx(
     WritesTemplates,
     WritesReservations,
     GovernorWriting,
+    WritesSchedules,
     Protocol,
 ):
     def take_ids(self, count: int) -> int: ...

@@ -28,6 +28,7 @@ _FILES = (
     "scheduler.sql",
     "limits.sql",
     "templates.sql",
+    "schedules.sql",
     "checks.sql",
 )
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")

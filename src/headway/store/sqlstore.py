@@ -16,6 +16,7 @@ from headway.store.ordering import OrderReadTx
 from headway.store.removing import RetentionReadTx
 from headway.store.reserving import ReservingReadTx
 from headway.store.rows import COLUMNS
+from headway.store.scheduling import ScheduleReadTx
 from headway.store.templating import TemplateReadTx
 from headway.store.writing import SqlWriteTx
 
@@ -60,7 +61,13 @@ class Database(Statements, Protocol):
 
 
 class SqlReader(
-    RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx, ReservingReadTx, GovernorReadTx
+    RetentionReadTx,
+    LimitReadTx,
+    OrderReadTx,
+    TemplateReadTx,
+    ReservingReadTx,
+    GovernorReadTx,
+    ScheduleReadTx,
 ):
     """All that can be read."""
 

@@ -38,6 +38,7 @@ from headway.store.ordering import OrderWriteTx
 from headway.store.removing import RetentionWriteTx
 from headway.store.reserving import ReservingWriteTx
 from headway.store.rows import dump, dump_claim, dump_job, dump_pairs, load
+from headway.store.scheduling import ScheduleWriteTx
 from headway.store.templating import TemplateWriteTx
 
 _SIMPLE = frozenset({str, int})
@@ -53,6 +54,7 @@ class SqlWriteTx(
     TemplateWriteTx,
     ReservingWriteTx,
     GovernorWriteTx,
+    ScheduleWriteTx,
 ):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
