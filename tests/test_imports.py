@@ -27,6 +27,25 @@ MAY_IMPORT = {
     "timing": "errors timing. units",
     "jobsfile": "",
     "jobsfile.model": "",
+    "jobsfile.problems": "errors",
+    "jobsfile.yaml": "jobsfile.problems",
+    "jobsfile.keys": "errors jobsfile.model units",
+    "jobsfile.schema": "jobsfile.keys",
+    "jobsfile.registry": "client errors",
+    "jobsfile.importing": "errors jobsfile.registry",
+    "jobsfile.script": ("client errors functions.current jobsfile.importing jobsfile.registry"),
+    "jobsfile.answering": ("client errors jobsfile.importing jobsfile.model jobsfile.registry"),
+    "jobsfile.asking": (
+        "bounded config core. environment home jobsfile.answering jobsfile.registry "
+        "probes.conditions"
+    ),
+    "jobsfile.making": (
+        "config core. environment home jobsfile.model jobsfile.script submission timing."
+    ),
+    "jobsfile.polled": "core. home jobsfile.script",
+    "jobsfile.reading": (
+        "errors jobsfile.keys jobsfile.model jobsfile.problems jobsfile.yaml timing."
+    ),
     "quotas": "core. errors units",
     "verbs": (
         "core. adding client grouping ordering scheduled schedules scheduling slinging submission "
@@ -44,9 +63,10 @@ MAY_IMPORT = {
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
     "store.base": (
-        "core. store.seam_governor store.seam_limits store.seam_groups store.seam_order "
-        "store.seam_reservations store.seam_schedules store.seam_templates"
+        "core. store.seam_entries store.seam_governor store.seam_limits store.seam_groups "
+        "store.seam_order store.seam_reservations store.seam_schedules store.seam_templates"
     ),
+    "store.seam_entries": "core.",
     "store.seam_governor": "core.",
     "store.seam_limits": "core.",
     "store.seam_groups": "core.",
@@ -71,6 +91,14 @@ MAY_IMPORT = {
         "core. engine. supervise. executors. functions.journal store.base bounded clock "
         "collecting config consequences crashpoints documents environment errors filing gather "
         "home host launching passing policies probes probes.pressure units expiring firing timing."
+    ),
+    "engine.noticing": "clock engine.beside errors jobsfile.model jobsfile.reading",
+    "engine.declared": (
+        "core. engine.noticing errors jobsfile.making jobsfile.model store.base store.seam_entries"
+    ),
+    "engine.rounds": (
+        "adding clock config core. crashpoints engine. errors home host jobsfile. store.base "
+        "store.seam_entries"
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
@@ -145,7 +173,7 @@ MAY_IMPORT = {
     "service": "errors service.",
     "cli": "",  # anything: nobody imports it
     "__main__": "cli.",
-    "__init__": "app client functions.current",  # when they are asked for
+    "__init__": "app client functions.current jobsfile.registry",  # when they are asked for
     "store.seam_templates": "core.",
     "store.seam_schedules": "core.",
     "firing": (
@@ -198,6 +226,7 @@ THIRD_PARTY = {
     },
     "psycopg_pool": {"store.pgpool"},
     "tomlkit": {"config"},
+    "yaml": {"jobsfile.yaml"},
     "click": {"cli"},
     "cronsim": {"timing"},
     "rich": {"cli.frame", "cli.watch"},

@@ -124,6 +124,7 @@ class Worker:
                 self._depart(ending)
         finally:
             self._engine.helpers.close()
+            self._engine.rounds.close()
             self._engine.finisher.close()
             self._lock.close()
 
@@ -207,6 +208,7 @@ class Worker:
         due = clean_at = clock.monotonic()
         while True:
             now = clock.monotonic()
+            engine.rounds.notice()  # what it reads rings
             if self._wishes.woken or now >= due or self._changed_meanwhile(now):
                 due = now + self._step()
             if settle_at is not None and now >= settle_at and self._managed(self._settled):
@@ -389,7 +391,9 @@ class Worker:
     def _leave_idle(self) -> None:
         """Leave only if nothing needs a worker; the place is given up inside the transaction."""
         with self._store.write() as tx:
-            if tx.anything_active() or tx.unproven_claims() or tx.marks()["next_fire_at"]:
+            if self._engine.rounds.awake or tx.marks()["next_fire_at"]:
+                return
+            if tx.anything_active() or tx.unproven_claims():
                 return
             tx.end_worker(self.id, "idle")
             tx.add_events([Event("worker_left", None, {"ending": "idle"})], actor=self.id)

@@ -26,6 +26,7 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.seam_entries import ReadsEntries, WritesEntries
 from headway.store.seam_governor import GovernorReading, GovernorWriting
 from headway.store.seam_groups import ReadsGroups, WritesGroups
 from headway.store.seam_limits import LimitReads, LimitWrites
@@ -196,6 +197,7 @@ class ReadTx(
     ReadsReservations,
     GovernorReading,
     ReadsSchedules,
+    ReadsEntries,
     Protocol,
 ):
     def now(self) -> int: ...
@@ -304,6 +306,7 @@ class WriteTx(
     WritesReservations,
     GovernorWriting,
     WritesSchedules,
+    WritesEntries,
     Protocol,
 ):
     def take_ids(self, count: int) -> int: ...

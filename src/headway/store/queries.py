@@ -29,6 +29,7 @@ _FILES = (
     "limits.sql",
     "templates.sql",
     "schedules.sql",
+    "entries.sql",
     "checks.sql",
 )
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")

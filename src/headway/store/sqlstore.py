@@ -10,6 +10,7 @@ from headway.clock import Clock, SystemClock
 from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.base import HasFileno, ReadTx, WriteTx
+from headway.store.entering import EntryReadTx
 from headway.store.governor import GovernorReadTx
 from headway.store.limiting import LimitReadTx
 from headway.store.ordering import OrderReadTx
@@ -68,6 +69,7 @@ class SqlReader(
     ReservingReadTx,
     GovernorReadTx,
     ScheduleReadTx,
+    EntryReadTx,
 ):
     """All that can be read."""
 

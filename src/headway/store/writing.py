@@ -31,6 +31,7 @@ from headway.store.base import (
     Unclaim,
     WorkerRecord,
 )
+from headway.store.entering import EntryWriteTx
 from headway.store.governor import GovernorWriteTx
 from headway.store.graphwriting import GraphWriteTx
 from headway.store.limiting import LimitWriteTx
@@ -55,6 +56,7 @@ class SqlWriteTx(
     ReservingWriteTx,
     GovernorWriteTx,
     ScheduleWriteTx,
+    EntryWriteTx,
 ):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])

@@ -162,9 +162,7 @@ def _read(text: str) -> CronSim:
     if count == 0:
         raise InvalidInputError(f"the cron expression is empty; {FORM}")
     if count == 6:
-        raise _refused(
-            text, "it has six fields, and seconds are not possible", f"{FORM}, or --every"
-        )
+        raise _refused(text, "it has six fields, but cron knows no seconds", f"{FORM}, or --every")
     if count != 5:
         raise _refused(text, f"it has {count} field{'s' if count > 1 else ''}", FORM)
     try:
@@ -205,7 +203,22 @@ def _reason(fields: list[str], said: str) -> tuple[str, str]:
                 f"no month of {fields[3]!r} has a day {fields[2]!r}",
                 "use L for the last day of a month",
             )
+    if backwards := _backwards(fields, at):
+        return f"{backwards!r} goes backwards as {name}", "write two, like FRI-SAT,SUN-MON"
     return f"{fields[at]!r} is not possible as {name}", f"it is {FIELDS[name]}"
+
+
+def _backwards(fields: list[str], at: int) -> str | None:
+    """The range whose ends are possible, but not in this order."""
+    for part in fields[at].partition("/")[0].split(","):
+        first, dash, last = part.partition("-")
+        swapped = [*fields[:at], f"{last}-{first}", *fields[at + 1 :]]
+        try:
+            if dash and CronSim(" ".join(swapped), _SOME_DAY):
+                return part
+        except CronSimError:
+            continue
+    return None
 
 
 def _refused(text: str, why: str, what_next: str) -> InvalidInputError:
