@@ -1,8 +1,11 @@
-"""The checker of slots finds each single fault in evidence that is otherwise in order."""
+"""Schedules under kills, and a checker of slots that finds each single fault."""
+
+from pathlib import Path
 
 import pytest
 
 from torture.slots import Counted, Firing, Made, Seen, Timetable, counted, violations
+from torture.timetable import Arena, torture
 
 S = 1_000_000
 SINCE = 500_500_000  # the first slot after it is 501 s
@@ -75,3 +78,17 @@ def test_each_single_fault_is_found(wrong: Seen, word: str) -> None:
 def test_a_job_that_was_replaced_may_have_written_nothing() -> None:
     jobs = [*JOBS[:2], made(9, 506, 507, "cancelled")]
     assert violations(seen(jobs=jobs, ledger=[7, 8], overlap="replace")) == []
+
+
+@pytest.mark.req("D24")
+def test_killed_workers_lose_no_slot_and_fire_none_twice(tmp_path: Path, postgres_url: str) -> None:
+    """`make torture SCHEDULES=200` is the same for longer."""  # fault E8
+    arena = Arena(tmp_path / "arena", postgres_url)
+    try:
+        tortured, found = torture(arena, schedules=8, seconds=1.5, seed=1)
+    finally:
+        arena.close()
+    assert violations(found) == []
+    assert tortured.caught_up
+    assert tortured.came_to_rest
+    assert tortured.kills and counted(found).fired

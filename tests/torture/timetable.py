@@ -30,7 +30,7 @@ QUIET_WITHIN = 180.0
 CAUGHT_UP_WITHIN = 30.0
 TELL_SECONDS = 10.0
 TESTS = str(Path(__file__).parents[1])
-# Most say nothing of overlap; a few take the harder ways. A sleep lets slots meet their elders.
+# Most skip a slot while the job of an earlier one is active; a few take the harder ways.
 KINDS = (
     *([{"overlap": "skip", "catch_up": "latest"}] * 16),
     {"overlap": "skip", "catch_up": "none"},
@@ -103,6 +103,7 @@ class Host:
 
 class Arena:
     def __init__(self, folder: Path, url: str) -> None:
+        folder.mkdir(exist_ok=True)
         self.folder = folder
         self.url = url
         self.mark = str(folder)
@@ -115,8 +116,10 @@ class Arena:
         """Half of each host; some may run on either."""
         script = 'echo "$HEADWAY_JOB_ID" >>"$1"; [ "$2" = 0 ] || exec sleep "$2"'
         for number in range(count):
-            pause = chance.choice(("0", "0", "0", "0.3", "1.5"))
             kind = KINDS[number % len(KINDS)]
+            pause = chance.choice(("0", "0", "0", "0.3", "1.5"))
+            if kind["overlap"] == "queue":  # they would queue for long
+                pause = "0"
             name = f"every-{number}"
             self.hosts[number % 2].client.add_schedule(
                 name=name,
