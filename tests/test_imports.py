@@ -31,6 +31,10 @@ MAY_IMPORT = {
     "jobsfile.yaml": "jobsfile.problems",
     "jobsfile.keys": "errors jobsfile.model units",
     "jobsfile.schema": "jobsfile.keys",
+    "jobsfile.standing": (
+        "client core. errors jobsfile.making jobsfile.model jobsfile.problems jobsfile.reading "
+        "store.seam_entries units"
+    ),
     "jobsfile.registry": "client errors",
     "jobsfile.importing": "errors jobsfile.registry",
     "jobsfile.script": ("client errors functions.current jobsfile.importing jobsfile.registry"),
@@ -48,7 +52,8 @@ MAY_IMPORT = {
     ),
     "quotas": "core. errors units",
     "verbs": (
-        "core. adding client grouping ordering scheduled schedules scheduling slinging submission "
+        "core. adding client grouping jobsfile.standing ordering scheduled schedules scheduling "
+        "slinging submission "
         "targeting templating views"
     ),
     "digesting": "core.",

@@ -215,7 +215,7 @@ KEYS: Mapping[str, Key] = {
     ),
     "enabled": Key(
         "`false` takes it out of service without deleting it.",
-        _all(Form("true or false", "false", {"type": "boolean"})),
+        _all(Form("true or false", "true", {"type": "boolean"})),
     ),
     "timeout": Key("End a run after this time.", _all(_INTERVAL._replace(example="600 or 10m"))),
     "priority": Key(
