@@ -76,7 +76,9 @@ MAY_IMPORT = {
     "store.seam_limits": "core.",
     "store.seam_groups": "core.",
     "store.queries": "",
-    "executors": "core. config environment errors functions.journal git home launching",
+    "executors": (
+        "core. config environment errors executors. functions.journal git home launching runners."
+    ),
     "gather": "core. config executors home quotas store.base units",
     "consequences": "core. store.base ageing",
     "store.seam_order": "core.",
@@ -87,7 +89,13 @@ MAY_IMPORT = {
     "effects": "core. store.base units",
     "downstream": "core. store.base",
     "documents": "core. home quotas store.base supervise. units",
-    "submission": "core. errors gating quotas units retrying",
+    "submission": "core. config errors gating home quotas retrying runners.asking units",
+    "runners": "errors runners. submission units",
+    "runners.process": "runners. supervise.folder",
+    "runners.wrapper": "runners. supervise.folder",
+    "runners.streams": "runners.streams.",
+    "runners.verdict": "runners.streams.",
+    "runners.asking": "config errors home runners. submission",
     "gating": "core. errors git.layout git.looking git.program submission",
     "git": "git. bounded errors",
     "sources": "bounded core. errors sources.",
@@ -238,9 +246,13 @@ THIRD_PARTY = {
     "pytest": {"testing_fixtures"},
 }
 
-# Time is read in clock.py, and where no clock can be handed in: in supervisors and function hosts,
+# Time is read in clock.py, and where no clock can be handed in: in supervisors, wrappers of agents
+# and function hosts,
 # for the pause before a lost connection is made anew, and while others hold a repository's lock.
-READS_TIME = {"clock", "supervise", "functions", "store.pgsession", "git.locking"}
+READS_TIME = {
+    *("clock", "supervise", "functions", "store.pgsession", "git.locking"),
+    *("runners.process", "runners.wrapper"),
+}
 FORMATS_DATES = {"units", "cli", "timing"}
 # For the core; for that pause; before a transaction that others undid is made again.
 DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}

@@ -29,6 +29,12 @@ def _named_or_present(text: str) -> str | bool:
     return text or True
 
 
+def _dollars(text: str) -> float:
+    from headway.cli.agents import budget
+
+    return budget(text)
+
+
 # option: (the word, how its value is written there). Any other has the same word and value.
 _WORDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "argv": ("argv", list),
@@ -47,6 +53,8 @@ _WORDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "worktree": ("worktree", _named_or_present),
     "retry_on": ("retry_on", _words),
     "skip_exit_code": ("skip_exit_codes", list),
+    "allowed_tool": ("allowed_tools", list),
+    "budget": ("budget_usd", _dollars),
     "on_finish": ("on_finish", lambda text: list(split_command(text))),
     **{
         name: (name, exact_duration)

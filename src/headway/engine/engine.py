@@ -28,7 +28,8 @@ from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.rounds import Rounds
 from headway.engine.settling import Settler, Verdict
 from headway.engine.timekeeper import Timekeeper
-from headway.executors.command import how_to_reach_a_worker, specification
+from headway.executors import specification
+from headway.executors.command import how_to_reach_a_worker
 from headway.executors.function import host_specification
 from headway.expiring import end_overdue, remove_expired
 from headway.gather import next_pass, strain_of
