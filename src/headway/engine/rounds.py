@@ -76,6 +76,7 @@ class Rounds:
         self._again: dict[str, tuple[int, int]] = {}  # held: not before then, left alone so long
         self._look_at: int | None = None  # None: there is nothing to look at
         self._delay: float | None = None
+        self._paused = False
         self._polls = kept_polls(home)
         # What the present step has done, for when it is committed.
         self._taken: list[str] = []
@@ -112,20 +113,21 @@ class Rounds:
             self.declared.load(tx, self.beside.see(READ))
             self._again.clear()
             self._look_at = 0 if self.declared.entries else None
-        self._delay = None
-        if self._look_at is None:
-            return
-        now, answered = tx.now(), self.beside.ready(ASK)
-        looks = answered or (now >= self._look_at and not self.beside.busy(ASK))
-        if looks and tx.pause_in_force() is not None:
-            return  # who resumes wakes the worker
-        if answered:
+        self._delay, self._paused = None, False
+        asked, answered = self.beside.busy(ASK), self.beside.ready(ASK)
+        if answered or not (asked or self._look_at is None or tx.now() < self._look_at):
+            self._paused = tx.pause_in_force() is not None  # who resumes wakes the worker
+            if not self._paused:
+                self._go_on(tx)
+        if self._look_at is not None and not self._paused:
+            self._delay = max(0, self._look_at - tx.now()) / SECOND
+
+    def _go_on(self, tx: WriteTx) -> None:
+        if self.beside.ready(ASK):
             self._taken.append(ASK)
             self._conclude(tx, self.beside.see(ASK))
-        elif looks:
+        else:
             self._begin(tx)
-        if self._look_at is not None:
-            self._delay = max(0, self._look_at - now) / SECOND
 
     def committed(self) -> None:
         """What the step did is certain: go on from there."""
@@ -142,9 +144,9 @@ class Rounds:
 
     def next_in(self) -> float | None:
         """The seconds until the next round, if one is to be made."""
-        if self._delay is None or (self.beside.busy(ASK) and not self.pending):
-            return None
-        return 0.0 if self.pending else self._delay
+        if self.pending and not self._paused:
+            return 0.0
+        return None if self.beside.busy(ASK) else self._delay
 
     def close(self) -> None:
         self.asking.stop()
