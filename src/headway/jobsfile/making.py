@@ -25,7 +25,7 @@ def spec_of(entry: Entry, home: Home, config: Config, poll_file: str | None) -> 
         "resources": entry.resources,
     }
     if entry.type == AGENT:
-        spec = _agent(entry, home, config, common)
+        spec = _specified(_agent(entry, common), home, config)
     elif entry.type == SCRIPT:
         spec = _specified(_script(entry, poll_file, common), home, config)
     else:
@@ -51,10 +51,16 @@ def _specified(request: Request, home: Home, config: Config) -> JobSpec:
     environ = {"PATH": MINIMAL_PATH, **config.env}
     folder = os.path.dirname(home.path)
     remedy = "PATH for such jobs is set in [env] of config.toml"
-    return specify(request, environ=environ, working_directory=folder, remedy=remedy)
+    return specify(
+        request,
+        environ=environ,
+        working_directory=folder,
+        remedy=remedy,
+        place=(home, config),
+    )
 
 
-def _agent(entry: Entry, home: Home, config: Config, common: Mapping[str, Any]) -> JobSpec:
+def _agent(entry: Entry, common: Mapping[str, Any]) -> Request:
     agent = {
         "runner": entry.runner,
         "prompt": entry.prompt,
@@ -63,6 +69,4 @@ def _agent(entry: Entry, home: Home, config: Config, common: Mapping[str, Any]) 
         "allowed_tools": list(entry.allowed_tools),
     }
     given = {word: value for word, value in agent.items() if value is not None}
-    plain = _specified(Request(argv=("true",), **common), home, config)
-    params = {word: value for word, value in plain.params.items() if word != "argv"}
-    return plain._replace(type=AGENT, params={**params, "agent": given})
+    return Request(agent=given, **common)
