@@ -85,7 +85,14 @@ def test_submit_loads_neither_the_engine_nor_drawing(still: CommandLine) -> None
     )
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "headway.client" in loaded
-    unwanted = ("headway.engine", "headway.cli.render", "headway.cli.exec", "rich", "tomlkit")
+    unwanted = (
+        "headway.engine",
+        "headway.cli.render",
+        "headway.cli.exec",
+        "rich",
+        "tomlkit",
+        "yaml",
+    )
     assert not {name for name in loaded if name.startswith(unwanted)}
 
 

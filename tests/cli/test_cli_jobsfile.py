@@ -146,7 +146,7 @@ def test_an_entry_shows_its_last_run_its_next_and_what_holds_it(site: Site) -> N
         (_when(each), _last(each, now), _next(each, now), _state(each)) for each in told["entries"]
     ]
     assert words[0][:2] == ("every 5m (1h idle)", "succeeded 1m ago")
-    assert words[1][1:] == ("never", "now", "held back: condition has_open_prs does not hold")
+    assert words[1][1:] == ("never", "now", "held back")
     assert words[2][0] == "30 0 * * * Europe/Berlin" and words[2][2] == "-"
     assert words[2][3] == f"job-{made.job_id} is active" and words[3][3] == "disabled"
 
@@ -169,7 +169,8 @@ def test_while_the_file_is_broken_the_last_good_set_is_listed_and_said_to_run_on
     file_site: Site,
 ) -> None:
     site = file_site
-    known(site)
+    reason = "program 'tidy' was not found, or may not be executed (its PATH is set in [env])"
+    known(site, EntryRecord("sweep", next_at=1, held=reason, held_at=1))
     put(site, BROKEN)
     told = site.client.jobs_file()
     assert told["jobs_file"]["state"] == "broken" and not told["jobs_file"]["taken_over"]
@@ -177,12 +178,15 @@ def test_while_the_file_is_broken_the_last_good_set_is_listed_and_said_to_run_on
     assert (problem["line"], problem["key"]) == (3, "jobs.review.interval")
     assert [each["name"] for each in told["entries"]] == ["sweep", "review", "report", "later"]
     done = site.run("jobsfile", "list")
-    first, second = done.stderr.splitlines()
+    first, second, third = done.stderr.splitlines()
     assert first == f"headway: .headway/jobs.yaml: {TROUBLE}"
     assert "is broken; the last good set of 4 entries runs on, read 20" in second
-    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+    assert "no worker is there" in third
+    table, held = done.stdout.split("\n\n")
+    assert [line.split()[0] for line in table.splitlines()] == [
         *("Name", "sweep", "review", "report", "later")
     ]
+    assert reason in " ".join(held.split()), "in full, however narrow the terminal"
     document = json.loads(site.run("jobsfile", "list", "--json").stdout)
     assert document["version"] == 1 and document["jobs_file"]["state"] == "broken"
     assert len(document["entries"]) == 4

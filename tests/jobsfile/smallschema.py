@@ -81,8 +81,7 @@ class Validator:
         return True  # as `if` says
 
     def _pattern(self, value: Any, pattern: str, _: Any) -> bool:
-        # In other languages $ is the very end; in Python a newline may follow it.
-        return not isinstance(value, str) or bool(re.search(pattern.replace("$", r"\Z"), value))
+        return not isinstance(value, str) or bool(re.search(pattern, value))
 
     def _maxLength(self, value: Any, most: int, _: Any) -> bool:  # noqa: N802
         return not isinstance(value, str) or len(value) <= most

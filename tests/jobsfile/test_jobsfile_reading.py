@@ -155,7 +155,7 @@ def test_what_an_entry_does_not_say_is_usual() -> None:
         ("agent", "allowed_tools: []", "allowed_tools", ()),
         ("agent", "model: gpt-4.1", "model", "gpt-4.1"),
         ("agent", 'model: "4.1"', "model", "4.1"),
-        ("agent", "runner: my-runner.2", "runner", "my-runner.2"),
+        ("agent", "runner: my-runner_2", "runner", "my-runner_2"),
         ("script", "enabled: false", "enabled", False),
         ("script", "enabled: TRUE", "enabled", True),
         ("script", "timeout: 1", "timeout", SECOND),
@@ -256,7 +256,7 @@ def test_all_that_is_wrong_is_told_at_once_with_line_and_key() -> None:
         "write e.g. prompt: Review the open pull requests.",
         'line 5: jobs.review_stale_prs.interval: "often" is not whole seconds (at least 1) '
         "or a duration; write e.g. 300 or 5m",
-        'line 6: jobs.review_stale_prs.max_turns: "ten" is not a whole number from 1 to 10,000; '
+        'line 6: jobs.review_stale_prs.max_turns: "ten" is not a whole number from 1 to 100,000; '
         "write e.g. 10",
         "line 7: jobs.review_stale_prs.maxturns: unknown key; did you mean max_turns?",
         "line 8: jobs.review_stale_prs.run: it belongs to type script or command, and this is "
@@ -306,7 +306,7 @@ INTERVAL = "whole seconds (at least 1) or a duration"
         ("command", "max_turns: 1", "it.max_turns: it belongs to type agent, and this is command"),
         ("agent", "run: x", "it.run: it belongs to type script or command, and this is agent"),
         ("agent", "max_turns: 0", "it.max_turns: 0 is not a whole number from 1"),
-        ("agent", "max_turns: 10001", "it.max_turns: 10001 is not a whole number from 1"),
+        ("agent", "max_turns: 100001", "it.max_turns: 100001 is not a whole number from 1"),
         ("agent", "model: --yolo", 'it.model: "--yolo" is not the name of a model'),
         ("agent", "runner: ../x", 'it.runner: "../x" is not a name of letters'),
         ("agent", "allowed_tools: Read", 'it.allowed_tools: "Read" is not a list of tools'),

@@ -40,7 +40,7 @@ GOOD: dict[str, Any] = {
     "resources": ["disk"],
 }
 VALUES: list[Any] = [
-    *(None, True, False, 0, 1, -1, 10, 10_001, 2_000_000, 10**10, "", " ", "x", "10", "5m", "0s"),
+    *(None, True, False, 0, 1, -1, 10, 100_001, 2_000_000, 10**10, "", " ", "x", "10", "5m", "0s"),
     *("500ms", "1h 30m", "5300w", "a b", "a\n", "../x", ".x", "-x", "x" * 65, "x" * 201, "mod:f"),
     *("mod:f.g", "a.b:c", ":f", "local", "script", "agent", "UTC", "Mars/Olympus", "@daily"),
     *("0 0 31 2 *", "make 'x", "make x", "yes", "ä", [], [""], ["a"], [1], [None], ["a"] * 21),

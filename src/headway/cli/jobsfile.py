@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from headway.cli.render import emit, instant, moment, say, table
+from headway.cli.render import emit, fields, instant, moment, say, table
 from headway.cli.scope import Scope
 from headway.errors import InvalidInputError
-from headway.units import show_duration
+from headway.units import MICROSECONDS, show_duration
 
 FEW_PROBLEMS = 5  # where they are not what was asked for
 
@@ -99,7 +99,9 @@ def list_entries(scope: Scope, as_json: bool) -> None:
     ]
     header = ["Name", "Type", "When", "Group", "Last run", "Next", "State"]
     states = [_colour(each) for each in entries]
-    for line in table(header, rows, flexible=(0, 2, 4, 6), colours=states, coloured=6):
+    lines = table(header, rows, flexible=(0, 2, 4), colours=states, coloured=6)
+    held = [(each["name"], _reason(each, now)) for each in entries if each["held"]]
+    for line in [*lines, *(["", "Held back:"] if held else []), *fields(held)]:
         print(line)
 
 
@@ -122,10 +124,10 @@ def _say_of_file(told: dict[str, Any], now: int) -> None:
         say(f"there is no {path}; docs/jobs-file.md shows how to write one")
     elif not count:
         say(f"{path} has no entries")
-    elif not told["worker"]:
-        say("no worker is there; entries run while one is (`headway work`)")
-    elif not file["taken_over"]:
+    elif told["worker"] and not file["taken_over"]:
         say(f"{path} has changed; the worker takes it over within seconds")
+    if count and not told["worker"]:
+        say("no worker is there; entries run while one is (`headway work`)")
     if file["poll"] and file["poll"]["trouble"]:
         say(f"the last poll failed, {moment(file['poll']['at'], now)}: {file['poll']['trouble']}")
 
@@ -161,8 +163,9 @@ def _next(entry: dict[str, Any], now: int) -> str:
 
 
 def _distance(text: str, now: int) -> str:
-    second = 1_000_000
-    return show_duration(abs(now - (instant(text) or now)) // second * second)
+    second = MICROSECONDS["s"]
+    passed = abs(now - (instant(text) or now)) // second
+    return show_duration(passed * second) if passed else "0s"
 
 
 def _state(entry: dict[str, Any]) -> str:
@@ -170,7 +173,12 @@ def _state(entry: dict[str, Any]) -> str:
         return f"{entry['active_job']} is active"
     if not entry["enabled"]:
         return "disabled"
-    return f"held back: {entry['held']['reason']}" if entry["held"] else ""
+    return "held back" if entry["held"] else ""
+
+
+def _reason(entry: dict[str, Any], now: int) -> str:
+    """In full: it may be longer than a column has room for."""
+    return f"{entry['held']['reason']} (since {_distance(entry['held']['at'], now)})"
 
 
 def _colour(entry: dict[str, Any]) -> str | None:

@@ -119,8 +119,8 @@ def _conditions(value: list[str]) -> tuple[str, ...]:
 
 _SPAN: Schema = {"anyOf": [_whole(1, LONGEST // MICROSECONDS["s"]), _text(_DURATION, 40)]}
 _INTERVAL = Form("whole seconds (at least 1) or a duration", "300 or 5m", _SPAN, _microseconds)
-_WORD = Form(
-    "a name of letters, digits, _ - and ., at most 64 of them", "nightly-report", _text(NAME, 64)
+_RUNNER = Form(
+    "a name of letters, digits, _ and -", "claude", _text("[A-Za-z0-9][A-Za-z0-9_-]{0,63}", 64)
 )
 _ONE_WORD = "[A-Za-z0-9][A-Za-z0-9._/-]{0,63}"  # that limits can be about
 _ARGUMENT = _text(r"[\s\S]*", LONGEST_PROMPT)
@@ -133,6 +133,7 @@ _CONDITION: Schema = {
 }
 _CRON = Form("a cron expression", '"30 0 * * *"', _text(_NOT_BLANK))
 _ZONE = Form("a time zone", "Europe/Berlin", _text("[A-Za-z0-9_+/-]+", 64))
+_TOOL = _text(r"[^\s-](?:.*\S)?")
 _MODEL = Form("the name of a model", "haiku", _text(r"[A-Za-z0-9]\S*"))
 
 
@@ -187,17 +188,20 @@ KEYS: Mapping[str, Key] = {
         },
         required=True,
     ),
-    "runner": Key("Which runner starts the agent.", {AGENT: _WORD._replace(example="claude")}),
+    "runner": Key("Which runner starts the agent.", {AGENT: _RUNNER}),
     "model": Key("Which model the agent uses.", {AGENT: _MODEL}),
     "max_turns": Key(
         "How many turns the agent may take.",
-        {AGENT: Form("a whole number from 1 to 10,000", "10", _whole(1, 10_000))},
+        {AGENT: Form("a whole number from 1 to 100,000", "10", _whole(1, 100_000))},
     ),
     "allowed_tools": Key(
         "Which tools the agent may use.",
         {
             AGENT: Form(
-                "a list of tools", "[Read, Grep, Glob]", _list(_text(r"[^\s-].*"), 100), tuple
+                "a list of tools",
+                "[Read, Grep, Glob]",
+                _list(_text(r"[^\s-](?:.*\S)?"), 200),
+                tuple,
             )
         },
     ),

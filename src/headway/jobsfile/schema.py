@@ -24,7 +24,7 @@ def schema_document() -> dict[str, Any]:
             "jobs": {
                 "type": "object",
                 "maxProperties": MOST_ENTRIES,
-                "propertyNames": {"pattern": f"^(?:{NAME})$"},
+                "propertyNames": {"pattern": _whole_text(NAME)},
                 "additionalProperties": {"$ref": "#/$defs/entry"},
             }
         },
@@ -73,6 +73,11 @@ def _anchored(schema: Any) -> Any:
     if not hasattr(schema, "items"):
         return schema
     return {
-        word: f"^(?:{value})$" if word == "pattern" else _anchored(value)
+        word: _whole_text(value) if word == "pattern" else _anchored(value)
         for word, value in schema.items()
     }
+
+
+def _whole_text(pattern: str) -> str:
+    """Where `$` is also before a last line end, as in Python, that must not be one."""
+    return f"^(?:{pattern})$(?!\\n)"
