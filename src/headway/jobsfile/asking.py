@@ -182,10 +182,15 @@ class Inside:
 
     def ask(self) -> None:
         for _ in range(MOST_PROCESSES):
+            done = {  # a new process has imported nothing yet
+                key: reason
+                for key, reason in self.known.items()
+                if reason is not None or not key.startswith("import:")
+            }
             request = {
                 "modules": self._modules,
                 "entries": self._entries,
-                "known": self.known,
+                "known": done,
                 "data": self.data,
             }
             try:

@@ -26,6 +26,8 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.seam_adding import Event as Event
+from headway.store.seam_adding import Places as Places
 from headway.store.seam_entries import ReadsEntries, WritesEntries
 from headway.store.seam_governor import GovernorReading, GovernorWriting
 from headway.store.seam_groups import ReadsGroups, WritesGroups
@@ -36,17 +38,6 @@ from headway.store.seam_schedules import ReadsSchedules, WritesSchedules
 from headway.store.seam_templates import ReadsTemplates, WritesTemplates
 
 Told = TypeVar("Told")
-
-
-class Event(NamedTuple):
-    """One line of the append-only record: a transition or an operator's action."""
-
-    kind: str
-    job_id: JobId | None = None
-    data: Mapping[str, Any] = NOTHING
-    actor: str = ""
-    at: int = 0
-    seq: int = 0
 
 
 class Filing(NamedTuple):
@@ -94,15 +85,6 @@ class Slots(NamedTuple):
     running: Mapping[JobId, JobId | None]  # job -> whose slot it borrows
     probing: bool
     occupants: tuple[Occupant, ...] = ()
-
-
-class Places(NamedTuple):
-    """What new jobs get: the first of their ids, the next position of a level, and the ageing that
-    is set, by which others may have other levels."""
-
-    first_id: JobId
-    position: int
-    ageing: str | None
 
 
 class Lending(NamedTuple):
