@@ -90,12 +90,14 @@ MAY_IMPORT = {
     "lineup": "core. client listing store.base",
     "effects": "core. store.base units",
     "downstream": "core. store.base",
-    "documents": "core. home quotas store.base supervise. units",
+    "documents": "core. home quotas runners.results store.base supervise. units",
     "submission": "core. config errors gating home quotas retrying runners.asking units",
     "runners": "errors runners. submission units",
     "runners.process": "runners. supervise.folder",
     "runners.wrapper": "runners. supervise.folder",
     "runners.streams": "runners.streams.",
+    "runners.results": "supervise.folder",
+    "runners.looking": "bounded config environment errors runners.",
     "runners.verdict": "runners.streams.",
     "runners.asking": "config errors home runners. submission",
     "gating": "core. errors git.layout git.looking git.program submission",
@@ -160,7 +162,7 @@ MAY_IMPORT = {
         "units"
     ),
     "checkup": (
-        "checkup. core. elsewhere store store.base store.filesystems store.inspecting "
+        "checkup. core. elsewhere runners. store store.base store.filesystems store.inspecting "
         "store.pgaddress store.postgres store.queries store.sqlite supervise. clock config errors "
         "home host units"
     ),

@@ -79,6 +79,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "jobsfile check": ("jobsfile:check", "Say all that is wrong with a jobs file."),
     "jobsfile list": ("jobsfile:list_entries", "List its entries: last run, next, what waits."),
     "jobsfile schema": ("jobsfile:schema", "Print the JSON Schema of a jobs file, for editors."),
+    "runners": ("", "The agent programs that jobs can use."),
+    "runners list": (
+        "runners:list_runners",
+        "List the runners, and which programs are here.",
+    ),
+    "runners show": ("runners:show", "Show one runner: its file, its program, its command."),
     "config": ("", "Read and change settings."),
     "config get": ("config:get", "Print the value of a setting."),
     "config set": ("config:set_value", "Change a setting."),

@@ -139,7 +139,8 @@ def added_by_agent(document: object) -> dict[str, Any]:
 
 def summary_line(result: dict[str, Any]) -> str:
     """The last line of the log: how it went, and what it took."""
-    state = "done" if result["ok"] else f"failed ({result['error_class']}): {result['reason']}"
+    failed = f"{result['reason']} ({result['error_class']})"
+    state = f"{result['runner']} done" if result["ok"] else failed
     usage = result["usage"] or {}
     parts = [
         None if result["turns"] is None else f"{result['turns']} turns",
@@ -149,9 +150,5 @@ def summary_line(result: dict[str, Any]) -> str:
         result["session_id"] and f"session {result['session_id']}",
     ]
     told = ", ".join(part for part in parts if part)
-    words = one_line(result["summary"] or result["final_text"])[:200]
-    return (
-        f"headway: {result['runner']} {state}"
-        + (f"; {told}" if told else "")
-        + (f": {words}" if words and result["ok"] else "")
-    )
+    words = one_line(result["summary"] or result["final_text"])[:200] if result["ok"] else ""
+    return f"headway: {state}" + (f"; {told}" if told else "") + (f": {words}" if words else "")
