@@ -88,7 +88,7 @@ def add_schedule(
         schedule = _written(client, tx, known, name, document, enabled)
         schedule = begun(schedule, rule, tx.now())
         _put(tx, schedule)
-        data = {"schedule": schedule.shown, "name": schedule.name, "replaced": known is not None}
+        data = {**_named(schedule), "replaced": known is not None}
         tx.add_events([Event("schedule_added", None, data)], actor=client.actor)
         return schedule
 
@@ -114,7 +114,7 @@ def remove_schedule(client: Client, reference: str) -> Schedule:
         schedule = require_schedule(tx, reference)
         tx.remove_schedule(schedule.id)
         tx.note_next_fire()
-        _note(tx, "schedule_removed", schedule, client.actor)
+        tx.add_events([Event("schedule_removed", None, _named(schedule))], actor=client.actor)
         return schedule
 
     return client.store.story(tell)
@@ -134,8 +134,8 @@ def trigger_schedule(client: Client, reference: str) -> Submitted:
         if schedule.overlap is Overlap.REPLACE:
             maker.replace(active, actor=client.actor)
         job_id = maker.add(schedule, spec, actor=client.actor)
-        data = {"schedule": schedule.shown, "name": schedule.name}
-        tx.add_events([Event("schedule_triggered", job_id, data)], actor=client.actor)
+        event = Event("schedule_triggered", job_id, _named(schedule))
+        tx.add_events([event], actor=client.actor)
         return Submitted(job_id, created=True)
 
     triggered = client.store.story(tell)
@@ -193,14 +193,17 @@ def _written(
 def _switch(client: Client, reference: str, *, enabled: bool) -> bool:
     def tell(tx: WriteTx) -> bool:
         schedule = require_schedule(tx, reference)
-        if schedule.enabled == enabled:
-            return False
         switched = schedule._replace(
             enabled=enabled, version=schedule.version + 1, zones=zones_version()
         )
-        _put(tx, begun(switched, rule_of(schedule.document["rule"]), tx.now()))
-        kind = "schedule_enabled" if enabled else "schedule_disabled"
-        _note(tx, kind, schedule, client.actor)
+        switched = begun(switched, rule_of(schedule.document["rule"]), tx.now())
+        stopped = enabled and schedule.next_slot is None and switched.next_slot is not None
+        if schedule.enabled == enabled and not stopped:
+            return False
+        _put(tx, switched)
+        named = _named(schedule)
+        on, off = Event("schedule_enabled", None, named), Event("schedule_disabled", None, named)
+        tx.add_events([on if enabled else off], actor=client.actor)
         return True
 
     switched = client.store.story(tell)
@@ -214,9 +217,9 @@ def _put(tx: WriteTx, schedule: Schedule) -> None:
     tx.note_next_fire()
 
 
-def _note(tx: WriteTx, kind: str, schedule: Schedule, actor: str) -> None:
-    data = {"schedule": schedule.shown, "name": schedule.name}
-    tx.add_events([Event(kind, None, data)], actor=actor)
+def _named(schedule: Schedule) -> dict[str, str]:
+    """What events call it by."""
+    return {"schedule": schedule.shown, "name": schedule.name}
 
 
 # -- checking ----------------------------------------------------------------------------------

@@ -419,6 +419,40 @@ def test_the_delay_of_a_step_ends_at_the_next_slot(keeping: Keeping) -> None:
         assert tx.marks()["next_fire_at"] == 0
 
 
+def test_idle_schedules_cost_no_query(make_bench: Callable[..., Bench]) -> None:
+    keeping = Keeping(make_bench(clock=Wall()), Wall())
+    asked = 0
+    database = keeping.bench.store.database  # type: ignore[attr-defined]
+    execute = database.execute
+
+    def counted(*given: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return execute(*given)
+
+    database.execute = counted
+    counts = []
+    for number in (0, 1, 50):
+        for _ in range(number):
+            keeping.add(every="1h")
+        keeping.settle()
+        before = asked
+        keeping.bench.step()
+        counts.append(asked - before)
+    assert len(set(counts)) == 1, counts
+
+
+def test_a_stopped_schedule_goes_on_when_it_is_enabled(paused: Keeping) -> None:
+    name = paused.add()
+    with paused.bench.store.write() as tx:
+        (schedule,) = tx.all_schedules()
+        tx.put_schedule(schedule._replace(next_slot=None, next_fire_at=None))
+        tx.note_next_fire()
+    assert paused.client.enable_schedule(name) and not paused.client.enable_schedule(name)
+    paused.later(60)
+    assert len(paused.jobs()) == 1
+
+
 def test_other_time_zones_are_noticed_when_a_worker_begins(paused: Keeping) -> None:  # fault E6
     name = paused.add(cron="0 12 * * *", timezone="Europe/Berlin")
     with paused.bench.store.write() as tx:
