@@ -21,6 +21,7 @@ from headway.cli.render import (
 )
 from headway.cli.scope import Scope
 from headway.text import plain
+from headway.units import show_instant
 
 NO_WORKER = (
     "no worker is there, so nothing fires; `headway work` is one, and `headway service install` "
@@ -156,14 +157,8 @@ def _next(told: dict[str, Any], now: int) -> str:
     at = instant(told["next_fire_at"])
     if at is None:
         return "never"
-    # `age` tells distances; this one lies ahead.
-    return "due" if at <= now else f"in {age(_mirrored(told['next_fire_at'], now), now)}"
-
-
-def _mirrored(text: str, now: int) -> str | None:
-    from headway.units import show_instant
-
-    return show_instant(2 * now - (instant(text) or now))
+    as_long_ago = show_instant(now - (at - now))
+    return "due" if at <= now else f"in {age(as_long_ago, now)}"
 
 
 def _outcome(told: dict[str, Any]) -> str:
