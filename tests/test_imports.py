@@ -44,7 +44,7 @@ MAY_IMPORT = {
         "probes.conditions"
     ),
     "jobsfile.making": (
-        "config core. environment home jobsfile.model jobsfile.script submission timing."
+        "config core. environment home jobsfile.model jobsfile.script runners submission timing."
     ),
     "jobsfile.polled": "core. home jobsfile.script",
     "jobsfile.reading": (

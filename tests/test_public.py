@@ -61,6 +61,8 @@ def test_every_option_of_a_task_is_documented(word: str) -> None:
 
 
 def test_every_public_name_is_documented() -> None:
-    page = (SOURCES.parent / "docs" / "functions.md").read_text(encoding="utf-8")
+    pages = ("functions.md", "jobs-file-python.md")
+    docs = SOURCES.parent / "docs"
+    page = "".join((docs / each).read_text(encoding="utf-8") for each in pages)
     for name in {*headway.__all__, "drain", "using", "FakeClock"} - {"Client", "connect"}:
         assert name in page, name

@@ -391,6 +391,30 @@ def test_a_step_that_was_undone_is_made_again(yard: Declaring, monkeypatch: Any)
     assert len(yard.made("first")) == 1 and len(yard.world.asked) == 1
 
 
+@pytest.mark.req("O18")
+def test_an_agent_is_made_when_its_program_is_there_and_waits_for_a_slot(
+    yard: Declaring, tmp_path: Path
+) -> None:
+    yard.client.set_setting("scheduler.max_active", 1)
+    yard.client.submit(Request(argv=("true",), check=False))
+    yard.declare(
+        "jobs:\n  review: {type: agent, prompt: Look., interval: 60, model: haiku, max_turns: 3}\n"
+    )
+    yard.pass_seconds(0.5)
+    held = yard.record("review").held
+    assert held is not None and held.startswith("claude is not installed")
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    yard.config.env = {"PATH": str(program.parent)}
+    yard.pass_seconds(0.6)
+    (job,) = yard.made("review")
+    assert (job.type, job.status) == ("agent", Status.QUEUED)
+    wanted = {"prompt": "Look.", "model": "haiku", "max_turns": 3, "runner": "claude"}
+    assert wanted.items() <= job.params["agent"].items()
+
+
 def test_jobs_of_entries_take_capacity_like_any(yard: Declaring) -> None:
     yard.client.set_setting("scheduler.max_active", 1)
     yard.declare(SCRIPTS)

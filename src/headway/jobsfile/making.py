@@ -15,6 +15,8 @@ from headway.jobsfile.model import AGENT, SCRIPT, Entry
 from headway.jobsfile.script import POLL_FILE, SKIP_CODE
 from headway.submission import Request, specify
 
+_REMEDY = "set PATH for such jobs in [env] of config.toml"
+
 
 def spec_of(entry: Entry, home: Home, config: Config, poll_file: str | None) -> JobSpec:
     """It runs in the project's folder, with `[env]` of the config and the minimal PATH."""
@@ -25,11 +27,18 @@ def spec_of(entry: Entry, home: Home, config: Config, poll_file: str | None) -> 
         "resources": entry.resources,
     }
     if entry.type == AGENT:
-        spec = _specified(_agent(entry, common), home, config)
+        request = _agent(entry, common)
     elif entry.type == SCRIPT:
-        spec = _specified(_script(entry, poll_file, common), home, config)
+        request = _script(entry, poll_file, common)
     else:
-        spec = _specified(Request(argv=entry.argv, **common), home, config)
+        request = Request(argv=entry.argv, **common)
+    spec = specify(
+        request,
+        environ={"PATH": MINIMAL_PATH, **config.env},
+        working_directory=os.path.dirname(home.path),
+        remedy="it stays due" if entry.type == AGENT else _REMEDY,
+        place=(home, config),
+    )
     return spec._replace(schedule_id=entry.schedule_id)
 
 
@@ -47,26 +56,14 @@ def _script(entry: Entry, poll_file: str | None, common: Mapping[str, Any]) -> R
     return Request(argv=words, env=env, type=SCRIPT, skip_exit_codes=(SKIP_CODE,), **common)
 
 
-def _specified(request: Request, home: Home, config: Config) -> JobSpec:
-    environ = {"PATH": MINIMAL_PATH, **config.env}
-    folder = os.path.dirname(home.path)
-    remedy = "PATH for such jobs is set in [env] of config.toml"
-    return specify(
-        request,
-        environ=environ,
-        working_directory=folder,
-        remedy=remedy,
-        place=(home, config),
-    )
-
-
 def _agent(entry: Entry, common: Mapping[str, Any]) -> Request:
-    agent = {
-        "runner": entry.runner,
-        "prompt": entry.prompt,
-        "model": entry.model,
-        "max_turns": entry.max_turns,
-        "allowed_tools": list(entry.allowed_tools),
-    }
-    given = {word: value for word, value in agent.items() if value is not None}
-    return Request(agent=given, **common)
+    from headway.runners import agent_request
+
+    return agent_request(
+        entry.prompt or "",
+        runner=entry.runner,
+        model=entry.model,
+        max_turns=entry.max_turns,
+        allowed_tools=entry.allowed_tools,
+        **common,
+    )
