@@ -24,7 +24,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.mark.parametrize(
     ("page", "shown_commands"),
-    [("graphs.md", 5), ("groups.md", 8), ("templates.md", 4), ("retries.md", 1)],
+    [("graphs.md", 5), ("groups.md", 8), ("templates.md", 4), ("retries.md", 1), ("agents.md", 2)],
 )
 def test_the_examples_show_what_happens(
     site: Site, tmp_path_factory: pytest.TempPathFactory, page: str, shown_commands: int
