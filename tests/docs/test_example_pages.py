@@ -28,7 +28,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     ("page", "shown_commands"),
     [
         *(("graphs.md", 5), ("groups.md", 8), ("templates.md", 4), ("retries.md", 1)),
-        ("schedules.md", 7),
+        *(("schedules.md", 7), ("agents.md", 2)),
     ],
 )
 def test_the_examples_show_what_happens(
