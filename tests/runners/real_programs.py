@@ -165,6 +165,16 @@ def test_a_model_that_never_answers(place: Place, runner: str) -> None:
 
 
 @EVERY_RUNNER
+def test_a_network_that_is_down(place: Place, runner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some give up, some try for ever and say so, some fall silent; none is taken for done."""
+    place.runner(runner, 'wall = "2h"', 'wall = "30s"')
+    monkeypatch.setattr(place.stub, "url", lambda way: "http://127.0.0.1:9")
+    code, job, result = place.work(runner, "says", "--grace", "3s")
+    assert code != 0 and job["state"] == "failed"
+    assert result["error_class"] in ("transient", "limit"), result
+
+
+@EVERY_RUNNER
 def test_a_model_that_never_ends(place: Place, runner: str) -> None:
     code, job, result = place.work(runner, "loops", "--max-turns", "2", "--grace", "3s")
     assert (code, result["error_class"]) == (1, "limit")

@@ -313,6 +313,7 @@ def test_lines_are_found_in_pieces_and_long_ones_left_out() -> None:
         ("unexpected status 401 Unauthorized", "auth"),
         ("API key not valid. Please pass a valid API key.", "auth"),
         ("Invalid auth method selected.", "auth"),
+        ("Missing environment variable: `OPENAI_API_KEY`.", "auth"),
         ("unexpected status 502 Bad Gateway", "transient"),
         ("connect ECONNREFUSED 127.0.0.1:1", "transient"),
         ("You've hit your usage limit", "limit"),
