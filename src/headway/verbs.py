@@ -144,6 +144,14 @@ class QueueVerbs:
 
         return remove_schedule(self._client, reference)
 
+    # -- periodic jobs -------------------------------------------------------------------------
+
+    def jobs_file(self) -> dict[str, Any]:
+        """The jobs file and its entries: what is wrong, what ran, what is due, what is held."""
+        from headway.jobsfile.standing import standing
+
+        return standing(self._client)
+
     # -- slung work ----------------------------------------------------------------------------
 
     def add_target(self, target: Target, *, replace: bool = False) -> Target:

@@ -91,6 +91,7 @@ OF_A_SUBMIT = {
 NOT_OF_A_SUBMIT = {
     *("asyncio", "dataclasses", "importlib.metadata", "importlib.resources", "logging", "pathlib"),
     *("random", "rich", "secrets", "shutil", "subprocess", "tempfile", "tomlkit", "urllib"),
+    *("cronsim", "yaml", "zoneinfo"),
 }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import calls
 import checkouts
+import periodic
 import pytest
 import removals
 import rewinds
@@ -96,6 +97,7 @@ POINTS: dict[str, list[Scene]] = {
     "rescuer.locked": [scenes.worker_dies_recovering],
     "rescuer.voided": [scenes.worker_dies_recovering],
     "rewind.committed": [rewinds.rewinder_dies],
+    "rounds.made": [periodic.worker_dies_making],
     "store.committed": [*at_visits(1, 2, 3, 4), scenes.submitter_dies, scenes.canceller_dies],
     "store.migrated": [scenes.maker_dies],
     "supervisor.child_ended": twice(LOST_AFTER),

@@ -3,14 +3,16 @@
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from test_tour import run
 from test_tutorial import BLOCK, write
 
-from harness import Site
+from harness import Bench, Site
+from headway.config import load_config
+from headway.core.states import Status
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -26,7 +28,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     ("page", "shown_commands"),
     [
         *(("graphs.md", 5), ("groups.md", 8), ("templates.md", 4), ("retries.md", 1)),
-        ("schedules.md", 7),
+        *(("schedules.md", 7), ("agents.md", 2)),
     ],
 )
 def test_the_examples_show_what_happens(
@@ -46,6 +48,23 @@ def test_the_examples_show_what_happens(
                 run(site, env, command, shown)
                 commands += 1
     assert commands == shown_commands
+
+
+def test_the_housekeeping_of_the_page_runs(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(max_active=4)
+    page = (DOCS / "jobs-file-python.md").read_text(encoding="utf-8")
+    for _, options, content in BLOCK.findall(page):
+        if options.strip():
+            (bench.folder / options.strip()).write_text(content)
+    bench.engine.rounds.asking.modules = load_config(bench.home)["app.modules"]
+    bench.step()
+    bench.until_ended(1)
+    assert bench.status(1) is Status.SUCCEEDED
+    assert Path(bench.home.job(1), "stdout.log").read_text() == "closing feature-1\n"
+    with bench.store.read() as tx:
+        entries = tx.entries(bench.client.host.id)
+        assert tx.entry_state(bench.client.host.id, "close_stale") == {"seen": ["feature-1"]}
+    assert entries["count_bottles"].held == "condition cellar_is_open does not hold"
 
 
 def test_the_python_of_the_page_runs(

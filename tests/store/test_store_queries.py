@@ -61,6 +61,7 @@ PLAUSIBLE: dict[str, Any] = {
     "by": "ann",
     "rows": '[{"id": 1, "job_id": 1}]',
     "subjects": ["gt-1"],
+    "makers": ["jobs.yaml:a"],
     "schedules": ["schedule-7"],
     "outcome": "fired",
     "zones": "2026a",

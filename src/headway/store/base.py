@@ -28,6 +28,7 @@ from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.store.seam_adding import Event as Event
 from headway.store.seam_adding import Places as Places
+from headway.store.seam_entries import ReadsEntries, WritesEntries
 from headway.store.seam_governor import GovernorReading, GovernorWriting
 from headway.store.seam_groups import ReadsGroups, WritesGroups
 from headway.store.seam_limits import LimitReads, LimitWrites
@@ -178,6 +179,7 @@ class ReadTx(
     ReadsReservations,
     GovernorReading,
     ReadsSchedules,
+    ReadsEntries,
     Protocol,
 ):
     def now(self) -> int: ...
@@ -286,6 +288,7 @@ class WriteTx(
     WritesReservations,
     GovernorWriting,
     WritesSchedules,
+    WritesEntries,
     Protocol,
 ):
     def take_ids(self, count: int) -> int: ...

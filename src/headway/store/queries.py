@@ -27,6 +27,7 @@ _OTHERS = (
     "limits.sql",
     "templates.sql",
     "schedules.sql",
+    "entries.sql",
     "checks.sql",
 )
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")

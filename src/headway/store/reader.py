@@ -1,5 +1,6 @@
 """All that can be read, in one class."""
 
+from headway.store.entering import EntryReadTx
 from headway.store.governor import GovernorReadTx
 from headway.store.limiting import LimitReadTx
 from headway.store.ordering import OrderReadTx
@@ -16,6 +17,7 @@ class SqlReader(
     TemplateReadTx,
     ReservingReadTx,
     GovernorReadTx,
+    EntryReadTx,
     ScheduleReadTx,
 ):
     """A read transaction."""

@@ -28,6 +28,7 @@ from headway.store.base import (
     Unclaim,
     WorkerRecord,
 )
+from headway.store.entering import EntryWriteTx
 from headway.store.governor import GovernorWriteTx
 from headway.store.graphwriting import GraphWriteTx
 from headway.store.limiting import LimitWriteTx
@@ -50,6 +51,7 @@ class SqlWriteTx(
     ReservingWriteTx,
     GovernorWriteTx,
     ScheduleWriteTx,
+    EntryWriteTx,
 ):
     def _add_edges(self, jobs: Sequence[Job]) -> None:
         """Of those added along with their dependents all is known; of others it is looked up."""
