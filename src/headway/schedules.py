@@ -73,7 +73,7 @@ def _document(
         "id": schedule.shown,
         "name": schedule.name,
         "rule": None if damaged else _rule(said["rule"]),
-        "in_words": damaged or in_words(rule_of(said["rule"])),
+        "in_words": damaged or _words(said["rule"]),
         "timezone": None if damaged else said["rule"].get("timezone", "UTC"),
         "enabled": schedule.enabled,
         "template": said.get("template"),
@@ -99,6 +99,13 @@ def _rule(said: dict[str, Any]) -> dict[str, Any]:
     if "every" in said:
         return {"every": exact_duration(said["every"]), "anchor": show_instant(said["anchor"])}
     return {"at": show_instant(said["at"])} if "at" in said else said
+
+
+def _words(said: dict[str, Any]) -> str:
+    try:
+        return in_words(rule_of(said))
+    except InvalidInputError as error:  # its time zone is gone
+        return str(error)
 
 
 def _job(words: dict[str, Any] | None) -> dict[str, Any] | None:

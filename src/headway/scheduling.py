@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ from headway.quotas import check_word
 from headway.store.base import Event, HostRecord, ReadTx, WriteTx
 from headway.submission import LAST_INSTANT, specify
 from headway.templating import DEFAULT_BASE, DEFAULT_RETRIES, OF_ONE_JOB
-from headway.timing.rules import Rule, rule_of
+from headway.timing.rules import Once, Rule, rule_of
 from headway.timing.zones import zones_version
 from headway.units import parse_duration, parse_instant
 
@@ -76,23 +77,7 @@ def add_schedule(
     with client.store.read() as tx:
         _refuse_unmakeable(client, tx, said, name or "schedule")
 
-    def tell(tx: WriteTx) -> Schedule:
-        document = {**said, "rule": _beginning(said["rule"], tx.now())}
-        rule = _checked_rule(document, tx.now())
-        known = tx.schedule_named(name) if name is not None else None
-        if known is not None and not replace:
-            raise ConflictError(
-                f"schedule {name!r} is there already ({known.shown}); --replace puts this in its "
-                "place"
-            )
-        schedule = _written(client, tx, known, name, document, enabled)
-        schedule = begun(schedule, rule, tx.now())
-        _put(tx, schedule, known)
-        data = {**_named(schedule), "replaced": known is not None}
-        tx.add_events([Event("schedule_added", None, data)], actor=client.actor)
-        return schedule
-
-    added = client.store.story(tell)
+    added = client.store.story(lambda tx: _added(client, tx, name, said, replace, enabled))
     client.wake()
     return added
 
@@ -125,6 +110,7 @@ def trigger_schedule(client: Client, reference: str) -> Submitted:
 
     def tell(tx: WriteTx) -> Submitted:
         schedule = require_schedule(tx, reference)
+        _sound(schedule)
         active = tx.active_of_schedules([schedule.shown]).get(schedule.shown, [])
         objection = overlapping(schedule.overlap, active)
         if objection is not None:
@@ -158,6 +144,28 @@ def require_schedule(tx: ReadTx, reference: str) -> Schedule:
 
 
 # -- writing -----------------------------------------------------------------------------------
+
+
+def _added(
+    client: Client,
+    tx: WriteTx,
+    name: str | None,
+    said: Mapping[str, Any],
+    replace: bool,
+    enabled: bool,
+) -> Schedule:
+    document = {**said, "rule": _beginning(said["rule"], tx.now())}
+    rule = _checked_rule(document, tx.now())
+    known = tx.schedule_named(name) if name is not None else None
+    if known is not None and not replace:
+        raise ConflictError(
+            f"schedule {name!r} is there already ({known.shown}); --replace puts this in its place"
+        )
+    schedule = begun(_written(client, tx, known, name, document, enabled), rule, tx.now())
+    _put(tx, schedule, known)
+    data = {**_named(schedule), "replaced": known is not None}
+    tx.add_events([Event("schedule_added", None, data)], actor=client.actor)
+    return schedule
 
 
 def _written(
@@ -196,7 +204,8 @@ def _switch(client: Client, reference: str, *, enabled: bool) -> bool:
         switched = schedule._replace(
             enabled=enabled, version=schedule.version + 1, zones=zones_version()
         )
-        switched = begun(switched, rule_of(schedule.document["rule"]), tx.now())
+        rule = rule_of(_sound(schedule)["rule"]) if enabled else Once(0)  # which none asks
+        switched = begun(switched, rule, tx.now())
         stopped = enabled and schedule.next_slot is None and switched.next_slot is not None
         if schedule.enabled == enabled and not stopped:
             return False
@@ -213,10 +222,20 @@ def _switch(client: Client, reference: str, *, enabled: bool) -> bool:
 
 
 def _put(tx: WriteTx, schedule: Schedule, known: Schedule | None) -> None:
-    if known is not None and "damaged" not in known.document:
-        take_back_ahead(tx, known, rule_of(known.document["rule"]))
+    if known is not None:
+        with suppress(ConflictError, InvalidInputError):  # its time zone may be gone
+            take_back_ahead(tx, known, rule_of(_sound(known)["rule"]))
     tx.put_schedule(schedule)
     tx.note_next_fire()
+
+
+def _sound(schedule: Schedule) -> Mapping[str, Any]:
+    """What it says, if that can be read."""
+    if "damaged" in schedule.document:
+        raise ConflictError(
+            f"{schedule.shown} cannot be read; remove it, or put another in its place (--replace)"
+        )
+    return schedule.document
 
 
 def _named(schedule: Schedule) -> dict[str, str]:

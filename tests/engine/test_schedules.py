@@ -514,6 +514,26 @@ def test_a_schedule_that_cannot_be_read_is_put_to_rest(paused: Keeping) -> None:
     assert len(paused.jobs()) == 1
     (event,) = paused.events("schedule_stopped")
     assert event.data["name"] == "lost" and "Atlantis" in event.data["reason"]
+    assert "Atlantis" in paused.client.schedule("lost")["in_words"], "it is still listed"
+    assert paused.client.disable_schedule("lost")
+    with pytest.raises(InvalidInputError, match="Atlantis"):
+        paused.client.enable_schedule("lost")
+    paused.add(name="lost", replace=True)
+
+
+def test_of_a_damaged_row_it_is_said_what_can_be_done(paused: Keeping) -> None:
+    name = paused.add(name="a")
+    with paused.bench.store.write() as tx:
+        (schedule,) = tx.all_schedules()
+        tx.put_schedule(schedule._replace(document={"damaged": "no JSON"}))
+    paused.later(60)
+    assert [each.data["reason"] for each in paused.events("schedule_stopped")] == ["no JSON"]
+    assert paused.client.schedule(name)["in_words"] == "no JSON"
+    for verb in (paused.client.enable_schedule, paused.client.trigger_schedule):
+        with pytest.raises(ConflictError, match="cannot be read; remove it"):
+            verb(name)
+    assert paused.client.disable_schedule(name)
+    paused.client.remove_schedule(name)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
