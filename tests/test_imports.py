@@ -28,7 +28,8 @@ MAY_IMPORT = {
     "jobsfile": "",
     "jobsfile.model": "",
     "jobsfile.problems": "errors",
-    "jobsfile.yaml": "jobsfile.problems",
+    "jobsfile.nodes": "",
+    "jobsfile.yaml": "jobsfile.nodes jobsfile.problems",
     "jobsfile.keys": "errors jobsfile.model units",
     "jobsfile.schema": "jobsfile.keys",
     "jobsfile.standing": (
@@ -48,7 +49,7 @@ MAY_IMPORT = {
     ),
     "jobsfile.polled": "core. home jobsfile.script",
     "jobsfile.reading": (
-        "errors jobsfile.keys jobsfile.model jobsfile.problems jobsfile.yaml timing."
+        "errors jobsfile.keys jobsfile.model jobsfile.nodes jobsfile.problems jobsfile.yaml timing."
     ),
     "quotas": "core. errors units",
     "verbs": (
