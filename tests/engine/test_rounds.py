@@ -184,6 +184,18 @@ def test_what_a_dead_worker_left_of_a_poll_is_removed(yard: Declaring) -> None:
     assert not orphan.exists() and os.path.exists(needed)
 
 
+def test_a_job_of_an_entry_that_is_gone_keeps_what_was_polled(yard: Declaring) -> None:
+    yard.client.set_setting("scheduler.max_active", 1)
+    yard.client.submit(Request(argv=("true",), check=False))
+    yard.world.poll = [1]
+    yard.declare(SCRIPTS)
+    yard.pass_seconds(0.1)
+    (first,) = yard.made("first")
+    yard.declare(SCRIPTS.replace("first", "third"))
+    yard.pass_seconds(1.1)
+    assert os.path.exists(first.params["env"][POLL_FILE]) and yard.made("third")
+
+
 @pytest.mark.req("O9", "O10")
 def test_one_that_is_held_back_is_no_run_and_stays_due(yard: Declaring) -> None:
     yard.world.against = {"sweep": "condition quiet does not hold"}

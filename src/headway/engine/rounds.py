@@ -207,11 +207,9 @@ class Rounds:
 
     def _look(self, tx: ReadTx) -> _Known:
         """The records of all entries that are declared; jobs that have ended are taken in."""
-        entries = self.declared.entries
-        before = {
-            name: record for name, record in tx.entries(self._host_id).items() if name in entries
-        }
-        makers = [entry.schedule_id for entry in entries.values()]
+        entries, before = self.declared.entries, tx.entries(self._host_id)
+        # Also jobs of entries that are gone from the file: they may need what was polled.
+        makers = sorted({f"{_OURS}{name}" for name in (*before, *entries)})
         active = {
             job.schedule_id or "": job
             for job in tx.active_made_by(makers)

@@ -8,6 +8,7 @@ process is answered with that, and the rest is asked of a new one.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
@@ -26,11 +27,13 @@ from headway.home import Home
 from headway.jobsfile.answering import SECONDS
 from headway.jobsfile.registry import LARGEST_POLL
 from headway.probes.conditions import ask as ask_condition
+from headway.text import plain
 
 COMMAND, FILE = "command:", "file_exists:"
 START_SECONDS = 30.0  # for the interpreter, on a busy machine
 LARGEST_LINE = LARGEST_POLL + (64 << 10)
 MOST_PROCESSES = 50
+LONGEST_REASON = 1000
 
 
 class Asked(NamedTuple):
@@ -78,7 +81,8 @@ class Asking:
             inside.ask()
         held = {each.name: why for each in entries if (why := self._why(each, answers, inside))}
         known = inside.known
-        return Answers(held, "poll" in known, known.get("poll"), inside.data)
+        polled = known.get("poll") is not None or inside.data is not None
+        return Answers(held, polled, known.get("poll"), inside.data)
 
     def stop(self) -> None:
         """The worker leaves: nobody will hear the answers."""
@@ -138,6 +142,8 @@ class Asking:
         return next((each for each in reasons if each is not None), None)
 
     def _start(self, request: Mapping[str, Any]) -> subprocess.Popen[bytes]:
+        if self._stopped:
+            raise OSError(errno.ESHUTDOWN, "the worker leaves")
         store = {"HEADWAY_STORE": self._home.store_url} if self._home.store_url else {}
         own = {"HEADWAY_HOME": self._home.path, **store}
         given = os.memfd_create("headway")
@@ -217,7 +223,8 @@ class Inside:
             if "begin" in said:
                 asked = said["begin"]
             elif "key" in said:
-                self.known[said["key"]] = said["reason"]
+                reason = said["reason"]
+                self.known[said["key"]] = reason and plain(reason[:LONGEST_REASON])
                 if said["key"] == "poll":
                     self.data = said.get("data")
         return self._gave_no_answer(asked, f"ended the process that asked it ({_how(process)})")
