@@ -215,6 +215,29 @@ def test_one_that_is_held_back_is_no_run_and_stays_due(yard: Declaring) -> None:
     assert yard.record("sweep").held is None
 
 
+def test_what_took_too_long_is_asked_apart_from_the_rest(yard: Declaring) -> None:
+    yard.world.against = {"sweep": "condition quiet took longer than 10 s"}
+    yard.declare(HELD)
+    yard.pass_seconds(5)
+    before = yard.world.names()
+    assert before[0] == ["sweep", "other"], "nobody knew yet"
+    yard.clock.move_to(yard.clock.now() + 100 * SECOND)
+    yard.pass_seconds(0.5)
+    assert sorted(yard.world.names()[len(before) :]) == [["other"], ["sweep"]]
+    assert len(yard.made("other")) == 2
+
+
+def test_while_one_is_asked_slowly_the_others_go_on(yard: Declaring) -> None:
+    yard.world.against = {"sweep": "condition quiet took longer than 10 s"}
+    yard.declare(HELD)
+    yard.pass_seconds(0.5)
+    rounds = yard.engine.rounds
+    rounds.beside._under_way.add("ask slowly")  # as while its thread is at it
+    yard.pass_seconds(200)
+    assert len(yard.made("other")) == 4 and yard.world.names()[1:] == [["other"]] * 3
+    rounds.beside.drop("ask slowly")
+
+
 def test_another_reason_is_told_of(yard: Declaring) -> None:
     yard.world.against = {"sweep": "one"}
     yard.declare(HELD)
