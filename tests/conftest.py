@@ -1,5 +1,6 @@
 """What all tests share: who they run as."""
 
+import compileall
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,12 +8,24 @@ from typing import Any
 
 import pytest
 
+import headway
 from harness import Bench
 from postgres import fresh_schema, server
+from ready import Schemas, live_in_memory, ready_schema, schemas
+
+live_in_memory()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the program once: many processes that tests start do not keep what they compile."""
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(os.path.dirname(headway.__file__), quiet=2)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that need root run as root, as CI does; elsewhere the summary lists them by name."""
+    """Long ones come first. Tests that need root run as root, as CI does; elsewhere the summary
+    lists them by name."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if os.geteuid() == 0:
         return
     for item in items:
@@ -50,8 +63,21 @@ def postgres_server() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def postgres_schemas(postgres_server: str) -> Iterator[Schemas | None]:
+    with schemas(postgres_server) as made:
+        yield made
+
+
 @pytest.fixture
-def postgres_url(postgres_server: str) -> Iterator[str]:
-    """A schema of the test's own."""
+def postgres_url(postgres_server: str, postgres_schemas: Schemas | None) -> Iterator[str]:
+    """An empty store of the test's own."""
+    with ready_schema(postgres_server, postgres_schemas) as url:
+        yield url
+
+
+@pytest.fixture
+def bare_postgres_url(postgres_server: str) -> Iterator[str]:
+    """A schema of the test's own in which nothing is made yet."""
     with fresh_schema(postgres_server) as url:
         yield url

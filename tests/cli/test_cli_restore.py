@@ -3,6 +3,8 @@
 import hashlib
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,15 @@ from restored import (
 from harness import Site, wait_for
 from headway.core.states import Status
 from headway.supervise.workerlock import START, STAYS, WorkerLock
+
+# A worker that waits for its place as any other does, only less long.
+SOON_TIRED = """
+import sys
+from headway.cli.main import run
+from headway.engine import worker
+worker.COMES_UP_WITHIN = 0.2
+sys.exit(run(sys.argv[1:]))
+"""
 
 # -- what a restore means for each job ------------------------------------------------------------
 
@@ -355,7 +366,13 @@ def test_a_worker_that_is_there_forbids_it_and_none_comes_up_meanwhile(site: Sit
         wait_for(lambda: is_stopped(stopped.pid))
         lock = WorkerLock(site.home.worker_lock)
         assert lock.is_held(STAYS) and lock.is_held(START)
-        occupied = site.run("work", check=False)
+        occupied = subprocess.run(
+            [sys.executable, "-c", SOON_TIRED, "work"],
+            cwd=site.folder,
+            env=site.env,
+            capture_output=True,
+            text=True,
+        )
         assert occupied.returncode == 4 and f"pid {stopped.pid}" in occupied.stderr
     finally:
         stopped.send_signal(signal.SIGCONT)

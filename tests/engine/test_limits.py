@@ -16,7 +16,7 @@ from headway.gather import strain_of
 from headway.quotas import parse_rate
 from headway.store.base import Lending
 from headway.submission import parse_lock
-from headway.supervise.workerlock import START, WorkerLock
+from headway.supervise.workerlock import STAYS, WorkerLock
 from headway.testing import FakeClock
 
 
@@ -342,7 +342,7 @@ def test_the_reason_names_the_limit_if_all_that_waits_lacks_it(
 ) -> None:
     bench = make_bench(max_active=5)
     lock = WorkerLock(bench.home.worker_lock)
-    assert lock.take(START), "as a worker does"
+    assert lock.take(STAYS), "as a worker does"
     set_limit(bench, "type.command", 0)
     bench.submit("true")
     bench.step()

@@ -7,10 +7,10 @@ import pytest
 from servers import CrashableServer
 from stocked import START, Opener, System
 
-from headway.store import open_store
 from headway.store.base import Store
 from headway.testing import FakeClock
 from postgres import fresh_schema
+from ready import open_ready
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def opener(url: str, clock: FakeClock) -> Iterator[Opener]:
     opened: list[Store] = []
 
     def open_again() -> Store:
-        opened.append(open_store(url, clock, create=True))
+        opened.append(open_ready(url, clock))
         return opened[-1]
 
     yield open_again

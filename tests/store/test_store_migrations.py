@@ -270,11 +270,11 @@ def test_a_copy_of_a_store_has_every_table(tmp_path: Path) -> None:
     assert sorted(TABLES) == sorted(shape_of_file(path).columns)
 
 
-def test_a_server_gets_the_same_schema_as_a_file(tmp_path: Path, postgres_url: str) -> None:
+def test_a_server_gets_the_same_schema_as_a_file(tmp_path: Path, bare_postgres_url: str) -> None:
     path = tmp_path / "headway.db"
     open_store(f"sqlite://{path}", FakeClock(START), create=True).close()
-    open_store(postgres_url, FakeClock(START), create=True).close()
-    wanted, found = shape_of_file(path), shape_at(postgres_url)
+    open_store(bare_postgres_url, FakeClock(START), create=True).close()
+    wanted, found = shape_of_file(path), shape_at(bare_postgres_url)
     assert found.columns == wanted.columns
     assert found.keys == wanted.keys
     assert found.indexes == wanted.indexes and len(found.indexes) > 20
@@ -292,14 +292,16 @@ def everything_on(connection: psycopg.Connection[Any]) -> list[str]:
 
 
 def test_a_killed_migration_leaves_nothing_on_a_server_and_the_next_one_works(
-    tmp_path: Path, postgres_url: str
+    tmp_path: Path, bare_postgres_url: str
 ) -> None:
     """# fault A9"""
-    killed = another("opened()", postgres_url, environ={"HEADWAY_POINTS": "store.migrated=kill"})
+    killed = another(
+        "opened()", bare_postgres_url, environ={"HEADWAY_POINTS": "store.migrated=kill"}
+    )
     assert words(killed) == [] and killed.returncode == -signal.SIGKILL
-    with psycopg.connect(postgres_url, autocommit=True) as operator:
+    with psycopg.connect(bare_postgres_url, autocommit=True) as operator:
         assert everything_on(operator) == []
-    store = open_store(postgres_url, FakeClock(START), create=True)
+    store = open_store(bare_postgres_url, FakeClock(START), create=True)
     try:
         with store.write() as tx:
             assert add(tx).id == 1
@@ -307,32 +309,32 @@ def test_a_killed_migration_leaves_nothing_on_a_server_and_the_next_one_works(
         store.close()
     path = tmp_path / "headway.db"
     open_store(f"sqlite://{path}", FakeClock(START), create=True).close()
-    assert shape_at(postgres_url) == shape_of_file(path)
+    assert shape_at(bare_postgres_url) == shape_of_file(path)
 
 
-def test_a_newer_schema_on_a_server_is_refused_and_not_touched(postgres_url: str) -> None:
-    open_store(postgres_url, FakeClock(START), create=True).close()
-    with psycopg.connect(postgres_url, autocommit=True) as operator:
+def test_a_newer_schema_on_a_server_is_refused_and_not_touched(bare_postgres_url: str) -> None:
+    open_store(bare_postgres_url, FakeClock(START), create=True).close()
+    with psycopg.connect(bare_postgres_url, autocommit=True) as operator:
         operator.execute("update schema_version set version = version + 1")
         operator.execute("drop table lendings")  # which a newer one may have done
         before = everything_on(operator)
         with pytest.raises(SchemaTooNewError, match="Upgrade Headway") as error:
-            open_store(postgres_url, FakeClock(START), create=True)
+            open_store(bare_postgres_url, FakeClock(START), create=True)
         assert error.value.exit_code == 6
         assert everything_on(operator) == before
         version = operator.execute("select version from schema_version").fetchall()
         assert version == [(schema_version() + 1,)]
 
 
-def test_ten_processes_that_create_one_store_on_a_server_make_one(postgres_url: str) -> None:
-    makers = [another(CREATE, postgres_url) for _ in range(10)]
+def test_ten_processes_that_create_one_store_on_a_server_make_one(bare_postgres_url: str) -> None:
+    makers = [another(CREATE, bare_postgres_url) for _ in range(10)]
     for maker in makers:
         assert maker.stdin is not None
         maker.stdin.write("go\n")
         maker.stdin.flush()
     numbers = [int(line) for maker in makers for line in words(maker)]
     assert sorted(numbers) == list(range(1, 11))
-    with psycopg.connect(postgres_url) as operator:
+    with psycopg.connect(bare_postgres_url) as operator:
         assert operator.execute("select version from schema_version").fetchall() == [
             (schema_version(),)
         ]

@@ -1,0 +1,198 @@
+"""Stores that are made already, and a quick place for them: most tests begin with an empty store,
+and to migrate one anew for each takes longer than what they prove.
+
+That the migrations themselves make such a store is proven in tests/store/test_store_migrations.py.
+"""
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import psycopg
+
+from headway.clock import Clock, SystemClock
+from headway.store import open_store
+from headway.store.base import Store
+from postgres import drop_schema, fresh_schema, new_schema, with_schema
+
+MEMORY = "/dev/shm"
+ROOM = 4 << 30
+MOMENTS = 50
+LARGE = 1 << 20  # a schema that had so many bytes of jobs is not emptied but dropped
+
+_TICK = threading.Event()  # never set: waiting on it is a pause between two looks
+
+
+def live_in_memory() -> None:
+    """Let temporary folders be in memory if there is room, unless TMPDIR says where."""
+    if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK):
+        return
+    there = os.statvfs(MEMORY)
+    if there.f_bavail * there.f_frsize > ROOM and not there.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = MEMORY
+        tempfile.tempdir = None  # pytest has asked already, and the answer is remembered
+
+
+def open_ready(url: str, clock: Clock) -> Store:
+    """Open a store; one in a file that is not there begins as a copy."""
+    scheme, _, path = url.partition("://")
+    if scheme == "sqlite" and not os.path.exists(path) and not os.path.exists(f"{path}-wal"):
+        fresh = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with open(fresh, "wb") as file:
+            file.write(_empty_file())
+    return open_store(url, clock, create=True)
+
+
+@cache
+def _empty_file() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/headway.db"
+        open_store(f"sqlite://{path}", SystemClock(), create=True).close()
+        with open(path, "rb") as file:
+            return file.read()
+
+
+class Schemas:
+    """Migrated schemas of a server of our own, each for one test at a time.
+
+    A schema is emptied for the next test, unless the test changed more than its rows or somebody
+    is still connected, who might write later; then it is dropped.
+    """
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._operator = psycopg.connect(server, autocommit=True)
+        self._free: list[str] = []
+        self._shapes: dict[str, Any] = {}
+        self._rows: dict[str, str] = {}
+
+    @contextmanager
+    def one(self) -> Iterator[str]:
+        name = self._free.pop() if self._free else self._make()
+        yield with_schema(self._server, name)
+        if self._is_as_made(name):
+            self._operator.execute(
+                "select public.headway_as_made(%s, %s)", [name, self._rows[name]]
+            )
+            self._free.append(name)
+        else:
+            drop_schema(self._operator, name)
+
+    def close(self) -> None:
+        self._operator.close()
+
+    def _make(self) -> str:
+        if not self._shapes:
+            self._operator.execute(_AS_MADE)
+        name = new_schema(self._operator)
+        open_store(with_schema(self._server, name), SystemClock(), create=True).close()
+        self._shapes[name] = self._shape(name)
+        self._rows[name] = self._operator.execute(_ROWS, [name]).fetchall()[0][0]
+        return name
+
+    def _is_as_made(self, name: str) -> bool:
+        size = self._operator.execute(_SIZE, [f"{name}.jobs"]).fetchall()[0][0]
+        if size is None or size > LARGE or not self._all_have_left():
+            return False
+        return bool(self._shape(name) == self._shapes[name])
+
+    def _all_have_left(self) -> bool:
+        """Who closed a connection is still shown for an instant."""
+        for _ in range(MOMENTS):
+            if not self._operator.execute(_OTHERS).fetchall()[0][0]:
+                return True
+            _TICK.wait(0.002)
+        return False
+
+    def _shape(self, name: str) -> Any:
+        return self._operator.execute(_SHAPE, {"schema": name}).fetchall()
+
+
+@contextmanager
+def schemas(server: str) -> Iterator[Schemas | None]:
+    """None for a server that others use, too: there it is not known who is connected to what."""
+    if "HEADWAY_TEST_POSTGRES" in os.environ:
+        yield None
+        return
+    made = Schemas(server)
+    yield made
+    made.close()
+
+
+@contextmanager
+def ready_schema(server: str, schemas: Schemas | None) -> Iterator[str]:
+    """The URL of an empty store in a schema of its own."""
+    if schemas is not None:
+        with schemas.one() as url:
+            yield url
+        return
+    with fresh_schema(server) as url:
+        open_store(url, SystemClock(), create=True).close()
+        yield url
+
+
+_OTHERS = """
+select count(*) from pg_stat_activity
+where backend_type = 'client backend' and pid <> pg_backend_pid()
+"""
+_SIZE = "select pg_total_relation_size(to_regclass(%s))"
+
+# Whatever alters a table, an index, a trigger, a rule or a function leaves a newer row here.
+_SHAPE = """
+with parts as (
+  select oid, xmin from pg_class where relnamespace = to_regnamespace(%(schema)s)
+), rows as (
+  select 'class' as kind, xmin from parts
+  union all select 'column', a.xmin from pg_attribute a join parts p on p.oid = a.attrelid
+  union all select 'default', d.xmin from pg_attrdef d join parts p on p.oid = d.adrelid
+  union all select 'index', i.xmin from pg_index i join parts p on p.oid = i.indexrelid
+  union all select 'trigger', t.xmin from pg_trigger t join parts p on p.oid = t.tgrelid
+  union all select 'constraint', xmin from pg_constraint
+            where connamespace = to_regnamespace(%(schema)s)
+  union all select 'function', xmin from pg_proc where pronamespace = to_regnamespace(%(schema)s)
+)
+select kind, count(*), max(xmin::text::bigint) from rows group by kind order by kind
+"""
+
+# All rows as they are: a JSON object of the tables.
+_ROWS = "select public.headway_rows(%s)::text"
+_BACK = "select public.headway_as_made(%s, %s)"
+
+_AS_MADE = """
+create or replace function public.headway_rows(given text) returns jsonb language plpgsql as $$
+declare
+  part record;
+  rows jsonb;
+  found jsonb = '{}';
+begin
+  for part in select oid::regclass as name, relname from pg_class
+              where relnamespace = to_regnamespace(given) and relkind = 'r' loop
+    execute format('select jsonb_agg(to_jsonb(t)) from %s t', part.name) into rows;
+    found = found || jsonb_build_object(part.relname, rows);
+  end loop;
+  return found;
+end $$;
+
+create or replace function public.headway_as_made(given text, rows jsonb) returns void
+language plpgsql as $$
+declare part record;
+begin
+  perform set_config('session_replication_role', 'replica', true);  -- no trigger refuses it
+  for part in select oid::regclass as name, relname, relkind from pg_class
+              where relnamespace = to_regnamespace(given) and relkind in ('r', 'S') loop
+    if part.relkind = 'S' then
+      perform setval(part.name, 1, false);
+    else
+      execute format('delete from %s', part.name);
+      if rows -> part.relname <> 'null' then
+        execute format('insert into %s select * from jsonb_populate_recordset(null::%s, $1)',
+                       part.name, part.name) using rows -> part.relname;
+      end if;
+    end if;
+  end loop;
+end $$
+"""
