@@ -56,9 +56,16 @@ def agent_specification(
     spec["env"] = {**runner.env, **env, "HEADWAY_RESULT_FILE": result}
     _refuse_missing(runner, agent, spec, submitted or {})
     spec["verdict"] = True
-    spec["agent"] = {
+    spec["agent"] = {**_for_the_wrapper(runner, agent), "argv": line}
+    spec["agent"]["grace_seconds"] = spec["grace_seconds"]
+    if spec["timeout_seconds"] is not None:  # a job's own takes the place of the runner's
+        spec["agent"]["wall_seconds"] = None
+    return spec
+
+
+def _for_the_wrapper(runner: Runner, agent: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "runner": runner.name,
-        "argv": line,
         "prompt": agent["prompt"],
         "prompt_by": runner.prompt,
         "prompt_file": PROMPT_FILE,
@@ -68,15 +75,8 @@ def agent_specification(
         "model": agent.get("model"),
         # Where the program keeps to it itself, nobody has to count.
         "max_turns": None if runner.takes("max_turns") else agent.get("max_turns"),
-        "first_output_seconds": _seconds(runner.timeouts.first_output),
-        "idle_seconds": _seconds(runner.timeouts.idle),
-        # A job's own --timeout takes the place of the runner's.
-        "wall_seconds": None
-        if spec["timeout_seconds"] is not None
-        else _seconds(runner.timeouts.wall),
-        "grace_seconds": spec["grace_seconds"],
+        **{f"{name}_seconds": _seconds(time) for name, time in runner.timeouts._asdict().items()},
     }
-    return spec
 
 
 def not_passed(runner: Runner, names: Sequence[str] | Mapping[str, str]) -> list[str]:
