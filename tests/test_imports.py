@@ -44,9 +44,10 @@ MAY_IMPORT = {
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
     "store.base": (
-        "core. store.seam_governor store.seam_limits store.seam_groups store.seam_order "
-        "store.seam_reservations store.seam_templates"
+        "core. store.seam_adding store.seam_governor store.seam_limits store.seam_groups "
+        "store.seam_order store.seam_reservations store.seam_templates"
     ),
+    "store.seam_adding": "core.",
     "store.seam_governor": "core.",
     "store.seam_limits": "core.",
     "store.seam_groups": "core.",
@@ -77,8 +78,8 @@ MAY_IMPORT = {
     "linking": "core. errors submission",
     "graphs": "errors linking submission units quotas",
     "adding": (
-        "core. cycles digesting errors filing host joining store.base subjects ageing placing "
-        "templates"
+        "core. cycles digesting errors filing host joining store.base store.seam_adding subjects "
+        "ageing placing templates"
     ),
     "joining": "core. consequences errors store.base",
     "passing": "core. gather home store.base",
@@ -91,9 +92,9 @@ MAY_IMPORT = {
         "templates"
     ),
     "client": (
-        "adding cancelling collecting core. store store.base supervise. clock config documents "
-        "effects environment errors executors gather home host launching linking listing "
-        "policies probes.pressure reserving rewinding submission troubles verbs"
+        "adding cancelling collecting core. store store.base store.seam_adding supervise. clock "
+        "config documents effects environment errors executors gather home host launching linking "
+        "listing policies probes.pressure reserving rewinding submission troubles verbs"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
     "grouping": (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from headway.core.artifacts import artifact_key, artifact_topic
 from headway.core.model import (
     FUNCTION,
     FUNCTIONS,
@@ -20,12 +19,12 @@ from headway.core.model import (
     shown,
 )
 from headway.core.states import Status
-from headway.digesting import digest
 from headway.errors import ConflictError
-from headway.store.base import Event, HostRecord, ReadTx, WriteTx
+from headway.store.seam_adding import Event
 
 if TYPE_CHECKING:
     from headway.host import Host
+    from headway.store.base import ReadTx, WriteTx
 
 
 class Submitted(NamedTuple):
@@ -67,6 +66,8 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
         after = spec.after and tuple(ids[~each] if each < 0 else each for each in spec.after)
         spec_digest = ""
         if spec.key is not None:
+            from headway.digesting import digest
+
             spec_digest = digest(spec._replace(after=after))
             if spec.key in known:
                 submitted.append(_seen_before(known[spec.key], spec.key, spec_digest))
@@ -115,6 +116,8 @@ def _put(tx: WriteTx, jobs: Sequence[Job], ranks: Mapping[JobId, int]) -> None:
 def _add(tx: WriteTx, jobs: list[Job], first_id: JobId, origin: Origin) -> None:
     host = origin.host
     if host is not None and any(job.queue == host.id for job in jobs):
+        from headway.store.base import HostRecord
+
         tx.know_host(HostRecord(host.id, host.name, host.home))
     turns = _turns(tx, jobs) if any(job.group_id for job in jobs) else NOTHING
     if any(job.produces for job in jobs) or (turns and _looks_ahead(jobs)):
@@ -131,9 +134,16 @@ def _add(tx: WriteTx, jobs: list[Job], first_id: JobId, origin: Origin) -> None:
         file_new(jobs, first_id, tx.now(), turns)
     tx.add_jobs(jobs)
     tx.add_events(_events(jobs), actor=origin.actor)
+    if any(job.produces for job in jobs):
+        _wake_consumers(tx, jobs)
+
+
+def _wake_consumers(tx: WriteTx, jobs: Sequence[Job]) -> None:
+    """Who waits for what these make may have waited for nobody until now."""
+    from headway.core.artifacts import artifact_key, artifact_topic
+
     made = [artifact_key(text, job.repo) for job in jobs for text in job.produces]
-    if made:  # who waits for it may have waited for nobody until now
-        tx.wake_topics(artifact_topic(each) for each in made)
+    tx.wake_topics(artifact_topic(each) for each in made)
 
 
 def _turns(tx: ReadTx, jobs: Sequence[Job]) -> Mapping[JobId, JobId]:

@@ -32,7 +32,7 @@ from headway.errors import NotFoundError, StoreError
 from headway.home import Home, find_home, make_home, refuse_unsafe
 from headway.launching import Bell
 from headway.store import open_store
-from headway.store.base import Event, Progress, ReadTx, Store, WriteTx
+from headway.store.seam_adding import Event
 from headway.submission import Request, refers_inside, specify
 from headway.supervise.workerlock import worker_is_there
 from headway.verbs import QueueVerbs
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from headway.host import Host
     from headway.linking import Drafts
     from headway.reserving import Held
+    from headway.store.base import Progress, ReadTx, Store, WriteTx
     from headway.troubles import Reset
 
 MOST_LISTED = 10_000

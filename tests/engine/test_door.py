@@ -18,7 +18,7 @@ class Recorder:
 
     def __init__(self, store: SqlStore) -> None:
         self.asked: list[str] = []
-        names = {query.sql: query.name for query in store.queries.values()}
+        names = {query.sql: query.name for query in store.queries.all().values()}
         execute = store.database.execute
 
         def recording(sql: str, parameters: object) -> object:

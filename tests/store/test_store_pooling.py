@@ -21,7 +21,7 @@ from headway.store import open_store
 from headway.store.base import Event, Store
 from headway.store.pgcopy import ENOUGH, copy_of
 from headway.store.postgres import DIALECT, PostgresDatabase
-from headway.store.queries import load
+from headway.store.queries import Queries
 from headway.store.rows import COLUMNS
 from headway.submission import Request
 from headway.testing import FakeClock
@@ -349,7 +349,7 @@ def test_many_rows_are_the_same_whether_copied_or_inserted(opened: Open, postgre
 
 
 def test_every_insert_of_many_rows_that_has_only_values_is_copied() -> None:
-    queries = load(DIALECT, COLUMNS)
+    queries = Queries(DIALECT, COLUMNS).all()
     copied = {name for name, query in queries.items() if copy_of(query.sql)}
     assert {"add_jobs", "add_events", "add_claims", "add_waits", "hold_locks"} <= copied
     assert not {"add_edges", "copy_edges", "add_evidence", "lend", "set_setting"} & copied

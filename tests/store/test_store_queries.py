@@ -13,14 +13,14 @@ from headway.core.model import Job, Lock, Stage
 from headway.core.states import Status
 from headway.store import open_store
 from headway.store.base import Lending, Marker, Search, Store, WriteTx
-from headway.store.queries import load
+from headway.store.queries import Queries
 from headway.store.rows import COLUMNS
 from headway.store.sqlite import DIALECT, SqliteDatabase
 from headway.store.sqlstore import Database
 from headway.testing import FakeClock
 from postgres import fresh_schema
 
-HOT = [query.name for query in load(DIALECT, COLUMNS).values() if query.hot]
+HOT = [query.name for query in Queries(DIALECT, COLUMNS).all().values() if query.hot]
 
 # What may be read as a whole, because it stays small whatever is submitted.
 SMALL = {

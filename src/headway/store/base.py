@@ -26,6 +26,8 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.seam_adding import Event as Event
+from headway.store.seam_adding import Places as Places
 from headway.store.seam_governor import GovernorReading, GovernorWriting
 from headway.store.seam_groups import ReadsGroups, WritesGroups
 from headway.store.seam_limits import LimitReads, LimitWrites
@@ -34,17 +36,6 @@ from headway.store.seam_reservations import ReadsReservations, WritesReservation
 from headway.store.seam_templates import ReadsTemplates, WritesTemplates
 
 Told = TypeVar("Told")
-
-
-class Event(NamedTuple):
-    """One line of the append-only record: a transition or an operator's action."""
-
-    kind: str
-    job_id: JobId | None = None
-    data: Mapping[str, Any] = NOTHING
-    actor: str = ""
-    at: int = 0
-    seq: int = 0
 
 
 class Filing(NamedTuple):
@@ -92,15 +83,6 @@ class Slots(NamedTuple):
     running: Mapping[JobId, JobId | None]  # job -> whose slot it borrows
     probing: bool
     occupants: tuple[Occupant, ...] = ()
-
-
-class Places(NamedTuple):
-    """What new jobs get: the first of their ids, the next position of a level, and the ageing that
-    is set, by which others may have other levels."""
-
-    first_id: JobId
-    position: int
-    ageing: str | None
 
 
 class Lending(NamedTuple):

@@ -6,16 +6,15 @@ the end of a job; a test asks the database for the plan of each hot one and refu
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
 _NAME = re.compile(r"^-- name: (\w+)( \(hot\))?$", re.M)
-_ROWS = re.compile(r"\$ROWS\(:(\w+), ([^()]+)\)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-_FILES = (
-    "jobs.sql",
+_OF_A_SUBMIT = ("jobs.sql", "scheduler.sql")
+_OTHERS = (
     "planning.sql",
     "claims.sql",
     "functions.sql",
@@ -25,16 +24,14 @@ _FILES = (
     "order.sql",
     "removing.sql",
     "reservations.sql",
-    "scheduler.sql",
     "limits.sql",
     "templates.sql",
     "checks.sql",
 )
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")
-_OBJECT = re.compile(
-    r"^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"
-    r"(?: rename to (\w+))?",
-    re.M,
+_OBJECT = (  # compiled when it is used
+    r"(?m)^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"
+    r"(?: rename to (\w+))?"
 )
 
 
@@ -59,32 +56,66 @@ class Dialect(NamedTuple):
     parameter: str = r":\1"
 
 
-def load(dialect: Dialect, columns: Mapping[str, str]) -> dict[str, Query]:
-    """All named queries; `columns` gives the column lists for `$JOB` and the like."""
-    queries = {}
-    for file_name in _FILES:
-        text = _read(file_name)
-        marks = list(_NAME.finditer(text))
-        for mark, following in zip(marks, [*marks[1:], None], strict=True):
-            body = text[mark.end() : following.start() if following else len(text)]
-            sql = spell(body, dialect, columns)
-            changed = _CHANGED.match(sql)
-            table = changed[1] if changed else None
-            queries[mark[1]] = Query(mark[1], sql, bool(mark[2]), table)
-    return queries
+class Queries(dict[str, Query]):
+    """The named queries by their names, each spelt when it is first asked for.
+
+    A submit reads two files. Who asks for more reads all others at once: whatever is installed
+    meanwhile, the queries of a worker belong together.
+    """
+
+    def __init__(self, dialect: Dialect, columns: Mapping[str, str]) -> None:
+        """`columns` gives the column lists for `$JOB` and the like."""
+        super().__init__()
+        self._dialect = dialect
+        self._columns = columns
+        self._written = _written_in(_OF_A_SUBMIT)
+
+    def __missing__(self, name: str) -> Query:
+        if name not in self._written:
+            self._written |= _written_in(_OTHERS)
+        query = self[name] = self._spelt(name, *self._written[name])
+        return query
+
+    def all(self) -> dict[str, Query]:
+        """Every one that there is."""
+        self._written |= _written_in(_OTHERS)
+        return {name: self[name] for name in self._written}
+
+    def _spelt(self, name: str, text: str, hot: bool) -> Query:
+        sql = spell(text, self._dialect, self._columns)
+        changed = _CHANGED.match(sql)
+        return Query(name, sql, hot, changed[1] if changed else None)
+
+
+def _written_in(file_names: Sequence[str]) -> dict[str, tuple[str, bool]]:
+    """By name each query as it stands in these files, and whether it is hot."""
+    text = "\n".join(map(_read, file_names))
+    marks = list(_NAME.finditer(text))
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    return {
+        mark[1]: (text[mark.end() : end], bool(mark[2]))
+        for mark, end in zip(marks, ends, strict=True)
+    }
 
 
 def spell(text: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
     lines = (line for line in text.splitlines() if not line.startswith("--"))
     sql = "\n".join(lines).strip()
+    if "$" in sql:
+        sql = _filled_in(sql, dialect, columns)
+    return _PARAMETER.sub(dialect.parameter, sql)
+
+
+def _filled_in(sql: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
     sql = re.sub(r"in \$IDS\(:(\w+)\)", dialect.ids, sql)
     sql = re.sub(r"in \$TEXTS\(:(\w+)\)", dialect.texts, sql)
     sql = re.sub(r"\$EACH\((\S+), :(\w+)\)", dialect.each, sql)
-    sql = _ROWS.sub(lambda match: _rows(match[1], match[2], dialect), sql)
+    sql = re.sub(
+        r"\$ROWS\(:(\w+), ([^()]+)\)", lambda match: _rows(match[1], match[2], dialect), sql
+    )
     for name, listing in columns.items():
         sql = sql.replace(f"${name}", listing)
-    sql = sql.replace("$ID", dialect.identifier).replace("$SERIAL", dialect.serial)
-    return _PARAMETER.sub(dialect.parameter, sql)
+    return sql.replace("$ID", dialect.identifier).replace("$SERIAL", dialect.serial)
 
 
 @lru_cache(maxsize=200)
@@ -126,7 +157,7 @@ def objects(dialect: Dialect) -> set[str]:
     """The names of the tables, indexes and triggers that the migrations make."""
     found: set[str] = set()
     for step in migrations(dialect):
-        for verb, name, renamed in _OBJECT.findall(step.script):
+        for verb, name, renamed in re.findall(_OBJECT, step.script):
             if verb.startswith("create"):
                 found.add(name)
             elif verb.startswith("drop") or renamed:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from headway.core.facts import Holder, LockView, Predecessor, Reserver, TaskView, waits_for_last
 from headway.core.model import (
@@ -39,49 +39,13 @@ from headway.store.rows import (
     queue_of,
     stand_in,
 )
-from headway.store.state import State, Whereabouts, load_state
-
-if TYPE_CHECKING:
-    from headway.store.queries import Query
-    from headway.store.sqlstore import Statements
-
+from headway.store.state import State, load_state
+from headway.store.transaction import Asking
 
 NEVER = 1 << 62
 
 
-class SqlReadTx:
-    def __init__(
-        self,
-        database: Statements,
-        named: Mapping[str, Query],
-        now: int | Callable[[], int],
-    ) -> None:
-        """`now` may be known only later: who shares a database learns it with the first answer."""
-        self._database = database
-        self._named = named
-        self._instant = now
-        self._unreadable: dict[JobId, str] = {}
-        self._state: State | None = None
-        self._whereabouts: Whereabouts | None = None
-        self._crowded = False  # more are woken than are looked at together
-
-    def now(self) -> int:
-        """The instant of this transaction; every row it writes carries the same."""
-        return self._now
-
-    @property
-    def _now(self) -> int:
-        if callable(self._instant):
-            self._instant = self._instant()
-        return self._instant
-
-    def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
-        return self._database.execute(self._named[query].sql, parameters)
-
-    def _one(self, query: str, /, **parameters: Any) -> tuple[Any, ...] | None:
-        rows = self._all(query, **parameters)
-        return rows[0] if rows else None
-
+class SqlReadTx(Asking):
     def _readable(
         self, rows: Iterable[tuple[Any, ...]], read: Callable[[Row], Job] = load_job
     ) -> list[Job]:

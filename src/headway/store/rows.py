@@ -1,10 +1,12 @@
 """Rows to models and back. Past this module nothing knows a column."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.core.model import (
     FUNCTION,
@@ -23,9 +25,11 @@ from headway.core.model import (
     Wait,
     WaitKind,
 )
-from headway.core.reservations import Reservation
 from headway.core.states import Status
 from headway.errors import DataError
+
+if TYPE_CHECKING:
+    from headway.core.reservations import Reservation
 
 Row = Sequence[Any]
 
@@ -397,6 +401,8 @@ def dump_claim(claim: Claim) -> dict[str, Any]:
 
 
 def load_reservation(row: Row) -> Reservation:
+    from headway.core.reservations import Reservation
+
     return Reservation(*row)._replace(occupies=_words(row[10]))
 
 

@@ -1,23 +1,20 @@
 """The one implementation of the seam, over named queries and whichever database is underneath."""
 
-import random
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from headway.clock import Clock, SystemClock
 from headway.errors import StoreUndoneError
 from headway.store import queries
-from headway.store.base import HasFileno, ReadTx, WriteTx
-from headway.store.governor import GovernorReadTx
-from headway.store.limiting import LimitReadTx
-from headway.store.ordering import OrderReadTx
-from headway.store.removing import RetentionReadTx
-from headway.store.reserving import ReservingReadTx
+from headway.store.adding import AddingTx
 from headway.store.rows import COLUMNS
-from headway.store.templating import TemplateReadTx
-from headway.store.writing import SqlWriteTx
+
+if TYPE_CHECKING:
+    from headway.store.base import HasFileno, ReadTx, WriteTx
 
 TRIES = 3
 Told = TypeVar("Told")
@@ -59,22 +56,18 @@ class Database(Statements, Protocol):
     def close(self) -> None: ...
 
 
-class SqlReader(
-    RetentionReadTx, LimitReadTx, OrderReadTx, TemplateReadTx, ReservingReadTx, GovernorReadTx
-):
-    """All that can be read."""
-
-
 class SqlStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
-        self.queries = queries.load(database.dialect, COLUMNS)
+        self.queries = queries.Queries(database.dialect, COLUMNS)
         self._clock = clock
         self._turn = threading.RLock() if database.one_at_a_time else nullcontext()
         self.shared = database.shared
 
     @contextmanager
     def read(self) -> Iterator[ReadTx]:
+        from headway.store.reader import SqlReader
+
         with self._turn:
             now = self.database.begin_read()
             try:
@@ -84,6 +77,8 @@ class SqlStore:
 
     @contextmanager
     def write(self) -> Iterator[WriteTx]:
+        from headway.store.writing import SqlWriteTx
+
         with self._turn:
             now = self._instant(self.database.begin_write())
             with self._ending():
@@ -95,7 +90,7 @@ class SqlStore:
             instant = self.database.begin_write_soon()
             now = self._instant(None) if instant is None else lambda: self._instant(instant())
             with self._ending():
-                yield SqlWriteTx(self.database, self.queries, now)
+                yield cast("WriteTx", AddingTx(self.database, self.queries, now))
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
@@ -115,13 +110,17 @@ class SqlStore:
         for _ in range(TRIES - 1):
             with suppress(StoreUndoneError), self.write_soon() as tx:
                 return tell(tx)
-            self._clock.sleep(random.uniform(0.01, 0.2))  # noqa: S311  so that not both come again
+            from random import uniform
+
+            self._clock.sleep(uniform(0.01, 0.2))  # noqa: S311  so that not both come again
         with self.write_soon() as tx:
             return tell(tx)
 
     @contextmanager
     def join(self, connection: Any) -> Iterator[WriteTx]:
         """Write within a transaction of the caller's. The writers' lock is held until its end."""
+        from headway.store.writing import SqlWriteTx
+
         joined, now = self.database.join(connection)
         yield SqlWriteTx(joined, self.queries, self._instant(now))
         joined.commit()

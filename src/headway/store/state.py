@@ -38,10 +38,6 @@ _WAKE = frozenset(
 _TAKE_AWAY = _FOLLOWED | {"claim_jobs", "finish_jobs", "touch_checked", "place_jobs"}
 
 
-def changes_state(query: str, table: str | None) -> bool:
-    return table in _OF_STATE and query not in _FOLLOWED
-
-
 class Whereabouts(NamedTuple):
     """Where something lies at all, so that nobody looks where nothing can be."""
 
@@ -61,14 +57,13 @@ class Whereabouts(NamedTuple):
             next_wake=min((*times, *_some(self.next_wake)), default=None),
         )
 
-
-def whereabouts_after(before: Whereabouts, query: str, table: str | None) -> Whereabouts | None:
-    """What is still known after this query; None: it must be asked for anew."""
-    if table not in _OF_WHEREABOUTS or query in _TAKE_AWAY:
-        return before
-    if query in _WAKE and before.next_wake is None:  # else one may have had its time, and has not
-        return before._replace(woken=True)
-    return None
+    def after(self, query: str, table: str | None) -> Whereabouts | None:
+        """What is still known after this query; None: it must be asked for anew."""
+        if table not in _OF_WHEREABOUTS or query in _TAKE_AWAY:
+            return self
+        if query in _WAKE and self.next_wake is None:  # else one may have had its time, and has not
+            return self._replace(woken=True)
+        return None
 
 
 def _some(instant: int | None) -> tuple[int, ...]:
@@ -109,6 +104,10 @@ class State:
                 ),
             )
         return self._slots
+
+    @staticmethod
+    def is_changed_by(query: str, table: str | None) -> bool:
+        return table in _OF_STATE and query not in _FOLLOWED
 
     def filed(self, filings: Iterable[Filing]) -> None:
         """Jobs were put where they wait, perhaps for a limit."""

@@ -7,7 +7,6 @@ from itertools import takewhile
 from typing import Any
 
 from headway.core.model import (
-    POSITION_GAP,
     Claim,
     HostTrouble,
     Job,
@@ -22,11 +21,9 @@ from headway.core.model import (
 from headway.core.states import RUN_STATUS, Move, Status, after
 from headway.errors import InvalidOperationError
 from headway.store.base import (
-    Event,
     Filing,
     Finish,
     HostRecord,
-    Places,
     Progress,
     Unclaim,
     WorkerRecord,
@@ -37,10 +34,8 @@ from headway.store.limiting import LimitWriteTx
 from headway.store.ordering import OrderWriteTx
 from headway.store.removing import RetentionWriteTx
 from headway.store.reserving import ReservingWriteTx
-from headway.store.rows import dump, dump_claim, dump_job, dump_pairs, load
+from headway.store.rows import dump, dump_claim, dump_job
 from headway.store.templating import TemplateWriteTx
-
-_SIMPLE = frozenset({str, int})
 
 MOST_SHARERS = 16  # the next ones are woken when these have started
 
@@ -54,26 +49,6 @@ class SqlWriteTx(
     ReservingWriteTx,
     GovernorWriteTx,
 ):
-    def take_ids(self, count: int) -> int:
-        return int(self._all("take_ids", count=count)[0][0])
-
-    def next_position(self, level: int) -> int:
-        row = self._one("last_position", level=level)
-        return (row[0] if row and row[0] is not None else 0) + POSITION_GAP
-
-    def take_places(self, count: int, level: int) -> Places:
-        first, last, ageing = self._all("take_places", count=count, level=level)[0]
-        said = load(ageing, "setting scheduler.ageing") if ageing is not None else None
-        return Places(int(first), (last or 0) + POSITION_GAP, said)
-
-    def add_jobs(self, jobs: Sequence[Job]) -> None:
-        self._many("add_jobs", map(dump_job, jobs))
-        if any(job.after for job in jobs):
-            self._add_edges(jobs)
-        filed = (job for job in jobs if job.stage is Stage.FILED)
-        self._many("add_waits", (row for job in filed for row in _topics_of_new(job)))
-        self._add_graph(jobs)
-
     def _add_edges(self, jobs: Sequence[Job]) -> None:
         """Of those added along with their dependents all is known; of others it is looked up."""
         chains = {job.id: job.chain for job in jobs}
@@ -92,6 +67,10 @@ class SqlWriteTx(
         )
         self._many("add_new_edges", inside)
 
+    def _add_topics(self, jobs: Iterable[Job]) -> None:
+        """What those wait for that are stored as waiting."""
+        self._many("add_waits", (row for job in jobs for row in _topics_of_new(job)))
+
     def add_retries(self, jobs: Sequence[Job]) -> None:
         """Like add_jobs, for the next jobs of their chains: edges keep their marks."""
         self._many("add_jobs", map(dump_job, jobs))
@@ -99,19 +78,6 @@ class SqlWriteTx(
             if job.after:
                 self._tell("copy_edges", from_job=job.retry_of, to_job=job.id)
         self._add_graph(jobs)
-
-    def add_events(self, events: Iterable[Event], *, actor: str) -> None:
-        rows = (
-            {
-                "at": self._now,
-                "actor": event.actor or actor,
-                "kind": event.kind,
-                "job_id": event.job_id,
-                "data": _data(event.data) if event.data else "{}",
-            }
-            for event in events
-        )
-        self._many("add_events", rows)
 
     def wake_due(self, now: int, limit: int) -> int:
         if self._whereabouts is not None:
@@ -426,13 +392,6 @@ class SqlWriteTx(
         self._tell("add_to_mark", name=name, amount=amount)
         if self._state is not None and name in self._state.marks:
             self._state.marks[name] += amount
-
-
-def _data(data: Mapping[str, Any]) -> str:
-    for value in data.values():
-        if type(value) not in _SIMPLE:  # True and 1 are equal, and not the same
-            return dump(data)
-    return dump_pairs(tuple(data.items()))
 
 
 def _finished(finish: Finish) -> dict[str, Any]:

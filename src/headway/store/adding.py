@@ -1,0 +1,82 @@
+"""The few verbs of a submit, with which a write transaction begins.
+
+Asked for any other it becomes the whole one, SqlWriteTx, and only then are the parts of that one
+loaded. So a new part of the store costs a submit nothing, and its user sees no difference.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headway.core.model import POSITION_GAP, Stage
+from headway.store.rows import dump, dump_job, dump_pairs, load
+from headway.store.seam_adding import Places
+from headway.store.transaction import Telling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from headway.core.model import Job
+    from headway.store.seam_adding import Event
+
+_SIMPLE = frozenset({str, int})
+
+
+class AddingTx(Telling):
+    if TYPE_CHECKING:  # of the whole
+
+        def _add_edges(self, jobs: Sequence[Job]) -> None: ...
+        def _add_topics(self, jobs: Iterable[Job]) -> None: ...
+        def _add_graph(self, jobs: Sequence[Job]) -> None: ...
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for what is not found here."""
+            from headway.store.writing import SqlWriteTx
+
+            if isinstance(self, SqlWriteTx):
+                raise AttributeError(f"a transaction has no {name!r}")
+            self.__class__ = SqlWriteTx
+            return getattr(self, name)
+
+    def take_ids(self, count: int) -> int:
+        return int(self._all("take_ids", count=count)[0][0])
+
+    def next_position(self, level: int) -> int:
+        row = self._one("last_position", level=level)
+        return (row[0] if row and row[0] is not None else 0) + POSITION_GAP
+
+    def take_places(self, count: int, level: int) -> Places:
+        first, last, ageing = self._all("take_places", count=count, level=level)[0]
+        said = load(ageing, "setting scheduler.ageing") if ageing is not None else None
+        return Places(int(first), (last or 0) + POSITION_GAP, said)
+
+    def add_jobs(self, jobs: Sequence[Job]) -> None:
+        self._many("add_jobs", map(dump_job, jobs))
+        if any(job.after for job in jobs):
+            self._add_edges(jobs)
+        filed = [job for job in jobs if job.stage is Stage.FILED]
+        if filed:
+            self._add_topics(filed)
+        if any(job.needs or job.produces or "worktree" in job.params for job in jobs):
+            self._add_graph(jobs)
+
+    def add_events(self, events: Iterable[Event], *, actor: str) -> None:
+        rows = (
+            {
+                "at": self._now,
+                "actor": event.actor or actor,
+                "kind": event.kind,
+                "job_id": event.job_id,
+                "data": _data(event.data) if event.data else "{}",
+            }
+            for event in events
+        )
+        self._many("add_events", rows)
+
+
+def _data(data: Mapping[str, Any]) -> str:
+    for value in data.values():
+        if type(value) not in _SIMPLE:  # True and 1 are equal, and not the same
+            return dump(data)
+    return dump_pairs(tuple(data.items()))
