@@ -23,7 +23,7 @@ from headway.core.settle import Ended, Ending, Outcome, Retry, next_in_chain, se
 from headway.core.states import Status
 from headway.engine.rescuer import Rescuer
 from headway.engine.settling import NeverRan, Verdict
-from headway.executors.command import specification
+from headway.executors.command import command_specification as specification
 from headway.home import Home
 from headway.host import Host
 from headway.store import open_store

@@ -177,6 +177,10 @@ def what_it_runs(params: Mapping[str, Any]) -> str:
     if params.get("task"):
         arguments = (f"{name}={value!r}" for name, value in (params.get("args") or {}).items())
         return f"{params['task']}({', '.join(arguments)})"
+    if params.get("agent"):
+        agent = params["agent"]
+        words = f" -- {shlex.join(agent['argv'])}" if agent.get("argv") else ""
+        return f"{agent.get('runner')}{words}: {agent.get('prompt')}"
     return str(params.get("shell") or shlex.join(params.get("argv") or ()))
 
 

@@ -146,7 +146,13 @@ class Client(QueueVerbs):
         return int(store_setting(self.settings(), "scheduler.graph_limit"))
 
     def _check(self) -> Callable[[Request], JobSpec]:
-        return partial(specify, environ=self.environ, working_directory=os.getcwd(), found={})
+        return partial(
+            specify,
+            environ=self.environ,
+            working_directory=os.getcwd(),
+            found={},
+            place=(self.home, self.config),
+        )
 
     def submit_commands(
         self,

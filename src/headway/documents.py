@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from headway.core.model import FUNCTION, Approval, Claim, Job, JobId, Run, Wait, shown
+from headway.core.model import AGENT, FUNCTION, Approval, Claim, Job, JobId, Run, Wait, shown
 from headway.core.states import API_STATUS, Status
 from headway.core.subjects import RECORDED, SLING
 from headway.core.worktrees import OwnedWorktree, WorktreeState
@@ -123,12 +123,20 @@ def job_document(
         "run": {
             **run_document(job, run, evidence or {}, folder, host),
             "artifacts": [*run.artifacts, *artifacts],
-            "result": result,
+            "result": _result_of_agent(job, folder, host) if job.type == AGENT else result,
             "progress": progress and {"fraction": progress.fraction, "text": progress.text},
         }
         if run
         else None,
     }
+
+
+def _result_of_agent(job: Job, folder: str | None, host: str | None) -> dict[str, Any] | None:
+    """What its wrapper wrote down; on another host it cannot be seen from here."""
+    from headway.runners.results import read_result
+
+    ended = job.finished_at is not None and host is None
+    return read_result(folder) if folder and ended else None
 
 
 def sling_document(job: Job) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from headway.client import Client
-from headway.core.model import FUNCTION, NOTHING, Approval, ApprovalState, Job, JobId, shown
+from headway.core.model import AGENT, FUNCTION, NOTHING, Approval, ApprovalState, Job, JobId, shown
 from headway.core.states import WAITING
 from headway.environment import kept_directory, kept_variables
 from headway.errors import InvalidInputError, InvalidOperationError
@@ -26,6 +26,7 @@ _FIELDS = {  # of the parameters, as people call them
     "timeout_seconds": "timeout",
     "grace_seconds": "grace",
 }
+_OF_COMMANDS = {"argv", "shell"}
 _LOOKED_FOR = {_COMMAND, "env", "cwd"}  # what decides whether program and directory are there
 
 
@@ -96,7 +97,8 @@ def _changed(job: Job, changes: Changes) -> Job:
     else:
         spec = specify(request, environ={}, working_directory="/")
     kept = {name: value for name, value in job.params.items() if name not in _FIELDS}
-    params = {**kept, **{key: spec.params[key] for key in _FIELDS if key in spec.params}}
+    own = _FIELDS if job.type != AGENT else _FIELDS.keys() - _OF_COMMANDS
+    params = {**kept, **{key: spec.params[key] for key in own if key in spec.params}}
     if "grace_seconds" not in job.params and changes.grace is None:
         params.pop("grace_seconds", None)
     return job._replace(
@@ -113,7 +115,8 @@ def _request(job: Job, changes: Changes) -> Request:
     _refuse_what_it_has_not(job, changes)
     params = job.params
     old = Request(
-        argv=tuple(params.get("argv") or ()),
+        # An agent has a prompt instead, which cannot be changed; any word stands for it here.
+        argv=tuple(params.get("argv") or ()) if job.type != AGENT else ("true",),
         shell=params.get("shell"),
         labels=job.labels,
         slug=job.slug,
@@ -152,6 +155,10 @@ def _refuse_what_it_has_not(job: Job, changes: Changes) -> None:
     if command and job.type == FUNCTION:
         raise InvalidInputError(
             f"{shown(job.id)} calls a function: it has no command, variables or directory to change"
+        )
+    if (changes.argv or changes.shell is not None) and job.type == AGENT:
+        raise InvalidInputError(
+            f"{shown(job.id)} has a prompt and no command to change; cancel it and submit it anew"
         )
     if changes.cwd is not None and job.repo is not None:
         raise InvalidInputError(

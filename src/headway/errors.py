@@ -46,6 +46,10 @@ class DataError(HeadwayError):
     exit_code = 6
 
 
+class CannotLaunchError(HeadwayError):
+    """What a job needs to be started is not there; it may be there later."""
+
+
 class StoreError(HeadwayError):
     """The store is unavailable or unreadable."""
 

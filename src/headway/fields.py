@@ -38,6 +38,8 @@ def _command(document: Document) -> Any:
         from shlex import join  # the names of the fields are known without it
 
         return join(params["argv"])
+    if params.get("agent"):
+        return f"{params['agent'].get('runner')}: {params['agent'].get('prompt')}"
     return params.get("shell") or params.get("task")
 
 

@@ -17,7 +17,11 @@ from headway.units import parse_duration, show_size
 
 LARGEST_FILE = 256 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LARGEST_PROMPT = 512 << 10
 TOLD_EVERY = 10_000  # jobs
+OF_AGENTS = (
+    *("runner", "prompt", "prompt_file", "model", "max_turns", "allowed_tools", "budget_usd"),
+)
 
 
 class Form(NamedTuple):
@@ -58,7 +62,7 @@ def _take(entry: Any, where: str, drafts: Drafts, now: int) -> None:
     wrong = list(misfits(entry))
     if "id" not in entry:
         wrong.append('it has no "id"; give it a name that others of the graph can use')
-    if bool(entry.get("argv")) == (entry.get("shell") is not None):
+    if not is_agent(entry) and bool(entry.get("argv")) == (entry.get("shell") is not None):
         wrong.append("give argv, or shell, and not both")
     request = None if wrong else request_of(entry, now, wrong)
     for problem in wrong:
@@ -104,7 +108,17 @@ def request_of(entry: Mapping[str, Any], now: int, wrong: list[str]) -> Request 
             fields |= when(fields.pop("delay", 0), fields.pop("at"), now)
     except InvalidInputError as error:
         wrong.append(str(error))
+    if entry.get("prompt") is not None and entry.get("prompt_file") is not None:
+        wrong.append("give prompt or prompt_file, not both")
+    if is_agent(entry):
+        agent = {field[6:]: fields.pop(field) for field in list(fields) if field[:6] == "agent."}
+        fields["agent"] = agent
     return None if wrong else Request(**fields)
+
+
+def is_agent(entry: Mapping[str, Any]) -> bool:
+    """Whether any of its words is about an agent."""
+    return any(entry.get(word) is not None for word in OF_AGENTS)
 
 
 # -- forms -------------------------------------------------------------------------------------
@@ -161,6 +175,20 @@ def _command(value: str | Sequence[str]) -> tuple[str, ...]:
     return split_command(value) if isinstance(value, str) else tuple(value)
 
 
+def read_prompt(path: str) -> str:
+    """What stands in a file, seen from where the job is submitted."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(LARGEST_PROMPT + 1)
+        if len(content) > LARGEST_PROMPT:
+            raise InvalidInputError(f"{path} is larger than {show_size(LARGEST_PROMPT)}")
+        return content.decode("utf-8")
+    except OSError as error:
+        raise InvalidInputError(f"the prompt {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"the prompt {path} is not UTF-8") from None
+
+
 _TEXT = "a text"
 _TEXTS = "a list of texts"
 _NAMED = "an object of texts"
@@ -209,6 +237,13 @@ FORMS: Mapping[str, Form] = {
     "last": Form("last", _FLAG, _flag),
     "any_host": Form("any_host", _FLAG, _flag),
     "no_check": Form("check", _FLAG, _flag, lambda skipped: not skipped),
+    "runner": Form("agent.runner", _TEXT, _text),
+    "prompt": Form("agent.prompt", _TEXT, _text),
+    "prompt_file": Form("agent.prompt", "the path of a file", _text, read_prompt),
+    "model": Form("agent.model", _TEXT, _text),
+    "max_turns": Form("agent.max_turns", _WHOLE, _whole),
+    "allowed_tools": Form("agent.allowed_tools", _TEXTS, _texts, list),
+    "budget_usd": Form("agent.budget_usd", "a number", _number),
 }
 
 

@@ -83,6 +83,7 @@ def specification(
         working_directory=os.getcwd(),
         found=found,
         remedy=_remedy(values, target),
+        place=(client.home, client.config),
     )
     record = {
         "version": VERSION,

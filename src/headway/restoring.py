@@ -298,6 +298,9 @@ def _is_of(evidence: Evidence, job: Job) -> bool:
         spec = evidence.read_spec()
         shell = job.params.get("shell")
         argv = ["/bin/sh", "-c", shell] if isinstance(shell, str) else job.params.get("argv")
+        if "agent" in job.params:  # its main process is the same for all; its prompt is not
+            same = spec["agent"]["prompt"] == job.params["agent"]["prompt"]
+            argv = spec["argv"] if same else None
         environment = os.path.basename(spec["env_file"] or "") or None
         return bool(
             (spec["argv"], spec["attempt"], environment) == (argv, job.attempt, job.env_digest)

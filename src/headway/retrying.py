@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from headway.errors import InvalidInputError
 
 WORDS = ("signal", "timeout", "unknown")
+OF_AGENTS = ("transient", "auth", "limit", "permission", "stalled", "task")
 _EXIT_CODE = re.compile(r"[1-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5]")
 _CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -16,6 +17,16 @@ def check_causes(words: Iterable[str]) -> None:
         if not _says_how_it_ended(word):
             raise InvalidInputError(
                 f"--retry-on {word!r} is not an exit code or one of {', '.join(WORDS)}"
+            )
+
+
+def check_causes_of_agent(words: Iterable[str]) -> None:
+    """Of an agent also why it failed, in the words of `headway.runners`."""
+    for word in words:
+        if not _says_how_it_ended(word) and word not in OF_AGENTS:
+            raise InvalidInputError(
+                f"--retry-on {word!r} is not an exit code or one of "
+                f"{', '.join((*WORDS, *OF_AGENTS))}"
             )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headway.core.model import (
+    AGENT,
     FUNCTION,
     NOTHING,
     JobId,
@@ -24,7 +25,9 @@ from headway.units import LONGEST, parse_duration, parse_instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from headway.config import Config
     from headway.gating import Gates
+    from headway.home import Home
 
 SLUG = re.compile(r"[A-Za-z0-9._-]{1,64}")
 LABEL = re.compile(r"[A-Za-z0-9._/-]{1,64}")
@@ -36,7 +39,7 @@ LARGEST_SPEC = 1 << 20
 MOST_PRIORITY = 1_000_000
 MOST_RETRIES = 100
 _USUAL_GRACE = 10_000_000
-RESERVED_TYPES = (FUNCTION, "agent", "operation")  # those that have no command
+RESERVED_TYPES = (FUNCTION, AGENT, "operation")  # those that have no command
 
 
 class Request(NamedTuple):
@@ -88,6 +91,7 @@ class Request(NamedTuple):
     template: str | None = None  # whose defaults it took
     retry_cap: int = 3_600_000_000
     retry_jitter: float = 0.0
+    agent: Mapping[str, Any] | None = None  # what `headway.runners.agent_request` puts together
 
 
 _QUEUEING = Request._fields.index("type")
@@ -163,19 +167,25 @@ def specify(
     working_directory: str,
     found: dict[str, bool] | None = None,
     remedy: str = "--no-check skips this",
+    place: "tuple[Home, Config] | None" = None,
 ) -> JobSpec:
     """The checked specification. Raises InvalidInputError on the first thing that is wrong.
 
     `found` remembers which programs and folders are there, for callers with many requests;
-    `remedy` is what to do about one that is not.
+    `remedy` is what to do about one that is not; `place` is where runners of agents are found.
     """
-    if bool(request.argv) == (request.shell is not None):
-        raise InvalidInputError("give a command after --, or --shell STRING, and not both")
+    agent = None
     _check_words(request)
-    if request.retry_on:
-        from headway.retrying import check_causes
+    if request.agent is not None:
+        from headway.runners.asking import ask
 
-        check_causes(request.retry_on)
+        agent, request = ask(request, environ, place, remedy)
+    elif bool(request.argv) == (request.shell is not None):
+        raise InvalidInputError("give a command after --, or --shell STRING, and not both")
+    if request.retry_on:
+        from headway.retrying import check_causes, check_causes_of_agent
+
+        (check_causes if agent is None else check_causes_of_agent)(request.retry_on)
     _check_numbers(request)
     cwd = working_directory
     if request.cwd:
@@ -185,6 +195,7 @@ def specify(
         _check_files(request, environ, cwd, stdin, {} if found is None else found, remedy)
     gates = _gates(request, cwd)
     params = {
+        "agent": agent,
         "argv": list(request.argv) or None,
         "shell": request.shell,
         "cwd": cwd if request.cwd else None,
@@ -199,6 +210,8 @@ def specify(
     }
     name = request.name or request.local or default_name(request)
     spec = _spec(request, params, name, gates)
+    if agent is not None:
+        spec = spec._replace(type=AGENT)
     if _may_be_too_large(spec):
         asked = (spec.params, spec.labels, spec.on_finish)
         if sum(len(json.dumps(each)) for each in asked) > LARGEST_SPEC:
@@ -331,6 +344,8 @@ def _may_be_too_large(spec: JobSpec) -> bool:
     """Quicker than to write it all down: JSON needs at most 12 letters for one."""
     params = spec.params
     words = [*spec.on_finish, *params.get("argv", ())]
+    if "agent" in params:
+        words += [params["agent"]["prompt"], *params["agent"].get("argv", ())]
     words += [params[name] for name in ("shell", "cwd", "stdin") if name in params]
     for named in (spec.labels, params.get("env")):
         if named:
@@ -444,14 +459,15 @@ def _check_files(
             continue
         sought = "\0".join((argv[0], cwd, path))
         if sought not in found:
-            found[sought] = _program(argv, cwd, path)
+            found[sought] = find_program(argv, cwd, path)
         if not found[sought]:
             raise InvalidInputError(
                 f"program {argv[0]!r} was not found, or may not be executed ({remedy})"
             )
 
 
-def _program(argv: Sequence[str], cwd: str, path: str) -> bool:
+def find_program(argv: Sequence[str], cwd: str, path: str) -> bool:
+    """Whether what these words begin with can be executed there."""
     folders = [""] if "/" in argv[0] else path.split(os.pathsep)
     places = (os.path.join(cwd, folder, argv[0]) for folder in folders)
     return any(os.access(place, os.X_OK) and os.path.isfile(place) for place in places)

@@ -16,7 +16,7 @@ from headway.client import Client
 from headway.core.model import NOTHING
 from headway.core.shells import as_code, scripts
 from headway.errors import ConflictError, InvalidInputError
-from headway.graphs import misfits, request_of
+from headway.graphs import OF_AGENTS, is_agent, misfits, read_prompt, request_of
 from headway.linking import GraphError
 from headway.quotas import check_word
 from headway.store.base import Event, WriteTx
@@ -33,7 +33,7 @@ OF_ONE_JOB = frozenset({"id", "after", "at", "key", "group", "last", "position",
 # Where parameters are filled in; not in a line for a shell, which would read the values as code.
 FILLED = (
     *("argv", "name", "labels", "locks", "needs", "produces", "env", "cwd", "stdin"),
-    *("resources", "rates", "target"),
+    *("resources", "rates", "target", "prompt", "model"),
 )
 _EXCLUDES = {"argv": "shell", "shell": "argv", "at": "delay", "delay": "at"}
 _MERGED = ("labels", "env")
@@ -55,10 +55,13 @@ def add_template(
     """Store a template. `params` are its parameters with their defaults, None for those that must
     be given; `options` are the words of a job in a graph file, as `argv=[...], timeout="5m"`."""
     entry = {
-        "retries": DEFAULT_RETRIES,
+        # An agent that failed has cost money, and may have left half of its work.
+        "retries": 0 if is_agent(options) else DEFAULT_RETRIES,
         "retry_base": DEFAULT_BASE,
         **{word: value for word, value in options.items() if value is not None},
     }
+    if isinstance(entry.get("prompt_file"), str) and entry.get("prompt") is None:
+        entry["prompt"] = read_prompt(entry.pop("prompt_file"))
     for word in ("cwd", "stdin"):
         if isinstance(entry.get(word), str):
             entry[word] = os.path.abspath(entry[word])
@@ -142,7 +145,7 @@ def _refuse_wrong(
     check_word("template", name)
     kept = {word: value for word, value in entry.items() if word not in OF_ONE_JOB}
     wrong = list(misfits(kept))
-    if bool(kept.get("argv")) == (kept.get("shell") is not None):
+    if not is_agent(kept) and bool(kept.get("argv")) == (kept.get("shell") is not None):
         wrong.append("give a command after --, or --shell STRING, and not both")
     if not wrong:
         wrong += _wrong_params(kept, params)
@@ -187,7 +190,7 @@ def _wrong_values(
     sample = _filled_in(entry, samples)
     check = False if open_ else not entry.get("no_check", False)
     command: dict[str, Any] = {
-        word: sample[word] for word in ("argv", "shell", "cwd", "env") if word in sample
+        word: sample[word] for word in ("argv", "shell", "cwd", "env", *OF_AGENTS) if word in sample
     }
     found = list(_problems(client, command, check))
     where_it_runs = {"argv": ["true"], **({"cwd": sample["cwd"]} if "cwd" in sample else {})}
@@ -206,6 +209,7 @@ def _problems(client: Client, entry: Mapping[str, Any], check: bool) -> Iterator
                 request._replace(check=check),
                 environ=client.environ,
                 working_directory=os.getcwd(),
+                place=(client.home, client.config),
             )
         except InvalidInputError as error:
             wrong.append(str(error))

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 
+from headway.checkup.agents import runners
 from headway.checkup.finding import (
     GREEN,
     RED,
@@ -171,4 +172,4 @@ def _same_file(one: str, other: str) -> bool:
 
 # The order is that of the report.
 HOST_CHECKS: tuple[HostCheck, ...] = (_system, _sqlite, _cgroup)
-HOME_CHECKS: tuple[HomeCheck, ...] = (_file_system, _space, _leftovers, service)
+HOME_CHECKS: tuple[HomeCheck, ...] = (_file_system, _space, _leftovers, service, runners)

@@ -49,6 +49,7 @@ def _flag(param: click.Parameter | None) -> str:
 WHOLE_NUMBER = WholeNumber()
 DURATION = Duration()
 
+_OF_AGENTS = (*("runner", "prompt", "prompt_file", "model", "max_turns", "allowed_tool", "budget"),)
 OF_ONE_JOB = ("after", "at", "key", "group", "last", "position", "front", "subject")
 _OPTIONS = (
     click.option("--name", metavar="TEXT", help="A name for people; else the command."),
@@ -139,6 +140,18 @@ _OPTIONS = (
     click.option("--cwd", metavar="DIR", help="Where it runs; else here."),
     click.option("--stdin", metavar="FILE", help="What it reads; else nothing."),
     click.option("--shell", metavar="STRING", help="A line for /bin/sh instead of CMD."),
+    click.option("--runner", metavar="NAME", help="A coding agent does it: claude, codex ..."),
+    click.option("--prompt", metavar="TEXT", help="What the agent is told to do."),
+    click.option("--prompt-file", metavar="FILE", help="The same, from a file."),
+    click.option("--model", metavar="M", help="The model that the agent uses."),
+    click.option("--max-turns", type=WHOLE_NUMBER, metavar="N", help="So many turns; else 10."),
+    click.option(
+        "--allowed-tool",
+        multiple=True,
+        metavar="T",
+        help="A tool the agent may use (repeat); else Read, Grep, Glob.",
+    ),
+    click.option("--budget", metavar="USD", help="The agent may cost this much."),
     click.option("--key", metavar="KEY", help="Submit only once under this key."),
     click.option("--on-finish", metavar="CMD", help="A command to queue when it has ended."),
     click.option("--any-host", is_flag=True, help="Any host of the store may run it."),
@@ -166,6 +179,14 @@ def describes_a_template(command: Command) -> Command:
     return command
 
 
+def describes_jobs_of_a_schedule(command: Command) -> Command:
+    """The same, without what a schedule says of itself: its name, and when."""
+    command = describes_a_template(command)
+    options = vars(command)["__click_params__"]
+    options[:] = [option for option in options if option.name not in ("name", "at")]
+    return command
+
+
 def may_use_a_template(command: Command) -> Command:
     """Give a command that makes a job the options to make it from a template."""
     for option in (
@@ -180,9 +201,15 @@ def may_use_a_template(command: Command) -> Command:
 
 def request_from(options: Mapping[str, Any], *, now: int) -> Request:
     """The request that the options describe. Raises on the first that is wrong."""
-    if not options["argv"] and options["shell"] is None:
+    agent = None
+    if any(options[each] for each in _OF_AGENTS):
+        from headway.cli.agents import agent_of
+
+        agent = agent_of(options)
+    if not options["argv"] and options["shell"] is None and agent is None:
         raise click.UsageError("What is to run? Give a command after --, or --shell STRING.")
     return Request(
+        agent=agent,
         argv=tuple(options["argv"]),
         shell=options["shell"],
         name=options["name"],

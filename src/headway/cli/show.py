@@ -21,7 +21,7 @@ from headway.cli.render import (
 )
 from headway.cli.scope import Scope
 from headway.client import Client
-from headway.core.model import FUNCTION
+from headway.core.model import AGENT, FUNCTION
 from headway.core.states import Status
 from headway.fields import written
 from headway.store.base import Event
@@ -30,7 +30,7 @@ from headway.text import plain
 from headway.units import MICROSECONDS, show_duration, show_instant, show_size
 
 LAST_EVENTS = 12
-USUAL_TYPES = ("command", FUNCTION)
+USUAL_TYPES = ("command", FUNCTION, AGENT)
 LONGEST_VALUE = 2000
 
 
@@ -110,6 +110,10 @@ def _lines(
         run = about_run(document["run"], now)
         if document["type"] == FUNCTION:
             run += _about_call(document)
+        elif document["type"] == AGENT:
+            from headway.cli.agents import about_work
+
+            run += about_work(document["run"]["result"])
         lines += ["", paint("Run", "bold"), *fields(run)]
     if len(chain) > 1:
         lines += ["", paint("Chain", "bold"), *_chain_table(chain)]
@@ -159,6 +163,7 @@ def _about(document: dict[str, Any], own: dict[str, Any], now: int) -> list[tupl
         ("command", shlex.join(params["argv"]) if params.get("argv") else None),
         ("shell", params.get("shell")),
         ("task", params.get("task")),
+        *(_about_agent(params["agent"]) if params.get("agent") else ()),
         ("arguments", _arguments(params.get("args"))),
         ("directory", params.get("cwd")),
         ("stdin", params.get("stdin")),
@@ -195,6 +200,12 @@ def _about(document: dict[str, Any], own: dict[str, Any], now: int) -> list[tupl
         ("cancel asked", moment(document["cancel_requested_at"], now)),
         ("ended", moment(document["finished_at"], now) if not document["run"] else None),
     ]
+
+
+def _about_agent(agent: dict[str, Any]) -> list[tuple[str, str | None]]:
+    from headway.cli.agents import about_agent
+
+    return about_agent(agent)
 
 
 def _member(document: dict[str, Any]) -> str | None:

@@ -9,6 +9,7 @@ from headway.cli.options import describes_a_template
 from headway.cli.render import age, emit, fields, moment, paint, say, table
 from headway.cli.scope import Scope
 from headway.cli.templated import given_words, parse_params
+from headway.graphs import is_agent
 from headway.templates import require_template, template_document, template_documents
 from headway.templating import add_template, archive_template
 from headway.text import plain
@@ -41,7 +42,7 @@ def add(
     none that was made before.
     """
     words = given_words(context, options)
-    if not words.get("argv") and "shell" not in words:
+    if not words.get("argv") and "shell" not in words and not is_agent(words):
         raise click.UsageError("What is to run? Give a command after --, or --shell STRING.")
     scope: Scope = context.obj
     client = scope.connect(create=True)
@@ -130,6 +131,8 @@ def _written(value: Any) -> str:
 
 
 def _command(job: dict[str, Any]) -> str:
+    if is_agent(job):
+        return f"{job.get('runner') or 'agent'}: {' '.join(str(job.get('prompt')).split())}"
     return shlex.join(job["argv"]) if job.get("argv") else str(job["shell"])
 
 

@@ -331,6 +331,7 @@ class HostTrouble(NamedTuple):
 
 TASKS_TOPIC = "tasks"  # what a job is filed under whose function nobody here knows
 FUNCTION = "function"  # the type of such jobs
+AGENT = "agent"  # the type of jobs that a coding agent does
 FUNCTIONS = "functions"  # and their queue
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from headway.core.backoff import LAUNCH_DELAYS, LAUNCH_STRIKES, retry_delay
-from headway.core.model import Job, WaitKind, shown
+from headway.core.model import AGENT, Job, WaitKind, shown
 from headway.core.states import Move, Status, after
 
 
@@ -62,7 +62,8 @@ class Outcome(NamedTuple):
     errno: int | None = None
     error: str | None = None
     after: int | None = None  # of a function that asked to be called again
-    classes: tuple[str, ...] = ()  # of what a function raised, also as module.Class
+    # Of what a function raised, also as module.Class; or why an agent failed.
+    classes: tuple[str, ...] = ()
 
 
 class Retry(NamedTuple):
@@ -135,7 +136,7 @@ def _verdict(job: Job, outcome: Outcome) -> tuple[Move, str | None]:
         case Ending.EXITED if code in job.params.get("skip_exit_codes", ()):
             return Move.SKIP, f"skipped: exit code {code}"
         case Ending.EXITED:
-            return Move.FAIL, f"exit code {code}"
+            return Move.FAIL, outcome.error or f"exit code {code}"
         case Ending.SIGNALLED:
             return Move.FAIL, f"killed by {outcome.signal}"
         case Ending.TIMED_OUT:
@@ -189,12 +190,12 @@ def _retry(job: Job, outcome: Outcome, chance: float) -> Retry | None:
 
 
 def _retryable(job: Job, outcome: Outcome) -> bool:
-    if outcome.ending in UNKNOWABLE and job.type == "agent":
+    if outcome.ending in UNKNOWABLE and job.type == AGENT:
         return False
     if not job.retry.on:
         return True
     match outcome.ending:
-        case Ending.RAISED if any(word in outcome.classes for word in job.retry.on):
+        case Ending.EXITED | Ending.RAISED if any(each in outcome.classes for each in job.retry.on):
             return True
         case Ending.EXITED | Ending.RAISED | Ending.ASKED_AGAIN:
             word = str(outcome.exit_code)

@@ -5,6 +5,7 @@ Starting, blocking and re-filing jobs wakes others, so it goes on in rounds unti
 look at or its bound is reached. A claim's files are made before the claim commits.
 """
 
+import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
@@ -35,7 +36,7 @@ from headway.core.states import Status
 from headway.engine.crew import Crew
 from headway.engine.looks import Looks
 from headway.engine.settling import Settler, Verdict
-from headway.errors import DataError
+from headway.errors import CannotLaunchError, DataError
 from headway.filing import filing_of, told
 from headway.gather import Waiters, gather, waiters
 from headway.gather import door as open_door
@@ -337,6 +338,10 @@ class Planner:
         except (DataError, AttributeError, KeyError, TypeError, ValueError) as error:
             cause = f"the record of job-{job.id} cannot be used: {error}"
             return Outcome(Ending.DATA_ERROR, claim.claimed_at, error=cause)
+        except CannotLaunchError as error:
+            return Outcome(
+                Ending.SPAWN_ERROR, claim.claimed_at, errno=errno.ENOENT, error=str(error)
+            )
         except OSError as error:
             cause = f"cannot prepare {claim.folder}: {error.strerror or error}"
             return Outcome(

@@ -182,13 +182,15 @@ class Rescuer:
 
 def taken_in(written: Written) -> Verdict:
     """A supervisor's own word as a verdict."""
+    told = written.verdict or {}
     outcome = Outcome(
         ending=Ending(written.reason),
         finished_at=written.finished_at,
         exit_code=written.exit_code,
         signal=written.signal,
         errno=written.errno,
-        error=written.error,
+        error=told.get("error", written.error),
+        classes=tuple(told.get("classes", ())),
     )
     document: dict[str, Any] = {
         name: getattr(written, name)
@@ -207,6 +209,9 @@ def taken_in(written: Written) -> Verdict:
             "core_dumped",
         )
     }
-    if written.patch is not None:
-        document["patch"] = written.patch
+    document |= {
+        name: value
+        for name in ("patch", "verdict")
+        if (value := getattr(written, name)) is not None
+    }
     return Verdict(outcome, tree_gone=written.tree in ("gone", "left"), document=document)

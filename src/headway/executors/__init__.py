@@ -1,3 +1,28 @@
 """What turns a job's parameters into something that runs: one module for each type of job."""
 
-TYPES = frozenset({"command", "function"})
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headway.config import Config
+    from headway.core.model import Claim, Job
+    from headway.home import Home
+
+TYPES = frozenset({"command", "function", "agent"})
+
+
+def specification(
+    job: "Job", claim: "Claim", home: "Home", config: "Config", worker: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The content of `claim.T` for a job that has a supervisor of its own.
+
+    Raises DataError when its record cannot be used, and CannotLaunchError when something is missing
+    here that it needs.
+    """
+    if "agent" in job.params:
+        from headway.executors.agent import agent_specification
+
+        return agent_specification(job, claim, home, config, worker)
+    from headway.executors.command import command_specification
+
+    return command_specification(job, claim, home, config, worker)

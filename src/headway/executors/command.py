@@ -24,10 +24,22 @@ OF_ANOTHER_REPOSITORY = (
 )
 
 
-def specification(
+def command_specification(
     job: Job, claim: Claim, home: Home, config: Config, worker: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The content of `claim.T`; raises DataError when the record has no command."""
+    return specification_of(_argv(job), job, claim, home, config, worker)
+
+
+def specification_of(
+    argv: list[str],
+    job: Job,
+    claim: Claim,
+    home: Home,
+    config: Config,
+    worker: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The same for a job whose main process is another one."""
     params = job.params
     env_file = _submitters_environment(job, home)
     worktree = _worktree(job)
@@ -37,7 +49,7 @@ def specification(
         "job": job.id,
         "attempt": job.attempt,
         "home": home.path,
-        "argv": _argv(job),
+        "argv": argv,
         "env_file": env_file,
         "env": {**_own_environment(home, config, alone=env_file is None), **params.get("env", {})},
         "cwd": _directory(worktree)

@@ -23,6 +23,8 @@ __all__ = ["Evidence", "Outcome", "Started", "UnsafeFolder"]
 
 # Larger than any outcome, so that a disk which the job filled still has room for it.
 RESERVED_BYTES = 16 * 1024
+LARGEST_VERDICT = 64 * 1024
+LONGEST_ERROR = 1000  # the outcome must fit into what is reserved for it
 
 
 class Evidence:
@@ -239,6 +241,18 @@ class Evidence:
             return None
         return request if isinstance(request, dict) else None
 
+    def read_verdict(self) -> dict[str, Any] | None:
+        """Why the main process failed, in its own words, if it left any: `error` and `classes`."""
+        try:
+            with self._open() as folder:
+                verdict = json.loads(folder.read(f"verdict.{self.token}", most=LARGEST_VERDICT))
+            error, classes = verdict["error"], verdict["classes"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+        if not isinstance(error, str) or not isinstance(classes, list):
+            return None
+        return {"error": error[:LONGEST_ERROR], "classes": [str(each)[:64] for each in classes[:8]]}
+
     def try_lock(self) -> int | None:
         """The lock as a descriptor, or None if busy; it is free when the descriptor is closed."""
         with self._open() as folder:
@@ -273,7 +287,7 @@ class Evidence:
             with self._open() as folder:
                 for name in (
                     *("claim", "lock", "void", "started", "prepared"),
-                    *("cancel", "wanted", "crash"),
+                    *("cancel", "wanted", "crash", "verdict"),
                 ):
                     folder.remove(f"{name}.{token}")
                 for name in (f"started.{token}.tmp", f"outcome.{token}.tmp"):

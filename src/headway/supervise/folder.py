@@ -41,14 +41,16 @@ class Folder:
     def open(self, name: str, flags: int) -> int:
         return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
 
-    def read(self, name: str) -> bytes:
-        """The whole content of a regular file."""
+    def read(self, name: str, *, most: int | None = None) -> bytes:
+        """The whole content of a regular file; one that is larger than `most` is refused."""
         # O_NONBLOCK: a planted FIFO must not hold us up; fstat then tells it from a file.
         fd = self.open(name, os.O_RDONLY | os.O_NONBLOCK)
         try:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
                 raise UnsafeFolder(errno.EPERM, "not a regular file", f"{self.path}/{name}")
+            if most is not None and status.st_size > most:
+                raise UnsafeFolder(errno.EFBIG, "too large", f"{self.path}/{name}")
             chunks = []
             while chunk := os.read(fd, max(4096, status.st_size + 1)):
                 chunks.append(chunk)

@@ -11,6 +11,7 @@ import zlib
 
 VERSION = 1
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
+_LATER = ("patch", "verdict")  # unknown to the first release, and only there if needed
 REASONS = ("exited", "signalled", "timed_out", "cancelled", "log_full", "spawn_error")
 
 TYPE_CHECKING = False
@@ -89,6 +90,7 @@ class Outcome:
         "token",
         "tree",
         "usage",
+        "verdict",
         "wait_status",
     )
 
@@ -110,6 +112,7 @@ class Outcome:
         tree: str,
         core_dumped: bool = False,
         patch: dict[str, Any] | None = None,
+        verdict: dict[str, Any] | None = None,
     ) -> None:
         self.token = token
         self.job = job
@@ -126,11 +129,13 @@ class Outcome:
         self.tree = tree
         self.core_dumped = core_dumped
         self.patch = patch  # whether it was saved, for a job that asked for one
+        self.verdict = verdict  # why it failed, of a job whose main process says so
 
     def to_json(self) -> bytes:
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        if self.patch is None:
-            del fields["patch"]
+        for name in _LATER:
+            if fields[name] is None:
+                del fields[name]
         fields["version"] = VERSION
         fields["checksum"] = _checksum(fields)
         return _encode(fields)
@@ -146,7 +151,8 @@ class Outcome:
                 return None
             if fields["reason"] not in REASONS:
                 return None
-            fields.setdefault("patch", None)  # unknown to the first release
+            for name in _LATER:
+                fields.setdefault(name, None)
             return cls(**{name: fields[name] for name in cls.__slots__})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None

@@ -14,7 +14,7 @@ import time
 
 from headway.crashpoints import reach
 from headway.supervise import cgroup, child, proc, workerlock
-from headway.supervise.evidence import Evidence
+from headway.supervise.evidence import LONGEST_ERROR, Evidence
 from headway.supervise.helper import Helper
 from headway.supervise.records import Outcome, Started
 from headway.supervise.tree import Tree, has_children, kill_below
@@ -29,7 +29,6 @@ TIMED_OUT_EXIT = 124
 CANCELLED_EXIT = 143
 RETRY_SECONDS = 1.0
 GIVE_UP_SECONDS = 10.0
-LONGEST_ERROR = 1000  # the outcome must fit into what is reserved for it
 # Only KILL ends a supervisor. These are blocked and not ignored, so that one which comes before the
 # child has its own dispositions is kept for it.
 BLOCKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -139,6 +138,8 @@ class _Run:
                 proc.signal_process(pid, start, sig=signal.SIGKILL)
         reach("supervisor.child_ended")
         outcome = self._ended(watch, tree)
+        if self._spec.get("verdict") and outcome.reason == "exited" and outcome.exit_code:
+            outcome.verdict = self._evidence.read_verdict()
         if "finish" in self._spec and outcome.reason != "spawn_error":
             outcome.patch = self._finish(self._spec["finish"], command.env)
             if tree == "gone":

@@ -1,0 +1,263 @@
+"""Runner files: those that are shipped, and `.headway/runners/NAME.toml`, which come first.
+
+A file is checked as a whole, and everything that is wrong with it is told at once, with the file
+and the key.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from headway.errors import InvalidInputError, NotFoundError
+from headway.runners.model import PARSERS, PROMPTS, Runner, Timeouts, Words
+from headway.units import parse_duration
+
+LARGEST_FILE = 64 << 10
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+PLACE = re.compile(r"\{([a-z_]+)\}")
+PLACES = (
+    *("prompt", "prompt_file", "model", "max_turns", "allowed_tools", "budget_usd", "access"),
+    "argv",
+)
+_BUILTIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "builtin")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_GLOB = re.compile(r"[A-Za-z_][A-Za-z0-9_*?]*")
+_USUAL_TIMEOUTS = {"first_output": "2m", "idle": "15m", "wall": "2h"}
+
+
+def folders(home_path: str | None) -> tuple[str, ...]:
+    """Where runner files are; the first that has a name counts."""
+    own = () if home_path is None else (os.path.join(home_path, "runners"),)
+    return (*own, _BUILTIN)
+
+
+def is_builtin(path: str) -> bool:
+    return os.path.dirname(path) == _BUILTIN
+
+
+def runner_names(home_path: str | None) -> list[str]:
+    """All runners that there are, shipped or not, sound or not."""
+    found = set()
+    for folder in folders(home_path):
+        try:
+            names = os.listdir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        found |= {each.removesuffix(".toml") for each in names if each.endswith(".toml")}
+    return sorted(found)
+
+
+def load_runner(name: str, home_path: str | None) -> Runner:
+    """The runner of that name. Raises NotFoundError, or InvalidInputError with all problems."""
+    if NAME.fullmatch(name):
+        for folder in folders(home_path):
+            path = os.path.join(folder, f"{name}.toml")
+            if os.path.lexists(path):
+                return read_runner(name, path)
+    there = ", ".join(runner_names(home_path))
+    raise NotFoundError(
+        f"there is no runner {name!r}; there are {there}; .headway/runners/NAME.toml adds one"
+    )
+
+
+def read_runner(name: str, path: str) -> Runner:
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            raise InvalidInputError(f"{path} is larger than 64 KiB")
+        document = tomllib.loads(content.decode("utf-8"))
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{path}: {error}") from None
+    problems = list(_problems(document))
+    if problems:
+        raise InvalidInputError(f"{path}: " + "; ".join(problems))
+    return _made(name, path, document)
+
+
+def _made(name: str, path: str, document: Mapping[str, Any]) -> Runner:
+    times = {**_USUAL_TIMEOUTS, **document.get("timeouts", {})}
+    return Runner(
+        name=name,
+        path=path,
+        argv=tuple(each if isinstance(each, str) else tuple(each) for each in document["argv"]),
+        prompt=document["prompt"],
+        parser=document["parser"],
+        timeouts=Timeouts(*(_time(times[each]) for each in Timeouts._fields)),
+        env_pass=tuple(document.get("env_pass", ())),
+        env=document.get("env", {}),
+        access=document.get("access", {}),
+        defaults=document.get("defaults", {}),
+        denials=document.get("denials", "fail"),
+        version_command=tuple(document.get("version_command", ())),
+        tested=document.get("tested", ""),
+    )
+
+
+def _time(text: str) -> int | None:
+    return None if text == "none" else parse_duration(text)
+
+
+# -- checking ----------------------------------------------------------------------------------
+
+
+def _problems(document: Mapping[str, Any]) -> Iterator[str]:
+    for key in document:
+        if key not in _CHECKS:
+            yield f"unknown key {key!r}; there are {', '.join(_CHECKS)}"
+    for key in ("argv", "prompt", "parser"):
+        if key not in document:
+            yield f"{key} is missing"
+    for key, check in _CHECKS.items():
+        if key in document:
+            yield from (f"{key} {problem}" for problem in check(document[key]))
+    yield from _places_that_do_not_fit(document)
+
+
+def _argv(value: Any) -> Iterator[str]:
+    if not isinstance(value, list) or not value:
+        yield "is no list of words"
+        return
+    for each in value:
+        if not _is_words(each):
+            yield f"has {each!r}, which is no text and no list of texts"
+            continue
+        for word in [each] if isinstance(each, str) else each:
+            for name in PLACE.findall(word):
+                if name not in PLACES:
+                    yield f"has {{{name}}}; there are {', '.join(PLACES)}"
+            if "{argv}" in word and word != "{argv}":
+                yield f"has {word!r}; {{argv}} stands alone"
+    first = value[0]
+    if not isinstance(first, str) or not first:
+        yield "begins with no program"
+    elif PLACE.search(first) and first != "{argv}":
+        yield f"begins with {first!r}; the program is a plain word"
+
+
+def _is_words(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" not in value
+    return isinstance(value, list) and bool(value) and all(_is_text(each) for each in value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _one_of(*words: str) -> Callable[[Any], Iterator[str]]:
+    def check(value: Any) -> Iterator[str]:
+        if value not in words:
+            yield f"is {value!r}; it is one of {', '.join(words)}"
+
+    return check
+
+
+def _env_pass(value: Any) -> Iterator[str]:
+    if not isinstance(value, list):
+        yield "is no list of names"
+        return
+    for each in value:
+        if not isinstance(each, str) or not _GLOB.fullmatch(each):
+            yield f"has {each!r}; give names of variables, with * and ? if need be"
+
+
+def _env(value: Any) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield "is no table"
+        return
+    for name, text in value.items():
+        if not _VARIABLE.fullmatch(name) or not _is_text(text):
+            yield f"has {name} = {text!r}; give a name and a text"
+
+
+def _access(value: Any) -> Iterator[str]:
+    if not isinstance(value, dict) or set(value) != {"read", "write"}:
+        yield "has not just read and write"
+    elif not all(_is_text(each) for each in value.values()):
+        yield "has a value that is no text"
+
+
+def _defaults(value: Any) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield "is no table"
+        return
+    forms: Mapping[str, Callable[[Any], bool]] = {
+        "model": _is_text,
+        "max_turns": lambda number: type(number) is int and number >= 1,
+        "allowed_tools": lambda tools: isinstance(tools, list) and all(map(_is_text, tools)),
+        "budget_usd": lambda sum_: type(sum_) in (int, float) and sum_ > 0,
+    }
+    for key, given in value.items():
+        if key not in forms:
+            yield f"has {key}; there are {', '.join(forms)}"
+        elif not forms[key](given):
+            yield f"has {key} = {given!r}, which cannot be"
+
+
+def _timeouts(value: Any) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield "is no table"
+        return
+    for key, text in value.items():
+        if key not in _USUAL_TIMEOUTS:
+            yield f"has {key}; there are {', '.join(_USUAL_TIMEOUTS)}"
+            continue
+        try:
+            time = _time(text) if isinstance(text, str) else 0
+        except InvalidInputError as error:
+            yield f"has {key}: {error}"
+            continue
+        if time == 0:
+            yield f'has {key} = {text!r}; give a duration like "15m", or "none"'
+
+
+def _command(value: Any) -> Iterator[str]:
+    if not isinstance(value, list) or not value or not all(map(_is_text, value)):
+        yield "is no list of words"
+
+
+def _text(value: Any) -> Iterator[str]:
+    if not _is_text(value):
+        yield "is no text"
+
+
+_CHECKS: Mapping[str, Callable[[Any], Iterator[str]]] = {
+    "argv": _argv,
+    "prompt": _one_of(*PROMPTS),
+    "parser": _one_of(*PARSERS),
+    "env_pass": _env_pass,
+    "env": _env,
+    "access": _access,
+    "defaults": _defaults,
+    "denials": _one_of("fail", "allow"),
+    "version_command": _command,
+    "tested": _text,
+    "timeouts": _timeouts,
+}
+_PROMPT_PLACE = {"file": "prompt_file", "argument": "prompt"}
+
+
+def _places_that_do_not_fit(document: Mapping[str, Any]) -> Iterator[str]:
+    """Where the prompt goes must be said once: by `prompt`, and by its place in argv."""
+    argv = document.get("argv")
+    if not isinstance(argv, list) or not all(_is_words(each) for each in argv):
+        return
+    used = {name for each in argv for word in _flat(each) for name in PLACE.findall(word)}
+    way = document.get("prompt")
+    wanted = _PROMPT_PLACE.get(way) if isinstance(way, str) else None
+    if wanted is not None and wanted not in used:
+        yield f"prompt is {way!r}, but argv has no {{{wanted}}}"
+    for other in sorted({"prompt", "prompt_file"} & used - {wanted}):
+        yield f"prompt is {way!r}, but argv has {{{other}}}"
+    if ("access" in used) != ("access" in document):
+        yield "access and its place {access} in argv belong together"
+
+
+def _flat(words: Words) -> tuple[str, ...]:
+    return (words,) if isinstance(words, str) else tuple(words)

@@ -1,0 +1,160 @@
+"""What is known of an agent's work, gathered from its stream line by line. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LONGEST_TEXT = 32 << 10
+LONGEST_REASON = 500
+MOST_DENIALS = 50
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, LookupError, RecursionError)
+
+_STATUS = re.compile(r"(?:status|code|error)\D{0,12}\b([45]\d\d)\b", re.I)
+_WORDS = (
+    (
+        "auth",
+        re.compile(
+            r"unauthori[sz]ed|unauthenticated|authenticat|not logged in|please run /login|"
+            r"invalid api key|api key not valid|invalid x-api-key|auth method|no credentials|"
+            r"missing environment variable.*(?:key|token)",
+            re.I,
+        ),
+    ),
+    (
+        "limit",
+        re.compile(r"usage limit|quota exceeded|insufficient_quota|credit balance", re.I),
+    ),
+    (
+        "transient",
+        re.compile(
+            r"overloaded|rate.?limit|too many requests|temporarily|unavailable|timed? ?out|"
+            r"econn|enotfound|eai_again|network|connection (?:error|refused|reset|closed)|"
+            r"stream disconnected|internal server error|bad gateway",
+            re.I,
+        ),
+    ),
+)
+
+
+class Told:
+    """One story. Subclasses say what a line of theirs means."""
+
+    needs_a_result = True  # whether a stream that ends without its last line is a failure
+
+    def __init__(self) -> None:
+        self.session_id: str | None = None
+        self.model: str | None = None
+        self.version: str | None = None
+        self.turns: int | None = None
+        self.usage: dict[str, int] | None = None
+        self.cost_usd: float | None = None
+        self.denials: list[dict[str, Any]] = []
+        self.final_text = ""
+        self.error: tuple[str, str] | None = None  # its class, and what was said
+        self.finished = False
+        self.last_said = ""  # on standard error
+        self.unreadable = 0
+
+    def read(self, line: str) -> None:
+        """One line of standard output."""
+        text = line.strip()
+        if not text:
+            return
+        try:
+            document = json.loads(text) if text.startswith("{") else None
+        except _UNREADABLE:
+            document = None
+        if not isinstance(document, dict):
+            self.plain(line)
+            return
+        try:
+            self.line(document)
+        except _UNREADABLE:
+            self.unreadable += 1
+
+    def line(self, document: dict[str, Any]) -> None:
+        """One document of the stream."""
+
+    def plain(self, line: str) -> None:
+        """A line that is no document."""
+        self.unreadable += 1
+
+    def said(self, line: str) -> None:
+        """One line of standard error."""
+        if line.strip():
+            self.last_said = line.strip()[:LONGEST_REASON]
+
+    def exit_class(self, code: int) -> str | None:
+        """What an exit code of this program means."""
+        return None
+
+    # -- for subclasses ------------------------------------------------------------------------
+
+    def fail(self, text: object, error_class: str | None = None) -> None:
+        words = one_line(text) or "it told of an error without a word"
+        self.error = (error_class or class_of(words), words)
+
+    def deny(self, tool: object, detail: object = None) -> None:
+        if len(self.denials) < MOST_DENIALS:
+            told = {"tool": one_line(tool)[:200] or "a tool"}
+            if detail:
+                told["detail"] = one_line(detail)[:200]
+            self.denials.append(told)
+
+    def turn(self) -> None:
+        self.turns = (self.turns or 0) + 1
+
+    def spent(
+        self, *, given: object, cached: object = 0, written: object, reasoning: object = 0
+    ) -> None:
+        self.usage = {
+            "input": whole(given),
+            "cached": whole(cached),
+            "output": whole(written),
+            "reasoning": whole(reasoning),
+        }
+
+    def answer(self, text: object) -> None:
+        if isinstance(text, str):
+            self.final_text = text[-LONGEST_TEXT:]
+
+
+def class_of(words: str, status: object = None) -> str:
+    """Why something failed, by an HTTP status or by what was said of it."""
+    code = status if isinstance(status, int) else None
+    if code is None:
+        found = _STATUS.search(words)
+        code = int(found[1]) if found else None
+    if code in (401, 403):
+        return "auth"
+    if code is not None and (code in (408, 409, 429) or 500 <= code <= 599):
+        return "transient"
+    return next((name for name, pattern in _WORDS if pattern.search(words)), "task")
+
+
+def one_line(text: object) -> str:
+    """The text of anything, on one line, without what a terminal would act on."""
+    if text is None:
+        return ""
+    words = text if isinstance(text, str) else json.dumps(text, default=str)
+    cleaned = "".join(char if char.isprintable() else " " for char in words[: 4 * LONGEST_REASON])
+    return " ".join(cleaned.split())[:LONGEST_REASON]
+
+
+def whole(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def text_or_none(value: object) -> str | None:
+    return value[:200] if isinstance(value, str) and value else None
+
+
+def within(document: dict[str, Any], key: str) -> dict[str, Any]:
+    """The object under that key, empty if there is none."""
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,73 @@
+"""Claude Code: `--output-format stream-json`. The last line has `type: result` and says it all."""
+
+from __future__ import annotations
+
+from headway.runners.streams.base import Told, class_of, one_line, text_or_none, within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LIMITS = {
+    "error_max_turns": "it used up its turns",
+    "error_max_budget_usd": "it used up its budget",
+}
+
+
+class ClaudeTold(Told):
+    def __init__(self) -> None:
+        super().__init__()
+        self._last_message: object = None
+
+    def line(self, document: dict[str, Any]) -> None:
+        self.session_id = text_or_none(document.get("session_id")) or self.session_id
+        match document.get("type"), document.get("subtype"):
+            case "system", "init":
+                self.model = text_or_none(document.get("model"))
+                self.version = text_or_none(document.get("claude_code_version"))
+            case "system", "permission_denied":
+                self.deny(document.get("tool_name"))
+            case "assistant", _:
+                self._said_by_the_model(within(document, "message"))
+            case "result", _:
+                self._result(document)
+
+    def _said_by_the_model(self, message: dict[str, Any]) -> None:
+        """One message comes in several lines."""
+        if message.get("id") != self._last_message:
+            self._last_message = message.get("id")
+            self.turn()
+        content = message.get("content")
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict) and part.get("type") == "text":
+                self.answer(part.get("text"))
+
+    def _result(self, document: dict[str, Any]) -> None:
+        self.finished = True
+        self.error = None
+        turns, cost = document.get("num_turns"), document.get("total_cost_usd")
+        if isinstance(turns, int):
+            self.turns = turns
+        if isinstance(cost, int | float):
+            self.cost_usd = float(cost)
+        usage = within(document, "usage")
+        cached = usage.get("cache_read_input_tokens")
+        self.spent(
+            given=usage.get("input_tokens"),
+            cached=cached,
+            written=usage.get("output_tokens"),
+            reasoning=within(usage, "output_tokens_details").get("thinking_tokens"),
+        )
+        self.answer(document.get("result"))
+        denied = document.get("permission_denials")
+        if isinstance(denied, list):
+            self.denials = []
+            for each in denied:
+                if isinstance(each, dict):
+                    self.deny(each.get("tool_name"), each.get("tool_input"))
+        subtype, status = document.get("subtype"), document.get("api_error_status")
+        if subtype in LIMITS:
+            self.fail(LIMITS[subtype], "limit")
+        elif document.get("is_error") or (isinstance(subtype, str) and subtype != "success"):
+            words = one_line(document.get("result") or document.get("errors") or subtype)
+            self.fail(words, class_of(words, status))

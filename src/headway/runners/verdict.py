@@ -1,0 +1,154 @@
+"""What became of an agent's work: the verdict on it, and the document that is kept. Pure."""
+
+from __future__ import annotations
+
+from headway.runners.streams.base import LONGEST_REASON, class_of, one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from headway.runners.streams.base import Told
+
+VERSION = 1
+TIMED_OUT_EXIT = 124
+LARGEST_ADDED = 64 << 10
+LONGEST_SUMMARY = 4000
+MOST_ARTIFACTS = 100
+
+
+class Stopped:
+    """Why the wrapper ended the agent: an error class, words, and what else --retry-on hears."""
+
+    __slots__ = ("error_class", "timeout", "words")
+
+    def __init__(self, error_class: str, words: str, *, timeout: bool = False) -> None:
+        self.error_class = error_class
+        self.words = words
+        self.timeout = timeout
+
+
+class Ending:
+    """How the agent's process ended."""
+
+    __slots__ = ("code", "signal", "stopped")
+
+    def __init__(self, code: int | None, signal: str | None, stopped: Stopped | None) -> None:
+        self.code = code
+        self.signal = signal
+        self.stopped = stopped
+
+
+class Judged:
+    """The verdict: whether the work was done, else why not."""
+
+    __slots__ = ("error_class", "ok", "reason")
+
+    def __init__(self, error_class: str | None = None, reason: str | None = None) -> None:
+        self.ok = error_class is None
+        self.error_class = error_class
+        self.reason = reason
+
+
+def judge(runner: str, told: Told, ending: Ending, *, denials: str) -> Judged:
+    """Exit code 0 alone is no success: what the stream tells counts first."""
+    if ending.stopped is not None:
+        return Judged(ending.stopped.error_class, f"{runner}: {ending.stopped.words}")
+    if told.error is not None:
+        error_class, words = told.error
+        return Judged(error_class, f"{runner}: {words}"[:LONGEST_REASON])
+    if ending.signal is not None:
+        return Judged("task", f"{runner} was killed by {ending.signal}")
+    if ending.code:
+        said = f": {told.last_said}" if told.last_said else ""
+        error_class = told.exit_class(ending.code) or class_of(told.last_said)
+        words = one_line(f"{runner} ended with exit code {ending.code}{said}")
+        return Judged(error_class, words)
+    if told.needs_a_result and not told.finished:
+        return Judged("task", f"{runner} ended without telling a result")
+    if told.denials and denials == "fail":
+        tools = ", ".join(dict.fromkeys(each["tool"] for each in told.denials))
+        return Judged("permission", one_line(f"{runner} was denied {tools}"))
+    return Judged()
+
+
+def exit_code(judged: Judged, ending: Ending) -> int:
+    """What the wrapper exits with: the agent's own code where that tells of a failure."""
+    if judged.ok:
+        return 0
+    if ending.stopped is not None:
+        return TIMED_OUT_EXIT if ending.stopped.timeout else 1
+    return ending.code or 1
+
+
+def classes(judged: Judged, ending: Ending) -> list[str]:
+    """The words of --retry-on that it answers to."""
+    named = [judged.error_class] if judged.error_class else []
+    return [*named, "timeout"] if ending.stopped is not None and ending.stopped.timeout else named
+
+
+def result_document(
+    wanted: dict[str, Any],
+    told: Told,
+    ending: Ending,
+    judged: Judged,
+    added: dict[str, Any],
+    **more: Any,
+) -> dict[str, Any]:
+    """What `result.json` holds; every field is always there."""
+    return {
+        "version": VERSION,
+        "runner": wanted["runner"],
+        "runner_version": told.version,
+        "session_id": told.session_id,
+        "model": told.model or wanted["model"],
+        "ok": judged.ok,
+        "error_class": judged.error_class,
+        "reason": judged.reason,
+        "exit_code": ending.code,
+        "signal": ending.signal,
+        "turns": told.turns,
+        "usage": told.usage,
+        "cost_usd": told.cost_usd,
+        "cost_source": "unknown" if told.cost_usd is None else "reported",
+        "denials": told.denials,
+        "final_text": told.final_text,
+        "summary": added.get("summary"),
+        "artifacts": added.get("artifacts", []),
+        "structured": added.get("structured"),
+        "git": None,
+        "unreadable_lines": told.unreadable,
+        **more,
+    }
+
+
+def added_by_agent(document: object) -> dict[str, Any]:
+    """What the agent itself wrote down, as far as it has a form that is known."""
+    if not isinstance(document, dict):
+        return {}
+    added: dict[str, Any] = {}
+    if isinstance(document.get("summary"), str):
+        added["summary"] = document["summary"][:LONGEST_SUMMARY]
+    artifacts = document.get("artifacts")
+    if isinstance(artifacts, list):
+        added["artifacts"] = artifacts[:MOST_ARTIFACTS]
+    if "structured" in document:
+        added["structured"] = document["structured"]
+    return added
+
+
+def summary_line(result: dict[str, Any]) -> str:
+    """The last line of the log: how it went, and what it took."""
+    failed = f"{result['reason']} ({result['error_class']})"
+    state = f"{result['runner']} done" if result["ok"] else failed
+    usage = result["usage"] or {}
+    parts = [
+        None if result["turns"] is None else f"{result['turns']} turns",
+        f"{usage['input']} tokens in, {usage['output']} out" if usage else None,
+        None if result["cost_usd"] is None else f"${result['cost_usd']:.4f}",
+        result["model"] and f"model {result['model']}",
+        result["session_id"] and f"session {result['session_id']}",
+    ]
+    told = ", ".join(part for part in parts if part)
+    words = one_line(result["summary"] or result["final_text"])[:200] if result["ok"] else ""
+    return f"headway: {state}" + (f"; {told}" if told else "") + (f": {words}" if words else "")

@@ -1,0 +1,223 @@
+"""A model API on the loopback interface, enough of three of them to drive the real agent programs.
+
+The first part of the path says how it behaves: `/says`, `/overloaded`, `/refuses`, `/writes` (asks
+for a tool that writes a file, and is content with whatever comes of it), `/loops` (asks for a tool
+again and again) or `/hangs`. So one server serves all tests, and a test chooses by its base URL.
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from typing import Any
+
+ANSWER = "all is well"
+Events = list[tuple[str, dict[str, Any]]]
+
+
+class Stub(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[str] = []
+        self.numbers = count(1)
+        self.over = threading.Event()
+
+    def url(self, way: str) -> str:
+        return f"http://127.0.0.1:{self.server_port}/{way}"
+
+
+@contextmanager
+def serving() -> Iterator[Stub]:
+    stub = Stub()
+    thread = threading.Thread(target=stub.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield stub
+    finally:
+        stub.over.set()
+        stub.shutdown()
+        thread.join()
+        stub.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Stub
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+    def do_HEAD(self) -> None:
+        self._reply(200, b"")
+
+    def do_GET(self) -> None:
+        self._json(200, {"data": [], "models": []})
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        try:
+            asked = json.loads(body)
+        except ValueError:
+            asked = {}
+        self.server.asked.append(self.path)
+        way, _, path = self.path.lstrip("/").partition("/")
+        if "count_tokens" in path or "countTokens" in path:
+            self._json(200, {"input_tokens": 10, "totalTokens": 10})
+        elif way == "hangs":
+            self.server.over.wait(60)
+            self.close_connection = True
+        elif way in ("overloaded", "refuses"):
+            self._error(way, path)
+        elif "messages" in path:
+            self._stream(_anthropic(way, asked, next(self.server.numbers)))
+        elif path.endswith("responses"):
+            self._stream(_openai(way, asked, next(self.server.numbers)))
+        elif "enerateContent" in path:
+            self._gemini(way, path, asked)
+        else:
+            self._reply(404, b"")
+
+    def _error(self, way: str, path: str) -> None:
+        if "enerateContent" in path:
+            code, state = (503, "UNAVAILABLE") if way == "overloaded" else (401, "UNAUTHENTICATED")
+            self._json(code, {"error": {"code": code, "message": way, "status": state}})
+            return
+        code = (529 if "messages" in path else 503) if way == "overloaded" else 401
+        kind = "overloaded_error" if way == "overloaded" else "authentication_error"
+        self._json(code, {"type": "error", "error": {"type": kind, "message": way}})
+
+    def _gemini(self, way: str, path: str, asked: dict[str, Any]) -> None:
+        turns = asked.get("contents") or []
+        answered = any("functionResponse" in part for each in turns for part in each["parts"])
+        part: dict[str, Any] = {"text": ANSWER}
+        if way == "loops" or (way == "writes" and not answered):
+            call = {"file_path": "made-by-agent.txt", "content": "made\n"}
+            part = {"functionCall": {"name": "write_file", "args": call}}
+        document = {
+            "candidates": [
+                {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+            ],
+            "usageMetadata": {
+                "promptTokenCount": 1200,
+                "candidatesTokenCount": 7,
+                "totalTokenCount": 1207,
+            },
+            "modelVersion": "stub",
+        }
+        if "stream" in path:
+            self._head("text/event-stream")
+            self.wfile.write(b"data: " + json.dumps(document).encode() + b"\r\n\r\n")
+        else:
+            self._json(200, document)
+
+    def _stream(self, events: Events) -> None:
+        self._head("text/event-stream")
+        for name, data in events:
+            self.wfile.write(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
+
+    def _head(self, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
+
+    def _json(self, code: int, document: object) -> None:
+        self._reply(code, json.dumps(document).encode())
+
+    def _reply(self, code: int, content: bytes) -> None:
+        self.send_response(code)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+def _anthropic(way: str, asked: dict[str, Any], number: int) -> Events:
+    answered = any(
+        isinstance(each["content"], list)
+        and any(part.get("type") == "tool_result" for part in each["content"])
+        for each in asked.get("messages", ())
+    )
+    calls = bool(asked.get("tools")) and (way == "loops" or (way == "writes" and not answered))
+    call = {"command": "echo made > made-by-agent.txt", "description": "make a file"}
+    block: dict[str, Any] = {"type": "text", "text": ""}
+    delta: dict[str, Any] = {"type": "text_delta", "text": ANSWER}
+    if calls:
+        block = {"type": "tool_use", "id": f"toolu_{number:08}", "name": "Bash", "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(call)}
+    usage = {"input_tokens": 1200, "output_tokens": 1}
+    message = {
+        "id": f"msg_{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": asked.get("model", "stub"),
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": usage,
+    }
+    end = {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
+    return [
+        ("message_start", {"type": "message_start", "message": message}),
+        (
+            "content_block_start",
+            {"type": "content_block_start", "index": 0, "content_block": block},
+        ),
+        ("content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}),
+        ("content_block_stop", {"type": "content_block_stop", "index": 0}),
+        ("message_delta", {"type": "message_delta", "delta": end, "usage": {"output_tokens": 7}}),
+        ("message_stop", {"type": "message_stop"}),
+    ]
+
+
+def _openai(way: str, asked: dict[str, Any], number: int) -> Events:
+    answered = any(str(each.get("type")).endswith("_output") for each in asked.get("input", ()))
+    item: dict[str, Any] = {
+        "type": "message",
+        "id": f"m{number}",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": ANSWER, "annotations": []}],
+    }
+    tools = [each.get("name") for each in asked.get("tools", ())]
+    if tools and (way == "loops" or (way == "writes" and not answered)):
+        item = _shell_call(way, tools, number)
+    usage = {
+        "input_tokens": 1200,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 7,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 1207,
+    }
+    answer = {"id": f"r{number}", "usage": usage}
+    done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    return [
+        ("response.created", {"type": "response.created", "response": {"id": f"r{number}"}}),
+        ("response.output_item.done", done),
+        ("response.completed", {"type": "response.completed", "response": answer}),
+    ]
+
+
+def _shell_call(way: str, tools: list[Any], number: int) -> dict[str, Any]:
+    # A command that ends at once is not told in its stream.
+    line = "echo made > made-by-agent.txt" if way == "writes" else "sleep 0.3; echo again"
+    name = next((each for each in tools if each in ("exec_command", "shell", "shell_command")), "")
+    # It asks for more than its sandbox, which nobody is there to grant.
+    more = {"sandbox_permissions": "require_escalated"} if way == "writes" else {}
+    arguments: dict[str, Any] = {"cmd": line, **more}
+    if name == "shell":
+        arguments = {"command": ["sh", "-c", line]}
+    elif name == "shell_command":
+        arguments = {"command": line}
+    return {
+        "type": "function_call",
+        "id": f"fc{number}",
+        "call_id": f"call_{number}",
+        "name": name or "exec_command",
+        "arguments": json.dumps(arguments),
+    }
