@@ -291,8 +291,8 @@ def _treatment(catch_up: str, window: str, overlap: str | None, jitter: str) -> 
     treated = usual if overlap is None else _one_of("--overlap", overlap, Overlap)
     if caught == CatchUp.ALL and treated != Overlap.QUEUE:
         raise InvalidInputError(
-            f"--catch-up all makes a job of every slot, and --overlap {treated} none while another "
-            "is active; use --overlap queue, or --catch-up latest"
+            f"--catch-up all runs a job for every slot, which --overlap {treated} would not; "
+            "use --overlap queue, or --catch-up latest"
         )
     length = parse_duration(window, "--window")
     if not 0 < length <= LARGEST_WINDOW:
