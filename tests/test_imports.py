@@ -27,10 +27,35 @@ MAY_IMPORT = {
     "timing": "errors timing. units",
     "jobsfile": "",
     "jobsfile.model": "",
+    "jobsfile.problems": "errors",
+    "jobsfile.nodes": "",
+    "jobsfile.yaml": "jobsfile.nodes jobsfile.problems",
+    "jobsfile.keys": "errors jobsfile.model units",
+    "jobsfile.schema": "jobsfile.keys",
+    "jobsfile.standing": (
+        "client core. errors jobsfile.making jobsfile.model jobsfile.problems jobsfile.reading "
+        "store.seam_entries units"
+    ),
+    "jobsfile.registry": "client errors",
+    "jobsfile.importing": "errors jobsfile.registry",
+    "jobsfile.script": ("client errors functions.current jobsfile.importing jobsfile.registry"),
+    "jobsfile.answering": ("client errors jobsfile.importing jobsfile.model jobsfile.registry"),
+    "jobsfile.asking": (
+        "bounded config core. environment home jobsfile.answering jobsfile.registry "
+        "probes.conditions"
+    ),
+    "jobsfile.making": (
+        "config core. environment home jobsfile.model jobsfile.script runners submission timing."
+    ),
+    "jobsfile.polled": "core. home jobsfile.script",
+    "jobsfile.reading": (
+        "errors jobsfile.keys jobsfile.model jobsfile.nodes jobsfile.problems jobsfile.yaml timing."
+    ),
     "quotas": "core. errors units",
     "verbs": (
-        "core. adding client grouping ordering scheduled slinging submission targeting templating "
-        "views"
+        "core. adding client grouping jobsfile.standing ordering scheduled schedules scheduling "
+        "slinging submission "
+        "targeting templating views"
     ),
     "digesting": "core.",
     "home": "errors",
@@ -44,10 +69,12 @@ MAY_IMPORT = {
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
     "store.base": (
-        "core. store.seam_adding store.seam_governor store.seam_limits store.seam_groups "
-        "store.seam_order store.seam_reservations store.seam_templates"
+        "core. store.seam_adding store.seam_entries store.seam_governor store.seam_limits "
+        "store.seam_groups store.seam_order store.seam_reservations store.seam_schedules "
+        "store.seam_templates"
     ),
     "store.seam_adding": "core.",
+    "store.seam_entries": "core.",
     "store.seam_governor": "core.",
     "store.seam_limits": "core.",
     "store.seam_groups": "core.",
@@ -81,7 +108,15 @@ MAY_IMPORT = {
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base bounded clock "
         "collecting config consequences crashpoints documents environment errors filing gather "
-        "home host launching passing policies probes probes.pressure units expiring"
+        "home host launching passing policies probes probes.pressure units expiring firing timing."
+    ),
+    "engine.noticing": "clock engine.beside errors jobsfile.model jobsfile.reading",
+    "engine.declared": (
+        "core. engine.noticing errors jobsfile.making jobsfile.model store.base store.seam_entries"
+    ),
+    "engine.rounds": (
+        "adding clock config core. crashpoints engine. errors home host jobsfile. store.base "
+        "store.seam_entries"
     ),
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
@@ -153,10 +188,21 @@ MAY_IMPORT = {
     "testing": "app clock home testing_drain",
     "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",
     "testing_fixtures": "app testing",
+    "service": "errors service.",
     "cli": "",  # anything: nobody imports it
     "__main__": "cli.",
-    "__init__": "app client functions.current",  # when they are asked for
+    "__init__": "app client functions.current jobsfile.registry",  # when they are asked for
     "store.seam_templates": "core.",
+    "store.seam_schedules": "core.",
+    "firing": (
+        "adding consequences core. errors gating graphs home host linking store.base submission "
+        "templates templating"
+    ),
+    "scheduling": (
+        "adding client core. environment errors firing graphs linking quotas store.base submission "
+        "templating timing. units"
+    ),
+    "schedules": ("client core. errors scheduling store.base store.seam_schedules timing. units"),
     "retrying": "errors",
     "templates": "errors store.base store.seam_templates units",
     "templating": (
@@ -198,7 +244,9 @@ THIRD_PARTY = {
     },
     "psycopg_pool": {"store.pgpool"},
     "tomlkit": {"config"},
+    "yaml": {"jobsfile.yaml"},
     "click": {"cli"},
+    "cronsim": {"timing"},
     "rich": {"cli.frame", "cli.watch"},
     "pytest": {"testing_fixtures"},
 }
@@ -210,7 +258,7 @@ READS_TIME = {
     *("clock", "supervise", "functions", "store.pgsession", "git.locking"),
     *("runners.process", "runners.wrapper"),
 }
-FORMATS_DATES = {"units", "cli"}
+FORMATS_DATES = {"units", "cli", "timing"}
 # For the core; for that pause; before a transaction that others undid is made again.
 DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}
 

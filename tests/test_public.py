@@ -38,7 +38,8 @@ def test_importing_headway_loads_nothing_heavy() -> None:
 def test_the_public_names_are_these() -> None:
     """One that is added or removed is a decision, and a line in the changelog."""
     assert headway.__all__ == [
-        *("App", "Client", "Retry", "Skip", "TaskFailedError", "connect", "current"),
+        *("App", "Client", "JobContext", "Retry", "Skip", "TaskFailedError", "condition"),
+        *("connect", "current", "job", "poll"),
     ]
     assert all(getattr(headway, name) is not None for name in headway.__all__)
     assert sorted(public(headway.testing)) == ["FakeClock", "drain", "make_test_home", "using"]
@@ -60,6 +61,8 @@ def test_every_option_of_a_task_is_documented(word: str) -> None:
 
 
 def test_every_public_name_is_documented() -> None:
-    page = (SOURCES.parent / "docs" / "functions.md").read_text(encoding="utf-8")
+    pages = ("functions.md", "jobs-file-python.md")
+    docs = SOURCES.parent / "docs"
+    page = "".join((docs / each).read_text(encoding="utf-8") for each in pages)
     for name in {*headway.__all__, "drain", "using", "FakeClock"} - {"Client", "connect"}:
         assert name in page, name

@@ -1,7 +1,19 @@
 """Headway: a durable job scheduler that needs no service."""
 
 __version__ = "0.1.0"
-__all__ = ["App", "Client", "Retry", "Skip", "TaskFailedError", "connect", "current"]
+__all__ = [
+    "App",
+    "Client",
+    "JobContext",
+    "Retry",
+    "Skip",
+    "TaskFailedError",
+    "condition",
+    "connect",
+    "current",
+    "job",
+    "poll",
+]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,6 +22,7 @@ if TYPE_CHECKING:
     from headway.app import App, TaskFailedError
     from headway.client import Client, connect
     from headway.functions.current import Retry, Skip, current
+    from headway.jobsfile.registry import JobContext, condition, job, poll
 
 _HOMES = {
     "App": "headway.app",
@@ -19,6 +32,10 @@ _HOMES = {
     "Retry": "headway.functions.current",
     "Skip": "headway.functions.current",
     "current": "headway.functions.current",
+    "JobContext": "headway.jobsfile.registry",
+    "condition": "headway.jobsfile.registry",
+    "job": "headway.jobsfile.registry",
+    "poll": "headway.jobsfile.registry",
 }
 
 

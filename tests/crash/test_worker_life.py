@@ -43,6 +43,44 @@ def test_a_submit_starts_a_worker_which_leaves_when_idle(make_site: Callable[...
     assert workers(site) == [("background", "idle")]
 
 
+@pytest.mark.parametrize(
+    "store_url", [None], ids=["sqlite"]
+)  # on a store that hosts share a worker stays
+def test_a_worker_stays_while_a_schedule_is_to_fire(make_site: Callable[..., Site]) -> None:
+    site = make_site(config="[worker]\nidle = '50ms'\n")
+    site.client.add_schedule(name="tick", every="1s", argv=["true"])
+    site.run("exec", "--", "true")
+    wait_for(lambda: len(site.client.schedule_slots("tick")) == 2, what="two slots to fire")
+    assert workers(site) == [("background", None)], "it was idle in between, and stayed"
+    site.client.remove_schedule("tick")
+    wait_for(lambda: not site.processes(), what="nothing to be left running")
+    assert workers(site) == [("background", "idle")]
+
+
+@pytest.mark.parametrize("store_url", [None], ids=["sqlite"])
+@pytest.mark.req("O22")
+def test_a_worker_stays_for_the_jobs_file_and_follows_it(make_site: Callable[..., Site]) -> None:
+    """It hears of a change without being told, and leaves once nothing in it is enabled."""
+    site = make_site(config=QUICK)
+    file = Path(site.home.path, "jobs.yaml")
+    entry = "{type: command, run: [/bin/true], interval: 1s}"
+    file.write_text(f"jobs:\n  first: {entry}\n")
+    site.run("submit", "--", "true")
+
+    def made(name: str) -> int:
+        with site.client.store.read() as tx:
+            jobs = tx.jobs(range(1, tx.marks()["next_job_id"]))
+        return sum(job.name == name for job in jobs.values())
+
+    wait_for(lambda: made("first") >= 2, what="the entry to run twice")
+    file.write_text(f"jobs:\n  second: {entry}\n")
+    wait_for(lambda: made("second") >= 1, what="the other entry to run")
+    assert workers(site) == [("background", None)]
+    file.write_text("jobs: {}\n")
+    wait_for(lambda: not site.processes(), what="nothing to be left running")
+    assert workers(site) == [("background", "idle")]
+
+
 def test_fifty_submits_start_one_worker(make_site: Callable[..., Site]) -> None:  # fault C9
     site = make_site(config=PATIENT)
     command = [sys.executable, "-m", "headway", "submit", "--", "true"]

@@ -3,14 +3,16 @@
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from test_tour import run
 from test_tutorial import BLOCK, write
 
-from harness import Site
+from harness import Bench, Site
+from headway.config import load_config
+from headway.core.states import Status
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -24,7 +26,10 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.mark.parametrize(
     ("page", "shown_commands"),
-    [("graphs.md", 5), ("groups.md", 8), ("templates.md", 4), ("retries.md", 1), ("agents.md", 2)],
+    [
+        *(("graphs.md", 5), ("groups.md", 8), ("templates.md", 4), ("retries.md", 1)),
+        *(("schedules.md", 7), ("agents.md", 2)),
+    ],
 )
 def test_the_examples_show_what_happens(
     site: Site, tmp_path_factory: pytest.TempPathFactory, page: str, shown_commands: int
@@ -45,6 +50,23 @@ def test_the_examples_show_what_happens(
     assert commands == shown_commands
 
 
+def test_the_housekeeping_of_the_page_runs(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(max_active=4)
+    page = (DOCS / "jobs-file-python.md").read_text(encoding="utf-8")
+    for _, options, content in BLOCK.findall(page):
+        if options.strip():
+            (bench.folder / options.strip()).write_text(content)
+    bench.engine.rounds.asking.modules = load_config(bench.home)["app.modules"]
+    bench.step()
+    bench.until_ended(1)
+    assert bench.status(1) is Status.SUCCEEDED
+    assert Path(bench.home.job(1), "stdout.log").read_text() == "closing feature-1\n"
+    with bench.store.read() as tx:
+        entries = tx.entries(bench.client.host.id)
+        assert tx.entry_state(bench.client.host.id, "close_stale") == {"seen": ["feature-1"]}
+    assert entries["count_bottles"].held == "condition cellar_is_open does not hold"
+
+
 def test_the_python_of_the_page_runs(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,4 +79,20 @@ def test_the_python_of_the_page_runs(
     job = site.client.job(1)
     assert job.params["argv"] == ["make", "june"] and job.template_id == "report"
     assert job.labels == {"by": "hand"} and job.retry.max_attempts == 3
+    names["client"].close()  # type: ignore[attr-defined]
+
+
+def test_the_python_of_the_schedules_runs(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (DOCS / "schedules.md").read_text(encoding="utf-8")
+    [source] = [content for kind, _, content in BLOCK.findall(page) if kind == "python"]
+    Path(site.home.config).write_text("[worker]\nautostart = false\n")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(compile(source, "schedules.md", "exec"), names)
+    report, poll = site.client.schedules()
+    assert report["rule"] == {"cron": "0 9 * * 1-5", "timezone": "Europe/Berlin"}
+    assert (poll["enabled"], poll["overlap"], poll["jitter"]) == (False, "queue", "30s")
+    assert "at 09:00 Monday to Friday, Europe/Berlin" in capsys.readouterr().out
     names["client"].close()  # type: ignore[attr-defined]

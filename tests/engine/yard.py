@@ -56,6 +56,7 @@ class Yard:
             environ={"PATH": "/bin:/usr/bin"},
             actor="ann",
         )
+        self.config = Config({"worker.autostart": False})
         self.fails: set[JobId] = set()  # chains whose first job fails
         self.fuse = -1  # at how many more points the worker dies
         self.counted = Counted(self.store)
@@ -84,7 +85,7 @@ class Yard:
         self.engine = Engine(
             store,
             self.home,
-            Config({"worker.autostart": False}),
+            self.config,
             host,
             self.clock,
             worker_id=f"worker-{self._lives}",

@@ -96,6 +96,16 @@ def parse_params(entries: Sequence[str]) -> dict[str, str | None]:
     return params
 
 
+def given_values(entries: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE`, with a value for each."""
+    values: dict[str, str] = {}
+    for name, value in parse_params(entries).items():
+        if value is None:
+            raise InvalidInputError(f"--param {name} has no value; write {name}=VALUE")
+        values[name] = value
+    return values
+
+
 def submit_from_template(
     client: "Client",
     context: click.Context,
@@ -105,9 +115,5 @@ def submit_from_template(
 ) -> "Submitted":
     from headway.templating import submit_template
 
-    values: dict[str, str] = {}
-    for name, value in parse_params(params).items():
-        if value is None:
-            raise InvalidInputError(f"--param {name} has no value; write {name}=VALUE")
-        values[name] = value
+    values = given_values(params)
     return submit_template(client, template, params=values, **given_words(context, options))

@@ -25,7 +25,9 @@ from headway.engine.janitor import put_back_environments
 from headway.engine.looks import Looks
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
+from headway.engine.rounds import Rounds
 from headway.engine.settling import Settler, Verdict
+from headway.engine.timekeeper import Timekeeper
 from headway.executors import specification
 from headway.executors.command import how_to_reach_a_worker
 from headway.executors.function import host_specification
@@ -100,15 +102,24 @@ class Engine:
         )
         self.finisher.crew = self.crew
         self.helpers = Helpers(home, config, clock)
+        self.timekeeper = Timekeeper(home, clock, shared=store.shared, actor=worker_id)
+        self.rounds = Rounds(
+            home,
+            config,
+            host,
+            clock,
+            worker_id=worker_id,
+            shared=store.shared,
+            in_thread=look_in_thread,
+        )
         self.looks = Looks(
             lambda questions: look_at(questions, config.conditions),
             clock,
             in_thread=look_in_thread,
         )
         if look_in_thread:
-            self.finisher.selector.register(
-                self.looks.fileno(), selectors.EVENT_READ, self.looks.heard
-            )
+            for each in (self.looks, self.rounds.beside):
+                self.finisher.selector.register(each.fileno(), selectors.EVENT_READ, each.heard)
         self.planner = Planner(
             host,
             worker_id,
@@ -174,6 +185,7 @@ class Engine:
         """Do what there is to do now; returns the seconds until time itself brings more."""
         self._notice_suspend()
         overdue = self._end_overdue_calls()
+        self.rounds.notice()
         judged = self.finisher.take_in()
         now = self._clock.monotonic()
         again = self.crew.keep_up(now) if self.dispatching else None
@@ -193,14 +205,17 @@ class Engine:
                 if overdue:
                     remove_expired(tx, overdue, actor=self.worker_id)
                 self._renew_leases(tx, now)
+                more = self.dispatching and self.timekeeper.step(tx)
+                if self.dispatching:
+                    self.rounds.step(tx)
                 busy = self.finisher.claims or self.crew.running()
                 cancelling = tx.cancelling_jobs() if busy else set()
                 limit = self._limit(tx, limit, now)
                 planning = self.dispatching and limit != 0 and self._parent_is_there(tx)
                 if planning:
                     step = self.planner.step(tx, limit=limit)
-                    started, more = step.started, step.more
-                    more = self._sweep(tx, now) or more
+                    started = step.started
+                    more = self._sweep(tx, now) or step.more or more
                 self._note_failed_helpers(tx)
                 self._unproven = self._rescuer.mine(tx.unproven_claims())
                 delay = self._delay(tx, now, planning=planning)
@@ -214,6 +229,8 @@ class Engine:
                     Evidence(claim.folder, claim.token).discard()
             raise
         reach("engine.claimed")
+        self.timekeeper.committed()
+        self.rounds.committed()
         self.started = started
         self.crew.send([claim for claim in started if claim.function_host])
         self.finisher.launch([claim for claim in started if not claim.function_host])
@@ -223,7 +240,7 @@ class Engine:
         self._rescue(now)
         self._look_around()
         helped = self._wake_helpers()
-        soon = (delay, again, helped, self.looks.next_in())
+        soon = (delay, again, helped, self.looks.next_in(), self.rounds.next_in())
         delay = min(each for each in soon if each is not None)
         self._expected_delay = 0.0 if more else delay
         return self._expected_delay
@@ -274,7 +291,9 @@ class Engine:
         if not judged:
             return {}
         ended = self._settler.apply(tx, [(each.claim, each.judgement) for each in judged])
-        return job_documents(tx, [claim.job_id for claim, _ in ended], self.home)
+        documents = job_documents(tx, [claim.job_id for claim, _ in ended], self.home)
+        self.rounds.ended(each["schedule_id"] for each in documents.values())
+        return documents
 
     def _after_settling(self, judged: list[Judged], documents: Documents) -> None:
         if not judged:
@@ -335,6 +354,8 @@ class Engine:
     def _delay(self, tx: ReadTx, now: float, *, planning: bool) -> float:
         times = [max(self._next_rescue, self._next_look) - now]
         instants = [tx.next_wake(), self.planner.look_again_at, next_pass(tx)] if planning else []
+        if self.dispatching:
+            instants.append(tx.marks()["next_fire_at"] or None)
         if planning and self.planner.strained and tx.anything_active():
             times.append(STRAINED_AGAIN)
         trouble = tx.host_trouble(self._host.id)

@@ -43,6 +43,7 @@ def single_step(
         worker_id=f"single-{os.urandom(4).hex()}",
         launcher=Launcher(),
     )
+    engine.rounds.asking.modules = config["app.modules"]
     try:
         engine.finisher.open()
         engine.recover()
@@ -52,6 +53,7 @@ def single_step(
         return started
     finally:
         engine.helpers.close()
+        engine.rounds.close()
         engine.finisher.close()
         lock.close()
 
@@ -59,6 +61,8 @@ def single_step(
 def _pass(engine: Engine, clock: Clock, limit: int) -> list[JobId]:
     store, started = engine.store, []
     engine.step(limit=0)  # what has ended makes room
+    while engine.rounds.pending and engine.rounds.next_in() is not None:
+        engine.step(limit=0)  # and what the jobs file wants is made
 
     def capacity() -> int | None:
         with store.read() as tx:

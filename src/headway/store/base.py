@@ -28,11 +28,13 @@ from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.store.seam_adding import Event as Event
 from headway.store.seam_adding import Places as Places
+from headway.store.seam_entries import ReadsEntries, WritesEntries
 from headway.store.seam_governor import GovernorReading, GovernorWriting
 from headway.store.seam_groups import ReadsGroups, WritesGroups
 from headway.store.seam_limits import LimitReads, LimitWrites
 from headway.store.seam_order import OrderReadTx, OrderWriteTx
 from headway.store.seam_reservations import ReadsReservations, WritesReservations
+from headway.store.seam_schedules import ReadsSchedules, WritesSchedules
 from headway.store.seam_templates import ReadsTemplates, WritesTemplates
 
 Told = TypeVar("Told")
@@ -176,6 +178,8 @@ class ReadTx(
     ReadsTemplates,
     ReadsReservations,
     GovernorReading,
+    ReadsSchedules,
+    ReadsEntries,
     Protocol,
 ):
     def now(self) -> int: ...
@@ -283,6 +287,8 @@ class WriteTx(
     WritesTemplates,
     WritesReservations,
     GovernorWriting,
+    WritesSchedules,
+    WritesEntries,
     Protocol,
 ):
     def take_ids(self, count: int) -> int: ...

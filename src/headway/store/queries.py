@@ -26,6 +26,8 @@ _OTHERS = (
     "reservations.sql",
     "limits.sql",
     "templates.sql",
+    "schedules.sql",
+    "entries.sql",
     "checks.sql",
 )
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")

@@ -28,6 +28,7 @@ from headway.store.base import (
     Unclaim,
     WorkerRecord,
 )
+from headway.store.entering import EntryWriteTx
 from headway.store.governor import GovernorWriteTx
 from headway.store.graphwriting import GraphWriteTx
 from headway.store.limiting import LimitWriteTx
@@ -35,6 +36,7 @@ from headway.store.ordering import OrderWriteTx
 from headway.store.removing import RetentionWriteTx
 from headway.store.reserving import ReservingWriteTx
 from headway.store.rows import dump, dump_claim, dump_job
+from headway.store.scheduling import ScheduleWriteTx
 from headway.store.templating import TemplateWriteTx
 
 MOST_SHARERS = 16  # the next ones are woken when these have started
@@ -48,6 +50,8 @@ class SqlWriteTx(
     TemplateWriteTx,
     ReservingWriteTx,
     GovernorWriteTx,
+    ScheduleWriteTx,
+    EntryWriteTx,
 ):
     def _add_edges(self, jobs: Sequence[Job]) -> None:
         """Of those added along with their dependents all is known; of others it is looked up."""

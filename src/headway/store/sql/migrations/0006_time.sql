@@ -23,7 +23,8 @@ create table schedules (
   looked_at    bigint not null,                 -- when `next_slot` was found; later than now: a clock went back
   zones        text not null,                   -- the version of the time zones it was found with
   last_slot    bigint,                          -- the last that was fired
-  last_job     bigint
+  last_job     bigint,
+  forgotten    bigint                           -- of slots up to here no firing is kept any more
 );
 create unique index schedules_name on schedules (name);
 create index schedules_due on schedules (next_fire_at, id) where next_fire_at is not null;
@@ -45,12 +46,14 @@ create index firings_at on firings (at);
 
 -- The jobs file of a home: what was last read, and the last that was good.
 create table jobs_files (
-  host_id   text primary key,
-  digest    text not null,
-  read_at   bigint not null,
-  trouble   text,                               -- what is wrong with the present one, as JSON
-  document  text,                               -- the last good set of entries
-  loaded_at bigint
+  host_id      text primary key,
+  digest       text not null,
+  read_at      bigint not null,
+  trouble      text,                            -- what is wrong with the present one, as JSON
+  document     text,                            -- the last good set of entries
+  loaded_at    bigint,
+  poll_trouble text,                            -- why the last poll failed
+  polled_at    bigint
 );
 
 -- What is known of each entry. Only executions count as runs; `held` says why a due one was held back.

@@ -1,0 +1,62 @@
+"""Work that would hold up the step, done beside it in threads of its own, one for each kind."""
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class Beside:
+    """`in_thread` is for workers; others do the work at once and wait."""
+
+    def __init__(self, *, in_thread: bool) -> None:
+        self._in_thread = in_thread
+        self._under_way: set[str] = set()
+        self._done: dict[str, Any] = {}
+        self._bell: int | None = None
+
+    def busy(self, kind: str) -> bool:
+        """Whether it is being done, or done and nobody took what came of it."""
+        return kind in self._under_way
+
+    def start(self, kind: str, work: Callable[[], Any]) -> None:
+        self._under_way.add(kind)
+        if self._in_thread:
+            threading.Thread(target=self._do, args=(kind, work), daemon=True).start()
+        else:
+            self._do(kind, work)
+
+    def give(self, kind: str, done: Any) -> None:
+        """What needs no work at all."""
+        self._under_way.add(kind)
+        self._do(kind, lambda: done)
+
+    def _do(self, kind: str, work: Callable[[], Any]) -> None:
+        try:
+            done = work()
+        except Exception as error:  # who asked must hear of it, in its own thread
+            done = error
+        self._done[kind] = done
+        if self._bell is not None:
+            os.eventfd_write(self._bell, 1)
+
+    def ready(self, kind: str) -> bool:
+        return kind in self._done
+
+    def see(self, kind: str) -> Any:
+        """What came of it; it stays until it is dropped."""
+        return self._done[kind]
+
+    def drop(self, kind: str) -> None:
+        self._done.pop(kind, None)
+        self._under_way.discard(kind)
+
+    def fileno(self) -> int:
+        """Readable when something is done."""
+        if self._bell is None:
+            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        return self._bell
+
+    def heard(self) -> None:
+        if self._bell is not None:
+            os.eventfd_read(self._bell)

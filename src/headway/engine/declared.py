@@ -1,0 +1,99 @@
+"""The entries that a worker goes by: those of the jobs file, or of the last good one if the present
+one is broken. The store keeps that set, so that a worker which comes up with a broken file has it,
+too."""
+
+from collections.abc import Mapping
+
+from headway.core.periodic import Timing, next_look
+from headway.engine.noticing import Read
+from headway.errors import InvalidInputError
+from headway.jobsfile.making import timing_of
+from headway.jobsfile.model import Entry, entry_of
+from headway.store.base import Event, WriteTx
+from headway.store.seam_entries import EntryRecord, JobsFile
+
+Entries = Mapping[str, Entry]
+
+
+class Declared:
+    def __init__(self, host_id: str, worker_id: str) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.timings: dict[str, Timing] = {}
+        self.unusable: dict[str, str] = {}  # entries whose rule means nothing here, and why
+        self.poll_trouble: str | None = None
+        self._host_id = host_id
+        self._worker_id = worker_id
+
+    @property
+    def enabled(self) -> list[Entry]:
+        return [entry for entry in self.entries.values() if entry.enabled]
+
+    def load(self, tx: WriteTx, read: Read) -> None:
+        """Take over what was read; it is written down and told of once for each content."""
+        known = tx.jobs_file(self._host_id)
+        before = _entries_of(known)
+        news = read.digest != (known.digest if known else "")
+        self.poll_trouble = known.poll_trouble if known else None
+        self._go_by(before if read.problems else {each.name: each for each in read.entries})
+        if news and read.problems:
+            self._refuse(tx, read, known)
+        elif news:
+            self._accept(tx, read)
+            self._place(tx, before)
+
+    def _go_by(self, entries: Entries) -> None:
+        self.entries, self.timings, self.unusable = dict(entries), {}, {}
+        for name, entry in entries.items():
+            try:
+                self.timings[name] = timing_of(entry)
+            except InvalidInputError as error:
+                self.unusable[name] = str(error)
+
+    def _refuse(self, tx: WriteTx, read: Read, known: JobsFile | None) -> None:
+        last = known or JobsFile("", tx.now())
+        broken = last._replace(digest=read.digest, read_at=tx.now(), trouble=read.problems)
+        tx.put_jobs_file(self._host_id, broken)
+        data = {"problems": list(read.problems), "entries": len(self.entries)}
+        tx.add_events([Event("jobs_file_refused", None, data)], actor=self._worker_id)
+
+    def _accept(self, tx: WriteTx, read: Read) -> None:
+        documents = tuple(each.document() for each in read.entries)
+        now = tx.now()
+        tx.put_jobs_file(self._host_id, JobsFile(read.digest, now, (), documents, now))
+        data = {"entries": len(documents), "enabled": len(self.enabled)}
+        tx.add_events([Event("jobs_file_loaded", None, data)], actor=self._worker_id)
+
+    def _place(self, tx: WriteTx, before: Entries) -> None:
+        """Say when those that are new, or are due by another rule, are first looked at."""
+        records = tx.entries(self._host_id)
+        changed = []
+        for name, entry in self.entries.items():
+            record = records.get(name, EntryRecord(name))
+            old = before.get(name)
+            if old != entry:
+                record = record._replace(held=None, held_at=None)
+            active = record.next_at is None and record.last_job is not None
+            if name in self.timings and not active and (old is None or _rule(old) != _rule(entry)):
+                timing, ended = self.timings[name], record.last_end_at
+                at = next_look(timing, started=None, ended=ended, since=tx.now())
+                record = record._replace(next_at=at)
+            if record != records.get(name):
+                changed.append(record)
+        tx.put_entries(self._host_id, changed)
+
+
+def _rule(entry: Entry) -> tuple[object, ...]:
+    """What says when it is due; one that was disabled does not catch up."""
+    intervals = (entry.interval, entry.interval_active, entry.interval_idle)
+    return (*intervals, entry.cron, entry.timezone, entry.enabled)
+
+
+def _entries_of(known: JobsFile | None) -> dict[str, Entry]:
+    """The last good set; one that another version wrote, with other words, counts as none."""
+    if known is None or known.entries is None:
+        return {}
+    try:
+        entries = [entry_of(dict(each)) for each in known.entries]
+    except (TypeError, KeyError):
+        return {}
+    return {entry.name: entry for entry in entries}

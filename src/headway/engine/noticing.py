@@ -1,0 +1,79 @@
+"""Notice that the jobs file of a home is another one, and read it beside the step."""
+
+import hashlib
+import os
+from typing import Any, NamedTuple
+
+from headway.clock import Clock
+from headway.engine.beside import Beside
+from headway.errors import HeadwayError, NotFoundError
+from headway.jobsfile.model import FILE, Entry
+
+LOOK_EVERY = 1.0
+READ = "read"
+
+
+class Read(NamedTuple):
+    """A jobs file with its entries, or with all that is wrong with it. No file has no entries, and
+    an empty digest."""
+
+    digest: str = ""
+    entries: tuple[Entry, ...] = ()
+    problems: tuple[dict[str, Any], ...] = ()
+
+
+class Noticing:
+    """One look at the file's inode a second, and no more as long as it stays the same."""
+
+    def __init__(self, folder: str, clock: Clock, beside: Beside) -> None:
+        self._path = os.path.join(folder, FILE)
+        self._clock = clock
+        self._beside = beside
+        self._next = clock.monotonic()
+        self._seen: object = self  # equal to nothing that a look could show
+
+    def look(self) -> bool:
+        """Whether another file was read since the last one was taken over."""
+        now = self._clock.monotonic()
+        if now >= self._next and not self._beside.busy(READ):
+            self._next = now + LOOK_EVERY
+            seen = self._identity()
+            if seen != self._seen:
+                self._seen = seen
+                if seen is None:
+                    self._beside.give(READ, Read())
+                else:
+                    self._beside.start(READ, lambda: read(self._path))
+        return self._beside.ready(READ)
+
+    def _identity(self) -> object:
+        try:
+            status = os.stat(self._path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            return error.errno
+        return (status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev)
+
+
+def read(path: str) -> Read:
+    """Whatever is there; what cannot be read is a problem like any other."""
+    from headway.jobsfile.reading import JobsFileError, file_content, read_jobs_file
+
+    try:
+        content = file_content(path)
+    except NotFoundError:
+        return Read()
+    except HeadwayError as error:
+        return Read(f"unreadable: {error}"[:200], problems=_problem(str(error)))
+    digest = hashlib.sha256(content).hexdigest()
+    try:
+        return Read(digest, tuple(read_jobs_file(content)))
+    except JobsFileError as error:
+        return Read(digest, problems=tuple(each.document() for each in error.problems))
+    except Exception as error:  # a file that the reader cannot cope with must not stop a worker
+        return Read(digest, problems=_problem(f"unexpected {type(error).__name__}: {error}"))
+
+
+def _problem(text: str) -> tuple[dict[str, Any], ...]:
+    return ({"line": 0, "key": "", "text": text},)

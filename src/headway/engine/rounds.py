@@ -1,0 +1,373 @@
+"""The rounds of the jobs file: which entries are due, may they run, and the jobs they make.
+
+A round is a look at what is due, then questions about it, then jobs. The questions (functions,
+conditions, the poll) are asked beside the step; what the store knows is looked at in the step's
+transaction, which also makes the jobs. So at most one job of an entry is active, whoever else makes
+rounds, and an end that a dead worker did not write down is found in the rows of the jobs.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from headway.adding import Origin, add_jobs
+from headway.clock import SECOND, Clock
+from headway.config import Config
+from headway.core.model import Job, JobId
+from headway.core.periodic import ask_again_after, due_at, next_look, not_in_future
+from headway.crashpoints import reach
+from headway.engine.beside import Beside
+from headway.engine.declared import Declared
+from headway.engine.noticing import READ, Noticing
+from headway.errors import InvalidInputError
+from headway.home import Home
+from headway.host import Host
+from headway.jobsfile.asking import Answers, Asked, Asking
+from headway.jobsfile.making import spec_of
+from headway.jobsfile.model import AGENT, FILE, REMOTE, SCRIPT, Entry
+from headway.jobsfile.polled import forget_polls, keep_poll, kept_polls, poll_files_of
+from headway.jobsfile.registry import NO_AGENTS
+from headway.store.base import Event, ReadTx, WriteTx
+from headway.store.seam_entries import EntryRecord
+
+ASK = "ask"
+WATCH_JOBS = 1 * SECOND  # while one is active: others may end it
+_OURS = f"{FILE}:"  # what jobs say made them begins with it
+WATCH_WORK = 2 * SECOND  # while an entry waits only for other work, or for the end of it
+
+
+class _Known(NamedTuple):
+    """What the store knows of the entries, with the ends of their jobs."""
+
+    before: Mapping[str, EntryRecord]
+    records: dict[str, EntryRecord]
+    active: Mapping[str, Job]  # by what made it
+
+
+class _Inquiry(NamedTuple):
+    """What was asked, about entries as they were then, and what came of it."""
+
+    entries: tuple[Entry, ...]
+    answers: Answers = Answers()
+    poll_file: str | None = None
+
+
+class Rounds:
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        host: Host,
+        clock: Clock,
+        *,
+        worker_id: str,
+        shared: bool,
+        in_thread: bool,
+    ) -> None:
+        self.asking = Asking(home, config)
+        self.beside = Beside(in_thread=in_thread)
+        self.declared = Declared(host.id, worker_id)
+        self._home = home
+        self._config = config
+        self._host_id = host.id
+        self._worker_id = worker_id
+        self._queue = host.id if shared else ""
+        self._origin = Origin(FILE, home.worktrees, host if shared else None)
+        self._file = Noticing(home.path, clock, self.beside)
+        self._again: dict[str, tuple[int, int]] = {}  # held: not before then, left alone so long
+        self._look_at: int | None = None  # None: there is nothing to look at
+        self._delay: float | None = None
+        self._paused = False
+        self._polls = kept_polls(home)
+        # What the present step has done, for when it is committed.
+        self._taken: list[str] = []
+        self._needed: set[str] | None = None
+        self._to_ask: tuple[Entry, ...] = ()
+        self._made: list[JobId] = []
+
+    # -- around the step -----------------------------------------------------------------------
+
+    def notice(self) -> bool:
+        """Whether there is another jobs file than the last step went by."""
+        return self._file.look()
+
+    @property
+    def awake(self) -> bool:
+        """Whether a worker must stay for the sake of an entry."""
+        return bool(self.declared.enabled)
+
+    @property
+    def pending(self) -> bool:
+        """Whether the next step will take in what was read or answered."""
+        return self.beside.ready(READ) or self.beside.ready(ASK)
+
+    def ended(self, makers: Iterable[str | None]) -> None:
+        """Jobs that these made were settled in this step."""
+        if self.declared.entries and any(each and each.startswith(_OURS) for each in makers):
+            self._look_at = 0
+
+    def step(self, tx: WriteTx) -> None:
+        """Without a jobs file this asks nothing of the store, but for the first time."""
+        self._taken, self._needed, self._to_ask, self._made = [], None, (), []
+        if self.beside.ready(READ):
+            self._taken.append(READ)
+            self.declared.load(tx, self.beside.see(READ))
+            self._again.clear()
+            self._look_at = 0 if self.declared.entries else None
+        self._delay, self._paused = None, False
+        asked, answered = self.beside.busy(ASK), self.beside.ready(ASK)
+        if answered or not (asked or self._look_at is None or tx.now() < self._look_at):
+            self._paused = tx.pause_in_force() is not None  # who resumes wakes the worker
+            if not self._paused:
+                self._go_on(tx)
+        if self._look_at is not None and not self._paused:
+            self._delay = max(0, self._look_at - tx.now()) / SECOND
+
+    def _go_on(self, tx: WriteTx) -> None:
+        if self.beside.ready(ASK):
+            self._taken.append(ASK)
+            self._conclude(tx, self.beside.see(ASK))
+        else:
+            self._begin(tx)
+
+    def committed(self) -> None:
+        """What the step did is certain: go on from there."""
+        if self._made:
+            reach("rounds.made")
+        for kind in self._taken:
+            self.beside.drop(kind)
+        if self._needed is not None:
+            self._polls = forget_polls(self._polls, self._needed)
+        if self._to_ask:
+            entries = self._to_ask
+            self.beside.start(ASK, lambda: self._ask(entries))
+        self._taken, self._needed, self._to_ask, self._made = [], None, (), []
+
+    def next_in(self) -> float | None:
+        """The seconds until the next round, if one is to be made."""
+        if self.pending and not self._paused:
+            return 0.0
+        return None if self.beside.busy(ASK) else self._delay
+
+    def close(self) -> None:
+        self.asking.stop()
+
+    # -- a round -------------------------------------------------------------------------------
+
+    def _begin(self, tx: WriteTx) -> None:
+        """Look at what is due; make at once what nothing needs to be asked about."""
+        known = self._look(tx)
+        due = self._due(tx, known)
+        ready = self._without_objection(tx, known, due)
+        asked = tuple(filter(_asks, ready))
+        self._make(tx, known, [entry for entry in ready if entry not in asked], None)
+        self._write(tx, known)
+        self._to_ask = asked
+
+    def _conclude(self, tx: WriteTx, inquiry: _Inquiry) -> None:
+        """Make the jobs of those that may run; others are held back, with the reason."""
+        known = self._look(tx)
+        self._note_poll(tx, inquiry)
+        now, ready = tx.now(), []
+        for entry in inquiry.entries:
+            record = known.records.get(entry.name)
+            if record is None or self.declared.entries.get(entry.name) != entry:
+                continue  # it is another one by now
+            if record.next_at is None or record.next_at > now:
+                continue
+            reason = inquiry.answers.held.get(entry.name)
+            if reason is None:
+                ready.append(entry)
+            else:
+                self._hold(tx, known, entry, reason)
+        ready = self._without_objection(tx, known, ready)
+        self._make(tx, known, ready, inquiry.poll_file)
+        self._write(tx, known)
+        self._look_at = now  # others may have become due meanwhile
+
+    def _ask(self, entries: tuple[Entry, ...]) -> _Inquiry:
+        """Beside the step."""
+        asked = [
+            Asked(
+                entry.name,
+                entry.group,
+                run=entry.run if entry.type == SCRIPT else None,
+                conditions=tuple(each for each in entry.conditions if each != NO_AGENTS),
+                wants_poll=_gets_poll(entry),
+            )
+            for entry in entries
+        ]
+        try:
+            answers = self.asking.ask(asked)
+            data = answers.poll_data
+            path = keep_poll(self._home, data) if data is not None else None
+        except Exception as error:  # one that is not foreseen must not end the rounds
+            reason = f"it could not be asked: {type(error).__name__}: {error}"
+            return _Inquiry(entries, Answers({entry.name: reason for entry in entries}))
+        return _Inquiry(entries, answers._replace(poll_data=None), path)
+
+    def _look(self, tx: ReadTx) -> _Known:
+        """The records of all entries that are declared; jobs that have ended are taken in."""
+        entries = self.declared.entries
+        before = {
+            name: record for name, record in tx.entries(self._host_id).items() if name in entries
+        }
+        makers = [entry.schedule_id for entry in entries.values()]
+        active = {
+            job.schedule_id or "": job
+            for job in tx.active_made_by(makers)
+            if job.queue == self._queue
+        }
+        records = {name: before.get(name, EntryRecord(name)) for name in entries}
+        over = {
+            record.name: record.last_job
+            for record in records.values()
+            if record.next_at is None
+            and record.last_job is not None
+            and entries[record.name].schedule_id not in active
+        }
+        last = _last_jobs(tx, over.values()) if over else {}
+        known = _Known(before, records, active)
+        for name, record in records.items():
+            if name in self.declared.timings:
+                job = active.get(entries[name].schedule_id)
+                records[name] = self._up_to_date(record, job, last.get(over.get(name, 0)), tx.now())
+        self._needed = poll_files_of(active.values())
+        return known
+
+    def _up_to_date(
+        self, record: EntryRecord, active: Job | None, last: Job | None, now: int
+    ) -> EntryRecord:
+        if active is not None:  # also one that somebody has run again
+            return record._replace(last_job=active.id, next_at=None)
+        timing = self.declared.timings[record.name]
+        if record.next_at is not None:
+            ended = not_in_future(record.last_end_at, now)
+            if ended == record.last_end_at or timing.rule is not None:
+                return record
+            at = next_look(timing, started=None, ended=ended, since=now)
+            return record._replace(last_end_at=ended, next_at=at)
+        if record.last_job is None:
+            return record._replace(next_at=next_look(timing, started=None, ended=None, since=now))
+        ended = not_in_future(last.finished_at, now) if last and last.finished_at else now
+        started = (last.started_at or last.created_at) if last else now
+        return record._replace(
+            last_job=last.id if last else record.last_job,
+            last_end_at=ended,
+            last_status=last.status.value if last else None,
+            next_at=next_look(timing, started=started, ended=ended, since=0),
+        )
+
+    def _due(self, tx: ReadTx, known: _Known) -> list[Entry]:
+        """In the order of the file; also finds when to look again."""
+        now, due, times = tx.now(), [], []
+        busy: bool | None = None
+        for name, timing in self.declared.timings.items():
+            entry, at = self.declared.entries[name], known.records[name].next_at
+            if at is None:
+                times.append(now + WATCH_JOBS)
+            if at is None or not entry.enabled:
+                continue
+            if timing.follows_other_work and at <= now:
+                busy = tx.other_work() if busy is None else busy
+                at = due_at(timing, ended=known.records[name].last_end_at, next_at=at, busy=busy)
+                times.append(now + WATCH_WORK)
+            at = max(at, self._again.get(name, (0, 0))[0])
+            if at <= now:
+                due.append(entry)
+            else:
+                times.append(at)
+        self._look_at = min(times, default=None)
+        return due
+
+    def _without_objection(
+        self, tx: WriteTx, known: _Known, entries: Iterable[Entry]
+    ) -> list[Entry]:
+        """Those that the store itself knows nothing against."""
+        ready = []
+        for entry in entries:
+            if NO_AGENTS in entry.conditions and tx.running_of_type(AGENT):
+                self._hold(tx, known, entry, f"condition {NO_AGENTS} does not hold")
+            else:
+                ready.append(entry)
+        return ready
+
+    # -- what comes of it ----------------------------------------------------------------------
+
+    def _make(
+        self, tx: WriteTx, known: _Known, entries: Iterable[Entry], poll_file: str | None
+    ) -> None:
+        specs, makers = [], []
+        for entry in entries:
+            given = poll_file if _gets_poll(entry) else None
+            try:
+                specs.append(spec_of(entry, self._home, self._config, given))
+                makers.append(entry)
+            except InvalidInputError as error:
+                self._hold(tx, known, entry, str(error))
+        if not specs:
+            return
+        for entry, made in zip(makers, add_jobs(tx, specs, self._origin), strict=True):
+            record = known.records[entry.name]
+            known.records[entry.name] = record._replace(
+                last_job=made.job_id, next_at=None, held=None, held_at=None
+            )
+            self._again.pop(entry.name, None)
+            self._made.append(made.job_id)
+        self._look_by(tx.now() + WATCH_JOBS)
+        if poll_file is not None and self._needed is not None:
+            self._needed.add(poll_file)
+
+    def _hold(self, tx: WriteTx, known: _Known, entry: Entry, reason: str) -> None:
+        """It stays due; that is told of once for each reason."""
+        now, waited = tx.now(), self._again.get(entry.name, (0, 0))[1]
+        wait = ask_again_after(waited, self.declared.timings[entry.name])
+        self._again[entry.name] = (now + wait, wait)
+        self._look_by(now + wait)
+        self._say_held(tx, known, entry.name, reason)
+
+    def _say_held(self, tx: WriteTx, known: _Known, name: str, reason: str) -> None:
+        record = known.records[name]
+        if record.held == reason:
+            return
+        known.records[name] = record._replace(held=reason, held_at=tx.now())
+        event = Event("entry_held", None, {"entry": name, "reason": reason})
+        tx.add_events([event], actor=self._worker_id)
+
+    def _look_by(self, at: int) -> None:
+        self._look_at = at if self._look_at is None else min(self._look_at, at)
+
+    def _note_poll(self, tx: WriteTx, inquiry: _Inquiry) -> None:
+        if inquiry.poll_file is not None:
+            self._polls.add(inquiry.poll_file)
+        if not inquiry.answers.polled:
+            return
+        trouble = inquiry.answers.poll_trouble
+        tx.note_poll(self._host_id, trouble)
+        if trouble is not None and trouble != self.declared.poll_trouble:
+            data = {"reason": trouble}
+            tx.add_events([Event("poll_failed", None, data)], actor=self._worker_id)
+        self.declared.poll_trouble = trouble
+
+    def _write(self, tx: WriteTx, known: _Known) -> None:
+        for name, reason in self.declared.unusable.items():
+            self._say_held(tx, known, name, reason)
+        tx.put_entries(
+            self._host_id,
+            [each for name, each in known.records.items() if each != known.before.get(name)],
+        )
+
+
+def _asks(entry: Entry) -> bool:
+    """Whether something must be asked that the store does not know."""
+    return entry.type == SCRIPT or any(each != NO_AGENTS for each in entry.conditions)
+
+
+def _gets_poll(entry: Entry) -> bool:
+    return entry.type == SCRIPT and entry.group == REMOTE
+
+
+def _last_jobs(tx: ReadTx, ids: Iterable[JobId]) -> dict[JobId, Job]:
+    """For each of these the last job of its chain; none if it was removed."""
+    lasts = tx.chain_lasts(sorted(set(ids)))
+    jobs = tx.readable_jobs(sorted(set(lasts.values())))
+    return {asked: jobs[last] for asked, last in lasts.items() if last in jobs}

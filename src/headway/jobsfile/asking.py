@@ -1,0 +1,269 @@
+"""What a round asks of the world: do these functions exist, do these conditions hold, what does the
+poll say? It takes as long as it takes, so it is done beside the engine's thread.
+
+Commands and files are looked at here. All that is the user's Python is asked of one process
+(`answering`), which is given `SECONDS` for each question: one that hangs, raises or ends the
+process is answered with that, and the rest is asked of a new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from headway.bounded import end, ended
+from headway.config import Config
+from headway.core.model import NOTHING
+from headway.environment import MINIMAL_PATH
+from headway.home import Home
+from headway.jobsfile.answering import SECONDS
+from headway.jobsfile.registry import LARGEST_POLL
+from headway.probes.conditions import ask as ask_condition
+
+COMMAND, FILE = "command:", "file_exists:"
+START_SECONDS = 30.0  # for the interpreter, on a busy machine
+LARGEST_LINE = LARGEST_POLL + (64 << 10)
+MOST_PROCESSES = 50
+
+
+class Asked(NamedTuple):
+    """What is to be known before an entry may run."""
+
+    name: str
+    group: str
+    run: str | None = None
+    conditions: tuple[str, ...] = ()
+    wants_poll: bool = False
+
+
+class Answers(NamedTuple):
+    """For each entry that may not run the reason, and what the poll said if it was asked."""
+
+    held: Mapping[str, str] = NOTHING
+    polled: bool = False
+    poll_trouble: str | None = None
+    poll_data: Any = None
+
+
+class Asking:
+    def __init__(self, home: Home, config: Config) -> None:
+        self.modules: Sequence[str] = config["app.modules"]
+        self._home = home
+        self._config = config
+        self._folder = os.path.dirname(home.path)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+
+    def ask(self, entries: Sequence[Asked]) -> Answers:
+        """Everything at once, as one round needs it."""
+        answers: dict[str, str | None] = {}
+        for entry in entries:
+            for condition in filter(self._is_outside, entry.conditions):
+                if condition not in answers:
+                    answers[condition] = self._outside(condition)
+                if answers[condition] is not None:
+                    break
+        standing = [
+            each for each in entries if not any(answers.get(one) for one in each.conditions)
+        ]
+        inside = Inside(self._start, [self._to_answer(each) for each in standing], self.modules)
+        if inside.needed and not self._stopped:
+            inside.ask()
+        held = {each.name: why for each in entries if (why := self._why(each, answers, inside))}
+        known = inside.known
+        return Answers(held, "poll" in known, known.get("poll"), inside.data)
+
+    def stop(self) -> None:
+        """The worker leaves: nobody will hear the answers."""
+        self._stopped = True
+        if self._process is not None:
+            end(self._process)
+
+    # -- what is asked here --------------------------------------------------------------------
+
+    def _is_outside(self, condition: str) -> bool:
+        return condition.startswith((COMMAND, FILE)) or condition in self._config.conditions
+
+    def _outside(self, condition: str) -> str | None:
+        """Why it does not hold, if so."""
+        commands: Mapping[str, Sequence[str]] = self._config.conditions
+        if condition.startswith(FILE):
+            return self._file(condition.removeprefix(FILE))
+        if condition.startswith(COMMAND):
+            try:
+                commands = {condition: shlex.split(condition.removeprefix(COMMAND))}
+            except ValueError as error:
+                return f"condition {condition}: {error}"
+            if not commands[condition]:
+                return f"condition {condition} names no command"
+        answer = ask_condition(condition, self._folder, commands)
+        if answer.trouble is not None:
+            return answer.trouble
+        return None if answer.found is not None else f"condition {condition} does not hold"
+
+    def _file(self, path: str) -> str | None:
+        project = os.path.realpath(self._folder)
+        try:
+            found = os.path.realpath(os.path.join(project, path))
+            if os.path.commonpath([project, found]) != project:
+                return f"condition {FILE}{path} is about a place outside of {project}"
+            there = os.path.lexists(found)
+        except (OSError, ValueError) as error:
+            return f"condition {FILE}{path} cannot be looked at: {error}"
+        return None if there else f"file {path} does not exist"
+
+    # -- what is asked of a process ------------------------------------------------------------
+
+    def _to_answer(self, entry: Asked) -> dict[str, Any]:
+        return {"questions": list(self._questions(entry)), "wants_poll": entry.wants_poll}
+
+    def _questions(self, entry: Asked) -> Iterator[str]:
+        if entry.run is not None:
+            yield f"run:{entry.run}"
+        for condition in entry.conditions:
+            if not self._is_outside(condition):
+                yield f"condition:{entry.group}:{condition}"
+
+    def _why(self, entry: Asked, answers: Mapping[str, str | None], inside: Inside) -> str | None:
+        reasons = [answers.get(condition) for condition in entry.conditions]
+        if not any(reasons):
+            reasons = [inside.reason(key) for key in self._questions(entry)]
+        return next((each for each in reasons if each is not None), None)
+
+    def _start(self, request: Mapping[str, Any]) -> subprocess.Popen[bytes]:
+        store = {"HEADWAY_STORE": self._home.store_url} if self._home.store_url else {}
+        own = {"HEADWAY_HOME": self._home.path, **store}
+        given = os.memfd_create("headway")
+        try:
+            with os.fdopen(os.dup(given), "w", encoding="utf-8") as file:
+                json.dump({**request, "home": self._home.path}, file)
+            os.lseek(given, 0, os.SEEK_SET)
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "headway.jobsfile.answering"],
+                cwd=self._folder,
+                env={"PATH": MINIMAL_PATH, **self._config.env, **own},
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        finally:
+            os.close(given)
+        return self._process
+
+
+class Inside:
+    """One conversation with as many processes as it takes."""
+
+    def __init__(self, start: Any, entries: Sequence[Mapping[str, Any]], modules: Any) -> None:
+        self._start = start
+        self._entries = [each for each in entries if each["questions"] or each["wants_poll"]]
+        self._modules = list(modules)
+        self.known: dict[str, str | None] = {}
+        self.data: Any = None
+        self._trouble: str | None = None
+
+    @property
+    def needed(self) -> bool:
+        return bool(self._entries)
+
+    def reason(self, key: str) -> str | None:
+        """Why not; a question that nobody came to ask is no better than one answered with no."""
+        if key in self.known:
+            return self.known[key]
+        return self._trouble
+
+    def ask(self) -> None:
+        for _ in range(MOST_PROCESSES):
+            done = {  # a new process has imported nothing yet
+                key: reason
+                for key, reason in self.known.items()
+                if reason is not None or not key.startswith("import:")
+            }
+            request = {
+                "modules": self._modules,
+                "entries": self._entries,
+                "known": done,
+                "data": self.data,
+            }
+            try:
+                process = self._start(request)
+            except OSError as error:
+                self._trouble = f"no process could be started to ask: {error.strerror}"
+                return
+            try:
+                if self._hear(process):
+                    return
+            finally:
+                end(process)
+        self._trouble = f"not asked: {MOST_PROCESSES} processes did not come to an end with it"
+
+    def _hear(self, process: subprocess.Popen[bytes]) -> bool:
+        """Take in its lines; whether there is nothing more to ask."""
+        asked: str | None = None
+        for line in _lines(process):
+            if line is None:
+                return self._gave_no_answer(asked, f"took longer than {SECONDS:g} s")
+            said = _understood(line)
+            if said.get("done"):
+                return True
+            if "begin" in said:
+                asked = said["begin"]
+            elif "key" in said:
+                self.known[said["key"]] = said["reason"]
+                if said["key"] == "poll":
+                    self.data = said.get("data")
+        return self._gave_no_answer(asked, f"ended the process that asked it ({_how(process)})")
+
+    def _gave_no_answer(self, asked: str | None, how: str) -> bool:
+        """Whether it is of no use to go on."""
+        if asked is None or asked in self.known:
+            self._trouble = f"the process that asks {how.replace(' that asked it', '')}"
+            return True
+        what, _, name = asked.partition(":")
+        subject = name.partition(":")[2] if what == "condition" else name
+        kind = {"import": "module", "run": "looking for", "poll": "the poll"}.get(what, what)
+        self.known[asked] = f"{kind} {subject}".strip() + f" {how}"
+        return False
+
+
+def _lines(process: subprocess.Popen[bytes]) -> Iterator[bytes | None]:
+    """Each line as it comes; None if one takes too long. What is too long ends it."""
+    assert process.stdout is not None  # noqa: S101
+    fd = process.stdout.fileno()
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    seconds, rest = START_SECONDS, b""
+    while True:
+        if not poll.poll(seconds * 1000):
+            yield None
+            return
+        some = os.read(fd, 1 << 16)
+        if not some or len(rest) > LARGEST_LINE:
+            return
+        *lines, rest = (rest + some).split(b"\n")
+        if lines:
+            seconds = SECONDS
+        yield from lines
+
+
+def _understood(line: bytes) -> Mapping[str, Any]:
+    with suppress(ValueError):
+        said = json.loads(line)
+        if isinstance(said, dict):
+            return said
+    return {}
+
+
+def _how(process: subprocess.Popen[bytes]) -> str:
+    if not ended(process, 1.0):
+        return "it says nothing any more"
+    code = process.wait()
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

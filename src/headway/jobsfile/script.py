@@ -1,0 +1,99 @@
+"""The process that a script job is: `python -m headway.jobsfile.script NAME RUN`.
+
+NAME is the entry, whose state the function gets and leaves; RUN is what the entry says to run. It
+knows its home from the environment, as every job does. An exception is a failed job, its last line
+is the last of the job's log; `headway.Skip` ends the job as skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headway.errors import HeadwayError, NotFoundError
+from headway.functions.current import Skip
+from headway.jobsfile.importing import find_function, is_path, last_words, try_import, use_folder
+from headway.jobsfile.registry import LARGEST_STATE, JobContext, as_json, call_with
+
+if TYPE_CHECKING:
+    from headway.client import Client
+
+SKIP_CODE = 77  # what a script job that exits so is understood as
+POLL_FILE = "HEADWAY_POLL_DATA"  # names the file with what the poll returned
+
+
+def main(name: str, run: str) -> int:
+    from headway.client import connect
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    client = connect()
+    use_folder(client.home.path)
+    function = _function(run, client.config["app.modules"])
+    context = JobContext(client=client, poll_data=_poll_data(), state=_state(client, name))
+    try:
+        return _call(function, context)
+    finally:
+        _keep(client, name, context.state)
+
+
+def _function(run: str, modules: Sequence[str]) -> Callable[..., Any]:
+    troubles = [] if is_path(run) else [each for each in map(try_import, modules) if each]
+    try:
+        return find_function(run)
+    except NotFoundError as error:
+        raise NotFoundError("; ".join([str(error), *troubles])) from None
+
+
+def _call(function: Callable[..., Any], context: JobContext) -> int:
+    try:
+        call_with(function, context)
+    except Skip as skip:
+        sys.stderr.write(f"skipped: {skip}\n" if str(skip) else "skipped\n")
+        return SKIP_CODE
+    except Exception as error:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
+            trace = trace.tb_next  # what is ours tells the user nothing
+        traceback.print_exception(error.with_traceback(trace))
+        return 1
+    return 0
+
+
+def _poll_data() -> Any:
+    """None if there is none, or no more: one who runs an old job again gets none."""
+    path = os.environ.get(POLL_FILE)
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"there is no poll data: {last_words(error)}\n")
+        return None
+
+
+def _state(client: Client, name: str) -> dict[str, Any]:
+    with client.store.read() as tx:
+        kept = tx.entry_state(client.host.id, name)
+    return kept if isinstance(kept, dict) else {}
+
+
+def _keep(client: Client, name: str, state: Any) -> None:
+    as_json(state, f"the state of {name}", LARGEST_STATE)
+    with client.store.write() as tx:
+        tx.keep_entry_state(client.host.id, name, state)
+    client.close()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except HeadwayError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_code)

@@ -1,0 +1,216 @@
+"""`headway jobsfile`: what is wrong with the file, how its entries stand, the schema."""
+
+import json
+from pathlib import Path
+
+import pytest
+from commandline import CommandLine
+
+from harness import Site
+from headway.adding import Origin, add_jobs
+from headway.cli.jobsfile import _last, _next, _state, _when
+from headway.core.model import JobSpec
+from headway.jobsfile.reading import read_jobs_file
+from headway.jobsfile.schema import schema_document
+from headway.store.seam_entries import EntryRecord, JobsFile
+from headway.units import show_instant
+
+MINUTE = 60_000_000
+GOOD = """\
+jobs:
+  sweep: {type: command, run: [tidy], interval: 5m, interval_idle: 1h, group: local}
+  review: {type: agent, prompt: Look., interval: 60, conditions: [has_open_prs]}
+  report: {type: script, run: report, cron: "30 0 * * *", timezone: Europe/Berlin}
+  later: {type: script, run: later, interval: 60, enabled: false}
+"""
+BROKEN = GOOD.replace("interval: 60, conditions", "interval: often, conditions")
+TROUBLE = (
+    'line 3: jobs.review.interval: "often" is not whole seconds (at least 1) or a duration; '
+    "write e.g. 300 or 5m"
+)
+
+
+# -- check -------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("C17", "O4")
+def test_check_tells_all_that_is_wrong_and_exits_5(bare: CommandLine) -> None:
+    bare.configure()
+    file = bare.home / "jobs.yaml"
+    file.write_text(BROKEN + "  x y: {}\n")
+    done = bare("jobsfile", "check", code=5)
+    told = done.stderr.splitlines()
+    assert told[0] == f"headway: .headway/jobs.yaml: {TROUBLE}"
+    assert [line.split(": ")[2] for line in told[1:]] == ["line 6"] * 3 and done.stdout == ""
+    document = json.loads(bare("jobsfile", "check", "--json", code=5).stdout)
+    assert (document["version"], document["valid"], document["entries"]) == (1, False, [])
+    assert document["problems"][0]["key"] == "jobs.review.interval"
+    assert [each["line"] for each in document["problems"]] == [3, 6, 6, 6]
+    assert not (bare.home / "headway.db").exists(), "a check needs no store"
+
+
+def test_check_takes_any_file_and_says_that_it_is_good(bare: CommandLine) -> None:
+    (bare.folder / "mine.yaml").write_text(GOOD)
+    assert bare("jobsfile", "check", "mine.yaml").stderr == (
+        "headway: mine.yaml: 4 entries, nothing is wrong\n"
+    )
+    assert bare.json("jobsfile", "check", "mine.yaml") == {
+        "version": 1,
+        "path": "mine.yaml",
+        "valid": True,
+        "entries": ["sweep", "review", "report", "later"],
+        "problems": [],
+    }
+    assert "stdin: line 1: it is empty" in bare("jobsfile", "check", "-", code=5).stderr
+    assert "there is no .headway/jobs.yaml" in bare("jobsfile", "check", code=3).stderr
+    assert not bare.home.exists()
+
+
+def test_the_schema_is_one_document(bare: CommandLine) -> None:
+    assert json.loads(bare.out("jobsfile", "schema")) == schema_document()
+
+
+# -- list --------------------------------------------------------------------------------------
+
+
+def put(site: Site, text: str) -> None:
+    Path(site.home.path, "jobs.yaml").write_text(text)
+
+
+def known(site: Site, *records: EntryRecord, **more: object) -> int:
+    """As a worker would have left it: the good file is loaded. Gives the present time."""
+    entries = tuple(entry.document() for entry in read_jobs_file(GOOD.encode()))
+    host = site.client.host.id
+    with site.client.store.write() as tx:
+        now = tx.now()
+        file = JobsFile("digest", now - MINUTE, (), entries, now - MINUTE)
+        tx.put_jobs_file(host, file._replace(**more))  # type: ignore[arg-type]
+        tx.put_entries(host, records)
+    return now
+
+
+def test_what_is_declared_is_listed_although_no_worker_has_read_it(site: Site) -> None:
+    put(site, GOOD)
+    told = site.client.jobs_file()
+    assert (told["jobs_file"]["state"], told["jobs_file"]["taken_over"]) == ("good", False)
+    assert not told["worker"]
+    sweep, review, report, later = told["entries"]
+    assert sweep == {
+        "name": "sweep",
+        "type": "command",
+        "line": 2,
+        "enabled": True,
+        "interval": "5m",
+        "interval_active": None,
+        "interval_idle": "1h",
+        "cron": None,
+        "timezone": None,
+        "group": "local",
+        "conditions": [],
+        "active_job": None,
+        "last_run": None,
+        "next_at": sweep["next_at"],
+        "held": None,
+    }
+    assert sweep["next_at"] and review["conditions"] == ["has_open_prs"]
+    assert (report["cron"], report["timezone"]) == ("30 0 * * *", "Europe/Berlin")
+    assert report["next_at"].endswith(("22:30:00.000000Z", "23:30:00.000000Z"))
+    assert (later["enabled"], later["next_at"]) == (False, None)
+
+
+@pytest.mark.req("C16", "C32")
+def test_an_entry_shows_its_last_run_its_next_and_what_holds_it(site: Site) -> None:
+    put(site, GOOD)
+    spec = JobSpec(name="report", params={"argv": ["true"]}, schedule_id="jobs.yaml:report")
+    with site.client.store.write() as tx:
+        [made] = add_jobs(tx, [spec], Origin("jobs.yaml", site.home.worktrees))
+    now = known(
+        site,
+        EntryRecord("sweep", 7, None, None, None),
+        EntryRecord("review", None, None, None, 1, "condition has_open_prs does not hold", 1),
+        EntryRecord("report", made.job_id, 1, "failed", None),
+        EntryRecord("later", 9, 1, "succeeded", 1, "something", 1),
+    )
+    with site.client.store.write() as tx:
+        record = EntryRecord("sweep", 7, now - MINUTE, "succeeded", now + 4 * MINUTE)
+        tx.put_entries(site.client.host.id, [record])
+    told = site.client.jobs_file()
+    assert told["jobs_file"]["taken_over"] and told["jobs_file"]["loaded_at"]
+    sweep, review, report, later = told["entries"]
+    assert sweep["last_run"]["status"] == "succeeded" and sweep["last_run"]["job"] == "job-7"
+    assert review["held"]["reason"] == "condition has_open_prs does not hold"
+    assert (report["active_job"], report["next_at"]) == (f"job-{made.job_id}", None)
+    assert report["last_run"]["job"] is None, "the one that is active is not the one that ended"
+    assert later["held"] is None and later["next_at"] is None, "a disabled one waits for nothing"
+    words = [
+        (_when(each), _last(each, now), _next(each, now), _state(each)) for each in told["entries"]
+    ]
+    assert words[0][:2] == ("every 5m (1h idle)", "succeeded 1m ago")
+    assert words[1][1:] == ("never", "now", "held back")
+    assert words[2][0] == "30 0 * * * Europe/Berlin" and words[2][2] == "-"
+    assert words[2][3] == f"job-{made.job_id} is active" and words[3][3] == "disabled"
+
+
+@pytest.mark.req("C32")
+def test_the_next_run_goes_by_the_interval_of_the_present_work(site: Site) -> None:
+    put(site, GOOD)
+    now = known(site)
+    with site.client.store.write() as tx:
+        record = EntryRecord("sweep", 7, now, "succeeded", now + 5 * MINUTE)
+        tx.put_entries(site.client.host.id, [record])
+    idle = site.client.jobs_file()["entries"][0]["next_at"]
+    site.submit("true")
+    busy = site.client.jobs_file()["entries"][0]["next_at"]
+    assert (idle, busy) == (show_instant(now + 60 * MINUTE), show_instant(now + 5 * MINUTE))
+
+
+@pytest.mark.req("C17")
+def test_while_the_file_is_broken_the_last_good_set_is_listed_and_said_to_run_on(
+    file_site: Site,
+) -> None:
+    site = file_site
+    reason = "program 'tidy' was not found, or may not be executed (its PATH is set in [env])"
+    known(site, EntryRecord("sweep", next_at=1, held=reason, held_at=1))
+    put(site, BROKEN)
+    told = site.client.jobs_file()
+    assert told["jobs_file"]["state"] == "broken" and not told["jobs_file"]["taken_over"]
+    [problem] = told["jobs_file"]["problems"]
+    assert (problem["line"], problem["key"]) == (3, "jobs.review.interval")
+    assert [each["name"] for each in told["entries"]] == ["sweep", "review", "report", "later"]
+    done = site.run("jobsfile", "list")
+    first, second, third = done.stderr.splitlines()
+    assert first == f"headway: .headway/jobs.yaml: {TROUBLE}"
+    assert "is broken; the last good set of 4 entries runs on, read 20" in second
+    assert "no worker is there" in third
+    table, held = done.stdout.split("\n\n")
+    assert [line.split()[0] for line in table.splitlines()] == [
+        *("Name", "sweep", "review", "report", "later")
+    ]
+    assert reason in " ".join(held.split()), "in full, however narrow the terminal"
+    document = json.loads(site.run("jobsfile", "list", "--json").stdout)
+    assert document["version"] == 1 and document["jobs_file"]["state"] == "broken"
+    assert len(document["entries"]) == 4
+
+
+def test_what_is_not_there_is_said(file_site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    from headway.cli.main import run
+
+    def listed() -> list[str]:
+        assert run(["--home", file_site.home.path, "jobsfile", "list"]) == 0
+        out, told = capsys.readouterr()
+        assert out == ""
+        return [line.removeprefix("headway: ") for line in told.splitlines()]
+
+    assert listed()[0].startswith("there is no ")
+    put(file_site, "jobs: {}\n")
+    assert listed()[0].endswith("jobs.yaml has no entries")
+    put(file_site, "jobs:\n" + "  x y: {}\n" + "".join(f"  a{n}: 1\n" for n in range(6)))
+    told = listed()
+    assert len(told) == 7 and "and 4 more; `headway jobsfile check` tells all" in told[-2]
+    assert "there was no good one before it; nothing of it runs" in told[-1]
+    known(file_site, entries=({"words": "of another version"},))
+    assert "the last good set of 0 entries" in listed()[-1]
+    put(file_site, "jobs: {}\n")
+    with file_site.client.store.write() as tx:
+        tx.note_poll(file_site.client.host.id, "it is down")
+    assert "the last poll failed" in listed()[-1] and listed()[-1].endswith("it is down")

@@ -1,0 +1,1 @@
+"""Rules of time, and an oracle of what cron would do with them."""
