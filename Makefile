@@ -9,11 +9,13 @@ JOBS   ?= auto
 BENCH_VENV  := bench/.venv
 BENCH_STAMP := $(BENCH_VENV)/.installed
 
+RUNNERS := build/runners
+
 KILLS  ?= 10000
 STORE  ?= both
 SIM_STORE = $(if $(filter both,$(STORE)),sqlite,$(STORE))
 
-.PHONY: demo test torture check format bench bench-startup clean
+.PHONY: demo test test-runners torture check format bench bench-startup clean
 
 demo: $(STAMP)
 	$(BIN)/python -m headway.demo
@@ -21,14 +23,28 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
+# The real agent programs, from npm, against a model API on this machine. docs/agents.md
+test-runners: $(STAMP) $(RUNNERS)/.installed
+	HEADWAY_TEST_PROGRAMS=$(CURDIR)/$(RUNNERS)/node_modules/.bin \
+	  $(BIN)/python -m pytest -v tests/runners/real_programs.py $(ARGS)
+
+$(RUNNERS)/.installed: tests/runners/package.json
+	@command -v npm >/dev/null || { echo 'npm is missing; install Node.js 20 or newer'; exit 1; }
+	mkdir -p $(RUNNERS) && cp tests/runners/package.json $(RUNNERS)/
+	npm install --prefix $(RUNNERS) --no-audit --no-fund --loglevel=error
+	@touch $@
+
 # KILLS=500 SEED=7 STORE=sqlite, postgres or both; SIM=1000000 simulates that many jobs, and
-# STORIES=5000 tells that many random stories to each store, and ZONES=all walks the minutes around
-# each change of the clocks of all time zones, instead. docs/torture.md
+# STORIES=5000 tells that many random stories to each store, ZONES=all walks the minutes around
+# each change of the clocks of all time zones, and SCHEDULES=200 fires so many schedules every
+# second for SECONDS (60) under kills, instead. docs/torture.md
 torture: $(STAMP)
 ifdef SIM
 	PYTHONPATH=tests $(BIN)/python -m simulation --jobs $(SIM) --store $(SIM_STORE) $(if $(SEED),--seed $(SEED)) $(ARGS)
 else ifdef STORIES
 	HEADWAY_EXAMPLES=$(STORIES) $(BIN)/python -m pytest -n $(JOBS) tests/store/test_store_stateful.py $(ARGS)
+else ifdef SCHEDULES
+	PYTHONPATH=tests $(BIN)/python -m torture.timetable --schedules $(SCHEDULES) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 else ifdef ZONES
 	PYTHONPATH=tests $(BIN)/python -m timing.everywhere $(ARGS)
 else

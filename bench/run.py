@@ -33,12 +33,17 @@ from move_goals import MOVE_GOALS
 from moves import moves
 from planning import planning
 from resting import idle, memory
+from schedule_goals import SCHEDULE_GOALS
+from schedules import schedules
 from server import server
 from startup import startup
 from submits import on_postgres, on_sqlite
 
 ROUNDS = 3
-ALL_GOALS = (*GOALS, *FUNCTION_GOALS, *GRAPH_GOALS, *MOVE_GOALS, *LIMIT_GOALS)
+ALL_GOALS = (
+    *(*GOALS, *FUNCTION_GOALS, *GRAPH_GOALS, *MOVE_GOALS, *LIMIT_GOALS),
+    *SCHEDULE_GOALS,
+)
 BENCHMARKS: tuple[Callable[[Lab], Figures], ...] = (
     on_sqlite,
     on_postgres,
@@ -58,6 +63,7 @@ BENCHMARKS: tuple[Callable[[Lab], Figures], ...] = (
     moves,
     limited,
     graph,
+    schedules,
     idle,
 )
 

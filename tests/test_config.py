@@ -70,6 +70,8 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
         "scheduler.graph_limit": 100_000,
         "scheduler.retention_days": 30,
         "scheduler.retention_jobs": 10_000,
+        "agent.runner": "claude",
+        "agent.model": "",
         "approval.from_jobs": False,
         "sources.beads": ".beads/issues.jsonl",
         "sources.tasks": ".headway/tasks",
@@ -115,6 +117,8 @@ NONSENSE = ["", "blah", "\0", "[1]", "-", "{}", " ", "1\n2", "1.5"]
 SENSIBLE = {
     *(("logs.head", "1.5"), ("logs.tail", "1.5"), ("logs.budget", "1.5"), ("store.url", "")),
     *(("scheduler.pressure.load", "1.5"), ("scheduler.pressure.memory", "1.5")),
+    *(("agent.model", text) for text in ("", "blah", "[1]", "{}", "1.5")),
+    *(("agent.runner", "blah"),),
     *(("app.modules", ""), ("app.modules", " "), ("app.modules", "blah")),
     *(
         (f"sources.{name}", text)

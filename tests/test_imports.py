@@ -28,7 +28,8 @@ MAY_IMPORT = {
     "jobsfile": "",
     "jobsfile.model": "",
     "jobsfile.problems": "errors",
-    "jobsfile.yaml": "jobsfile.problems",
+    "jobsfile.nodes": "",
+    "jobsfile.yaml": "jobsfile.nodes jobsfile.problems",
     "jobsfile.keys": "errors jobsfile.model units",
     "jobsfile.schema": "jobsfile.keys",
     "jobsfile.standing": (
@@ -48,11 +49,12 @@ MAY_IMPORT = {
     ),
     "jobsfile.polled": "core. home jobsfile.script",
     "jobsfile.reading": (
-        "errors jobsfile.keys jobsfile.model jobsfile.problems jobsfile.yaml timing."
+        "errors jobsfile.keys jobsfile.model jobsfile.nodes jobsfile.problems jobsfile.yaml timing."
     ),
     "quotas": "core. errors units",
     "verbs": (
-        "core. adding client grouping jobsfile.standing ordering scheduled slinging submission "
+        "core. adding client grouping jobsfile.standing ordering scheduled schedules scheduling "
+        "slinging submission "
         "targeting templating views"
     ),
     "digesting": "core.",
@@ -68,7 +70,8 @@ MAY_IMPORT = {
     "store": "store. core. errors clock crashpoints",
     "store.base": (
         "core. store.seam_adding store.seam_entries store.seam_governor store.seam_limits "
-        "store.seam_groups store.seam_order store.seam_reservations store.seam_templates"
+        "store.seam_groups store.seam_order store.seam_reservations store.seam_schedules "
+        "store.seam_templates"
     ),
     "store.seam_adding": "core.",
     "store.seam_entries": "core.",
@@ -105,7 +108,7 @@ MAY_IMPORT = {
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base bounded clock "
         "collecting config consequences crashpoints documents environment errors filing gather "
-        "home host launching passing policies probes probes.pressure units expiring"
+        "home host launching passing policies probes probes.pressure units expiring firing timing."
     ),
     "engine.noticing": "clock engine.beside errors jobsfile.model jobsfile.reading",
     "engine.declared": (
@@ -185,10 +188,21 @@ MAY_IMPORT = {
     "testing": "app clock home testing_drain",
     "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",
     "testing_fixtures": "app testing",
+    "service": "errors service.",
     "cli": "",  # anything: nobody imports it
     "__main__": "cli.",
     "__init__": "app client functions.current jobsfile.registry",  # when they are asked for
     "store.seam_templates": "core.",
+    "store.seam_schedules": "core.",
+    "firing": (
+        "adding consequences core. errors gating graphs home host linking store.base submission "
+        "templates templating"
+    ),
+    "scheduling": (
+        "adding client core. environment errors firing graphs linking quotas store.base submission "
+        "templating timing. units"
+    ),
+    "schedules": ("client core. errors scheduling store.base store.seam_schedules timing. units"),
     "retrying": "errors",
     "templates": "errors store.base store.seam_templates units",
     "templating": (

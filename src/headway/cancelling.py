@@ -7,12 +7,12 @@ commit, by whoever cancels or, if that one dies or is on another host, by the jo
 from collections.abc import Callable, Sequence
 
 from headway.client import Cancelled, Client
-from headway.consequences import end_all_unstarted
+from headway.consequences import cancel_active
 from headway.core.model import Claim, Job, JobId, shown
-from headway.core.states import ACTIVE, WAITING, Move, Status, after
+from headway.core.states import ACTIVE, WAITING
 from headway.downstream import downstream
 from headway.errors import ConflictError
-from headway.store.base import Event, ReadTx, WriteTx
+from headway.store.base import ReadTx, WriteTx
 from headway.supervise.evidence import Evidence
 from headway.supervise.rescue import tell_to_cancel
 from headway.worktreeing import clean_worktrees, degraded
@@ -77,19 +77,11 @@ def _already_ended(client: Client, tx: ReadTx, job_id: JobId) -> ConflictError:
 def _cancel(
     client: Client, tx: WriteTx, asked: Sequence[Asked]
 ) -> tuple[list[Cancelled], list[Claim]]:
+    cancel_active(tx, [job for _, job in asked], actor=client.actor)
     done, claims = [], []
-    waiting = [job for _, job in asked if job.status in WAITING]
-    for job in waiting:
-        after(job.status, Move.CANCEL)
-    reason = f"cancelled by {client.actor}"
-    end_all_unstarted(tx, waiting, Status.CANCELLED, reason, actor=client.actor)
     for named, job in asked:
         done.append(Cancelled(job.id, job.status not in WAITING, named))
-        if job.status in WAITING:
-            continue
-        if tx.request_cancel(job.id, client.actor):
-            tx.add_events([Event("cancel_requested", job.id)], actor=client.actor)
-        claim = tx.claim_of(job.id)
+        claim = tx.claim_of(job.id) if job.status not in WAITING else None
         claims += [claim] if claim is not None else []
     return done, claims
 

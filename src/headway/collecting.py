@@ -35,6 +35,8 @@ from headway.store.base import Ended, Event, ReadTx, Store, WriteTx
 from headway.worktreeing import WAIT_SECONDS, clean_for_good, degraded
 
 BATCH = 500
+FIRINGS_KEPT = 1_000  # of each schedule
+FIRINGS_KEPT_FOR = 30 * DAY
 HURRIED_WAIT = 0.5  # for the lock of a repository, in seconds
 _BEFORE_ALL = Place(-1, 0)
 _REMEDY = {
@@ -68,6 +70,17 @@ def forget_old_starts(store: Store) -> int:
     """Starts that are too old, or too many, for any rate to count them; how many those were."""
     with store.write() as tx:
         return tx.forget_old_starts(tx.now() - LONGEST_PERIOD, MOST_STARTS)
+
+
+def forget_old_firings(store: Store, after: int, most: int) -> int | None:
+    """Records of slots that are too old or too many, of so many schedules with greater ids; where
+    to go on, None at the end."""
+    with store.read() as tx:
+        if tx.marks()["next_schedule_id"] == after + 1:
+            return None
+    with store.write() as tx:
+        before = tx.now() - FIRINGS_KEPT_FOR
+        return tx.forget_firings(before, FIRINGS_KEPT, after=after, limit=most)
 
 
 def forget_old_traces(store: Store, most: int) -> int:

@@ -107,9 +107,15 @@ def _path(text: str) -> str:
     return text
 
 
+def _runner(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", text):
+        raise InvalidInputError(f"{text!r} is not the name of a runner")
+    return text
+
+
 def _word(text: str) -> str:
     if text.startswith("-") or not text.isprintable() or len(text) > 200 or text != text.strip():
-        raise InvalidInputError(f"{text!r} is not a word that does not begin with -")
+        raise InvalidInputError(f"{text!r} is not one line that does not begin with -")
     return text
 
 
@@ -237,7 +243,7 @@ SETTINGS: Mapping[str, Setting] = {
             "what happens to output beyond that",
         ),
         Setting("logs.budget", "20GiB", _size, "all logs together; beyond it nothing starts"),
-        Setting("agent.runner", "claude", _word, "the runner of agent jobs that name none"),
+        Setting("agent.runner", "claude", _runner, "the runner of agent jobs that name none"),
         Setting("agent.model", "", _word, "the model of agent jobs that name none; empty: its own"),
         Setting(
             "approval.from_jobs",

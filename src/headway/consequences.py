@@ -24,7 +24,7 @@ from headway.core.groups import (
 )
 from headway.core.model import Job, JobId, LockMode, Wait, lock_topic, shown
 from headway.core.settle import Ended, Retry, follow_up, next_in_chain
-from headway.core.states import Status, after
+from headway.core.states import WAITING, Move, Status, after
 from headway.store.base import Event, Marker, WriteTx
 
 
@@ -56,6 +56,17 @@ def end_all_unstarted(
     for job in ended:
         _follow_up(tx, job, Ended(status, None, None, reason, executed=False), actor=actor)
     return ended
+
+
+def cancel_active(tx: WriteTx, jobs: Sequence[Job], *, actor: str) -> None:
+    """What waits ends now. What runs is asked to: its worker passes that on to its supervisor."""
+    waiting = [job for job in jobs if job.status in WAITING]
+    for job in waiting:
+        after(job.status, Move.CANCEL)
+    end_all_unstarted(tx, waiting, Status.CANCELLED, f"cancelled by {actor}", actor=actor)
+    for job in jobs:
+        if job.status not in WAITING and tx.request_cancel(job.id, actor):
+            tx.add_events([Event("cancel_requested", job.id)], actor=actor)
 
 
 def _by_group(jobs: Iterable[Job]) -> list[list[Job]]:

@@ -54,6 +54,12 @@ def gates_of(request: "Request", working_directory: str) -> Gates:
     )
 
 
+def about_a_repository(request: "Request") -> str | None:
+    """What of the request, if anything, is resolved in a repository when it is submitted."""
+    artifacts = [parse_artifact(text).text for text in (*request.needs, *request.produces)]
+    return _what_needs_a_repository(request, artifacts, request.require)
+
+
 def _artifacts(option: str, texts: Iterable[str], folder: str) -> tuple[str, ...]:
     found = dict.fromkeys(resolved_artifact(text, folder) for text in texts)
     if len(found) > MOST:

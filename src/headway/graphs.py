@@ -108,6 +108,8 @@ def request_of(entry: Mapping[str, Any], now: int, wrong: list[str]) -> Request 
             fields |= when(fields.pop("delay", 0), fields.pop("at"), now)
     except InvalidInputError as error:
         wrong.append(str(error))
+    if entry.get("prompt") is not None and entry.get("prompt_file") is not None:
+        wrong.append("give prompt or prompt_file, not both")
     if is_agent(entry):
         agent = {field[6:]: fields.pop(field) for field in list(fields) if field[:6] == "agent."}
         fields["agent"] = agent

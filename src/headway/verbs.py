@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from headway.adding import Submitted
     from headway.client import Cancelled, Client
     from headway.core.dispatch import DispatchPlan
+    from headway.core.fire import Schedule
     from headway.core.groups import Group, GroupStatus
     from headway.core.order import Place
     from headway.core.targets import Target
@@ -93,6 +94,55 @@ class QueueVerbs:
         from headway.templating import submit_template
 
         return submit_template(self._client, name, **overrides)
+
+    # -- schedules -----------------------------------------------------------------------------
+
+    def add_schedule(self, **said: Any) -> Schedule:
+        """Make jobs at certain times; `scheduling.add_schedule` says with what words."""
+        from headway.scheduling import add_schedule
+
+        return add_schedule(self._client, **said)
+
+    def schedules(self) -> list[dict[str, Any]]:
+        from headway.schedules import schedules
+
+        return schedules(self._client)
+
+    def schedule(self, reference: str) -> dict[str, Any]:
+        """By its name or its id."""
+        from headway.schedules import schedule
+
+        return schedule(self._client, reference)
+
+    def schedule_slots(self, reference: str, limit: int = 20) -> list[dict[str, Any]]:
+        """What became of its slots, the newest first."""
+        from headway.schedules import schedule_slots
+
+        return schedule_slots(self._client, reference, limit)
+
+    def enable_schedule(self, reference: str) -> bool:
+        """It fires from now on; False if it did before."""
+        from headway.scheduling import enable_schedule
+
+        return enable_schedule(self._client, reference)
+
+    def disable_schedule(self, reference: str) -> bool:
+        """It fires no more; False if that was so before."""
+        from headway.scheduling import disable_schedule
+
+        return disable_schedule(self._client, reference)
+
+    def trigger_schedule(self, reference: str) -> Submitted:
+        """Make one of its jobs now, for no slot."""
+        from headway.scheduling import trigger_schedule
+
+        return trigger_schedule(self._client, reference)
+
+    def remove_schedule(self, reference: str) -> Schedule:
+        """Its jobs stay."""
+        from headway.scheduling import remove_schedule
+
+        return remove_schedule(self._client, reference)
 
     # -- periodic jobs -------------------------------------------------------------------------
 

@@ -33,6 +33,8 @@ DIED = "its host died: exit code 3"
 KILLED = "host_killed (job-7)"
 ENDINGS = [
     (outcome(Ending.EXITED, exit_code=0), Status.SUCCEEDED, 0, None),
+    # The main process said why, in its own words.
+    (outcome(Ending.EXITED, exit_code=7, error="denied Bash"), Status.FAILED, 7, "denied Bash"),
     pytest.param(
         outcome(Ending.EXITED, exit_code=7),
         Status.FAILED,

@@ -15,6 +15,7 @@ import pytest
 import removals
 import rewinds
 import scenes
+import slots
 from scenes import (
     LOST_AFTER,
     LOST_AT_GO,
@@ -56,7 +57,7 @@ POINTS: dict[str, list[Scene]] = {
     "crew.launched": [calls.worker_dies_calling],
     "crew.sent": [calls.worker_dies_calling],
     "crew.taken_back": [calls.worker_dies_taking_back],
-    "engine.claimed": at_visits(1, 2),
+    "engine.claimed": [*at_visits(1, 2), slots.worker_dies_firing],
     "engine.documented": at_visits(1, 2),
     "engine.forced": [scenes.worker_dies_forcing],
     "engine.judged": [scenes.worker_dies_recovering],
@@ -112,6 +113,7 @@ POINTS: dict[str, list[Scene]] = {
     "supervisor.started": [*twice(LOST_BEFORE_GO), scenes.child_sleeps],
     "supervisor.told": twice(),
     "supervisor.tree_made": [*twice(), scenes.child_sleeps],
+    "timekeeper.fired": [slots.worker_dies_firing],
     "wake.sent": [scenes.submitter_dies],
     "worker.answered": [scenes.worker_dies_answering],
     "worker.draining": [scenes.worker_dies_leaving],

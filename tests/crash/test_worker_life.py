@@ -43,6 +43,20 @@ def test_a_submit_starts_a_worker_which_leaves_when_idle(make_site: Callable[...
     assert workers(site) == [("background", "idle")]
 
 
+@pytest.mark.parametrize(
+    "store_url", [None], ids=["sqlite"]
+)  # on a store that hosts share a worker stays
+def test_a_worker_stays_while_a_schedule_is_to_fire(make_site: Callable[..., Site]) -> None:
+    site = make_site(config="[worker]\nidle = '50ms'\n")
+    site.client.add_schedule(name="tick", every="1s", argv=["true"])
+    site.run("exec", "--", "true")
+    wait_for(lambda: len(site.client.schedule_slots("tick")) == 2, what="two slots to fire")
+    assert workers(site) == [("background", None)], "it was idle in between, and stayed"
+    site.client.remove_schedule("tick")
+    wait_for(lambda: not site.processes(), what="nothing to be left running")
+    assert workers(site) == [("background", "idle")]
+
+
 @pytest.mark.parametrize("store_url", [None], ids=["sqlite"])
 @pytest.mark.req("O22")
 def test_a_worker_stays_for_the_jobs_file_and_follows_it(make_site: Callable[..., Site]) -> None:

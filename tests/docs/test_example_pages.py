@@ -26,7 +26,10 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.mark.parametrize(
     ("page", "shown_commands"),
-    [("graphs.md", 5), ("groups.md", 8), ("templates.md", 4), ("retries.md", 1)],
+    [
+        *(("graphs.md", 5), ("groups.md", 8), ("templates.md", 4), ("retries.md", 1)),
+        *(("schedules.md", 7), ("agents.md", 2)),
+    ],
 )
 def test_the_examples_show_what_happens(
     site: Site, tmp_path_factory: pytest.TempPathFactory, page: str, shown_commands: int
@@ -76,4 +79,20 @@ def test_the_python_of_the_page_runs(
     job = site.client.job(1)
     assert job.params["argv"] == ["make", "june"] and job.template_id == "report"
     assert job.labels == {"by": "hand"} and job.retry.max_attempts == 3
+    names["client"].close()  # type: ignore[attr-defined]
+
+
+def test_the_python_of_the_schedules_runs(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (DOCS / "schedules.md").read_text(encoding="utf-8")
+    [source] = [content for kind, _, content in BLOCK.findall(page) if kind == "python"]
+    Path(site.home.config).write_text("[worker]\nautostart = false\n")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(compile(source, "schedules.md", "exec"), names)
+    report, poll = site.client.schedules()
+    assert report["rule"] == {"cron": "0 9 * * 1-5", "timezone": "Europe/Berlin"}
+    assert (poll["enabled"], poll["overlap"], poll["jitter"]) == (False, "queue", "30s")
+    assert "at 09:00 Monday to Friday, Europe/Berlin" in capsys.readouterr().out
     names["client"].close()  # type: ignore[attr-defined]

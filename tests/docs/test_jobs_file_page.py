@@ -9,8 +9,9 @@ from test_tutorial import BLOCK
 
 from headway.cli.main import run
 from headway.jobsfile.keys import KEYS, TYPES, default_of
+from headway.jobsfile.nodes import LARGEST_FILE
 from headway.jobsfile.reading import read_jobs_file
-from headway.jobsfile.yaml import DEEPEST, LARGEST_FILE, MOST_NODES
+from headway.jobsfile.yaml import DEEPEST, MOST_NODES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "jobs-file.md").read_text(encoding="utf-8")
 FILES = {options.strip(): text for kind, options, text in BLOCK.findall(PAGE) if kind == "yaml"}

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -173,6 +174,34 @@ class Paths(RuleBasedStateMachine):
     def submit_from_template(self) -> None:
         self._made([submit_template(self.client, "build").job_id])
 
+    @act(
+        overlap=st.sampled_from(("skip", "queue", "replace")),
+        resources=st.sampled_from(((), ("gpu",), ("net",))),
+        target=st.sampled_from((None, "east")),
+    )
+    def schedule(self, overlap: str, resources: tuple[str, ...], target: str | None) -> None:
+        """What makes jobs from now on, whenever a step finds that it is time."""
+        self.client.add_schedule(
+            name=f"and-{overlap}",
+            every="20s" if overlap == "queue" else "5s",
+            argv=["true"],
+            type="build",
+            resources=list(resources),
+            target=target,
+            rates=[] if overlap == "queue" else ["api"],
+            overlap=overlap,
+            replace=True,
+        )
+        self.yard.step()
+
+    @act(which=A_NUMBER, verb=st.sampled_from(("trigger", "enable", "disable", "remove")))
+    def steer_a_schedule(self, which: int, verb: str) -> None:
+        known = [each["name"] for each in self.client.schedules()]
+        if known:
+            with suppress(ConflictError):
+                getattr(self.client, f"{verb}_schedule")(known[which % len(known)])
+        self.yard.step()
+
     @act(which=A_NUMBER)
     def retry_with_all_that_follows(self, which: int) -> None:
         known = self._known()
@@ -279,6 +308,7 @@ class Paths(RuleBasedStateMachine):
         self.yard.fuse = -1
         self.client.resume()
         self.client.reset()
+        self._check_slots()
         for key in LIMITED:
             self.client.set_setting(f"scheduler.limits.{key}", 1)
         self.client.set_setting("scheduler.max_active", 2)
@@ -300,6 +330,16 @@ class Paths(RuleBasedStateMachine):
         assert all(job.status in TERMINAL for job in ended.values())
         for job in ended.values():
             assert job.status != "succeeded" or job.id in self.yard.counted.seen
+
+    def _check_slots(self) -> None:
+        """Each slot once, and no more of them; each that fired has a job of its own."""
+        for each in self.client.schedules():
+            slots = self.client.schedule_slots(each["name"], 1000)
+            spans = sorted((slot["slot"], slot["last_slot"]) for slot in slots)
+            assert all(one[1] < other[0] for one, other in pairwise(spans)), spans
+            jobs = [slot["job"] for slot in slots if slot["outcome"] == "fired"]
+            assert None not in jobs and len(set(jobs)) == len(jobs)
+            self.client.remove_schedule(each["name"])
 
 
 def tell(opening: Opening, examples: int, phases: Sequence[Phase] = tuple(Phase)) -> None:

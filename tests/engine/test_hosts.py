@@ -79,6 +79,28 @@ def test_a_job_runs_where_it_was_submitted(hosts: Hosts) -> None:
     assert here.status(job) is Status.SUCCEEDED
 
 
+def test_a_schedule_is_fired_by_any_host_and_its_job_runs_where_it_belongs(hosts: Hosts) -> None:
+    clock = FakeClock(START)
+    here, there = hosts(max_active=8, clock=clock)
+    here.client.add_schedule(name="bound", every="1m", shell="pwd")
+    here.client.add_schedule(name="free", every="1m", shell="pwd", any_host=True)
+    clock.advance(60)
+    there.step()
+    bound, free = here.job(1), here.job(2)
+    assert (bound.queue, free.queue) == (here.client.host.id, "")
+    assert bound.status is Status.QUEUED and there.job(2).status is Status.RUNNING
+    here.until_ended(1)
+    there.until_ended(2)
+    with here.store.read() as tx:
+        assert tx.hosts()[here.client.host.id].home == here.home.path, "nobody renamed it"
+    written = Path(here.home.job(1), "stdout.log").read_text()
+    assert written.strip() == str(here.folder)
+    for _ in range(3):
+        here.step()
+        there.step()
+    assert len(here.client.schedule_slots("bound")) == 1, "one of the two fired it"
+
+
 def test_many_jobs_of_another_host_do_not_hide_ones_own(hosts: Hosts) -> None:
     here, there = hosts(max_active=8)
     for _ in range(250):  # more than a round looks at, and all before it in the order

@@ -8,6 +8,7 @@ import pytest
 
 from harness import Bench
 from headway.clock import SystemClock
+from headway.core.fire import Firing, Outcome
 from headway.core.states import Status
 from headway.engine.janitor import EVERY, LOG_LIMIT, Janitor
 from headway.home import Home, make_home
@@ -149,3 +150,25 @@ def test_the_workers_log_is_cut_at_its_limit(
     log.write_bytes(b"x" * size)
     janitor.step()
     assert log.stat().st_size == left
+
+
+@pytest.mark.req("D24")
+def test_records_of_slots_are_kept_for_a_month_and_a_thousand(
+    bench: Bench, janitor: Janitor, clock: FakeClock
+) -> None:
+    for name in ("often", "rarely"):
+        bench.client.add_schedule(name=name, every="100d", argv=["true"])
+    now, day = clock.now(), int(DAY * 1e6)
+    with bench.store.write() as tx:
+        tx.add_firings(_fired(1, now - number, now) for number in range(1, 1201))
+        tx.add_firings(_fired(2, now - days * day, now - days * day) for days in (29, 31))
+    while janitor.step() < 1:
+        pass
+    assert [len(bench.client.schedule_slots(name, 9999)) for name in ("often", "rarely")] == [
+        1000,
+        1,
+    ]
+
+
+def _fired(schedule_id: int, slot: int, at: int) -> Firing:
+    return Firing(schedule_id, slot, slot, 1, Outcome.FIRED, None, 1, at)

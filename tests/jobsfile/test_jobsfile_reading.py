@@ -1,18 +1,13 @@
 """A jobs file becomes entries, or all that is wrong with it, each thing with line and key."""
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 from jobsfiles import one, problems, read, with_one
 
-from headway.errors import InvalidInputError, NotFoundError
 from headway.jobsfile.keys import MOST_ENTRIES
 from headway.jobsfile.model import Entry, entry_of
 from headway.jobsfile.problems import MOST_PROBLEMS
-from headway.jobsfile.reading import file_content, read_jobs_file
-from headway.jobsfile.yaml import LARGEST_FILE
 
 SECOND = 1_000_000
 HOUSEKEEPING = """\
@@ -459,23 +454,3 @@ def test_a_prompt_is_bounded() -> None:
     assert read(text.format("x" * 100_000))[0].prompt == "x" * 100_000
     assert "is not a text of at most 100,000 characters" in problems(text.format("x" * 100_001))[0]
     assert "it.prompt" in problems(text.format("'  '"))[0]
-
-
-# -- the file itself ---------------------------------------------------------------------------
-
-
-def test_the_content_of_a_file_is_read_and_no_more_than_it_may_have(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.yaml"
-    path.write_bytes(b"jobs: {}\n")
-    assert read_jobs_file(file_content(str(path))) == []
-    path.write_bytes(b"#" * (LARGEST_FILE + 1000))
-    assert len(file_content(str(path))) == LARGEST_FILE + 1
-
-
-def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="there is no"):
-        file_content(str(tmp_path / "none"))
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(InvalidInputError, match=r"is not a file|cannot read"):
-            file_content(str(path))

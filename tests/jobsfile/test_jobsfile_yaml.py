@@ -2,8 +2,9 @@
 
 import pytest
 
+from headway.jobsfile.nodes import LARGEST_FILE, Node
 from headway.jobsfile.problems import JobsFileError, Problems
-from headway.jobsfile.yaml import DEEPEST, LARGEST_FILE, MOST_NODES, Node, read_yaml
+from headway.jobsfile.yaml import DEEPEST, MOST_NODES, read_yaml
 
 
 def parsed(text: str | bytes) -> Node | None:

@@ -186,7 +186,7 @@ def _openai(way: str, asked: dict[str, Any], number: int) -> Events:
     }
     tools = [each.get("name") for each in asked.get("tools", ())]
     if tools and (way == "loops" or (way == "writes" and not answered)):
-        item = _shell_call(tools, number)
+        item = _shell_call(way, tools, number)
     usage = {
         "input_tokens": 1200,
         "input_tokens_details": {"cached_tokens": 0},
@@ -203,11 +203,13 @@ def _openai(way: str, asked: dict[str, Any], number: int) -> Events:
     ]
 
 
-def _shell_call(tools: list[Any], number: int) -> dict[str, Any]:
-    line = "echo made > made-by-agent.txt"
+def _shell_call(way: str, tools: list[Any], number: int) -> dict[str, Any]:
+    # A command that ends at once is not told in its stream.
+    line = "echo made > made-by-agent.txt" if way == "writes" else "sleep 0.3; echo again"
     name = next((each for each in tools if each in ("exec_command", "shell", "shell_command")), "")
     # It asks for more than its sandbox, which nobody is there to grant.
-    arguments: dict[str, Any] = {"cmd": line, "sandbox_permissions": "require_escalated"}
+    more = {"sandbox_permissions": "require_escalated"} if way == "writes" else {}
+    arguments: dict[str, Any] = {"cmd": line, **more}
     if name == "shell":
         arguments = {"command": ["sh", "-c", line]}
     elif name == "shell_command":

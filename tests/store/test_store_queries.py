@@ -62,6 +62,9 @@ PLAUSIBLE: dict[str, Any] = {
     "rows": '[{"id": 1, "job_id": 1}]',
     "subjects": ["gt-1"],
     "makers": ["jobs.yaml:a"],
+    "schedules": ["schedule-7"],
+    "outcome": "fired",
+    "zones": "2026a",
 }
 
 FINISHED = """
@@ -88,6 +91,11 @@ GRAPH = (
     "insert into withdrawals (artifact, chain, at) select 'custom:made:' || id, id, 1 from jobs",
     "insert into job_groups (id, name, subject, mode, on_failure, created_at, created_by, ended_at)"
     " select id, 'n-' || id, 's-' || id, 'sequential', 'stop', 1, 'ann', 2 from jobs",
+    "insert into schedules (id, name, document, enabled, version, created_at, created_by, "
+    "changed_at, next_slot, next_fire_at, looked_at, zones) select id, 'n-' || id, '{}', 1, 1, 1, "
+    "'ann', 1, 9000000000000000 + id, 9000000000000000 + id, 1, '' from jobs",
+    "insert into firings (schedule_id, slot, last_slot, slots, outcome, job_id, at)"
+    " select id, 1, 1, 1, 'fired', id, 1 from jobs",
 )
 
 
@@ -235,6 +243,9 @@ def test_what_a_planning_step_runs_is_marked_hot() -> None:
         "active_in_group",
         "waiting_in_group",
         "groups_by_id",
+        "due_schedules",
+        "active_of_schedules",
+        "fired_ahead",
     } <= set(HOT)
 
 
@@ -311,6 +322,11 @@ ACTS: dict[str, Callable[[WriteTx], Any]] = {
     "publish": lambda tx: tx.publish([Marker("custom:made:7", 7, START)]),
     "made_again": lambda tx: tx.made_again([7]),
     "withdraw": lambda tx: tx.withdraw([8]),
+    "due_schedules": lambda tx: tx.due_schedules(START, 500),
+    "note_next_fire": lambda tx: tx.note_next_fire(),
+    "active_of_schedules": lambda tx: tx.active_of_schedules(["schedule-7"]),
+    "fired_ahead": lambda tx: tx.fired_ahead([7]),
+    "last_firings": lambda tx: tx.last_firings([7]),
     "needs and makes": need_and_make,
     "start and finish": start_and_finish,
     "start and undo": start_and_undo,

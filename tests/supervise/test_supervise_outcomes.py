@@ -367,3 +367,42 @@ def _pid_of(pidfd: int) -> int:
         if line.startswith("Pid:"):
             return int(line.split()[1])
     raise AssertionError("not a pidfd")
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        (
+            {"error": "it was denied Bash", "classes": ["permission"]},
+            {"error": "it was denied Bash", "classes": ["permission"]},
+        ),
+        ({"error": "x" * 5000, "classes": list(range(20))}, None),
+        ({"error": 3, "classes": []}, None),
+        ({"error": "no classes"}, None),
+        (["error"], None),
+        ("torn", None),
+    ],
+)
+def test_why_it_failed_is_told_by_the_main_process_that_may(
+    home: Home, written: object, kept: object
+) -> None:
+    """Whatever it leaves there: the outcome is whole, and the exit code as it was."""
+    claim = home.claim("/bin/sh", "-c", "exit 7", verdict=True)
+    content = written if isinstance(written, str) else json.dumps(written)
+    (claim.folder / f"verdict.{claim.evidence.token}").write_text(content)
+    outcome = claim.launch().outcome()
+    assert (outcome.reason, outcome.exit_code) == ("exited", 7)
+    if isinstance(written, dict) and len(str(written.get("error"))) > 1000:
+        assert outcome.verdict is not None
+        assert (len(outcome.verdict["error"]), len(outcome.verdict["classes"])) == (1000, 8)
+    else:
+        assert outcome.verdict == kept
+
+
+def test_no_words_make_a_failure_of_a_success_or_speak_for_a_command(home: Home) -> None:
+    verdict = json.dumps({"error": "it failed", "classes": []})
+    for code, options in ((0, {"verdict": True}), (7, {})):
+        claim = home.claim("/bin/sh", "-c", f"exit {code}", **options)
+        (claim.folder / f"verdict.{claim.evidence.token}").write_text(verdict)
+        outcome = claim.launch().outcome()
+        assert (outcome.exit_code, outcome.verdict) == (code, None)

@@ -118,9 +118,9 @@ def wakeups(zone: ZoneInfo, start: int, end: int) -> Iterator[Wakeup]:
 
 def clock(zone: ZoneInfo, minute: int) -> int:
     """The minute since the epoch that the clock shows."""
-    offset = datetime.fromtimestamp(minute * MINUTE, UTC).astimezone(zone).utcoffset()
+    offset = datetime.fromtimestamp(minute * MINUTE, zone).utcoffset()
     assert offset is not None
-    return minute + int(offset.total_seconds()) // MINUTE
+    return minute + offset // timedelta(minutes=1)
 
 
 def fires(expression: Expression, looks: Iterable[Wakeup]) -> list[int]:

@@ -39,7 +39,7 @@ def judged(found: Service | None) -> Iterator[Finding]:
         "service",
         YELLOW,
         f"the worker runs in {found.unit} with {known}: to stop it may kill all running jobs",
-        "KillMode=process and Delegate=yes in the unit, as in docs/service.md",
+        "`headway service install`, or KillMode=process and Delegate=yes in the unit",
     )
 
 

@@ -47,8 +47,8 @@ def _content(scope: Scope, file: str | None) -> tuple[str, bytes]:
     """What the file is called, and what stands in it."""
     from headway.home import find_home
     from headway.jobsfile.model import FILE
+    from headway.jobsfile.nodes import LARGEST_FILE
     from headway.jobsfile.reading import file_content
-    from headway.jobsfile.yaml import LARGEST_FILE
 
     if file == "-":
         return "stdin", sys.stdin.buffer.read(LARGEST_FILE + 1)

@@ -179,6 +179,14 @@ def describes_a_template(command: Command) -> Command:
     return command
 
 
+def describes_jobs_of_a_schedule(command: Command) -> Command:
+    """The same, without what a schedule says of itself: its name, and when."""
+    command = describes_a_template(command)
+    options = vars(command)["__click_params__"]
+    options[:] = [option for option in options if option.name not in ("name", "at")]
+    return command
+
+
 def may_use_a_template(command: Command) -> Command:
     """Give a command that makes a job the options to make it from a template."""
     for option in (

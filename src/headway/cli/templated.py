@@ -29,6 +29,12 @@ def _named_or_present(text: str) -> str | bool:
     return text or True
 
 
+def _content(path: str) -> str:
+    from headway.graphs import read_prompt
+
+    return read_prompt(path)
+
+
 def _dollars(text: str) -> float:
     from headway.cli.agents import budget
 
@@ -54,6 +60,7 @@ _WORDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "retry_on": ("retry_on", _words),
     "skip_exit_code": ("skip_exit_codes", list),
     "allowed_tool": ("allowed_tools", list),
+    "prompt_file": ("prompt", _content),
     "budget": ("budget_usd", _dollars),
     "on_finish": ("on_finish", lambda text: list(split_command(text))),
     **{
@@ -72,7 +79,8 @@ def given_words(context: click.Context, options: Mapping[str, Any]) -> dict[str,
             continue
         word, write = _WORDS.get(name, (name, lambda same: same))
         if word in words:
-            raise InvalidInputError("give --position or --front, not both")
+            other = "--prompt or --prompt-file" if word == "prompt" else "--position or --front"
+            raise InvalidInputError(f"give {other}, not both")
         words[word] = write(value)
     return words
 
@@ -88,6 +96,16 @@ def parse_params(entries: Sequence[str]) -> dict[str, str | None]:
     return params
 
 
+def given_values(entries: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE`, with a value for each."""
+    values: dict[str, str] = {}
+    for name, value in parse_params(entries).items():
+        if value is None:
+            raise InvalidInputError(f"--param {name} has no value; write {name}=VALUE")
+        values[name] = value
+    return values
+
+
 def submit_from_template(
     client: "Client",
     context: click.Context,
@@ -97,9 +115,5 @@ def submit_from_template(
 ) -> "Submitted":
     from headway.templating import submit_template
 
-    values: dict[str, str] = {}
-    for name, value in parse_params(params).items():
-        if value is None:
-            raise InvalidInputError(f"--param {name} has no value; write {name}=VALUE")
-        values[name] = value
+    values = given_values(params)
     return submit_template(client, template, params=values, **given_words(context, options))

@@ -21,6 +21,7 @@ from headway.text import plain
     "--processes", type=WHOLE_NUMBER, metavar="N", help="So many processes run functions (1)."
 )
 @click.option("--threads", type=WHOLE_NUMBER, metavar="M", help="Each so many at once (1).")
+@click.option("--wait", "patient", is_flag=True, help="Beside another worker, wait for its end.")
 @click.option("--background", is_flag=True, hidden=True)
 @click.pass_obj
 def work(
@@ -28,6 +29,7 @@ def work(
     modules: tuple[str, ...],
     processes: int | None,
     threads: int | None,
+    patient: bool,
     background: bool,
 ) -> None:
     """Be the worker, in the foreground.
@@ -61,5 +63,6 @@ def work(
         clock,
         mode=Mode.BACKGROUND if background else Mode.FOREGROUND,
         say=say,
+        patient=patient,
     ).run()
     client.close()

@@ -27,6 +27,7 @@ from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.rounds import Rounds
 from headway.engine.settling import Settler, Verdict
+from headway.engine.timekeeper import Timekeeper
 from headway.executors import specification
 from headway.executors.command import how_to_reach_a_worker
 from headway.executors.function import host_specification
@@ -101,6 +102,7 @@ class Engine:
         )
         self.finisher.crew = self.crew
         self.helpers = Helpers(home, config, clock)
+        self.timekeeper = Timekeeper(home, clock, shared=store.shared, actor=worker_id)
         self.rounds = Rounds(
             home,
             config,
@@ -204,6 +206,7 @@ class Engine:
                 if overdue:
                     remove_expired(tx, overdue, actor=self.worker_id)
                 self._renew_leases(tx, now)
+                more = self.dispatching and self.timekeeper.step(tx)
                 if self.dispatching:
                     self.rounds.step(tx)
                 busy = self.finisher.claims or self.crew.running()
@@ -212,8 +215,8 @@ class Engine:
                 planning = self.dispatching and limit != 0 and self._parent_is_there(tx)
                 if planning:
                     step = self.planner.step(tx, limit=limit)
-                    started, more = step.started, step.more
-                    more = self._sweep(tx, now) or more
+                    started = step.started
+                    more = self._sweep(tx, now) or step.more or more
                 self._note_failed_helpers(tx)
                 self._unproven = self._rescuer.mine(tx.unproven_claims())
                 delay = self._delay(tx, now, planning=planning)
@@ -227,6 +230,7 @@ class Engine:
                     Evidence(claim.folder, claim.token).discard()
             raise
         reach("engine.claimed")
+        self.timekeeper.committed()
         self.rounds.committed()
         self.started = started
         self.crew.send([claim for claim in started if claim.function_host])
@@ -351,6 +355,8 @@ class Engine:
     def _delay(self, tx: ReadTx, now: float, *, planning: bool) -> float:
         times = [max(self._next_rescue, self._next_look) - now]
         instants = [tx.next_wake(), self.planner.look_again_at, next_pass(tx)] if planning else []
+        if self.dispatching:
+            instants.append(tx.marks()["next_fire_at"] or None)
         if planning and self.planner.strained and tx.anything_active():
             times.append(STRAINED_AGAIN)
         trouble = tx.host_trouble(self._host.id)

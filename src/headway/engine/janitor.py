@@ -1,5 +1,5 @@
-"""Housekeeping that nobody waits for: old jobs, events and groups, stale environments, the worker's
-log, the WAL."""
+"""Housekeeping that nobody waits for: old jobs, events, groups and records of slots, stale
+environments, the worker's log, the WAL."""
 
 import os
 import sys
@@ -7,7 +7,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from headway.clock import SECOND, Clock
-from headway.collecting import Collector, forget_old_starts, forget_old_traces
+from headway.collecting import (
+    Collector,
+    forget_old_firings,
+    forget_old_starts,
+    forget_old_traces,
+)
 from headway.crashpoints import reach
 from headway.home import Home
 from headway.store.base import Store
@@ -15,6 +20,7 @@ from headway.store.base import Store
 EVERY = 3600.0
 AT_ONCE = 20  # ended jobs looked at, or removed, before others have their turn; files take longest
 TRACES_AT_ONCE = 500
+SCHEDULES_AT_ONCE = 200
 SOON = 0.05
 KEEP_ENVIRONMENTS = 7 * 86_400 * SECOND
 LOG_LIMIT = 1 << 20
@@ -54,6 +60,7 @@ class Janitor:
         self._say = say
         self._next = clock.monotonic()
         self._round: Collector | None = None
+        self._cleaned: int | None = None  # the schedules up to this one; None: there is no more
 
     def step(self) -> float:
         """Clean if it is time; returns the seconds until the next time."""
@@ -71,6 +78,7 @@ class Janitor:
             self.drop_stale_environments()
             self._cut_worker_log()
             forget_old_starts(self._store)
+            self._cleaned = 0
             self._store.tidy()
         if self._round is not None:
             if self._round.step(AT_ONCE) is not None:
@@ -78,6 +86,10 @@ class Janitor:
             if forget_old_traces(self._store, TRACES_AT_ONCE):
                 return SOON
             self._round = None
+        if self._cleaned is not None:
+            self._cleaned = forget_old_firings(self._store, self._cleaned, SCHEDULES_AT_ONCE)
+            if self._cleaned is not None:
+                return SOON
         return self._next - now
 
     def drop_stale_environments(self) -> list[str]:

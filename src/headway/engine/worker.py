@@ -72,7 +72,9 @@ class Worker:
         *,
         mode: Mode,
         say: Say,
+        patient: bool = False,
     ) -> None:
+        """`patient`: beside another worker, wait until that one leaves."""
         self.id = f"worker-{os.urandom(4).hex()}"
         self._store = store
         self._home = home
@@ -80,6 +82,7 @@ class Worker:
         self._host = host
         self._clock = clock
         self._mode = mode
+        self._patient = patient
         self._say = say
         self._wishes = _Wishes()
         self._lock = WorkerLock(home.worker_lock)
@@ -109,7 +112,7 @@ class Worker:
         _allow_many_descriptors()
         gc.freeze()  # what is there now stays; of what comes, next to nothing is in circles
         gc.set_threshold(*RARELY)
-        self._take_place()
+        self._come_in()
         try:
             listener = self._listen()
             with listener:
@@ -126,6 +129,18 @@ class Worker:
             self._lock.close()
 
     # -- coming up -----------------------------------------------------------------------------
+
+    def _come_in(self) -> None:
+        """A service must not be started again and again while another worker is there."""
+        while True:
+            try:
+                return self._take_place()
+            except WorkerPresentError as error:
+                if not self._patient:
+                    raise
+                self._lock.close()
+                self._say(f"{error}; waiting until it leaves")
+                self._lock.wait_until_free(STAYS)
 
     def _take_place(self) -> None:
         inherited = os.environ.pop(COMING_FD, None)
@@ -376,7 +391,9 @@ class Worker:
     def _leave_idle(self) -> None:
         """Leave only if nothing needs a worker; the place is given up inside the transaction."""
         with self._store.write() as tx:
-            if self._engine.rounds.awake or tx.anything_active() or tx.unproven_claims():
+            if self._engine.rounds.awake or tx.marks()["next_fire_at"]:
+                return
+            if tx.anything_active() or tx.unproven_claims():
                 return
             tx.end_worker(self.id, "idle")
             tx.add_events([Event("worker_left", None, {"ending": "idle"})], actor=self.id)

@@ -13,8 +13,8 @@ from typing import Any
 from headway.errors import InvalidInputError, NotFoundError
 from headway.jobsfile.keys import KEYS, MOST_ENTRIES, NAME, NEEDS, TYPES, Form, fits
 from headway.jobsfile.model import COMMAND, Entry
+from headway.jobsfile.nodes import LARGEST_FILE, Node, Pair
 from headway.jobsfile.problems import JobsFileError, Problem, Problems, brief, shown
-from headway.jobsfile.yaml import LARGEST_FILE, Node, Pair, read_yaml
 
 __all__ = ["JobsFileError", "Problem", "file_content", "read_jobs_file"]
 
@@ -38,6 +38,8 @@ def file_content(path: str) -> bytes:
 
 def read_jobs_file(content: bytes) -> list[Entry]:
     """The entries in the order of the file. Raises JobsFileError with all problems."""
+    from headway.jobsfile.yaml import read_yaml  # most workers have no such file
+
     problems = Problems()
     root = read_yaml(content, problems)
     found = _jobs(root, problems)

@@ -7,13 +7,13 @@ or a text: `no`, `010`, `12:30`, `.nan` and 2026-01-01 are texts, whatever YAML 
 """
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
+from headway.jobsfile.nodes import LARGEST_FILE, Node, Pair
 from headway.jobsfile.problems import JobsFileError, Problem, Problems, brief
 
-LARGEST_FILE = 1 << 20  # bytes
 DEEPEST = 32
 MOST_NODES = 50_000
 LONGEST_COMPLAINT = 160
@@ -25,22 +25,6 @@ _WORDS = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
 }
-
-
-class Node(NamedTuple):
-    """A text, whole number, boolean, None, list of nodes, or mapping of texts to pairs."""
-
-    value: Any
-    line: int  # from 1
-    column: int  # from 1
-
-
-class Pair(NamedTuple):
-    """A value of a mapping, and where its key stands."""
-
-    node: Node
-    line: int
-    column: int
 
 
 class _Open:

@@ -89,7 +89,8 @@ class Agent:
             start_new_session=True,
         )
         self._pidfd = os.pidfd_open(self._process.pid)
-        self._prompt = memoryview(wanted["prompt"].encode() if by_stdin else b"")
+        text = wanted["prompt"] + ("" if wanted["prompt"].endswith("\n") else "\n")
+        self._prompt = memoryview(text.encode() if by_stdin else b"")
         self._lines = {1: Lines(), 2: Lines()}
         self._stopped: Stopped | None = None
         self._kill_at = _NEVER

@@ -34,6 +34,7 @@ from headway.store.seam_groups import ReadsGroups, WritesGroups
 from headway.store.seam_limits import LimitReads, LimitWrites
 from headway.store.seam_order import OrderReadTx, OrderWriteTx
 from headway.store.seam_reservations import ReadsReservations, WritesReservations
+from headway.store.seam_schedules import ReadsSchedules, WritesSchedules
 from headway.store.seam_templates import ReadsTemplates, WritesTemplates
 
 Told = TypeVar("Told")
@@ -177,6 +178,7 @@ class ReadTx(
     ReadsTemplates,
     ReadsReservations,
     GovernorReading,
+    ReadsSchedules,
     ReadsEntries,
     Protocol,
 ):
@@ -285,6 +287,7 @@ class WriteTx(
     WritesTemplates,
     WritesReservations,
     GovernorWriting,
+    WritesSchedules,
     WritesEntries,
     Protocol,
 ):

@@ -26,6 +26,7 @@ _OTHERS = (
     "reservations.sql",
     "limits.sql",
     "templates.sql",
+    "schedules.sql",
     "entries.sql",
     "checks.sql",
 )

@@ -6,6 +6,7 @@ from headway.store.limiting import LimitReadTx
 from headway.store.ordering import OrderReadTx
 from headway.store.removing import RetentionReadTx
 from headway.store.reserving import ReservingReadTx
+from headway.store.scheduling import ScheduleReadTx
 from headway.store.templating import TemplateReadTx
 
 
@@ -17,5 +18,6 @@ class SqlReader(
     ReservingReadTx,
     GovernorReadTx,
     EntryReadTx,
+    ScheduleReadTx,
 ):
     """A read transaction."""

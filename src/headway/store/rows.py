@@ -55,7 +55,15 @@ _RESERVATION_COLUMNS = (
 
 _GROUP_COLUMNS = "id, mode, on_failure, created_at, created_by, name, subject, closed_at, ended_at"
 
+_SCHEDULE_COLUMNS = (
+    "id, name, document, enabled, version, host_id, created_at, created_by, changed_at, next_slot, "
+    "next_fire_at, looked_at, zones, last_slot, last_job, forgotten"
+)
+_FIRING_COLUMNS = "schedule_id, slot, last_slot, slots, outcome, reason, job_id, at"
+
 COLUMNS: Mapping[str, str] = {
+    "SCHEDULE": _SCHEDULE_COLUMNS,
+    "FIRING": _FIRING_COLUMNS,
     "GROUP": _GROUP_COLUMNS,
     "JOB": _JOB_COLUMNS,
     "CLAIM": _CLAIM_COLUMNS,

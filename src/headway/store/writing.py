@@ -36,6 +36,7 @@ from headway.store.ordering import OrderWriteTx
 from headway.store.removing import RetentionWriteTx
 from headway.store.reserving import ReservingWriteTx
 from headway.store.rows import dump, dump_claim, dump_job
+from headway.store.scheduling import ScheduleWriteTx
 from headway.store.templating import TemplateWriteTx
 
 MOST_SHARERS = 16  # the next ones are woken when these have started
@@ -49,6 +50,7 @@ class SqlWriteTx(
     TemplateWriteTx,
     ReservingWriteTx,
     GovernorWriteTx,
+    ScheduleWriteTx,
     EntryWriteTx,
 ):
     def _add_edges(self, jobs: Sequence[Job]) -> None:

@@ -79,6 +79,11 @@ class WorkerLock:
             time.sleep(_POLL_SECONDS)
         return True
 
+    def wait_until_free(self, byte: int) -> None:
+        """Sleep until nobody holds the byte, for however long that is."""
+        fcntl.fcntl(self.fileno(), fcntl.F_OFD_SETLKW, _flock(fcntl.F_WRLCK, byte))
+        self.give_up(byte)
+
     def give_up(self, byte: int) -> None:
         if self._fd >= 0:
             fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, _flock(fcntl.F_UNLCK, byte))

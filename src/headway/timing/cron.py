@@ -60,6 +60,7 @@ THREE_HOURS = 3 * 3600
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Any will do: a date that exists comes again within forty years, and cronsim looks for fifty.
 _SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
+# Within what calendars can show, with the years that are looked ahead and back.
 _EARLIEST = -62_000_000_000
 _LATEST = 250_000_000_000
 
@@ -115,7 +116,7 @@ class Cron:
         offset, change, last = zone.offset(after), zone.next_change(after), after
         shown = self.shown_after(self._shown_until(after, offset))
         wall = next(shown, None)
-        while wall is not None:
+        while wall is not None and wall < _LATEST:
             if wall - offset < change.at:
                 if wall - offset > last:
                     last = wall - offset

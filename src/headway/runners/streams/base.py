@@ -20,7 +20,8 @@ _WORDS = (
         "auth",
         re.compile(
             r"unauthori[sz]ed|unauthenticated|authenticat|not logged in|please run /login|"
-            r"invalid api key|api key not valid|invalid x-api-key|auth method|no credentials",
+            r"invalid api key|api key not valid|invalid x-api-key|auth method|no credentials|"
+            r"missing environment variable.*(?:key|token)",
             re.I,
         ),
     ),

@@ -23,7 +23,8 @@ create table schedules (
   looked_at    bigint not null,                 -- when `next_slot` was found; later than now: a clock went back
   zones        text not null,                   -- the version of the time zones it was found with
   last_slot    bigint,                          -- the last that was fired
-  last_job     bigint
+  last_job     bigint,
+  forgotten    bigint                           -- of slots up to here no firing is kept any more
 );
 create unique index schedules_name on schedules (name);
 create index schedules_due on schedules (next_fire_at, id) where next_fire_at is not null;

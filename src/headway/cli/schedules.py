@@ -1,0 +1,175 @@
+"""`headway schedules add`, `enable`, `disable`, `trigger` and `remove`: what makes jobs at certain
+times. Looking at them is in `slots` and `explaining`."""
+
+from typing import Any
+
+import click
+
+from headway.cli.options import describes_jobs_of_a_schedule
+from headway.cli.render import emit, say
+from headway.cli.scope import Scope
+from headway.cli.templated import given_values, given_words
+from headway.core.fire import CatchUp, Overlap
+from headway.core.model import shown
+
+
+@click.command()
+@click.option("--name", metavar="WORD", help="Its name; else its id.")
+@click.option("--cron", metavar="EXPR", help="At the times of a cron expression, as '30 2 * * *'.")
+@click.option("--every", metavar="10m", help="Again and again, this far apart, counted from now.")
+@click.option("--at", metavar="TIME", help="Once, as 2026-11-15T22:30 or +10m.")
+@click.option("--timezone", default="UTC", metavar="ZONE", help="Whose clock --cron means: UTC.")
+@click.option("--template", metavar="NAME", help="Make its jobs of a template.")
+@click.option("--param", multiple=True, metavar="K=V", help="A parameter of it (repeat).")
+@click.option(
+    "--catch-up",
+    type=click.Choice([each.value for each in CatchUp]),
+    default=CatchUp.LATEST.value,
+    help="What was missed: the latest slot fires (the default), all do, or none.",
+)
+@click.option("--window", default="24h", metavar="24h", help="What is older is not caught up.")
+@click.option(
+    "--overlap",
+    type=click.Choice([each.value for each in Overlap]),
+    help="While its last job is active: skip the slot (the default), queue, or replace the job.",
+)
+@click.option("--jitter", default="0s", metavar="30s", help="Fire up to this much later.")
+@click.option("--replace", is_flag=True, help="Take the place of one of this name.")
+@click.option("--disabled", is_flag=True, help="Let it not fire until it is enabled.")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@describes_jobs_of_a_schedule
+@click.pass_context
+def add(
+    context: click.Context,
+    /,
+    name: str | None,
+    cron: str | None,
+    every: str | None,
+    at: str | None,
+    timezone: str,
+    template: str | None,
+    param: tuple[str, ...],
+    catch_up: str,
+    window: str,
+    overlap: str | None,
+    jitter: str,
+    replace: bool,
+    disabled: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Make jobs at certain times, and print the schedule's id.
+
+    When: one of --cron, --every and --at. What: --template, or a command after --. Its jobs run in
+    the project's folder unless --cwd is given, and are retried 3 times unless --retries says
+    otherwise.
+    """
+    if [cron, every, at].count(None) != 2:
+        raise click.UsageError("When? Give one of --cron EXPR, --every 10m and --at TIME.")
+    words = given_words(context, options)
+    if template is None and not words.get("argv") and "shell" not in words:
+        raise click.UsageError("What is to run? Give --template NAME, or a command after --.")
+    if template is None and param:
+        raise click.UsageError("--param is about a template; name it with --template.")
+    params = given_values(param)
+    _check_rule(cron, timezone)
+    scope: Scope = context.obj
+    client = scope.connect(create=True)
+    made = client.add_schedule(
+        name=name,
+        cron=cron,
+        every=every,
+        at=at,
+        timezone=timezone,
+        template=template,
+        params=params,
+        catch_up=catch_up,
+        window=window,
+        overlap=overlap,
+        jitter=jitter,
+        replace=replace,
+        enabled=not disabled,
+        **words,
+    )
+    if as_json:
+        emit({"schedule": client.schedule(made.shown)})
+        return
+    print(made.shown)
+
+
+def _check_rule(cron: str | None, timezone: str) -> None:
+    """Before a home is made for what cannot be."""
+    if cron is not None:
+        from headway.timing.rules import parse_cron
+
+        parse_cron(cron, timezone)
+
+
+@click.command()
+@click.argument("schedule", metavar="NAME")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def enable(scope: Scope, schedule: str, as_json: bool) -> None:
+    """Let a schedule fire from now on; what it missed while disabled is not made up for."""
+    client = scope.connect()
+    done = client.enable_schedule(schedule)
+    told = client.schedule(schedule)
+    if as_json:
+        emit({"schedule": told})
+        return
+    following = f"its next slot is {_minute(told['next_slot'])}" if told["next_slot"] else "no slot"
+    say(f"{told['name']} {'is' if done else 'was already'} enabled; {following}")
+
+
+@click.command()
+@click.argument("schedule", metavar="NAME")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def disable(scope: Scope, schedule: str, as_json: bool) -> None:
+    """Let a schedule fire no more until it is enabled; jobs that it made go on."""
+    client = scope.connect()
+    done = client.disable_schedule(schedule)
+    told = client.schedule(schedule)
+    if as_json:
+        emit({"schedule": told})
+        return
+    goes_on = f"; {told['active_job']} goes on" if told["active_job"] else ""
+    say(f"{told['name']} {'is' if done else 'was already'} disabled{goes_on}")
+
+
+@click.command()
+@click.argument("schedule", metavar="NAME")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def trigger(scope: Scope, schedule: str, as_json: bool) -> None:
+    """Make one of a schedule's jobs now and print its id; its slots come as before.
+
+    Also if the schedule is disabled. While its last job is active, --overlap of the schedule says
+    what happens: with skip this exits 4.
+    """
+    client = scope.connect()
+    made = client.trigger_schedule(schedule)
+    if as_json:
+        emit({"schedule": client.schedule(schedule), "job": client.document(made.job_id)})
+        return
+    print(shown(made.job_id))
+
+
+@click.command()
+@click.argument("schedule", metavar="NAME")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def remove(scope: Scope, schedule: str, as_json: bool) -> None:
+    """Remove a schedule with the record of its slots; jobs that it made stay."""
+    client = scope.connect()
+    told = client.schedule(schedule)
+    client.remove_schedule(schedule)
+    if as_json:
+        emit({"schedule": told})
+        return
+    goes_on = f"; {told['active_job']} goes on" if told["active_job"] else ""
+    say(f"{told['name']} is removed{goes_on}")
+
+
+def _minute(text: str) -> str:
+    return f"{text[:19].replace('T', ' ')}Z"

@@ -1,0 +1,168 @@
+"""`headway service install | status | remove`: a worker that the system keeps for this home."""
+
+import os
+import shlex
+import sys
+from typing import Any
+
+import click
+
+from headway.cli.render import emit, fields, say
+from headway.cli.scope import Scope
+from headway.clock import SECOND
+from headway.config import load_config
+from headway.errors import HeadwayError, NotFoundError
+from headway.home import Home, find_home, make_home, refuse_unsafe
+from headway.service import crontab, systemd
+from headway.service.plan import Plan, cron_line, make_plan, unit_text
+from headway.supervise.workerlock import STAYS, WorkerLock
+
+LINGER = "it ends when you log out; to keep it, and to have it at boot: loginctl enable-linger"
+
+
+@click.command()
+@click.option("--print", "only_print", is_flag=True, help="Print what it would be; change nothing.")
+@click.pass_obj
+def install(scope: Scope, only_print: bool) -> None:
+    """Put the worker's unit or crontab line in place.
+
+    A systemd user unit, started at once and at boot; an @reboot line where there is no systemd
+    of the user's own. Twice is the same as once.
+    """
+    home, plan = _planned(scope)
+    if systemd.manager_is_there():
+        _install_unit(plan, only_print=only_print)
+    elif crontab.cron_is_there():
+        _install_line(home, plan, only_print=only_print)
+    else:
+        raise _nobody_keeps_it(plan)
+
+
+def _nobody_keeps_it(plan: Plan) -> HeadwayError:
+    return HeadwayError(
+        "neither a systemd of this user's own answers (it does after a login, not after su; or "
+        "after loginctl enable-linger) nor is there a crontab; have whatever starts programs here "
+        f"run: {shlex.join(plan.argv)}"
+    )
+
+
+def _install_unit(plan: Plan, *, only_print: bool) -> None:
+    path = systemd.unit_path(plan)
+    if only_print:
+        sys.stdout.write(unit_text(plan))
+        say(f"it would be {path}")
+        return
+    changed = systemd.install(plan)
+    print(path)
+    say("installed; a worker runs and comes back by itself" if changed else "it was already there")
+    if systemd.lingers() is False:
+        say(LINGER)
+
+
+def _install_line(home: Home, plan: Plan, *, only_print: bool) -> None:
+    line = cron_line(plan)
+    if only_print:
+        print(line)
+        say("it would be a line of your crontab")
+        return
+    make_home(home)  # the line needs the folder of the log
+    changed = crontab.install(plan)
+    print(line)
+    if changed:
+        say("it is a line of your crontab; a worker comes with the next boot, now with any submit")
+    else:
+        say("it was already there")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.pass_obj
+def status(scope: Scope, as_json: bool) -> None:
+    """Whether the system keeps a worker for this home, and how it is."""
+    home, plan = _planned(scope)
+    told = _told(home, plan)
+    if as_json:
+        emit({"service": told})
+        return
+    for line in fields(_shown(told), indent=""):
+        print(line)
+    if told["kind"] is None:
+        say("next: headway service install")
+    elif not told["current"]:
+        say("it is not as it would be installed now; next: headway service install")
+    elif told["linger"] is False:
+        say(LINGER)
+
+
+def _told(home: Home, plan: Plan) -> dict[str, Any]:
+    lock = WorkerLock(home.worker_lock)
+    told: dict[str, Any] = {
+        "name": plan.name,
+        "kind": None,
+        "place": None,
+        "current": None,
+        "enabled": None,
+        "active": None,
+        "result": None,
+        "linger": None,
+        "worker": {"alive": lock.is_held(STAYS), "pid": None},
+    }
+    if told["worker"]["alive"]:
+        told["worker"]["pid"] = lock.read_pid()
+    if unit := systemd.state(plan):
+        told |= {"kind": "systemd", "place": unit.path, "current": unit.current}
+        told |= {"enabled": unit.enabled, "active": unit.active, "linger": unit.lingers}
+        told["result"] = unit.result or None
+    elif line := crontab.state(plan):
+        told |= {"kind": "crontab", "place": line.line, "current": line.current, "enabled": True}
+    return told
+
+
+def _shown(told: dict[str, Any]) -> list[tuple[str, str | None]]:
+    kinds = {"systemd": "a systemd user unit", "crontab": "a line of your crontab"}
+    state = told["active"]
+    if state is not None and state != "active" and told["result"] not in (None, "success"):
+        state = f"{state} ({told['result']}); see: journalctl --user -u {told['name']}"
+    if told["enabled"] is False:
+        state = f"{state}, not enabled"
+    worker = told["worker"]
+    return [
+        ("service", told["name"]),
+        ("kept by", kinds.get(told["kind"], "nothing")),
+        ("place", told["place"]),
+        ("state", state),
+        ("worker", f"there, pid {worker['pid']}" if worker["alive"] else "none is there now"),
+    ]
+
+
+@click.command()
+@click.pass_obj
+def remove(scope: Scope) -> None:
+    """Take the unit or line away; what runs goes on.
+
+    The worker of a unit is stopped, and its jobs are left to the next worker.
+    """
+    _, plan = _planned(scope)
+    removed = [systemd.remove(plan), crontab.remove(plan)]
+    say(f"{plan.name} is removed" if any(removed) else "no service is installed for this home")
+
+
+def _planned(scope: Scope) -> tuple[Home, Plan]:
+    found, exists = find_home(scope.home, os.environ, os.getcwd())
+    if not exists:
+        raise NotFoundError("there is no .headway/ to keep a worker for; `headway init` makes one")
+    refuse_unsafe(found.path)
+    config = load_config(found)
+    apart = scope.store or os.environ.get("HEADWAY_STORE")
+    if apart == (config["store.url"] or f"sqlite://{found.database}"):
+        apart = None
+    home = Home(found.path, apart or config["store.url"])
+    plan = make_plan(
+        found.path,
+        python=sys.executable,
+        log=home.worker_log,
+        store_url=apart,
+        grace_seconds=config.micros("worker.grace") // SECOND,
+        environ=os.environ,
+    )
+    return home, plan

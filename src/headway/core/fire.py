@@ -1,0 +1,310 @@
+"""What is due of a schedule: which slots fire, which are skipped and why, and when to look again.
+
+A slot is an instant that the schedule's rule names. Slots are taken in order: `next_slot` is the
+first that nothing is known of, and every one before it was fired or skipped. However long nobody
+looked, one call looks at a bounded number of them and leaves the rest to the next; slots that are
+skipped in a row are one range.
+
+Pure: the rule, the time and the jobs that are still active are given.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+from headway.core.model import JobId, shown
+
+MOST_LOOKED_AT = 5_000  # slots in one call
+MOST_FIRED = 100
+MOST_ACTIVE = 1_000  # jobs of one schedule that have not ended
+MINUTE = 60_000_000
+MISSED = "missed: no worker looked at that time"
+_MASK = (1 << 64) - 1
+
+
+class Rule(Protocol):
+    """When slots are; instants are µs UTC."""
+
+    def next_after(self, instant: int) -> int | None:
+        """The first slot strictly after; None: there is none any more."""
+
+    def slots_until(self, after: int, until: int, most: int) -> tuple[int, int | None]:
+        """How many slots lie in (after, until], counting no more than `most`, and the last one
+        counted."""
+
+
+class CatchUp(StrEnum):
+    """What becomes of slots that nobody looked at in time."""
+
+    LATEST = "latest"  # the newest within the window fires
+    ALL = "all"  # each within the window fires
+    NONE = "none"  # none that is older than a minute fires
+
+
+class Overlap(StrEnum):
+    """What becomes of a slot while a job of an earlier one is active."""
+
+    SKIP = "skip"
+    QUEUE = "queue"
+    REPLACE = "replace"
+
+
+class Outcome(StrEnum):
+    FIRED = "fired"
+    SKIPPED = "skipped"
+
+
+class Schedule(NamedTuple):
+    """`document` is what its author said; the rest is how far it has come."""
+
+    id: int
+    name: str
+    document: Mapping[str, Any]
+    enabled: bool
+    version: int  # counts its changes
+    host_id: str | None  # where its commands start; None: anywhere
+    created_at: int
+    created_by: str
+    changed_at: int  # no slot at or before this
+    next_slot: int | None  # None: none will come
+    next_fire_at: int | None  # that slot and its jitter; None also while it is disabled
+    looked_at: int  # when `next_slot` was found
+    zones: str  # the version of the time zones that it was found with
+    last_slot: int | None = None  # the last that fired
+    last_job: JobId | None = None
+    forgotten: int | None = None  # of slots up to here no record is kept any more
+
+    @property
+    def catch_up(self) -> CatchUp:
+        return CatchUp(self.document["catch_up"])
+
+    @property
+    def window(self) -> int:
+        return MINUTE if self.catch_up is CatchUp.NONE else int(self.document["window"])
+
+    @property
+    def overlap(self) -> Overlap:
+        return Overlap(self.document["overlap"])
+
+    @property
+    def jitter(self) -> int:
+        return int(self.document["jitter"])
+
+    @property
+    def shown(self) -> str:
+        return shown_schedule(self.id)
+
+
+class Active(NamedTuple):
+    """A job that has not ended."""
+
+    job_id: JobId
+    running: bool
+
+
+class Skipped(NamedTuple):
+    """Slots in a row that do not fire, and why."""
+
+    first: int
+    last: int
+    slots: int
+    reason: str
+
+
+class Firing(NamedTuple):
+    """What became of one slot that fired, or of a range that was skipped, as it is kept."""
+
+    schedule_id: int
+    slot: int
+    last_slot: int
+    slots: int
+    outcome: Outcome
+    reason: str | None
+    job_id: JobId | None
+    at: int
+
+
+class Fired(NamedTuple):
+    """What is to be done: a job for each of `slots`, records of what is skipped, and the next."""
+
+    slots: tuple[int, ...]
+    skipped: tuple[Skipped, ...]
+    next_slot: int | None
+    next_fire_at: int | None
+
+
+def shown_schedule(schedule_id: int) -> str:
+    return f"schedule-{schedule_id}"
+
+
+def jitter_of(schedule_id: int, slot: int, jitter: int) -> int:
+    """How much later than its slot it fires: the same wherever it is asked, less than `jitter`."""
+    if jitter <= 0:
+        return 0
+    mixed = (schedule_id * 0x9E3779B97F4A7C15 + slot) & _MASK
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = ((mixed ^ (mixed >> shift)) * factor) & _MASK
+    return (mixed ^ (mixed >> 31)) % jitter
+
+
+def fires_at(schedule: Schedule, slot: int | None) -> int | None:
+    return None if slot is None else slot + jitter_of(schedule.id, slot, schedule.jitter)
+
+
+def fire(
+    schedule: Schedule,
+    rule: Rule,
+    now: int,
+    active: Sequence[Active],
+    taken: int | None = None,
+) -> Fired:
+    """What is due. `active` are its jobs that have not ended; `taken` is the first slot from
+    `next_slot` on that fired already, before a clock went back: it is passed over."""
+    after = max((schedule.next_slot or 0) - 1, schedule.changed_at)
+    if taken is not None and taken == rule.next_after(after):
+        return _went_on(schedule, rule, (), (), taken)
+    until = now if taken is None else min(now, taken - 1)
+    if schedule.catch_up is CatchUp.ALL:
+        slots, skipped, last = _each(schedule, rule, after, until, now)
+    else:
+        slots, skipped, last = _latest(schedule, rule, after, until, now)
+    slots, overlapping = _without_overlap(schedule.overlap, slots, active)
+    return _went_on(schedule, rule, slots, (*skipped, *overlapping), last)
+
+
+_Looked = tuple[tuple[int, ...], tuple[Skipped, ...], int]
+
+
+def _went_on(
+    schedule: Schedule, rule: Rule, slots: Sequence[int], skipped: Sequence[Skipped], last: int
+) -> Fired:
+    following = rule.next_after(last)
+    return Fired(tuple(slots), tuple(skipped), following, fires_at(schedule, following))
+
+
+def _latest(schedule: Schedule, rule: Rule, after: int, until: int, now: int) -> _Looked:
+    """The newest due slot, if it lies in the window; it is known only when all were looked at."""
+    slots, last = _due(schedule, rule, after, until, now)
+    if last is None:
+        return (), (), after
+    following = rule.next_after(last)
+    is_newest = not _is_due(schedule, following, now)
+    fires = is_newest and last >= now - schedule.window
+    if not fires:
+        return (), (Skipped(rule.next_after(after) or last, last, slots, MISSED),), last
+    missed, before = rule.slots_until(after, last - 1, slots) if slots > 1 else (0, None)
+    if before is None:
+        return (last,), (), last
+    return (last,), (Skipped(rule.next_after(after) or before, before, missed, MISSED),), last
+
+
+def _each(schedule: Schedule, rule: Rule, after: int, until: int, now: int) -> _Looked:
+    """Every due slot in the window, the oldest first; what lies before the window is missed."""
+    skipped: tuple[Skipped, ...] = ()
+    too_old = min(now - schedule.window - 1, until)
+    if too_old > after:
+        missed, before = rule.slots_until(after, too_old, MOST_LOOKED_AT)
+        if before is not None:
+            skipped = (Skipped(rule.next_after(after) or before, before, missed, MISSED),)
+            after = before
+        if missed == MOST_LOOKED_AT:
+            return (), skipped, after
+    slots: list[int] = []
+    while len(slots) < MOST_FIRED:
+        slot = rule.next_after(after)
+        if slot is None or slot > until or not _is_due(schedule, slot, now):
+            break
+        slots.append(slot)
+        after = slot
+    return tuple(slots), skipped, after
+
+
+def _due(
+    schedule: Schedule, rule: Rule, after: int, until: int, now: int
+) -> tuple[int, int | None]:
+    """How many slots are due, and the last of them. The jitter of the newest may not be over."""
+    surely = until - schedule.jitter
+    slots, last = rule.slots_until(after, surely, MOST_LOOKED_AT) if surely > after else (0, None)
+    while slots < MOST_LOOKED_AT:
+        slot = rule.next_after(after if last is None else last)
+        if slot is None or slot > until or not _is_due(schedule, slot, now):
+            break
+        slots, last = slots + 1, slot
+    return slots, last
+
+
+def _is_due(schedule: Schedule, slot: int | None, now: int) -> bool:
+    at = fires_at(schedule, slot)
+    return at is not None and at <= now
+
+
+def _without_overlap(
+    overlap: Overlap, slots: tuple[int, ...], active: Sequence[Active]
+) -> tuple[tuple[int, ...], tuple[Skipped, ...]]:
+    """Those that fire although, or because, jobs are active; the others with the reason."""
+    objection = overlapping(overlap, active)
+    if objection is not None:
+        return (), _in_a_row(slots, objection)
+    if overlap is Overlap.QUEUE:
+        room = MOST_ACTIVE - len(active)
+        return slots[:room], _in_a_row(slots[room:], _FULL)
+    return slots, ()
+
+
+_FULL = f"{MOST_ACTIVE} of its jobs have not ended"
+
+
+def overlapping(overlap: Overlap, active: Sequence[Active]) -> str | None:
+    """Why no job may be made now, if jobs of earlier slots are active."""
+    if not active:
+        return None
+    if overlap is Overlap.SKIP:
+        first = active[0]
+        return f"{shown(first.job_id)} {'is still running' if first.running else 'still waits'}"
+    return _FULL if overlap is Overlap.QUEUE and len(active) >= MOST_ACTIVE else None
+
+
+def _in_a_row(slots: Sequence[int], reason: str) -> tuple[Skipped, ...]:
+    return (Skipped(slots[0], slots[-1], len(slots), reason),) if slots else ()
+
+
+# -- clocks and zones that changed -----------------------------------------------------------------
+
+
+def rewound(schedule: Schedule, rule: Rule, now: int) -> Schedule:
+    """After a clock went back: what lies in the future again comes at its time. What fired is not
+    fired again, which its record sees to; so nothing is taken back that has none any more."""
+    changed_at = min(schedule.changed_at, now)
+    waiting = schedule.next_slot
+    if waiting is None or waiting > now:
+        waiting = rule.next_after(max(now, schedule.forgotten or 0))
+    return _found_anew(schedule._replace(changed_at=changed_at), waiting, now)
+
+
+def rezoned(schedule: Schedule, rule: Rule, now: int) -> Schedule:
+    """With other rules of its time zone: the slots after those that are known of already."""
+    known = max(schedule.looked_at, schedule.changed_at)
+    waiting = schedule.next_slot
+    if waiting is None or waiting > known:
+        waiting = rule.next_after(known)
+    return _found_anew(schedule, waiting, now)
+
+
+def begun(schedule: Schedule, rule: Rule, now: int) -> Schedule:
+    """As it is from now on, when it was made, changed, enabled or disabled: earlier slots do not
+    exist for it."""
+    if not schedule.enabled:
+        return schedule._replace(changed_at=now, looked_at=now, next_slot=None, next_fire_at=None)
+    return _found_anew(schedule._replace(changed_at=now), rule.next_after(now), now)
+
+
+def _found_anew(schedule: Schedule, slot: int | None, now: int) -> Schedule:
+    return schedule._replace(next_slot=slot, next_fire_at=fires_at(schedule, slot), looked_at=now)
+
+
+def kept_part(firing: Firing, rule: Rule, now: int) -> Firing | None:
+    """Of a skipped range what does not lie in the future."""
+    slots, last = rule.slots_until(firing.slot - 1, now, firing.slots)
+    if last is None:
+        return None
+    return firing._replace(last_slot=last, slots=slots, at=min(firing.at, now))

@@ -1,0 +1,100 @@
+"""The job of a schedule, made inside of a transaction: for a slot, or for who triggers it.
+
+A job has a copy of everything, so that no change of a schedule or of its template reaches one. It
+has no submitter's environment: `[env]` of the config and a minimal PATH, in the project's folder.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from headway.adding import Origin, add_jobs
+from headway.consequences import cancel_active
+from headway.core.fire import Active, Overlap, Schedule
+from headway.core.model import JobId, JobSpec, Lock
+from headway.core.states import ACTIVE
+from headway.errors import InvalidInputError, NotFoundError
+from headway.graphs import request_of
+from headway.home import Home
+from headway.host import Host
+from headway.linking import GraphError
+from headway.store.base import HostRecord, ReadTx, WriteTx
+from headway.submission import Request, specify
+from headway.templates import require_usable
+
+
+def request_for(tx: ReadTx, document: Mapping[str, Any], name: str) -> Request:
+    """What a schedule asks for now; raises if it cannot be had, as when its template is gone."""
+    job, template = document["job"] or {}, document["template"]
+    if template is not None:
+        from headway.templating import request_from_template
+
+        found = require_usable(tx, template)
+        request = request_from_template(found, document["params"], job, tx.now())
+    else:
+        wrong: list[str] = []
+        made = request_of(job, tx.now(), wrong)
+        if made is None:
+            raise GraphError(wrong, len(wrong))
+        request = made
+    _refuse_repositories(request)
+    return request if request.name is not None else request._replace(name=name)
+
+
+def _refuse_repositories(request: Request) -> None:
+    """Slots fire inside of a transaction, perhaps on another host: nobody can look there."""
+    from headway.gating import about_a_repository
+
+    what = about_a_repository(request)
+    if what is not None:
+        raise InvalidInputError(
+            f"{what} looks at a repository when a job is submitted, which a schedule cannot; "
+            "let it run `headway submit` with that option"
+        )
+
+
+class Maker:
+    """Makes jobs of schedules within one transaction."""
+
+    def __init__(self, tx: WriteTx, home: Home, *, shared: bool) -> None:
+        self._tx = tx
+        self._home = home
+        self._shared = shared
+        self._hosts: dict[str, HostRecord] | None = None
+
+    def specify(self, schedule: Schedule) -> JobSpec:
+        """What one job of it is to be. Programs and folders are looked for when it starts."""
+        request = request_for(self._tx, schedule.document, schedule.name)
+        home = self._home_of(schedule)
+        spec = specify(
+            request._replace(check=False), environ={}, working_directory=os.path.dirname(home.path)
+        )
+        if schedule.overlap is not Overlap.SKIP:
+            others = [each for each in spec.locks if each.key != schedule.shown]
+            spec = spec._replace(locks=tuple(sorted((*others, Lock(schedule.shown)))))
+        return spec._replace(schedule_id=schedule.shown)
+
+    def add(self, schedule: Schedule, spec: JobSpec, *, actor: str) -> JobId:
+        host = self._host_of(schedule)
+        origin = Origin(actor, self._home_of(schedule).worktrees, host)
+        return add_jobs(self._tx, [spec], origin)[0].job_id
+
+    def replace(self, active: list[Active], *, actor: str) -> None:
+        """Cancel what has not ended of it, as an operator would."""
+        jobs = self._tx.readable_jobs([each.job_id for each in active]).values()
+        cancel_active(self._tx, [job for job in jobs if job.status in ACTIVE], actor=actor)
+
+    def _home_of(self, schedule: Schedule) -> Home:
+        host = self._host_of(schedule)
+        return self._home if host is None else Home(host.home, self._home.store_url)
+
+    def _host_of(self, schedule: Schedule) -> Host | None:
+        """Where its commands start, which may be another host than this one."""
+        if not self._shared or schedule.host_id is None:
+            return None
+        if self._hosts is None:
+            self._hosts = self._tx.hosts()
+        found = self._hosts.get(schedule.host_id)
+        if found is None:
+            raise NotFoundError(f"host {schedule.host_id}, where its jobs start, is not known")
+        return Host(found.id, "", found.home, found.name)

@@ -1,0 +1,140 @@
+"""Schedules as people and programs see them: rule, next and last slot, what was missed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from headway.core.fire import Active, Firing, Schedule
+from headway.core.model import Job, JobId, shown
+from headway.errors import InvalidInputError
+from headway.scheduling import active_job, require_schedule
+from headway.store.base import ReadTx
+from headway.store.seam_schedules import Missed
+from headway.timing.rules import rule_of
+from headway.timing.words import in_words
+from headway.units import exact_duration, show_instant
+
+if TYPE_CHECKING:
+    from headway.client import Client
+
+MOST_SLOTS = 10_000
+
+
+def schedules(client: Client) -> list[dict[str, Any]]:
+    """The documents of all, by their ids."""
+    with client.store.read() as tx:
+        return schedule_documents(tx, tx.all_schedules())
+
+
+def schedule(client: Client, reference: str) -> dict[str, Any]:
+    with client.store.read() as tx:
+        return schedule_documents(tx, [require_schedule(tx, reference)])[0]
+
+
+def schedule_slots(client: Client, reference: str, limit: int = 20) -> list[dict[str, Any]]:
+    """What became of its slots, the newest first."""
+    if not 1 <= limit <= MOST_SLOTS:
+        raise InvalidInputError(f"the limit {limit} is not between 1 and {MOST_SLOTS}")
+    with client.store.read() as tx:
+        found = tx.firings(require_schedule(tx, reference).id, limit)
+    return [_slot_document(each) for each in found]
+
+
+def schedule_documents(tx: ReadTx, found: Sequence[Schedule]) -> list[dict[str, Any]]:
+    ids = [each.id for each in found]
+    active = tx.active_of_schedules([each.shown for each in found]) if found else {}
+    missed = tx.missed(ids) if found else {}
+    jobs = _last_jobs(tx, [each.last_job for each in found if each.last_job is not None])
+    return [
+        _document(each, active.get(each.shown, []), missed.get(each.id), jobs) for each in found
+    ]
+
+
+def _last_jobs(tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
+    """For each the last job of its chain; those that were removed are missing."""
+    if not ids:
+        return {}
+    lasts = tx.chain_lasts(ids)
+    jobs = tx.readable_jobs(sorted(set(lasts.values())))
+    return {job_id: jobs[last] for job_id, last in lasts.items() if last in jobs}
+
+
+def _document(
+    schedule: Schedule,
+    active: Sequence[Active],
+    missed: Missed | None,
+    jobs: dict[JobId, Job],
+) -> dict[str, Any]:
+    said = schedule.document
+    damaged = said.get("damaged")
+    running = active_job(active)
+    return {
+        "id": schedule.shown,
+        "name": schedule.name,
+        "rule": None if damaged else _rule(said["rule"]),
+        "in_words": damaged or in_words(rule_of(said["rule"])),
+        "timezone": None if damaged else said["rule"].get("timezone", "UTC"),
+        "enabled": schedule.enabled,
+        "template": said.get("template"),
+        "job": _job(said.get("job")),
+        "params": said.get("params") or {},
+        "catch_up": said.get("catch_up"),
+        "window": _duration(said.get("window")),
+        "overlap": said.get("overlap"),
+        "jitter": _duration(said.get("jitter")),
+        "created_at": show_instant(schedule.created_at),
+        "created_by": schedule.created_by,
+        "changed_at": show_instant(schedule.changed_at),
+        "next_slot": show_instant(schedule.next_slot),
+        "next_fire_at": show_instant(schedule.next_fire_at),
+        "last_slot": show_instant(schedule.last_slot),
+        "last_job": _last_job(schedule.last_job, jobs),
+        "missed": None if missed is None else _missed(missed),
+        "active_job": None if running is None else shown(running.job_id),
+    }
+
+
+def _rule(said: dict[str, Any]) -> dict[str, Any]:
+    if "every" in said:
+        return {"every": exact_duration(said["every"]), "anchor": show_instant(said["anchor"])}
+    return {"at": show_instant(said["at"])} if "at" in said else said
+
+
+def _job(words: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Of variables the names, not the values."""
+    if words is None or "env" not in words:
+        return words
+    return {**words, "env": sorted(words["env"])}
+
+
+def _duration(micros: int | None) -> str | None:
+    return None if micros is None else exact_duration(micros)
+
+
+def _last_job(job_id: JobId | None, jobs: dict[JobId, Job]) -> dict[str, Any] | None:
+    if job_id is None:
+        return None
+    last = jobs.get(job_id)
+    state, reason = (None, "removed") if last is None else (last.status.value, last.reason)
+    return {"id": shown(job_id if last is None else last.id), "state": state, "reason": reason}
+
+
+def _missed(missed: Missed) -> dict[str, Any]:
+    return {
+        "slots": missed.slots,
+        "last_at": show_instant(missed.last_at),
+        "reason": missed.reason,
+    }
+
+
+def _slot_document(firing: Firing) -> dict[str, Any]:
+    return {
+        "slot": show_instant(firing.slot),
+        "last_slot": show_instant(firing.last_slot),
+        "slots": firing.slots,
+        "outcome": firing.outcome.value,
+        "reason": firing.reason,
+        "job": None if firing.job_id is None else shown(firing.job_id),
+        "at": show_instant(firing.at),
+    }

@@ -1,0 +1,348 @@
+"""The verbs of schedules: make, change, list, trigger and remove them.
+
+A schedule makes jobs at the slots of its rule; a worker does that (`engine/timekeeper`). Nothing
+that is done to a schedule touches a job that it has made.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from headway.adding import Submitted
+from headway.core.fire import (
+    Active,
+    CatchUp,
+    Overlap,
+    Schedule,
+    begun,
+    overlapping,
+    shown_schedule,
+)
+from headway.core.model import NOTHING
+from headway.environment import MINIMAL_PATH
+from headway.errors import ConflictError, InvalidInputError, NotFoundError
+from headway.firing import Maker, request_for
+from headway.graphs import misfits
+from headway.linking import GraphError
+from headway.quotas import check_word
+from headway.store.base import Event, HostRecord, ReadTx, WriteTx
+from headway.submission import LAST_INSTANT, specify
+from headway.templating import DEFAULT_BASE, DEFAULT_RETRIES, OF_ONE_JOB
+from headway.timing.rules import Rule, rule_of
+from headway.timing.zones import zones_version
+from headway.units import parse_duration, parse_instant
+
+if TYPE_CHECKING:
+    from headway.client import Client
+
+_REFERENCE = re.compile(r"(?:schedule-|#)?([1-9][0-9]{0,17})")
+LARGEST_WINDOW = 366 * 86_400_000_000
+GAPS_LOOKED_AT = 50
+
+
+def add_schedule(
+    client: Client,
+    *,
+    name: str | None = None,
+    cron: str | None = None,
+    every: str | None = None,
+    at: str | None = None,
+    timezone: str = "UTC",
+    template: str | None = None,
+    params: Mapping[str, str] = NOTHING,
+    catch_up: str = "latest",
+    window: str = "24h",
+    overlap: str | None = None,
+    jitter: str = "0s",
+    replace: bool = False,
+    enabled: bool = True,
+    **options: Any,
+) -> Schedule:
+    """Store a schedule. `options` are the words of a job in a graph file, as `argv=[...]`; with a
+    template they take the place of what it says."""
+    if name is not None:
+        _check_name(name)
+    said = {
+        "rule": _rule_document(client, cron, every, at, timezone),
+        "template": template,
+        "params": dict(params),
+        "job": _job_words(template, params, options),
+        **_treatment(catch_up, window, overlap, jitter),
+    }
+    with client.store.read() as tx:
+        _refuse_unmakeable(client, tx, said, name or "schedule")
+
+    def tell(tx: WriteTx) -> Schedule:
+        document = {**said, "rule": _beginning(said["rule"], tx.now())}
+        rule = _checked_rule(document, tx.now())
+        known = tx.schedule_named(name) if name is not None else None
+        if known is not None and not replace:
+            raise ConflictError(
+                f"schedule {name!r} is there already ({known.shown}); --replace puts this in its "
+                "place"
+            )
+        schedule = _written(client, tx, known, name, document, enabled)
+        schedule = begun(schedule, rule, tx.now())
+        _put(tx, schedule)
+        data = {**_named(schedule), "replaced": known is not None}
+        tx.add_events([Event("schedule_added", None, data)], actor=client.actor)
+        return schedule
+
+    added = client.store.story(tell)
+    client.wake()
+    return added
+
+
+def enable_schedule(client: Client, reference: str) -> bool:
+    """It fires from now on, without what it did not fire meanwhile; False if it did before."""
+    return _switch(client, reference, enabled=True)
+
+
+def disable_schedule(client: Client, reference: str) -> bool:
+    """It fires no more until it is enabled; its jobs stay. False if that was so before."""
+    return _switch(client, reference, enabled=False)
+
+
+def remove_schedule(client: Client, reference: str) -> Schedule:
+    """With what is known of its slots; its jobs stay."""
+
+    def tell(tx: WriteTx) -> Schedule:
+        schedule = require_schedule(tx, reference)
+        tx.remove_schedule(schedule.id)
+        tx.note_next_fire()
+        tx.add_events([Event("schedule_removed", None, _named(schedule))], actor=client.actor)
+        return schedule
+
+    return client.store.story(tell)
+
+
+def trigger_schedule(client: Client, reference: str) -> Submitted:
+    """Make one job now. It stands for no slot, and the next comes as it would have."""
+
+    def tell(tx: WriteTx) -> Submitted:
+        schedule = require_schedule(tx, reference)
+        active = tx.active_of_schedules([schedule.shown]).get(schedule.shown, [])
+        objection = overlapping(schedule.overlap, active)
+        if objection is not None:
+            raise ConflictError(f"{schedule.name}: {objection}; wait for it, or cancel it")
+        maker = Maker(tx, client.home, shared=client.store.shared)
+        spec = maker.specify(schedule)
+        if schedule.overlap is Overlap.REPLACE:
+            maker.replace(active, actor=client.actor)
+        job_id = maker.add(schedule, spec, actor=client.actor)
+        event = Event("schedule_triggered", job_id, _named(schedule))
+        tx.add_events([event], actor=client.actor)
+        return Submitted(job_id, created=True)
+
+    triggered = client.store.story(tell)
+    client.wake()
+    return triggered
+
+
+def require_schedule(tx: ReadTx, reference: str) -> Schedule:
+    """By its name, or by its id as `schedule-3`, `3` or `#3`."""
+    match = _REFERENCE.fullmatch(reference.strip())
+    if match:
+        found = tx.schedules([int(match[1])]).get(int(match[1]))
+    else:
+        found = tx.schedule_named(reference)
+    if found is None:
+        raise NotFoundError(
+            f"there is no schedule {reference!r}; `headway schedules list` shows them"
+        )
+    return found
+
+
+# -- writing -----------------------------------------------------------------------------------
+
+
+def _written(
+    client: Client,
+    tx: WriteTx,
+    known: Schedule | None,
+    name: str | None,
+    document: Mapping[str, Any],
+    enabled: bool,
+) -> Schedule:
+    any_host = (document["job"] or {}).get("any_host")
+    host_id = None if any_host else client.host.id
+    if host_id is not None and client.store.shared:
+        tx.know_host(HostRecord(client.host.id, client.host.name, client.host.home))
+    schedule_id = tx.take_schedule_id() if known is None else known.id
+    return Schedule(
+        id=schedule_id,
+        name=name or shown_schedule(schedule_id),
+        document=document,
+        enabled=enabled,
+        version=1 if known is None else known.version + 1,
+        host_id=host_id,
+        created_at=tx.now() if known is None else known.created_at,
+        created_by=client.actor if known is None else known.created_by,
+        changed_at=tx.now(),
+        next_slot=None,
+        next_fire_at=None,
+        looked_at=tx.now(),
+        zones=zones_version(),
+    )
+
+
+def _switch(client: Client, reference: str, *, enabled: bool) -> bool:
+    def tell(tx: WriteTx) -> bool:
+        schedule = require_schedule(tx, reference)
+        switched = schedule._replace(
+            enabled=enabled, version=schedule.version + 1, zones=zones_version()
+        )
+        switched = begun(switched, rule_of(schedule.document["rule"]), tx.now())
+        stopped = enabled and schedule.next_slot is None and switched.next_slot is not None
+        if schedule.enabled == enabled and not stopped:
+            return False
+        _put(tx, switched)
+        named = _named(schedule)
+        on, off = Event("schedule_enabled", None, named), Event("schedule_disabled", None, named)
+        tx.add_events([on if enabled else off], actor=client.actor)
+        return True
+
+    switched = client.store.story(tell)
+    if enabled:
+        client.wake()
+    return switched
+
+
+def _put(tx: WriteTx, schedule: Schedule) -> None:
+    tx.put_schedule(schedule)
+    tx.note_next_fire()
+
+
+def _named(schedule: Schedule) -> dict[str, str]:
+    """What events call it by."""
+    return {"schedule": schedule.shown, "name": schedule.name}
+
+
+# -- checking ----------------------------------------------------------------------------------
+
+
+def _check_name(name: str) -> None:
+    check_word("schedule", name)
+    if _REFERENCE.fullmatch(name):
+        raise InvalidInputError(
+            f"the name {name!r} looks like the id of a schedule; use another word"
+        )
+
+
+def _rule_document(
+    client: Client, cron: str | None, every: str | None, at: str | None, timezone: str
+) -> dict[str, Any]:
+    """As it is kept, but for the beginning of an interval."""
+    if [cron, every, at].count(None) != 2:
+        raise InvalidInputError("give one of --cron, --every and --at")
+    if cron is None and timezone != "UTC":
+        next_step = "write an offset with the time" if at is not None else "leave it out"
+        raise InvalidInputError(f"--timezone {timezone} is about --cron alone; {next_step}")
+    if cron is not None:
+        return {"cron": cron, "timezone": timezone}
+    if every is not None:
+        return {"every": parse_duration(every, "--every")}
+    return {"at": parse_instant(at or "", client.clock.now())}
+
+
+def _beginning(said: Mapping[str, Any], now: int) -> Mapping[str, Any]:
+    """An interval counts from now."""
+    return {**said, "anchor": now} if "every" in said else said
+
+
+def _checked_rule(document: Mapping[str, Any], now: int) -> Rule:
+    said = document["rule"]
+    rule = rule_of(said)
+    if "at" in said and not now < said["at"] <= LAST_INSTANT:
+        raise InvalidInputError("--at must be a time in the future, before the year 10000")
+    _check_jitter(rule, now, document["jitter"])
+    return rule
+
+
+def _check_jitter(rule: Rule, now: int, jitter: int) -> None:
+    """One slot must fire before the next comes."""
+    if not jitter:
+        return
+    slots: list[int] = []
+    following = rule.next_after(now)
+    while following is not None and len(slots) < GAPS_LOOKED_AT:
+        slots.append(following)
+        following = rule.next_after(following)
+    gap = min((later - earlier for earlier, later in pairwise(slots)), default=LARGEST_WINDOW)
+    if jitter >= gap:
+        from headway.units import exact_duration
+
+        raise InvalidInputError(
+            f"--jitter {exact_duration(jitter)} is not shorter than the time between two slots, "
+            f"which may be {exact_duration(gap)}"
+        )
+
+
+def _treatment(catch_up: str, window: str, overlap: str | None, jitter: str) -> dict[str, Any]:
+    """What becomes of missed slots, and of those at which a job is still active."""
+    caught = _one_of("--catch-up", catch_up, CatchUp)
+    usual = Overlap.QUEUE if caught == CatchUp.ALL else Overlap.SKIP
+    treated = usual if overlap is None else _one_of("--overlap", overlap, Overlap)
+    if caught == CatchUp.ALL and treated != Overlap.QUEUE:
+        raise InvalidInputError(
+            f"--catch-up all makes a job of every slot, and --overlap {treated} none while another "
+            "is active; use --overlap queue, or --catch-up latest"
+        )
+    length = parse_duration(window, "--window")
+    if not 0 < length <= LARGEST_WINDOW:
+        raise InvalidInputError(f"--window {window} is not between 1us and 366d")
+    return {
+        "catch_up": str(caught),
+        "window": length,
+        "overlap": str(treated),
+        "jitter": parse_duration(jitter, "--jitter"),
+    }
+
+
+def _one_of(option: str, word: str, words: type[CatchUp] | type[Overlap]) -> str:
+    if word not in list(words):
+        raise InvalidInputError(f"{option} {word!r} is not one of {', '.join(words)}")
+    return word
+
+
+def _job_words(
+    template: str | None, params: Mapping[str, str], options: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """What its jobs are, in the words of a graph file; all that is wrong with these at once."""
+    given = {word: value for word, value in options.items() if value is not None}
+    for word in ("cwd", "stdin"):
+        if isinstance(given.get(word), str):
+            given[word] = os.path.abspath(given[word])
+    wrong = [
+        f"{word} is about one job, and a schedule makes many" for word in OF_ONE_JOB & {*given}
+    ]
+    wrong += misfits({word: value for word, value in given.items() if word not in OF_ONE_JOB})
+    if template is None and not given:
+        wrong.append("give --template NAME, or a command after --")
+    if template is None and params:
+        wrong.append("--param fills in what a template leaves open; give --template")
+    if wrong:
+        raise GraphError(wrong, len(wrong))
+    if template is not None:
+        return given or None
+    return {"retries": DEFAULT_RETRIES, "retry_base": DEFAULT_BASE, **given}
+
+
+def _refuse_unmakeable(client: Client, tx: ReadTx, document: Mapping[str, Any], name: str) -> None:
+    """Its jobs must be possible now; programs are looked for on the PATH that they will have."""
+    request = request_for(tx, document, name)
+    specify(
+        request,
+        environ={"PATH": MINIMAL_PATH, **client.config.env},
+        working_directory=os.path.dirname(client.home.path),
+        remedy="jobs of schedules have the PATH of [env] in config.toml; --no-check skips this",
+    )
+
+
+def active_job(active: Sequence[Active]) -> Active | None:
+    """The one to name: what runs, else what has waited for the longest time."""
+    return next((each for each in active if each.running), active[0] if active else None)
