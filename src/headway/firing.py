@@ -10,7 +10,7 @@ from typing import Any
 
 from headway.adding import Origin, add_jobs
 from headway.consequences import cancel_active
-from headway.core.fire import Active, Overlap, Schedule
+from headway.core.fire import Active, Overlap, Rule, Schedule, kept_part
 from headway.core.model import JobId, JobSpec, Lock
 from headway.core.states import ACTIVE
 from headway.errors import InvalidInputError, NotFoundError
@@ -51,6 +51,14 @@ def _refuse_repositories(request: Request) -> None:
             f"{what} looks at a repository when a job is submitted, which a schedule cannot; "
             "let it run `headway submit` with that option"
         )
+
+
+def take_back_ahead(tx: WriteTx, schedule: Schedule, rule: Rule) -> None:
+    """A clock may have gone back: of what was only skipped, only what has passed stays on record;
+    the rest may come at its time."""
+    taken_back = tx.take_back_skipped(schedule.id, tx.now())
+    kept = [kept_part(each, rule, tx.now()) for each in taken_back if each.slot <= tx.now()]
+    tx.add_firings(each for each in kept if each is not None)
 
 
 class Maker:

@@ -194,8 +194,21 @@ def specify(
     if request.check:
         _check_files(request, environ, cwd, stdin, {} if found is None else found, remedy)
     gates = _gates(request, cwd)
-    params = {
-        "agent": agent,
+    params = {"agent": agent, **_params(request, cwd, stdin, gates)}
+    name = request.name or request.local or default_name(request)
+    spec = _spec(request, params, name, gates)
+    if agent is not None:
+        spec = spec._replace(type=AGENT)
+    if _may_be_too_large(spec):
+        asked = (spec.params, spec.labels, spec.on_finish)
+        if sum(len(json.dumps(each)) for each in asked) > LARGEST_SPEC:
+            raise InvalidInputError("the command and its options are larger than 1 MiB; use a file")
+    return spec
+
+
+def _params(request: Request, cwd: str, stdin: str | None, gates: "Gates | None") -> dict[str, Any]:
+    """What a supervisor is told of it; None where there is nothing to tell."""
+    return {
         "argv": list(request.argv) or None,
         "shell": request.shell,
         "cwd": cwd if request.cwd else None,
@@ -208,15 +221,6 @@ def specify(
         "worktree": gates.worktree if gates else None,
         "save_patch": request.save_patch or None,
     }
-    name = request.name or request.local or default_name(request)
-    spec = _spec(request, params, name, gates)
-    if agent is not None:
-        spec = spec._replace(type=AGENT)
-    if _may_be_too_large(spec):
-        asked = (spec.params, spec.labels, spec.on_finish)
-        if sum(len(json.dumps(each)) for each in asked) > LARGEST_SPEC:
-            raise InvalidInputError("the command and its options are larger than 1 MiB; use a file")
-    return spec
 
 
 def function_spec(request: Request, task: str, arguments: Mapping[str, Any]) -> JobSpec:

@@ -194,6 +194,8 @@ def _wrong_values(
     }
     found = list(_problems(client, command, check))
     where_it_runs = {"argv": ["true"], **({"cwd": sample["cwd"]} if "cwd" in sample else {})}
+    if is_agent(sample):  # words may mean more there than of a command
+        where_it_runs = command
     for word in [each for each in sample if each not in command]:
         plain = {**where_it_runs, word: sample[word]}
         found += _problems(client, plain, word == "stdin" and check)

@@ -65,7 +65,8 @@ def test_what_is_wrong_is_said_in_one_line(
 
 def test_agents_in_templates_and_graphs(still: CommandLine) -> None:
     install(still, "claude")
-    still("templates", "add", "ask", "--param", "what", "--runner", "claude", "--prompt", "{what}?")
+    asked = ["--runner", "claude", "--prompt", "{what}?", "--retry-on", "transient"]
+    still("templates", "add", "ask", "--param", "what", *asked)
     assert still.json("templates", "show", "ask")["template"]["job"]["retries"] == 0
     still("submit", "--template", "ask", "--param", "what=$(touch x) {what}")
     agent = still.json("jobs", "show", "1")["job"]["params"]["agent"]

@@ -15,6 +15,7 @@ from headway.core.model import shown
 from headway.core.settle import Ending, Outcome, settle
 from headway.core.states import Status
 from headway.errors import InvalidInputError
+from headway.runners import agent_request
 from headway.testing import FakeClock
 
 AUTHOR = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
@@ -273,6 +274,22 @@ def test_only_what_the_runner_lets_through_reaches_the_agent(agents: Agents) -> 
     kept = Path(agents.bench.home.job(job.id))
     written = "".join(each.read_text(errors="replace") for each in kept.iterdir())
     assert '"s"' not in written
+
+
+def test_an_agent_that_nobody_submitted_sees_little(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "s")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    monkeypatch.setenv("HOME", "/somewhere")
+    path = f"{agents.programs}:/usr/bin:/bin"
+    agents.built_in("claude", DISABLE_AUTOUPDATER=f'"1"\nPATH = "{path}"')
+    specs = agents.bench.client.specify_all([agent_request("environment")])
+    [submitted] = agents.bench.client.submit_specs(specs)
+    job = agents.bench.until_ended(submitted.job_id)[0]
+    seen = set(agents.result(job)["final_text"].split())
+    assert {"HOME", "PATH", "HEADWAY_JOB_ID", "CLAUDE_CODE_MAX_RETRIES"} <= seen
+    assert not seen & {"SECRET", "ANTHROPIC_API_KEY"}
 
 
 @pytest.mark.req("O19")

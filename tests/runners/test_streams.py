@@ -316,6 +316,7 @@ def test_lines_are_found_in_pieces_and_long_ones_left_out() -> None:
         ("Missing environment variable: `OPENAI_API_KEY`.", "auth"),
         ("unexpected status 502 Bad Gateway", "transient"),
         ("connect ECONNREFUSED 127.0.0.1:1", "transient"),
+        ("exception TypeError: fetch failed sending request", "transient"),
         ("You've hit your usage limit", "limit"),
         ("wrote 401 lines", "task"),
         ("it went wrong", "task"),

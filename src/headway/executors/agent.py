@@ -51,14 +51,22 @@ def agent_specification(
     )
     if submitted is not None:
         spec["unset"] = [*spec.get("unset", ()), *not_passed(runner, submitted)]
-    env = {**_of_the_worker(alone=spec["env_file"] is None), **spec["env"]}
+    if spec["env_file"] is None:
+        spec["env"] = _without_submitter(runner, spec["env"])
     result = os.path.join(claim.folder, RESULT_FILE)
-    spec["env"] = {**runner.env, **env, "HEADWAY_RESULT_FILE": result}
+    spec["env"] = {**runner.env, **spec["env"], "HEADWAY_RESULT_FILE": result}
     _refuse_missing(runner, agent, spec, submitted or {})
     spec["verdict"] = True
-    spec["agent"] = {
+    spec["agent"] = {**_for_the_wrapper(runner, agent), "argv": line}
+    spec["agent"]["grace_seconds"] = spec["grace_seconds"]
+    if spec["timeout_seconds"] is not None:  # a job's own takes the place of the runner's
+        spec["agent"]["wall_seconds"] = None
+    return spec
+
+
+def _for_the_wrapper(runner: Runner, agent: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "runner": runner.name,
-        "argv": line,
         "prompt": agent["prompt"],
         "prompt_by": runner.prompt,
         "prompt_file": PROMPT_FILE,
@@ -68,15 +76,8 @@ def agent_specification(
         "model": agent.get("model"),
         # Where the program keeps to it itself, nobody has to count.
         "max_turns": None if runner.takes("max_turns") else agent.get("max_turns"),
-        "first_output_seconds": _seconds(runner.timeouts.first_output),
-        "idle_seconds": _seconds(runner.timeouts.idle),
-        # A job's own --timeout takes the place of the runner's.
-        "wall_seconds": None
-        if spec["timeout_seconds"] is not None
-        else _seconds(runner.timeouts.wall),
-        "grace_seconds": spec["grace_seconds"],
+        **{f"{name}_seconds": _seconds(time) for name, time in runner.timeouts._asdict().items()},
     }
-    return spec
 
 
 def not_passed(runner: Runner, names: Sequence[str] | Mapping[str, str]) -> list[str]:
@@ -91,12 +92,14 @@ def _wrapper(folder: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-X", "utf8", "-c", _MAIN, folder]
 
 
-def _of_the_worker(*, alone: bool) -> dict[str, str]:
-    """Agents keep their logins at home; a job that nobody submitted has the worker's."""
-    if not alone:
-        return {}
+def _without_submitter(runner: Runner, env: Mapping[str, str]) -> dict[str, str]:
+    """Agents keep their logins at home; a job that nobody submitted has the worker's. A PATH that
+    the runner's file sets goes before the minimal one."""
     names = ("HOME", "USER", "LANG", "TMPDIR")
-    return {name: os.environ[name] for name in names if name in os.environ}
+    given = dict(env)
+    if given.get("PATH") == MINIMAL_PATH and "PATH" in runner.env:
+        del given["PATH"]
+    return {**{name: os.environ[name] for name in names if name in os.environ}, **given}
 
 
 def _refuse_missing(

@@ -48,7 +48,8 @@ def ask(request: Request, environ: Mapping[str, str], place: Place | None, remed
     command_line(runner, params, prompt_file="/")  # refuses what could be taken for an option
     cwd = request.cwd or (os.path.dirname(home) if home is not None else None)
     if request.check:
-        path = (request.env if "PATH" in request.env else environ).get("PATH", os.defpath)
+        usual = environ.get("PATH", os.defpath)
+        path = request.env.get("PATH") or runner.env.get("PATH") or usual
         refuse_missing(runner, params.get("argv", ()), cwd or os.getcwd(), path, f"; {remedy}")
     name = request.name or request.local or _name(params)
     plain = request._replace(argv=(), cwd=cwd, name=name, type=None)

@@ -35,8 +35,9 @@ def look_at_runner(name: str, home_path: str, config: Config, path: str) -> Seen
     program = program_of(runner, ())
     if not program:  # any program
         return Seen(name, runner, None, None, None, None)
-    without = config.env.get("PATH", MINIMAL_PATH)
-    found, alone = (shutil.which(program, path=each) for each in (path, without))
+    own = runner.env.get("PATH")
+    without = config.env.get("PATH") or own or MINIMAL_PATH
+    found, alone = (shutil.which(program, path=each) for each in (own or path, without))
     return Seen(name, runner, None, program, found, alone)
 
 

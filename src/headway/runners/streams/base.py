@@ -34,7 +34,7 @@ _WORDS = (
         re.compile(
             r"overloaded|rate.?limit|too many requests|temporarily|unavailable|timed? ?out|"
             r"econn|enotfound|eai_again|network|connection (?:error|refused|reset|closed)|"
-            r"stream disconnected|internal server error|bad gateway",
+            r"stream disconnected|internal server error|bad gateway|fetch failed",
             re.I,
         ),
     ),
