@@ -2,7 +2,7 @@
 one is broken. The store keeps that set, so that a worker which comes up with a broken file has it,
 too."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from headway.core.periodic import Timing, next_look
 from headway.engine.noticing import Read
@@ -16,13 +16,16 @@ Entries = Mapping[str, Entry]
 
 
 class Declared:
-    def __init__(self, host_id: str, worker_id: str) -> None:
+    def __init__(
+        self, host_id: str, worker_id: str, say: Callable[[str], None] = lambda text: None
+    ) -> None:
         self.entries: dict[str, Entry] = {}
         self.timings: dict[str, Timing] = {}
         self.unusable: dict[str, str] = {}  # entries whose rule means nothing here, and why
         self.poll_trouble: str | None = None
         self._host_id = host_id
         self._worker_id = worker_id
+        self._say = say
 
     @property
     def enabled(self) -> list[Entry]:
@@ -55,6 +58,10 @@ class Declared:
         tx.put_jobs_file(self._host_id, broken)
         data = {"problems": list(read.problems), "entries": len(self.entries)}
         tx.add_events([Event("jobs_file_refused", None, data)], actor=self._worker_id)
+        first, more = read.problems[0], len(read.problems) - 1
+        where = f"line {first['line']}: {first['key']}: {first['text']}"
+        rest = f" (and {more} more)" if more else ""
+        self._say(f"the jobs file is broken, the last good entries run on: {where}{rest}")
 
     def _accept(self, tx: WriteTx, read: Read) -> None:
         documents = tuple(each.document() for each in read.entries)
@@ -62,6 +69,7 @@ class Declared:
         tx.put_jobs_file(self._host_id, JobsFile(read.digest, now, (), documents, now))
         data = {"entries": len(documents), "enabled": len(self.enabled)}
         tx.add_events([Event("jobs_file_loaded", None, data)], actor=self._worker_id)
+        self._say(f"the jobs file has {data['entries']} entries, {data['enabled']} are enabled")
 
     def _place(self, tx: WriteTx, before: Entries) -> None:
         """Say when those that are new, or are due by another rule, are first looked at."""

@@ -111,6 +111,7 @@ class Engine:
             worker_id=worker_id,
             shared=store.shared,
             in_thread=look_in_thread,
+            say=say,
         )
         self.looks = Looks(
             lambda questions: look_at(questions, config.conditions),

@@ -8,7 +8,7 @@ rounds, and an end that a dead worker did not write down is found in the rows of
 What took too long when it was last asked is asked apart from the rest, so that it holds up nobody.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -65,10 +65,11 @@ class Rounds:
         worker_id: str,
         shared: bool,
         in_thread: bool,
+        say: Callable[[str], None],
     ) -> None:
         self.asking = Asking(home, config)
         self.beside = Beside(in_thread=in_thread)
-        self.declared = Declared(host.id, worker_id)
+        self.declared = Declared(host.id, worker_id, say)
         self._home = home
         self._config = config
         self._host_id = host.id
