@@ -16,6 +16,9 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Seconds that never go back; for measuring waits inside one process."""
 
+    def since_boot(self) -> float:
+        """The same, but also counting while the machine sleeps: what a wall clock should show."""
+
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
 
@@ -26,6 +29,9 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+    def since_boot(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)

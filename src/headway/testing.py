@@ -31,6 +31,7 @@ class FakeClock:
     def __init__(self, start: int = NEW_YEAR) -> None:
         self._now = start
         self._monotonic = 1000.0
+        self._slept = 0.0
 
     def now(self) -> int:
         return self._now
@@ -38,12 +39,20 @@ class FakeClock:
     def monotonic(self) -> float:
         return self._monotonic
 
+    def since_boot(self) -> float:
+        return self.monotonic() + self._slept
+
     def sleep(self, seconds: float) -> None:
         self.advance(seconds)
 
     def advance(self, seconds: float) -> None:
         self._now += int(seconds * SECOND)
         self._monotonic += seconds
+
+    def suspend(self, seconds: float) -> None:
+        """As when the machine sleeps: it is later, and no process saw time pass."""
+        self._now += int(seconds * SECOND)
+        self._slept += seconds
 
 
 def drain(app: App, *, limit: int = 1000) -> list[Handle[Any]]:

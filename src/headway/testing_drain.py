@@ -201,6 +201,9 @@ class Stepping:
     def monotonic(self) -> float:
         return self.clock.monotonic()
 
+    def since_boot(self) -> float:
+        return self.clock.since_boot()
+
     def sleep(self, seconds: float) -> None:
         if not self._step():
             raise TimedOutError("nothing more may run, so it would be waited for without end")

@@ -120,12 +120,13 @@ def test_three_days_asleep_are_one_run_and_one_row_of_skipped_slots(  # fault E4
 ) -> None:
     name = keeping.add(cron="* * * * *")
     keeping.bench.step()
-    keeping.clock.jump(3 * DAY)  # nothing counts while a machine sleeps
+    keeping.clock.suspend(3 * DAY / SECOND)
     keeping.settle()
     assert keeping.slots(name) == [("skipped", 4319, MISSED), ("fired", 1, None)]
     assert len(keeping.jobs()) == 1
     assert keeping.client.schedule(name)["missed"]["slots"] == 4319
-    assert len(keeping.events("schedule_skipped")) == len(keeping.events("clock_jumped")) == 1
+    assert len(keeping.events("schedule_skipped")) == 1
+    assert keeping.events("clock_jumped") == [], "nobody has set a clock"
 
 
 @pytest.mark.req("D24")

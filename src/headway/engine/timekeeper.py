@@ -47,7 +47,7 @@ class _Known(NamedTuple):
     """What was seen in the last step that was committed."""
 
     wall: int | None = None
-    monotonic: float = 0.0
+    since_boot: float = 0.0
     reviewed: int | None = 0  # schedules up to this id; None: all
 
 
@@ -84,10 +84,10 @@ class Timekeeper:
 
     def _notice_jump(self, tx: WriteTx) -> _Known:
         """A clock that is set leaves a trace; one that went back lets slots come again."""
-        wall, monotonic = tx.now(), self._clock.monotonic()
+        wall, since_boot = tx.now(), self._clock.since_boot()
         before, reviewed = self._known, self._known.reviewed
         if before.wall is not None:
-            passed = int((monotonic - before.monotonic) * SECOND)
+            passed = int((since_boot - before.since_boot) * SECOND)
             jump = wall - before.wall - passed
             if abs(jump) > JUMP:
                 data = {
@@ -97,7 +97,7 @@ class Timekeeper:
                 }
                 tx.add_events([Event("clock_jumped", None, data)], actor=self._actor)
                 reviewed = 0 if jump < 0 else reviewed
-        return _Known(wall, monotonic, reviewed)
+        return _Known(wall, since_boot, reviewed)
 
     # -- firing --------------------------------------------------------------------------------
 
