@@ -195,8 +195,8 @@ MAY_IMPORT = {
     "store.seam_templates": "core.",
     "store.seam_schedules": "core.",
     "firing": (
-        "adding consequences core. errors gating graphs home host linking store.base submission "
-        "templates templating"
+        "adding config consequences core. errors gating graphs home host linking store.base "
+        "submission templates templating"
     ),
     "scheduling": (
         "adding client core. environment errors firing graphs linking quotas store.base submission "

@@ -292,6 +292,18 @@ def test_an_agent_that_nobody_submitted_sees_little(
     assert not seen & {"SECRET", "ANTHROPIC_API_KEY"}
 
 
+def test_a_schedule_makes_agent_jobs(agents: Agents) -> None:
+    path = f"{agents.programs}:/usr/bin:/bin"
+    agents.built_in("codex")
+    text = (Path(agents.bench.home.path) / "runners" / "codex.toml").read_text()
+    agents.runner("own", f'{text}\n[env]\nPATH = "{path}"\n')
+    agents.bench.client.add_schedule(name="ask", every="1h", runner="own", prompt="where")
+    job = agents.bench.until_ended(agents.bench.client.trigger_schedule("ask").job_id)[0]
+    assert (job.status, job.type, job.retry.max_attempts) == (Status.SUCCEEDED, "agent", 0)
+    assert job.schedule_id == "schedule-1"
+    assert agents.result(job)["final_text"] == str(agents.bench.folder)
+
+
 @pytest.mark.req("O19")
 def test_an_agent_works_at_the_root_of_the_project_and_has_its_own_folder(
     agents: Agents, monkeypatch: pytest.MonkeyPatch
