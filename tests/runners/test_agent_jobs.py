@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -255,6 +256,19 @@ def _with_variable(text: str) -> list[str]:
         except OSError:
             continue
     return found
+
+
+def test_an_agent_does_not_outlive_its_wrapper(agents: Agents) -> None:
+    token = f"orphan-{agents.bench.folder.name}"
+    job = agents.submit("claude", "stall", env={"HEADWAY_TEST_LEFT": token})
+    folder = Path(agents.bench.home.job(job))
+    agents.bench.until(lambda: (folder / "stdout.log").exists())
+    started = json.loads(next(folder.glob("started.*")).read_text())
+    os.kill(started["child_pid"], signal.SIGKILL)
+    ended = agents.bench.until_ended(job)[0]
+    assert (ended.status, ended.reason) == (Status.FAILED, "killed by SIGKILL")
+    wait_for(lambda: not _with_variable(f"HEADWAY_TEST_LEFT={token}"))
+    assert agents.bench.client.document(job)["run"]["result"] is None
 
 
 def test_there_is_no_terminal_and_standard_input_has_an_end(agents: Agents) -> None:

@@ -7,13 +7,12 @@ Of `jsonl` a line with `"type"` counts: `turn` (one more), `denied` (`tool`), `e
 
 from __future__ import annotations
 
+from headway.retrying import OF_AGENTS
 from headway.runners.streams.base import LONGEST_TEXT, Told, text_or_none, whole, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-CLASSES = ("transient", "auth", "limit", "permission", "stalled", "task")
 
 
 class TextTold(Told):
@@ -45,7 +44,7 @@ class LinesTold(TextTold):
 
     def _failed(self, document: dict[str, Any], words: object) -> None:
         error_class = document.get("class")
-        self.fail(words, error_class if error_class in CLASSES else None)
+        self.fail(words, error_class if error_class in OF_AGENTS else None)
 
     def _result(self, document: dict[str, Any]) -> None:
         self.finished = True
