@@ -23,8 +23,25 @@ class TextTold(Told):
     def read(self, line: str) -> None:
         self.plain(line)
 
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._length = 0
+        super().__init__()
+
+    @property
+    def final_text(self) -> str:
+        return "".join(self._lines)[-LONGEST_TEXT:]
+
+    @final_text.setter
+    def final_text(self, text: str) -> None:
+        self._lines, self._length = [text], len(text)
+
     def plain(self, line: str) -> None:
-        self.final_text = (self.final_text + line)[-LONGEST_TEXT:]
+        """Cut only now and then, so that many short lines cost little."""
+        self._lines.append(line)
+        self._length += len(line)
+        if self._length > 2 * LONGEST_TEXT:
+            self.final_text = self.final_text
 
 
 class LinesTold(TextTold):
