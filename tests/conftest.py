@@ -1,6 +1,7 @@
 """What all tests share: who they run as."""
 
 import compileall
+import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from postgres import fresh_schema, server
 from ready import Schemas, live_in_memory, ready_schema, schemas
 
 live_in_memory()
+gc.disable()  # until all tests are collected
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,6 +33,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("root"):
             item.add_marker(pytest.mark.skip(reason="not run: needs root"))
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves, thousands of them, are no garbage to be searched again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "jobsfile.answering": ("client errors jobsfile.importing jobsfile.model jobsfile.registry"),
     "jobsfile.asking": (
         "bounded config core. environment home jobsfile.answering jobsfile.registry "
-        "probes.conditions"
+        "probes.conditions text"
     ),
     "jobsfile.making": (
         "config core. environment home jobsfile.model jobsfile.script runners submission timing."

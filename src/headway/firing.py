@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.adding import Origin, add_jobs
 from headway.consequences import cancel_active
-from headway.core.fire import Active, Overlap, Schedule
+from headway.core.fire import Active, Overlap, Rule, Schedule, kept_part
 from headway.core.model import JobId, JobSpec, Lock
 from headway.core.states import ACTIVE
 from headway.errors import InvalidInputError, NotFoundError
@@ -61,6 +61,14 @@ def _place(home: Home) -> "tuple[Home, Config]":
     from headway.config import load_config
 
     return home, load_config(home)
+
+
+def take_back_ahead(tx: WriteTx, schedule: Schedule, rule: Rule) -> None:
+    """A clock may have gone back: of what was only skipped, only what has passed stays on record;
+    the rest may come at its time."""
+    taken_back = tx.take_back_skipped(schedule.id, tx.now())
+    kept = [kept_part(each, rule, tx.now()) for each in taken_back if each.slot <= tx.now()]
+    tx.add_firings(each for each in kept if each is not None)
 
 
 class Maker:

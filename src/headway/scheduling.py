@@ -25,7 +25,7 @@ from headway.core.fire import (
 from headway.core.model import NOTHING
 from headway.environment import MINIMAL_PATH
 from headway.errors import ConflictError, InvalidInputError, NotFoundError
-from headway.firing import Maker, request_for
+from headway.firing import Maker, request_for, take_back_ahead
 from headway.graphs import is_agent, misfits, read_prompt
 from headway.linking import GraphError
 from headway.quotas import check_word
@@ -87,7 +87,7 @@ def add_schedule(
             )
         schedule = _written(client, tx, known, name, document, enabled)
         schedule = begun(schedule, rule, tx.now())
-        _put(tx, schedule)
+        _put(tx, schedule, known)
         data = {**_named(schedule), "replaced": known is not None}
         tx.add_events([Event("schedule_added", None, data)], actor=client.actor)
         return schedule
@@ -200,7 +200,7 @@ def _switch(client: Client, reference: str, *, enabled: bool) -> bool:
         stopped = enabled and schedule.next_slot is None and switched.next_slot is not None
         if schedule.enabled == enabled and not stopped:
             return False
-        _put(tx, switched)
+        _put(tx, switched, schedule)
         named = _named(schedule)
         on, off = Event("schedule_enabled", None, named), Event("schedule_disabled", None, named)
         tx.add_events([on if enabled else off], actor=client.actor)
@@ -212,7 +212,9 @@ def _switch(client: Client, reference: str, *, enabled: bool) -> bool:
     return switched
 
 
-def _put(tx: WriteTx, schedule: Schedule) -> None:
+def _put(tx: WriteTx, schedule: Schedule, known: Schedule | None) -> None:
+    if known is not None and "damaged" not in known.document:
+        take_back_ahead(tx, known, rule_of(known.document["rule"]))
     tx.put_schedule(schedule)
     tx.note_next_fire()
 
@@ -289,8 +291,8 @@ def _treatment(catch_up: str, window: str, overlap: str | None, jitter: str) -> 
     treated = usual if overlap is None else _one_of("--overlap", overlap, Overlap)
     if caught == CatchUp.ALL and treated != Overlap.QUEUE:
         raise InvalidInputError(
-            f"--catch-up all makes a job of every slot, and --overlap {treated} none while another "
-            "is active; use --overlap queue, or --catch-up latest"
+            f"--catch-up all runs a job for every slot, which --overlap {treated} would not; "
+            "use --overlap queue, or --catch-up latest"
         )
     length = parse_duration(window, "--window")
     if not 0 < length <= LARGEST_WINDOW:

@@ -42,7 +42,11 @@ def soon(failures: int) -> int:
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["pytest", "psycopg", "headway.engine.worker", "headway.engine.single", "headway.client"]
+    [
+        *("pytest", "psycopg", "headway.engine.worker", "headway.engine.single", "headway.client"),
+        *("stage", "scenes", "calls", "checkouts", "leftovers", "removals", "rewinds"),
+        "frozen",
+    ]
 )
 # Two looks a second apart are still two looks when the second is a short one.
 IMPATIENT = {

@@ -38,6 +38,7 @@ def killed_recovering(stage: Stage, visit: int) -> str | None:
     return stage.killed_at()
 
 
+@pytest.mark.long
 @pytest.mark.req("E21", "E24")
 def test_recovery_that_dies_again_and_again_comes_to_the_same_end(  # fault A1
     stage: Stage,
@@ -53,6 +54,7 @@ def test_recovery_that_dies_again_and_again_comes_to_the_same_end(  # fault A1
     left.finish()
 
 
+@pytest.mark.long
 @pytest.mark.req("E21", "E24")
 @pytest.mark.parametrize(("store_url", "lane"), LANES, indirect=["store_url"])
 def test_recovery_killed_at_its_nth_point_comes_to_the_same_end(  # fault A1, A2

@@ -359,6 +359,7 @@ def tell(opening: Opening, examples: int, phases: Sequence[Phase] = tuple(Phase)
         )
 
 
+@pytest.mark.long
 @pytest.mark.req("E2")
 def test_no_limit_is_exceeded_on_any_path_on_a_file() -> None:
     tell(lambda: nullcontext(in_file), 30)

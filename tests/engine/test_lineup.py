@@ -68,6 +68,7 @@ def tell(client: Any, clock: FakeClock, step: tuple[Any, Any, Any]) -> None:
             pass  # itself, or one of another level
 
 
+@pytest.mark.long
 @pytest.mark.req("D4")
 @settings(max_examples=40, deadline=None)
 @given(steps=STEPS)

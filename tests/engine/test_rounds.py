@@ -184,6 +184,18 @@ def test_what_a_dead_worker_left_of_a_poll_is_removed(yard: Declaring) -> None:
     assert not orphan.exists() and os.path.exists(needed)
 
 
+def test_a_job_of_an_entry_that_is_gone_keeps_what_was_polled(yard: Declaring) -> None:
+    yard.client.set_setting("scheduler.max_active", 1)
+    yard.client.submit(Request(argv=("true",), check=False))
+    yard.world.poll = [1]
+    yard.declare(SCRIPTS)
+    yard.pass_seconds(0.1)
+    (first,) = yard.made("first")
+    yard.declare(SCRIPTS.replace("first", "third"))
+    yard.pass_seconds(1.1)
+    assert os.path.exists(first.params["env"][POLL_FILE]) and yard.made("third")
+
+
 @pytest.mark.req("O9", "O10")
 def test_one_that_is_held_back_is_no_run_and_stays_due(yard: Declaring) -> None:
     yard.world.against = {"sweep": "condition quiet does not hold"}
@@ -201,6 +213,29 @@ def test_one_that_is_held_back_is_no_run_and_stays_due(yard: Declaring) -> None:
     yard.pass_seconds(11)
     assert len(yard.made("sweep")) == 1
     assert yard.record("sweep").held is None
+
+
+def test_what_took_too_long_is_asked_apart_from_the_rest(yard: Declaring) -> None:
+    yard.world.against = {"sweep": "condition quiet took longer than 10 s"}
+    yard.declare(HELD)
+    yard.pass_seconds(5)
+    before = yard.world.names()
+    assert before[0] == ["sweep", "other"], "nobody knew yet"
+    yard.clock.move_to(yard.clock.now() + 100 * SECOND)
+    yard.pass_seconds(0.5)
+    assert sorted(yard.world.names()[len(before) :]) == [["other"], ["sweep"]]
+    assert len(yard.made("other")) == 2
+
+
+def test_while_one_is_asked_slowly_the_others_go_on(yard: Declaring) -> None:
+    yard.world.against = {"sweep": "condition quiet took longer than 10 s"}
+    yard.declare(HELD)
+    yard.pass_seconds(0.5)
+    rounds = yard.engine.rounds
+    rounds.beside._under_way.add("ask slowly")  # as while its thread is at it
+    yard.pass_seconds(200)
+    assert len(yard.made("other")) == 4 and yard.world.names()[1:] == [["other"]] * 3
+    rounds.beside.drop("ask slowly")
 
 
 def test_another_reason_is_told_of(yard: Declaring) -> None:

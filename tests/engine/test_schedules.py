@@ -210,6 +210,36 @@ def test_a_clock_that_went_back_while_no_worker_lived_is_noticed(paused: Keeping
     assert len(paused.jobs()) == 2, "the slot that fired does not come again"
 
 
+def test_a_clock_that_goes_back_while_a_schedule_is_disabled_doubles_nothing(
+    paused: Keeping,
+) -> None:
+    name = paused.add(every="1h")
+    paused.bench.step()
+    paused.clock.jump(10 * HOUR)
+    paused.settle()
+    assert paused.slots(name) == [("skipped", 9, MISSED), ("fired", 1, None)]
+    paused.client.disable_schedule(name)
+    paused.clock.jump(-10 * HOUR)
+    paused.settle()
+    paused.client.enable_schedule(name)
+    assert paused.slots(name) == [("fired", 1, None)], "what was only skipped is to come"
+    for _ in range(3):
+        paused.later(3600)
+    assert paused.slots(name)[0] == ("skipped", 3, "job-1 still waits")
+
+
+def test_slots_before_and_after_a_change_are_no_range(paused: Keeping) -> None:
+    name = paused.add(name="a")
+    for _ in range(3):
+        paused.later(60)
+    paused.client.disable_schedule(name)
+    paused.later(600)
+    paused.client.enable_schedule(name)
+    paused.later(60)
+    waits = "job-1 still waits"
+    assert paused.slots(name) == [("fired", 1, None), ("skipped", 2, waits), ("skipped", 1, waits)]
+
+
 def test_a_schedule_of_a_future_that_is_over_fires_from_now_on(paused: Keeping) -> None:
     paused.bench.step()
     paused.clock.jump(365 * DAY)

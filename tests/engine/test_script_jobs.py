@@ -8,8 +8,10 @@ from textwrap import dedent
 import pytest
 
 from harness import Bench
+from headway.config import load_config
 from headway.core.model import Job
 from headway.core.states import TERMINAL, Status
+from headway.engine.single import single_step
 
 SHOP = """
     import headway
@@ -56,6 +58,11 @@ JOBS = """
       echo: {type: command, run: [sh, -c, "echo $COLOUR; pwd"], interval: 1h}
       lost: {type: script, run: lost, interval: 1h}
     """
+PASS = """\
+jobs:
+  echo: {type: command, run: [/bin/true], interval: 1h, conditions: ["file_exists:shop.py"]}
+  local: {type: script, run: local, interval: 1h, group: local}
+"""
 CONFIG = """
     [app]
     modules = ["shop"]
@@ -89,6 +96,19 @@ def log(bench: Bench, job: Job, stream: str = "stdout") -> str:
 def state(bench: Bench, name: str) -> object:
     with bench.store.read() as tx:
         return tx.entry_state(bench.client.host.id, name)
+
+
+def test_a_pass_without_a_worker_makes_a_round(bench: Bench) -> None:
+    (bench.folder / ".headway" / "jobs.yaml").write_text(PASS)
+    host = bench.client.host
+    config = load_config(bench.home)
+    started = single_step(bench.store, bench.home, config, host, bench.clock, limit=5)
+    assert [bench.job(each).schedule_id for each in started] == [
+        "jobs.yaml:echo",
+        "jobs.yaml:local",
+    ]
+    assert single_step(bench.store, bench.home, config, host, bench.clock, limit=5) == []
+    bench.until_ended(*started)
 
 
 @pytest.mark.req("O2", "O8", "O12", "O15", "O16", "O21", "O22")

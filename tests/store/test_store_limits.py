@@ -167,6 +167,7 @@ class Limiting(Waking):
         super().teardown()
 
 
+@pytest.mark.long
 def test_no_limit_is_exceeded_and_nobody_waits_or_is_passed_in_any_story() -> None:
     tell(Limiting, count=80)
 

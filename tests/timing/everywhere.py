@@ -111,9 +111,12 @@ def main() -> int:
         ]
         windows = windows_of((name, each) for name, each, _ in seen)
         compared = 0
-        for count, found in pool.map(differences, windows, chunksize=4):
+        for number, (count, found) in enumerate(pool.map(differences, windows, chunksize=4), 1):
             compared += count
             wrong += found
+            if number % 100 == 0:
+                told = f"{number} of {len(windows)} changes, {len(wrong)} differences so far"
+                print(told, file=sys.stderr, flush=True)
     total = sum(len(each) for _, each, _ in seen)
     print(
         f"{len(names)} zones, {total:,} changes from {FIRST_YEAR} to {LAST_YEAR} "

@@ -53,7 +53,8 @@ class Noticing:
             return None
         except OSError as error:
             return error.errno
-        return (status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev)
+        changed = (status.st_mtime_ns, status.st_ctime_ns)  # the latter when it becomes readable
+        return (*changed, status.st_size, status.st_ino, status.st_dev)
 
 
 def read(path: str) -> Read:

@@ -4,9 +4,12 @@ A round is a look at what is due, then questions about it, then jobs. The questi
 conditions, the poll) are asked beside the step; what the store knows is looked at in the step's
 transaction, which also makes the jobs. So at most one job of an entry is active, whoever else makes
 rounds, and an end that a dead worker did not write down is found in the rows of the jobs.
+
+What took too long when it was last asked is asked apart from the rest, so that it holds up nobody.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from headway.adding import Origin, add_jobs
@@ -21,7 +24,7 @@ from headway.engine.noticing import READ, Noticing
 from headway.errors import InvalidInputError
 from headway.home import Home
 from headway.host import Host
-from headway.jobsfile.asking import Answers, Asked, Asking
+from headway.jobsfile.asking import Answers, Asked, Asking, took_too_long
 from headway.jobsfile.making import spec_of
 from headway.jobsfile.model import AGENT, FILE, REMOTE, SCRIPT, Entry
 from headway.jobsfile.polled import forget_polls, keep_poll, kept_polls, poll_files_of
@@ -29,7 +32,7 @@ from headway.jobsfile.registry import NO_AGENTS
 from headway.store.base import Event, ReadTx, WriteTx
 from headway.store.seam_entries import EntryRecord
 
-ASK = "ask"
+ASK, ASK_SLOWLY = LANES = ("ask", "ask slowly")
 WATCH_JOBS = 1 * SECOND  # while one is active: others may end it
 _OURS = f"{FILE}:"  # what jobs say made them begins with it
 WATCH_WORK = 2 * SECOND  # while an entry waits only for other work, or for the end of it
@@ -81,8 +84,9 @@ class Rounds:
         # What the present step has done, for when it is committed.
         self._taken: list[str] = []
         self._needed: set[str] | None = None
-        self._to_ask: tuple[Entry, ...] = ()
+        self._to_ask: dict[str, list[Entry]] = {}
         self._made: list[JobId] = []
+        self._asked: dict[str, frozenset[str]] = {}  # the entries that are being asked about
 
     # -- around the step -----------------------------------------------------------------------
 
@@ -98,7 +102,7 @@ class Rounds:
     @property
     def pending(self) -> bool:
         """Whether the next step will take in what was read or answered."""
-        return self.beside.ready(READ) or self.beside.ready(ASK)
+        return any(map(self.beside.ready, (READ, *LANES)))
 
     def ended(self, makers: Iterable[str | None]) -> None:
         """Jobs that these made were settled in this step."""
@@ -107,26 +111,26 @@ class Rounds:
 
     def step(self, tx: WriteTx) -> None:
         """Without a jobs file this asks nothing of the store, but for the first time."""
-        self._taken, self._needed, self._to_ask, self._made = [], None, (), []
+        self._taken, self._needed, self._to_ask, self._made = [], None, {}, []
         if self.beside.ready(READ):
             self._taken.append(READ)
             self.declared.load(tx, self.beside.see(READ))
             self._again.clear()
             self._look_at = 0 if self.declared.entries else None
         self._delay, self._paused = None, False
-        asked, answered = self.beside.busy(ASK), self.beside.ready(ASK)
-        if answered or not (asked or self._look_at is None or tx.now() < self._look_at):
+        answered = [lane for lane in LANES if self.beside.ready(lane)]
+        if answered or (self._look_at is not None and self._look_at <= tx.now()):
             self._paused = tx.pause_in_force() is not None  # who resumes wakes the worker
             if not self._paused:
-                self._go_on(tx)
+                self._go_on(tx, answered)
         if self._look_at is not None and not self._paused:
             self._delay = max(0, self._look_at - tx.now()) / SECOND
 
-    def _go_on(self, tx: WriteTx) -> None:
-        if self.beside.ready(ASK):
-            self._taken.append(ASK)
-            self._conclude(tx, self.beside.see(ASK))
-        else:
+    def _go_on(self, tx: WriteTx, answered: list[str]) -> None:
+        for lane in answered:
+            self._taken.append(lane)
+            self._conclude(tx, self.beside.see(lane))
+        if not answered:
             self._begin(tx)
 
     def committed(self) -> None:
@@ -135,18 +139,17 @@ class Rounds:
             reach("rounds.made")
         for kind in self._taken:
             self.beside.drop(kind)
+            self._asked.pop(kind, None)
         if self._needed is not None:
             self._polls = forget_polls(self._polls, self._needed)
-        if self._to_ask:
-            entries = self._to_ask
-            self.beside.start(ASK, lambda: self._ask(entries))
-        self._taken, self._needed, self._to_ask, self._made = [], None, (), []
+        for lane, entries in self._to_ask.items():
+            self._asked[lane] = frozenset(entry.name for entry in entries)
+            self.beside.start(lane, partial(self._ask, tuple(entries)))
+        self._taken, self._needed, self._to_ask, self._made = [], None, {}, []
 
     def next_in(self) -> float | None:
         """The seconds until the next round, if one is to be made."""
-        if self.pending and not self._paused:
-            return 0.0
-        return None if self.beside.busy(ASK) else self._delay
+        return 0.0 if self.pending and not self._paused else self._delay
 
     def close(self) -> None:
         self.asking.stop()
@@ -158,10 +161,16 @@ class Rounds:
         known = self._look(tx)
         due = self._due(tx, known)
         ready = self._without_objection(tx, known, due)
-        asked = tuple(filter(_asks, ready))
-        self._make(tx, known, [entry for entry in ready if entry not in asked], None)
+        self._make(tx, known, [entry for entry in ready if not _asks(entry)], None)
         self._write(tx, known)
-        self._to_ask = asked
+        for entry in filter(_asks, ready):
+            lane = ASK_SLOWLY if self._is_slow(entry, known) else ASK
+            if not self.beside.busy(lane):  # else its end brings the next look
+                self._to_ask.setdefault(lane, []).append(entry)
+
+    def _is_slow(self, entry: Entry, known: _Known) -> bool:
+        polls = entry.group == REMOTE and took_too_long(self.declared.poll_trouble)
+        return polls or took_too_long(known.records[entry.name].held)
 
     def _conclude(self, tx: WriteTx, inquiry: _Inquiry) -> None:
         """Make the jobs of those that may run; others are held back, with the reason."""
@@ -207,11 +216,9 @@ class Rounds:
 
     def _look(self, tx: ReadTx) -> _Known:
         """The records of all entries that are declared; jobs that have ended are taken in."""
-        entries = self.declared.entries
-        before = {
-            name: record for name, record in tx.entries(self._host_id).items() if name in entries
-        }
-        makers = [entry.schedule_id for entry in entries.values()]
+        entries, before = self.declared.entries, tx.entries(self._host_id)
+        # Also jobs of entries that are gone from the file: they may need what was polled.
+        makers = sorted({f"{_OURS}{name}" for name in (*before, *entries)})
         active = {
             job.schedule_id or "": job
             for job in tx.active_made_by(makers)
@@ -260,12 +267,13 @@ class Rounds:
     def _due(self, tx: ReadTx, known: _Known) -> list[Entry]:
         """In the order of the file; also finds when to look again."""
         now, due, times = tx.now(), [], []
+        under_way = {name for asked in self._asked.values() for name in asked}
         busy: bool | None = None
         for name, timing in self.declared.timings.items():
             entry, at = self.declared.entries[name], known.records[name].next_at
             if at is None:
                 times.append(now + WATCH_JOBS)
-            if at is None or not entry.enabled:
+            if at is None or not entry.enabled or name in under_way:
                 continue
             if timing.follows_other_work and at <= now:
                 busy = tx.other_work() if busy is None else busy

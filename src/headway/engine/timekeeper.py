@@ -24,7 +24,6 @@ from headway.core.fire import (
     Schedule,
     Skipped,
     fire,
-    kept_part,
     rewound,
     rezoned,
 )
@@ -216,9 +215,9 @@ class Timekeeper:
         rule, now = _rule(schedule), tx.now()
         if schedule.looked_at <= now:
             return rezoned(schedule, rule, now)
-        taken_back = tx.take_back_skipped(schedule.id, now)
-        kept = [kept_part(each, rule, now) for each in taken_back if each.slot <= now]
-        tx.add_firings(each for each in kept if each is not None)
+        from headway.firing import take_back_ahead
+
+        take_back_ahead(tx, schedule, rule)
         return rewound(schedule, rule, now)
 
     def _present_zones(self) -> str:

@@ -8,12 +8,14 @@ process is answered with that, and the rest is asked of a new one.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
 import shlex
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -26,11 +28,21 @@ from headway.home import Home
 from headway.jobsfile.answering import SECONDS
 from headway.jobsfile.registry import LARGEST_POLL
 from headway.probes.conditions import ask as ask_condition
+from headway.text import plain
 
 COMMAND, FILE = "command:", "file_exists:"
 START_SECONDS = 30.0  # for the interpreter, on a busy machine
 LARGEST_LINE = LARGEST_POLL + (64 << 10)
 MOST_PROCESSES = 50
+LONGEST_REASON = 1000
+
+
+_TOO_LONG = "took longer than"
+
+
+def took_too_long(reason: str | None) -> bool:
+    """Whether an answer was given up; the next time it may take as long."""
+    return reason is not None and _TOO_LONG in reason
 
 
 class Asked(NamedTuple):
@@ -58,7 +70,8 @@ class Asking:
         self._home = home
         self._config = config
         self._folder = os.path.dirname(home.path)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._processes: list[subprocess.Popen[bytes]] = []  # those that may live
+        self._lock = threading.Lock()
         self._stopped = False
 
     def ask(self, entries: Sequence[Asked]) -> Answers:
@@ -78,13 +91,16 @@ class Asking:
             inside.ask()
         held = {each.name: why for each in entries if (why := self._why(each, answers, inside))}
         known = inside.known
-        return Answers(held, "poll" in known, known.get("poll"), inside.data)
+        polled = known.get("poll") is not None or inside.data is not None
+        return Answers(held, polled, known.get("poll"), inside.data)
 
     def stop(self) -> None:
         """The worker leaves: nobody will hear the answers."""
-        self._stopped = True
-        if self._process is not None:
-            end(self._process)
+        with self._lock:
+            self._stopped = True
+            left = self._processes
+        for process in left:
+            end(process)
 
     # -- what is asked here --------------------------------------------------------------------
 
@@ -145,18 +161,23 @@ class Asking:
             with os.fdopen(os.dup(given), "w", encoding="utf-8") as file:
                 json.dump({**request, "home": self._home.path}, file)
             os.lseek(given, 0, os.SEEK_SET)
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "headway.jobsfile.answering"],
-                cwd=self._folder,
-                env={"PATH": MINIMAL_PATH, **self._config.env, **own},
-                stdin=given,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            with self._lock:
+                if self._stopped:
+                    raise OSError(errno.ESHUTDOWN, "the worker leaves")
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "headway.jobsfile.answering"],
+                    cwd=self._folder,
+                    env={"PATH": MINIMAL_PATH, **self._config.env, **own},
+                    stdin=given,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+                alive = [each for each in self._processes if each.returncode is None]
+                self._processes = [*alive, process]
         finally:
             os.close(given)
-        return self._process
+        return process
 
 
 class Inside:
@@ -210,14 +231,15 @@ class Inside:
         asked: str | None = None
         for line in _lines(process):
             if line is None:
-                return self._gave_no_answer(asked, f"took longer than {SECONDS:g} s")
+                return self._gave_no_answer(asked, f"{_TOO_LONG} {SECONDS:g} s")
             said = _understood(line)
             if said.get("done"):
                 return True
             if "begin" in said:
                 asked = said["begin"]
             elif "key" in said:
-                self.known[said["key"]] = said["reason"]
+                reason = said["reason"]
+                self.known[said["key"]] = reason and plain(reason[:LONGEST_REASON])
                 if said["key"] == "poll":
                     self.data = said.get("data")
         return self._gave_no_answer(asked, f"ended the process that asked it ({_how(process)})")

@@ -1,0 +1,195 @@
+"""Whatever happens to clocks, workers and a schedule: every slot is told of once, and fires once.
+
+The schedule means every minute, so a small model can name the slots by itself: it counts minutes.
+"""
+
+import os
+import shutil
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from hypothesis import HealthCheck, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+
+from headway.client import Client
+from headway.clock import SECOND
+from headway.config import Config
+from headway.core.fire import Outcome
+from headway.engine.timekeeper import Timekeeper
+from headway.errors import ConflictError
+from headway.home import Home, make_home
+from headway.testing import FakeClock
+from ready import open_ready
+
+EXAMPLES = os.environ.get("HEADWAY_EXAMPLES")
+MINUTE = 60 * SECOND
+NAME = "minutely"
+
+
+class Wall(FakeClock):
+    def jump(self, micros: int) -> None:
+        self._now += micros
+
+
+class Slots(RuleBasedStateMachine):
+    """`known` are the minutes that must be on record, and `since` is from when on they count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="headway-slots-"))
+        home = Home(str(self.folder / ".headway"))
+        make_home(home)
+        self.clock = Wall()
+        self.store = open_ready(f"sqlite://{home.database}", self.clock)
+        self.store.database.execute("pragma synchronous = off", {})  # type: ignore[attr-defined]
+        config = Config({"worker.autostart": False})
+        self.client = Client(
+            home, config, self.store, self.clock, environ={"PATH": "/bin"}, actor="ann"
+        )
+        self.triggered = 0
+        self.known: set[int] = set()
+        self.enabled = True
+        self.begin_anew()
+        self.write_down()
+
+    def teardown(self) -> None:
+        self.settle()
+        self.client.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # -- what happens --------------------------------------------------------------------------
+
+    @rule()
+    def begin_anew(self) -> None:
+        """Another worker, which knows nothing."""
+        self.keeper = Timekeeper(self.client.home, self.clock, shared=False, actor="worker")
+
+    @rule(
+        overlap=st.sampled_from(("skip", "queue", "replace")),
+        catch_up=st.sampled_from(("latest", "none")),
+        window=st.sampled_from(("2m", "1h")),
+    )
+    def write_down(
+        self, overlap: str = "skip", catch_up: str = "latest", window: str = "1h"
+    ) -> None:
+        said = {"overlap": overlap, "catch_up": catch_up, "window": window}
+        self._put(said)
+
+    @rule(window=st.sampled_from(("2m", "1h")))
+    def write_down_all(self, window: str) -> None:
+        self._put({"catch_up": "all", "window": window})
+
+    def _put(self, said: dict[str, str]) -> None:
+        self.client.add_schedule(
+            name=NAME, cron="* * * * *", argv=["true"], replace=True, enabled=self.enabled, **said
+        )
+        self.since = self.clock.now()
+        self._forget_what_is_ahead()
+
+    @rule(enabled=st.booleans())
+    def switch(self, enabled: bool) -> None:
+        verb = self.client.enable_schedule if enabled else self.client.disable_schedule
+        if verb(NAME):
+            self.since = self.clock.now()
+            self._forget_what_is_ahead()
+        self.enabled = enabled
+
+    @rule(seconds=st.sampled_from((1, 30, 60, 61, 200, 5000)))
+    def let_time_pass(self, seconds: int) -> None:
+        self.clock.advance(seconds)
+
+    @rule(seconds=st.sampled_from((60, 61, 60, 125)), dies=st.booleans())
+    def work(self, seconds: int, dies: bool) -> None:
+        """A worker looks in time; or dies before its work is stored."""
+        self.clock.advance(seconds)
+        if dies:
+            try:
+                with self.store.write() as tx:
+                    self.keeper.step(tx)
+                    raise InterruptedError
+            except InterruptedError:
+                self.begin_anew()
+        self.settle()
+
+    @rule(minutes=st.sampled_from((-600, -61, -3, -1, 2, 61, 600)), seconds=st.integers(0, 59))
+    def jump(self, minutes: int, seconds: int) -> None:
+        self.settle()
+        self.clock.jump(minutes * MINUTE + seconds * SECOND)
+        if minutes < 0 and self.enabled:
+            self.since = min(self.since, self.clock.now())
+            self._forget_what_is_ahead()
+        self.settle()
+
+    def _forget_what_is_ahead(self) -> None:
+        """What was only skipped, and comes again."""
+        now, fired = self.clock.now(), self._fired()
+        self.known = {each for each in self.known if each <= now or each in fired}
+
+    @precondition(lambda self: self._active())
+    @rule()
+    def end_a_job(self) -> None:
+        self.client.cancel([self._active()[0]])
+
+    @rule()
+    def trigger(self) -> None:
+        try:
+            self.client.trigger_schedule(NAME)
+            self.triggered += 1
+        except ConflictError:
+            assert self._active()
+
+    # -- what must be so -----------------------------------------------------------------------
+
+    @rule()
+    def settle(self) -> None:
+        """A worker works until nothing is due. Then every minute that has passed is on record."""
+        more = True
+        while more:
+            with self.store.write() as tx:
+                more = self.keeper.step(tx) or 0 < tx.marks()["next_fire_at"] <= tx.now()
+            self.keeper.committed()
+        if self.enabled:
+            now = self.clock.now()
+            self.known |= set(range((self.since // MINUTE + 1) * MINUTE, now + 1, MINUTE))
+        told = Counter(self._told())
+        twice = [each for each, count in told.items() if count > 1]
+        assert not twice, f"told of twice: {twice}"
+        assert told.keys() == self.known, f"{sorted(told.keys() ^ self.known)}"
+        fired = self._fired()
+        assert len(set(fired.values())) == len(fired), "each slot has a job of its own"
+        with self.store.read() as tx:
+            made = tx.marks()["next_job_id"] - 1
+        assert made == len(fired) + self.triggered, "and no job is of none"
+
+    def _told(self) -> list[int]:
+        with self.store.read() as tx:
+            rows = tx.firings(1, 10_000)
+        note(str([(row.outcome.value, row.slots) for row in rows][:5]))
+        for row in rows:
+            assert row.slots == (row.last_slot - row.slot) // MINUTE + 1
+        return [slot for row in rows for slot in range(row.slot, row.last_slot + 1, MINUTE)]
+
+    def _fired(self) -> dict[int, int | None]:
+        with self.store.read() as tx:
+            rows = tx.firings(1, 10_000)
+        return {row.slot: row.job_id for row in rows if row.outcome is Outcome.FIRED}
+
+    def _active(self) -> list[int]:
+        with self.store.read() as tx:
+            return [job.id for job in tx.active_jobs()]
+
+
+def test_every_slot_is_told_of_once_whatever_happens() -> None:  # fault E5, E7
+    run_state_machine_as_test(
+        Slots,
+        settings=settings(
+            max_examples=int(EXAMPLES or 60),
+            stateful_step_count=20,
+            derandomize=EXAMPLES is None,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
