@@ -96,7 +96,7 @@ MAY_IMPORT = {
     "runners": "errors runners. submission units",
     "runners.process": "runners. supervise.folder",
     "runners.wrapper": "runners. supervise.folder",
-    "runners.streams": "runners.streams.",
+    "runners.streams": "retrying runners.streams.",
     "runners.results": "supervise.folder",
     "runners.looking": "bounded config environment errors runners.",
     "runners.verdict": "runners.streams.",
@@ -121,7 +121,7 @@ MAY_IMPORT = {
     "filing": "core. store.base",
     "cycles": "core. errors store.base",
     "linking": "core. errors submission",
-    "graphs": "errors linking submission units quotas",
+    "graphs": "errors runners.model linking submission units quotas",
     "adding": (
         "core. cycles digesting errors filing host joining store.base store.seam_adding subjects "
         "ageing placing templates"
@@ -195,8 +195,8 @@ MAY_IMPORT = {
     "store.seam_templates": "core.",
     "store.seam_schedules": "core.",
     "firing": (
-        "adding consequences core. errors gating graphs home host linking store.base submission "
-        "templates templating"
+        "adding config consequences core. errors gating graphs home host linking store.base "
+        "submission templates templating"
     ),
     "scheduling": (
         "adding client core. environment errors firing graphs linking quotas store.base submission "

@@ -6,7 +6,7 @@ has no submitter's environment: `[env]` of the config and a minimal PATH, in the
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.adding import Origin, add_jobs
 from headway.consequences import cancel_active
@@ -21,6 +21,9 @@ from headway.linking import GraphError
 from headway.store.base import HostRecord, ReadTx, WriteTx
 from headway.submission import Request, specify
 from headway.templates import require_usable
+
+if TYPE_CHECKING:
+    from headway.config import Config
 
 
 def request_for(tx: ReadTx, document: Mapping[str, Any], name: str) -> Request:
@@ -53,6 +56,13 @@ def _refuse_repositories(request: Request) -> None:
         )
 
 
+def _place(home: Home) -> "tuple[Home, Config]":
+    """Where an agent's runner is described. Few schedules have one, so only they read a file."""
+    from headway.config import load_config
+
+    return home, load_config(home)
+
+
 def take_back_ahead(tx: WriteTx, schedule: Schedule, rule: Rule) -> None:
     """A clock may have gone back: of what was only skipped, only what has passed stays on record;
     the rest may come at its time."""
@@ -75,7 +85,10 @@ class Maker:
         request = request_for(self._tx, schedule.document, schedule.name)
         home = self._home_of(schedule)
         spec = specify(
-            request._replace(check=False), environ={}, working_directory=os.path.dirname(home.path)
+            request._replace(check=False),
+            environ={},
+            working_directory=os.path.dirname(home.path),
+            place=None if request.agent is None else _place(home),
         )
         if schedule.overlap is not Overlap.SKIP:
             others = [each for each in spec.locks if each.key != schedule.shown]

@@ -12,12 +12,12 @@ from typing import Any, BinaryIO, NamedTuple
 from headway.errors import InvalidInputError
 from headway.linking import Drafts
 from headway.quotas import parse_rate
+from headway.runners.model import LARGEST_PROMPT
 from headway.submission import Request, parse_lock, split_command, when
 from headway.units import parse_duration, show_size
 
 LARGEST_FILE = 256 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LARGEST_PROMPT = 512 << 10
 TOLD_EVERY = 10_000  # jobs
 OF_AGENTS = (
     *("runner", "prompt", "prompt_file", "model", "max_turns", "allowed_tools", "budget_usd"),

@@ -27,7 +27,7 @@ from headway.core.model import NOTHING
 from headway.environment import MINIMAL_PATH
 from headway.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.firing import Maker, request_for, take_back_ahead
-from headway.graphs import misfits
+from headway.graphs import is_agent, misfits, read_prompt
 from headway.linking import GraphError
 from headway.quotas import check_word
 from headway.store.base import Event, HostRecord, ReadTx, WriteTx
@@ -335,6 +335,8 @@ def _job_words(
 ) -> dict[str, Any] | None:
     """What its jobs are, in the words of a graph file; all that is wrong with these at once."""
     given = {word: value for word, value in options.items() if value is not None}
+    if isinstance(given.get("prompt_file"), str) and "prompt" not in given:
+        given["prompt"] = read_prompt(given.pop("prompt_file"))
     for word in ("cwd", "stdin"):
         if isinstance(given.get(word), str):
             given[word] = os.path.abspath(given[word])
@@ -350,7 +352,8 @@ def _job_words(
         raise GraphError(wrong, len(wrong))
     if template is not None:
         return given or None
-    return {"retries": DEFAULT_RETRIES, "retry_base": DEFAULT_BASE, **given}
+    retries = 0 if is_agent(given) else DEFAULT_RETRIES
+    return {"retries": retries, "retry_base": DEFAULT_BASE, **given}
 
 
 def _refuse_unmakeable(client: Client, tx: ReadTx, document: Mapping[str, Any], name: str) -> None:
@@ -361,6 +364,7 @@ def _refuse_unmakeable(client: Client, tx: ReadTx, document: Mapping[str, Any], 
         environ={"PATH": MINIMAL_PATH, **client.config.env},
         working_directory=os.path.dirname(client.home.path),
         remedy="jobs of schedules have the PATH of [env] in config.toml; --no-check skips this",
+        place=(client.home, client.config),
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -257,6 +258,19 @@ def _with_variable(text: str) -> list[str]:
     return found
 
 
+def test_an_agent_does_not_outlive_its_wrapper(agents: Agents) -> None:
+    token = f"orphan-{agents.bench.folder.name}"
+    job = agents.submit("claude", "stall", env={"HEADWAY_TEST_LEFT": token})
+    folder = Path(agents.bench.home.job(job))
+    agents.bench.until(lambda: (folder / "stdout.log").exists())
+    started = json.loads(next(folder.glob("started.*")).read_text())
+    os.kill(started["child_pid"], signal.SIGKILL)
+    ended = agents.bench.until_ended(job)[0]
+    assert (ended.status, ended.reason) == (Status.FAILED, "killed by SIGKILL")
+    wait_for(lambda: not _with_variable(f"HEADWAY_TEST_LEFT={token}"))
+    assert agents.bench.client.document(job)["run"]["result"] is None
+
+
 def test_there_is_no_terminal_and_standard_input_has_an_end(agents: Agents) -> None:
     job = agents.ended("claude", "terminal")  # fault B15
     assert agents.result(job)["final_text"] == "no terminal, stdin is at its end: ''"
@@ -290,6 +304,18 @@ def test_an_agent_that_nobody_submitted_sees_little(
     seen = set(agents.result(job)["final_text"].split())
     assert {"HOME", "PATH", "HEADWAY_JOB_ID", "CLAUDE_CODE_MAX_RETRIES"} <= seen
     assert not seen & {"SECRET", "ANTHROPIC_API_KEY"}
+
+
+def test_a_schedule_makes_agent_jobs(agents: Agents) -> None:
+    path = f"{agents.programs}:/usr/bin:/bin"
+    agents.built_in("codex")
+    text = (Path(agents.bench.home.path) / "runners" / "codex.toml").read_text()
+    agents.runner("own", f'{text}\n[env]\nPATH = "{path}"\n')
+    agents.bench.client.add_schedule(name="ask", every="1h", runner="own", prompt="where")
+    job = agents.bench.until_ended(agents.bench.client.trigger_schedule("ask").job_id)[0]
+    assert (job.status, job.type, job.retry.max_attempts) == (Status.SUCCEEDED, "agent", 0)
+    assert job.schedule_id == "schedule-1"
+    assert agents.result(job)["final_text"] == str(agents.bench.folder)
 
 
 @pytest.mark.req("O19")

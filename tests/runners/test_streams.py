@@ -296,6 +296,13 @@ def test_what_is_kept_is_bounded() -> None:
     assert len(verdict(story)[1]) <= 500
 
 
+@pytest.mark.parametrize("parser", ["text", "jsonl"])
+def test_of_much_text_the_end_is_kept(parser: str) -> None:
+    story = told(parser, *(f"{number}\n" for number in range(40_000)))
+    assert len(story.final_text) == LONGEST_TEXT
+    assert story.final_text.endswith("39998\n39999\n")
+
+
 def test_lines_are_found_in_pieces_and_long_ones_left_out() -> None:
     lines = Lines(longest=8)
     assert list(lines.feed(b"ab")) == []

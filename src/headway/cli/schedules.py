@@ -11,6 +11,7 @@ from headway.cli.scope import Scope
 from headway.cli.templated import given_values, given_words
 from headway.core.fire import CatchUp, Overlap
 from headway.core.model import shown
+from headway.graphs import is_agent
 
 
 @click.command()
@@ -67,7 +68,7 @@ def add(
     if [cron, every, at].count(None) != 2:
         raise click.UsageError("When? Give one of --cron EXPR, --every 10m and --at TIME.")
     words = given_words(context, options)
-    if template is None and not words.get("argv") and "shell" not in words:
+    if template is None and not (words.get("argv") or "shell" in words or is_agent(words)):
         raise click.UsageError("What is to run? Give --template NAME, or a command after --.")
     if template is None and param:
         raise click.UsageError("--param is about a template; name it with --template.")

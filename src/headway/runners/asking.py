@@ -13,12 +13,11 @@ from headway.errors import InvalidInputError, NotFoundError
 from headway.home import Home
 from headway.runners.files import load_runner
 from headway.runners.filling import command_line, program_of
-from headway.runners.model import ASKED, USUAL_TOOLS, USUAL_TURNS, Runner
+from headway.runners.model import ASKED, LARGEST_PROMPT, USUAL_TOOLS, USUAL_TURNS, Runner
 from headway.submission import Request, find_program
 
 MOST_TURNS = 100_000
 MOST_TOOLS = 200
-LARGEST_PROMPT = 512 << 10
 Place = tuple[Home, Config]
 
 

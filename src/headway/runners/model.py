@@ -15,6 +15,8 @@ USUAL_TOOLS = ("Read", "Grep", "Glob")
 # Beside what a runner's file lets through.
 ALWAYS_PASSED = ("PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR", "HEADWAY_*")
 
+LARGEST_PROMPT = 512 << 10
+
 # A word of the command line, or several that are left out together.
 Words = str | tuple[str, ...]
 

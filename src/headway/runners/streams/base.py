@@ -54,7 +54,7 @@ class Told:
         self.usage: dict[str, int] | None = None
         self.cost_usd: float | None = None
         self.denials: list[dict[str, Any]] = []
-        self.final_text = ""
+        self.final_text: str = ""
         self.error: tuple[str, str] | None = None  # its class, and what was said
         self.finished = False
         self.last_said = ""  # on standard error

@@ -7,13 +7,12 @@ Of `jsonl` a line with `"type"` counts: `turn` (one more), `denied` (`tool`), `e
 
 from __future__ import annotations
 
+from headway.retrying import OF_AGENTS
 from headway.runners.streams.base import LONGEST_TEXT, Told, text_or_none, whole, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-CLASSES = ("transient", "auth", "limit", "permission", "stalled", "task")
 
 
 class TextTold(Told):
@@ -24,8 +23,25 @@ class TextTold(Told):
     def read(self, line: str) -> None:
         self.plain(line)
 
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._length = 0
+        super().__init__()
+
+    @property
+    def final_text(self) -> str:
+        return "".join(self._lines)[-LONGEST_TEXT:]
+
+    @final_text.setter
+    def final_text(self, text: str) -> None:
+        self._lines, self._length = [text], len(text)
+
     def plain(self, line: str) -> None:
-        self.final_text = (self.final_text + line)[-LONGEST_TEXT:]
+        """Cut only now and then, so that many short lines cost little."""
+        self._lines.append(line)
+        self._length += len(line)
+        if self._length > 2 * LONGEST_TEXT:
+            self.final_text = self.final_text
 
 
 class LinesTold(TextTold):
@@ -45,7 +61,7 @@ class LinesTold(TextTold):
 
     def _failed(self, document: dict[str, Any], words: object) -> None:
         error_class = document.get("class")
-        self.fail(words, error_class if error_class in CLASSES else None)
+        self.fail(words, error_class if error_class in OF_AGENTS else None)
 
     def _result(self, document: dict[str, Any]) -> None:
         self.finished = True
