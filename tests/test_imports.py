@@ -38,7 +38,7 @@ MAY_IMPORT = {
     ),
     "jobsfile.registry": "client errors",
     "jobsfile.importing": "errors jobsfile.registry",
-    "jobsfile.script": ("client errors functions.current jobsfile.importing jobsfile.registry"),
+    "jobsfile.script": "client errors functions.current home jobsfile.importing jobsfile.registry",
     "jobsfile.answering": ("client errors jobsfile.importing jobsfile.model jobsfile.registry"),
     "jobsfile.asking": (
         "bounded config core. environment home jobsfile.answering jobsfile.registry "
@@ -80,7 +80,8 @@ MAY_IMPORT = {
     "store.seam_groups": "core.",
     "store.queries": "",
     "executors": (
-        "core. config environment errors executors. functions.journal git home launching runners."
+        "core. config environment errors executors. functions.journal git home launching "
+        "jobsfile.model runners."
     ),
     "gather": "core. config executors home quotas store.base units",
     "consequences": "core. store.base ageing",

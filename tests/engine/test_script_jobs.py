@@ -123,7 +123,10 @@ def test_functions_run_as_jobs_with_their_context(bench: Bench) -> None:
     assert log(bench, second) == "run 2 saw {'open_prs': [7]}\n"
     assert log(bench, ended(bench, "local")[0]) == "saw None\n"
     failed = ended(bench, "fails")[0]
-    assert (failed.status, failed.reason) == (Status.FAILED, "exit code 1")
+    assert (failed.status, failed.reason) == (
+        Status.FAILED,
+        "RuntimeError: the broom is gone",
+    )
     trace = log(bench, failed, "stderr").splitlines()
     assert trace[-1] == "RuntimeError: the broom is gone"
     assert "shop.py" in trace[1], "it begins with the user's own code"

@@ -11,6 +11,7 @@ from headway.environment import MINIMAL_PATH
 from headway.errors import DataError
 from headway.git import command as git_command
 from headway.home import Home
+from headway.jobsfile.model import SCRIPT
 from headway.launching import worker_argv, worker_environment
 
 PREPARE_SECONDS = 300.0
@@ -28,7 +29,8 @@ def command_specification(
     job: Job, claim: Claim, home: Home, config: Config, worker: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The content of `claim.T`; raises DataError when the record has no command."""
-    return specification_of(_argv(job), job, claim, home, config, worker)
+    spec = specification_of(_argv(job), job, claim, home, config, worker)
+    return {**spec, "verdict": True} if job.type == SCRIPT else spec
 
 
 def specification_of(

@@ -51,7 +51,7 @@ def timing_of(entry: Entry) -> Timing:
 
 
 def _script(entry: Entry, poll_file: str | None, common: Mapping[str, Any]) -> Request:
-    words = (sys.executable, "-m", "headway.jobsfile.script", entry.name, entry.run or "")
+    words = (sys.executable, "-P", "-m", "headway.jobsfile.script", entry.name, entry.run or "")
     env = {} if poll_file is None else {POLL_FILE: poll_file}
     return Request(argv=words, env=env, type=SCRIPT, skip_exit_codes=(SKIP_CODE,), **common)
 

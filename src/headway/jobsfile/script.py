@@ -1,8 +1,9 @@
 """The process that a script job is: `python -m headway.jobsfile.script NAME RUN`.
 
 NAME is the entry, whose state the function gets and leaves; RUN is what the entry says to run. It
-knows its home from the environment, as every job does. An exception is a failed job, its last line
-is the last of the job's log; `headway.Skip` ends the job as skipped.
+knows its home from the environment, as every job does. An exception is a failed job: its last line
+is the job's reason (`verdict.T`, docs/protocols.md, section 3) and the last of its log.
+`headway.Skip` ends the job as skipped.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from headway.jobsfile.registry import LARGEST_STATE, JobContext, as_json, call_w
 
 if TYPE_CHECKING:
     from headway.client import Client
+    from headway.home import Home
 
 SKIP_CODE = 77  # what a script job that exits so is understood as
 POLL_FILE = "HEADWAY_POLL_DATA"  # names the file with what the poll returned
@@ -37,7 +39,7 @@ def main(name: str, run: str) -> int:
     function = _function(run, client.config["app.modules"])
     context = JobContext(client=client, poll_data=_poll_data(), state=_state(client, name))
     try:
-        return _call(function, context)
+        return _call(function, context, client.home)
     finally:
         _keep(client, name, context.state)
 
@@ -50,7 +52,7 @@ def _function(run: str, modules: Sequence[str]) -> Callable[..., Any]:
         raise NotFoundError("; ".join([str(error), *troubles])) from None
 
 
-def _call(function: Callable[..., Any], context: JobContext) -> int:
+def _call(function: Callable[..., Any], context: JobContext, home: Home) -> int:
     try:
         call_with(function, context)
     except Skip as skip:
@@ -61,8 +63,24 @@ def _call(function: Callable[..., Any], context: JobContext) -> int:
         while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
             trace = trace.tb_next  # what is ours tells the user nothing
         traceback.print_exception(error.with_traceback(trace))
+        _tell_why(error, home)
         return 1
     return 0
+
+
+def _tell_why(error: Exception, home: Home) -> None:
+    """Leave the reason for the supervisor; without it the exit code speaks alone."""
+    folder = home.job(int(os.environ["HEADWAY_JOB_ID"].removeprefix("job-")))
+    path = os.path.join(folder, f"verdict.{os.environ['HEADWAY_CLAIM']}")
+    kinds = [each.__name__ for each in type(error).__mro__[:-2]]
+    content = json.dumps({"error": last_words(error), "classes": kinds})
+    try:
+        fd = os.open(f"{path}.tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(fd, "w", encoding="utf-8") as file:
+            file.write(content)
+        os.rename(f"{path}.tmp", path)
+    except OSError as trouble:
+        sys.stderr.write(f"the reason could not be left: {trouble.strerror}\n")
 
 
 def _poll_data() -> Any:
