@@ -36,7 +36,7 @@ MAY_IMPORT = {
         "client core. errors jobsfile.making jobsfile.model jobsfile.problems jobsfile.reading "
         "store.seam_entries units"
     ),
-    "jobsfile.registry": "client errors",
+    "jobsfile.registry": "client errors jobsfile.model",
     "jobsfile.importing": "errors jobsfile.registry",
     "jobsfile.script": "client errors functions.current home jobsfile.importing jobsfile.registry",
     "jobsfile.answering": ("client errors jobsfile.importing jobsfile.model jobsfile.registry"),

@@ -34,7 +34,7 @@ from headway.store.base import Event, HostRecord, ReadTx, WriteTx
 from headway.submission import LAST_INSTANT, specify
 from headway.templating import DEFAULT_BASE, DEFAULT_RETRIES, OF_ONE_JOB
 from headway.timing.rules import Once, Rule, rule_of
-from headway.timing.zones import zones_version
+from headway.timing.zones import zone_of, zones_version
 from headway.units import parse_duration, parse_instant
 
 if TYPE_CHECKING:
@@ -260,14 +260,13 @@ def _rule_document(
     """As it is kept, but for the beginning of an interval."""
     if [cron, every, at].count(None) != 2:
         raise InvalidInputError("give one of --cron, --every and --at")
-    if cron is None and timezone != "UTC":
-        next_step = "write an offset with the time" if at is not None else "leave it out"
-        raise InvalidInputError(f"--timezone {timezone} is about --cron alone; {next_step}")
+    if every is not None and timezone != "UTC":
+        raise InvalidInputError(f"--timezone {timezone}: an interval has no clock; leave it out")
     if cron is not None:
         return {"cron": cron, "timezone": timezone}
     if every is not None:
         return {"every": parse_duration(every, "--every")}
-    return {"at": parse_instant(at or "", client.clock.now())}
+    return {"at": parse_instant(at or "", client.clock.now(), zone_of(timezone).info)}
 
 
 def _beginning(said: Mapping[str, Any], now: int) -> Mapping[str, Any]:

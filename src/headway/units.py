@@ -1,7 +1,7 @@
 """Durations and instants as people write them, and back. Pure."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from headway.errors import InvalidInputError
 
@@ -63,13 +63,17 @@ def exact_duration(micros: int) -> str:
     return f"{micros // size}{unit}" if micros else "0s"
 
 
-def parse_instant(text: str, now: int) -> int:
-    """An RFC 3339 time, or `+10m` from now, as µs UTC. Without an offset it is local time."""
+def parse_instant(text: str, now: int, zone: tzinfo | None = None) -> int:
+    """An RFC 3339 time, or `+10m` from now, as µs UTC. Without an offset it is the time of this
+    zone, else of the machine's."""
     stripped = text.strip()
     if stripped.startswith("+"):
         return now + parse_duration(stripped[1:], "time")
     try:
-        since_epoch = datetime.fromisoformat(stripped).astimezone(UTC) - EPOCH
+        moment = datetime.fromisoformat(stripped)
+        if zone is not None and moment.tzinfo is None:
+            moment = moment.replace(tzinfo=zone)
+        since_epoch = moment.astimezone(UTC) - EPOCH
     except (ValueError, OverflowError):
         raise InvalidInputError(
             f"time {text!r} is not a time; write it like 2026-11-15T22:30, "

@@ -123,7 +123,11 @@ def test_intervals_single_times_and_templates_make_schedules(said: Run) -> None:
         (["--cron", "@daily", "--timezone", "Berlin", "--", "true"], 5, "mean Europe/Berlin?"),
         (["--every", "soon", "--", "true"], 5, "'soon' is not a duration"),
         (["--every", "10ms", "--", "true"], 5, "an interval is at least 1s"),
-        (["--every", "1h", "--timezone", "Asia/Tokyo", "--", "true"], 5, "about --cron alone"),
+        (
+            ["--every", "1h", "--timezone", "Asia/Tokyo", "--", "true"],
+            5,
+            "an interval has no clock",
+        ),
         (["--at", "2020-01-01", "--", "true"], 5, "--at must be a time in the future"),
         (["--every", "1h", "--template", "gone"], 3, "gone"),
         (["--every", "1h", "--after", "3", "--", "true"], 5, "about one job"),

@@ -537,13 +537,27 @@ def test_of_a_damaged_row_it_is_said_what_can_be_done(paused: Keeping) -> None:
     paused.client.remove_schedule(name)
 
 
+@pytest.mark.parametrize(
+    ("zone", "at"),
+    [
+        ({"timezone": "Europe/Berlin"}, "2026-07-01T10:00:00.000000Z"),
+        ({}, "2026-07-01T12:00:00.000000Z"),
+    ],
+)
+def test_a_single_instant_is_read_on_the_clock_of_its_zone(
+    paused: Keeping, zone: dict[str, str], at: str
+) -> None:
+    added = paused.client.add_schedule(at="2026-07-01T12:00", argv=["true"], **zone)
+    assert paused.client.schedule(added.name)["next_slot"] == at
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no rule": ({"every": None}, "give one of --cron, --every and --at"),
     "two rules": ({"cron": "* * * * *"}, "give one of --cron, --every and --at"),
     "no cron": ({"every": None, "cron": "61 * * * *"}, "61"),
     "impossible": ({"every": None, "cron": "0 0 30 2 *"}, "0 0 30 2"),
     "no zone": ({"every": None, "cron": "@daily", "timezone": "Atlantis"}, "Atlantis"),
-    "a zone without cron": ({"timezone": "Europe/Berlin"}, "about --cron alone"),
+    "a zone without cron": ({"timezone": "Europe/Berlin"}, "an interval has no clock"),
     "too often": ({"every": "10ms"}, "at least 1s"),
     "no duration": ({"every": "often"}, "is not a duration"),
     "the past": ({"every": None, "at": "2001-01-01T00:00Z"}, "in the future"),

@@ -147,7 +147,7 @@ def test_what_an_entry_does_not_say_is_usual() -> None:
     ("kind", "more", "field", "meant"),
     [
         ("agent", "max_turns: 1", "max_turns", 1),
-        ("agent", "allowed_tools: []", "allowed_tools", ()),
+        ("agent", "allowed_tools: [Read]", "allowed_tools", ("Read",)),
         ("agent", "model: gpt-4.1", "model", "gpt-4.1"),
         ("agent", 'model: "4.1"', "model", "4.1"),
         ("agent", "runner: my-runner_2", "runner", "my-runner_2"),
@@ -304,6 +304,7 @@ INTERVAL = "whole seconds (at least 1) or a duration"
         ("agent", "max_turns: 100001", "it.max_turns: 100001 is not a whole number from 1"),
         ("agent", "model: --yolo", 'it.model: "--yolo" is not the name of a model'),
         ("agent", "runner: ../x", 'it.runner: "../x" is not a name of letters'),
+        ("agent", "allowed_tools: []", "it.allowed_tools: "),
         ("agent", "allowed_tools: Read", 'it.allowed_tools: "Read" is not a list of tools'),
         ("agent", "allowed_tools: [-x]", '"-x" does not belong into a list of tools'),
         ("agent", "allowed_tools: ['']", '"" does not belong into a list of tools'),

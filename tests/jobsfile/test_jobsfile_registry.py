@@ -36,6 +36,7 @@ def test_functions_are_found_by_their_names(registry: Registry) -> None:
         (lambda r: r.condition("has_open_prs"), "'has_open_prs' is built in"),
         (lambda r: r.job("a")(later), "async"),
         (lambda r: r.job(some), "needs a name"),
+        (lambda r: r.job("clean up"), "no jobs file can name job 'clean up'"),
         (lambda r: r.job("a")(3), "not a function"),
     ],
 )

@@ -15,7 +15,7 @@ from headway.errors import InvalidInputError
 from headway.timing.rules import Every, Once, Rule, parse_cron, rule_of
 from headway.timing.upcoming import Upcoming, upcoming
 from headway.timing.words import in_words
-from headway.timing.zones import zones_version
+from headway.timing.zones import zone_of, zones_version
 from headway.units import parse_duration, parse_instant
 
 MOST_SHOWN = 1_000
@@ -24,7 +24,7 @@ MOST_SHOWN = 1_000
 @click.command()
 @click.argument("schedule", required=False, metavar="[NAME]")
 @click.option("--cron", metavar="EXPR", help="A cron expression instead of a schedule.")
-@click.option("--timezone", default="UTC", metavar="ZONE", help="Whose clock --cron means: UTC.")
+@click.option("--timezone", default="UTC", metavar="ZONE", help="Whose clock is meant: UTC.")
 @click.option("--every", metavar="10m", help="An interval instead, counted from --from.")
 @click.option("--at", metavar="TIME", help="A single time instead.")
 @click.option("--from", "start", metavar="TIME", help="What comes after this; else after now.")
@@ -49,8 +49,8 @@ def explain(
     """
     if [schedule, cron, every, at].count(None) != 3:
         raise click.UsageError("Of what? Give a schedule's NAME, or --cron, --every or --at.")
-    if cron is None and timezone != "UTC":
-        raise click.UsageError("--timezone goes with --cron; a schedule has its own.")
+    if cron is None and at is None and timezone != "UTC":
+        raise click.UsageError("--timezone goes with --cron and --at; a schedule has its own.")
     if not 1 <= count <= MOST_SHOWN:
         raise InvalidInputError(f"--count {count} is not between 1 and {MOST_SHOWN}")
     now = SystemClock().now()
@@ -65,7 +65,7 @@ def explain(
     elif every is not None:
         rule = Every(parse_duration(every, "--every"), after)
     else:
-        rule = Once(parse_instant(at or "", now))
+        rule = Once(parse_instant(at or "", now, zone_of(timezone).info))
     slots = upcoming(rule, after, count)
     if as_json:
         shown = [{"local": each.local, "utc": each.utc, "odd": each.odd} for each in slots]

@@ -19,7 +19,7 @@ from headway.graphs import is_agent
 @click.option("--cron", metavar="EXPR", help="At the times of a cron expression, as '30 2 * * *'.")
 @click.option("--every", metavar="10m", help="Again and again, this far apart, counted from now.")
 @click.option("--at", metavar="TIME", help="Once, as 2026-11-15T22:30 or +10m.")
-@click.option("--timezone", default="UTC", metavar="ZONE", help="Whose clock --cron means: UTC.")
+@click.option("--timezone", default="UTC", metavar="ZONE", help="Whose clock is meant: UTC.")
 @click.option("--template", metavar="NAME", help="Make its jobs of a template.")
 @click.option("--param", multiple=True, metavar="K=V", help="A parameter of it (repeat).")
 @click.option(

@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from headway.errors import InvalidInputError
-from headway.jobsfile.model import AGENT, COMMAND, LOCAL, REMOTE, SCRIPT, Entry
+from headway.jobsfile.model import AGENT, COMMAND, LOCAL, NAME, REMOTE, SCRIPT, Entry
 from headway.units import LONGEST, MICROSECONDS, parse_duration
 
 TYPES = (SCRIPT, AGENT, COMMAND)
 MOST_ENTRIES = 1_000
 LONGEST_PROMPT = 100_000  # characters; one argument of a program has 128 KiB
-NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"
 _FUNCTION = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"
 _DURATION = r"(?:[0-9]+(?:\.[0-9]+)?(?:us|ms|s|m|h|d|w))+"
 _NOT_BLANK = r"\s*\S[\s\S]*"
@@ -200,7 +199,7 @@ KEYS: Mapping[str, Key] = {
             AGENT: Form(
                 "a list of tools",
                 "[Read, Grep, Glob]",
-                _list(_text(r"[^\s-](?:.*\S)?"), 200),
+                _list(_text(r"[^\s-](?:.*\S)?"), 200, least=1),
                 tuple,
             )
         },

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 FILE = "jobs.yaml"
+NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"  # of an entry, a function or a condition
 SCRIPT, AGENT, COMMAND = "script", "agent", "command"
 LOCAL, REMOTE = "local", "remote"
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from headway.errors import InvalidInputError, NotFoundError
-from headway.jobsfile.keys import KEYS, MOST_ENTRIES, NAME, NEEDS, TYPES, Form, fits
-from headway.jobsfile.model import COMMAND, Entry
+from headway.jobsfile.keys import KEYS, MOST_ENTRIES, NEEDS, TYPES, Form, fits
+from headway.jobsfile.model import COMMAND, NAME, Entry
 from headway.jobsfile.nodes import LARGEST_FILE, Node, Pair
 from headway.jobsfile.problems import JobsFileError, Problem, Problems, brief, shown
 

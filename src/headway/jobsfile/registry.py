@@ -19,11 +19,13 @@ imported. They are called in processes of their own, never in a worker.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.errors import InvalidInputError
+from headway.jobsfile.model import NAME
 
 if TYPE_CHECKING:
     from headway.client import Client
@@ -110,8 +112,13 @@ class Registry:
     def _into(
         self, known: dict[str, Callable[..., Any]], what: str, name: str
     ) -> Callable[[Function], Function]:
-        if not isinstance(name, str) or not name or not name.isprintable():
+        if not isinstance(name, str) or not name:
             raise InvalidInputError(f'a {what} needs a name, as @{what}("sweep")')
+        if not re.fullmatch(NAME, name):
+            raise InvalidInputError(
+                f"no jobs file can name {what} {name!r}; use letters, digits, _ - and ., at most "
+                "64 of them"
+            )
 
         def register(function: Function) -> Function:
             _refuse_async(f"{what} {name!r}", function)

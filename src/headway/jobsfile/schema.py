@@ -6,7 +6,8 @@ exists or a cron expression has a meaning is beyond a schema.
 
 from typing import Any
 
-from headway.jobsfile.keys import KEYS, MOST_ENTRIES, NAME, NEEDS, TYPES, Form, Key, default_of
+from headway.jobsfile.keys import KEYS, MOST_ENTRIES, NEEDS, TYPES, Form, Key, default_of
+from headway.jobsfile.model import NAME
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -158,7 +158,9 @@ def _is_word(value: Any) -> bool:
 
 def _are_words(value: Any) -> bool:
     return (
-        isinstance(value, list | tuple) and len(value) <= MOST_TOOLS and all(map(_is_word, value))
+        isinstance(value, list | tuple)
+        and 0 < len(value) <= MOST_TOOLS
+        and all(map(_is_word, value))
     )
 
 
@@ -175,7 +177,10 @@ _FORMS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "runner": (_is_word, "the name of a runner"),
     "model": (_is_word, "a model; one line that does not begin with -"),
     "max_turns": (_is_number, f"a whole number from 1 to {MOST_TURNS:,}"),
-    "allowed_tools": (_are_words, "a list of tools, each a line that does not begin with -"),
+    "allowed_tools": (
+        _are_words,
+        "a list of at least one tool, each a line that does not begin with -",
+    ),
     "budget_usd": (_is_sum, "a sum in dollars above 0"),
 }
 

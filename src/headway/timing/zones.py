@@ -47,6 +47,10 @@ class Zone:
         self._info = None if name == "UTC" else _info(name)
         self._years: dict[int, tuple[Change, ...]] = {}
 
+    @property
+    def info(self) -> tzinfo:
+        return self._info or UTC
+
     def offset(self, at: int) -> int:
         """By how many seconds the clock is ahead of UTC."""
         if self._info is None:
