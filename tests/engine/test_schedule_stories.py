@@ -12,6 +12,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from keeping import MINUTE, Wall
 
 from headway.client import Client
 from headway.clock import SECOND
@@ -20,17 +21,10 @@ from headway.core.fire import Outcome
 from headway.engine.timekeeper import Timekeeper
 from headway.errors import ConflictError
 from headway.home import Home, make_home
-from headway.testing import FakeClock
 from ready import open_ready
 
 EXAMPLES = os.environ.get("HEADWAY_EXAMPLES")
-MINUTE = 60 * SECOND
 NAME = "minutely"
-
-
-class Wall(FakeClock):
-    def jump(self, micros: int) -> None:
-        self._now += micros
 
 
 class Slots(RuleBasedStateMachine):

@@ -1,86 +1,17 @@
-"""Schedules: what fires when, once each, whatever happens to clocks, workers and the schedule."""
+"""Schedules: what fires when, once each, whatever happens to workers and to the schedule."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from keeping import MINUTE, Keeping, Wall
 
 from harness import Bench
 from headway.clock import SECOND
-from headway.core.fire import MISSED
-from headway.core.model import Job, Lock, WaitKind
+from headway.core.model import WaitKind
 from headway.core.states import ACTIVE, Status
 from headway.errors import ConflictError, InvalidInputError, NotFoundError
-from headway.store.base import Event
 from headway.templating import add_template, archive_template
-from headway.testing import FakeClock
-
-MINUTE = 60 * SECOND
-HOUR = 60 * MINUTE
-DAY = 24 * HOUR
-
-
-class Wall(FakeClock):
-    def jump(self, micros: int) -> None:
-        """The clock is set; no time passes."""
-        self._now += micros
-
-
-class Keeping:
-    """A bench whose clock stands, and what its schedules have done."""
-
-    def __init__(self, bench: Bench, clock: Wall) -> None:
-        self.bench, self.client, self.clock = bench, bench.client, clock
-
-    def add(self, **said: Any) -> str:
-        said = {"every": "1m", **said} if not {"cron", "at"} & said.keys() else said
-        if "template" not in said and "shell" not in said:
-            said = {"argv": ["true"], **said}
-        return self.client.add_schedule(**said).name
-
-    def jobs(self) -> list[Job]:
-        with self.bench.store.read() as tx:
-            known = tx.jobs(list(range(1, tx.marks()["next_job_id"])))
-        return [known[each] for each in sorted(known)]
-
-    def slots(self, name: str) -> list[tuple[str, int, str | None]]:
-        """From the oldest on: what became of them, how many, and why."""
-        found = reversed(self.client.schedule_slots(name, 1000))
-        return [(each["outcome"], each["slots"], each["reason"]) for each in found]
-
-    def accounted(self, name: str) -> int:
-        return sum(slots for _, slots, _ in self.slots(name))
-
-    def events(self, kind: str) -> list[Event]:
-        with self.bench.store.read() as tx:
-            return [each for each in tx.events_since(0, 10_000) if each.kind == kind]
-
-    def later(self, seconds: float) -> None:
-        self.clock.advance(seconds)
-        self.settle()
-
-    def settle(self) -> None:
-        """Step until time alone brings more."""
-        for _ in range(1000):
-            if self.bench.step() > 0:
-                return
-        raise AssertionError("it never comes to rest")
-
-    def let_end(self) -> None:
-        self.bench.until_ended(*(job.id for job in self.jobs()))
-
-
-@pytest.fixture
-def keeping(make_bench: Callable[..., Bench]) -> Keeping:
-    clock = Wall()
-    return Keeping(make_bench(clock=clock), clock)
-
-
-@pytest.fixture
-def paused(keeping: Keeping) -> Keeping:
-    """Jobs are made and wait."""
-    keeping.client.pause("looking at schedules alone")
-    return keeping
 
 
 @pytest.mark.req("E1", "D5")
@@ -112,144 +43,6 @@ def test_a_job_of_a_slot_runs_in_the_step_that_makes_it(keeping: Keeping) -> Non
     folder, path, home = next(iter(written)).read_text().splitlines()
     assert folder == str(keeping.bench.folder), "it runs in the project's folder"
     assert path.startswith("/usr/local/sbin:") and home != "/", "not the author's environment"
-
-
-@pytest.mark.req("D24")
-def test_three_days_asleep_are_one_run_and_one_row_of_skipped_slots(  # fault E4
-    keeping: Keeping,
-) -> None:
-    name = keeping.add(cron="* * * * *")
-    keeping.bench.step()
-    keeping.clock.suspend(3 * DAY / SECOND)
-    keeping.settle()
-    assert keeping.slots(name) == [("skipped", 4319, MISSED), ("fired", 1, None)]
-    assert len(keeping.jobs()) == 1
-    assert keeping.client.schedule(name)["missed"]["slots"] == 4319
-    assert len(keeping.events("schedule_skipped")) == 1
-    assert keeping.events("clock_jumped") == [], "nobody has set a clock"
-
-
-@pytest.mark.req("D24")
-def test_missed_slots_are_caught_up_by_the_next_worker(paused: Keeping) -> None:
-    name = paused.add(catch_up="all", window="10m")
-    paused.bench.step()
-    paused.bench.crash()
-    paused.clock.advance(25 * 60)
-    paused.bench.engine.recover()
-    paused.settle()
-    assert len(paused.jobs()) == 11, "each slot within the window, and its edge"
-    assert paused.slots(name)[0] == ("skipped", 14, MISSED)
-    assert paused.accounted(name) == 25
-
-
-def test_each_of_many_is_caught_up_in_bounded_parts(paused: Keeping) -> None:
-    name = paused.add(every="1s", catch_up="all", window="1h")
-    paused.clock.advance(250)
-    paused.bench.step()
-    assert len(paused.jobs()) == 100
-    paused.settle()
-    assert len(paused.jobs()) == 250 and paused.accounted(name) == 250
-    assert all(job.locks == (Lock("schedule-1"),) for job in paused.jobs())
-
-
-def test_a_year_is_looked_at_in_bounded_parts_that_become_one_row(paused: Keeping) -> None:
-    name = paused.add(every="10s")
-    paused.clock.advance(86_400)
-    paused.bench.step()
-    assert paused.slots(name) == [("skipped", 5000, MISSED)] and paused.jobs() == []
-    paused.settle()
-    assert paused.slots(name) == [("skipped", 8639, MISSED), ("fired", 1, None)]
-
-
-def test_a_clock_that_jumps_a_year_and_back_neither_doubles_nor_loses(  # fault E5
-    keeping: Keeping,
-) -> None:
-    name = keeping.add(every="1h")
-    keeping.later(3600)
-    keeping.let_end()
-    keeping.clock.jump(365 * DAY)
-    keeping.settle()
-    keeping.let_end()
-    assert [outcome for outcome, _, _ in keeping.slots(name)] == ["fired", "skipped", "fired"]
-    keeping.clock.jump(-365 * DAY)
-    keeping.settle()
-    assert [outcome for outcome, _, _ in keeping.slots(name)] == ["fired", "fired"]
-    for _ in range(3):
-        keeping.later(3600)
-        keeping.let_end()
-    assert len(keeping.jobs()) == 5, "two, and each of the hours that come after all"
-    assert len(keeping.events("clock_jumped")) == 2
-    assert keeping.client.schedule(name)["missed"] is None
-
-
-def test_a_clock_that_goes_back_an_hour_fires_nothing_twice(keeping: Keeping) -> None:  # fault E5
-    name = keeping.add(every="10m")
-    for _ in range(6):
-        keeping.later(600)
-        keeping.let_end()
-    keeping.clock.jump(-HOUR)
-    for _ in range(6):
-        keeping.later(600)
-    assert len(keeping.jobs()) == 6, "all of these were"
-    keeping.later(600)
-    assert len(keeping.jobs()) == 7 and keeping.accounted(name) == 7
-
-
-def test_a_clock_that_went_back_while_no_worker_lived_is_noticed(paused: Keeping) -> None:
-    name = paused.add(every="1h")
-    paused.later(3 * 3600)
-    assert paused.slots(name) == [("skipped", 2, MISSED), ("fired", 1, None)]
-    paused.client.cancel([1])
-    paused.bench.crash()
-    paused.clock.jump(-2 * HOUR)
-    paused.bench.engine.recover()
-    paused.settle()
-    assert paused.slots(name) == [("skipped", 1, MISSED), ("fired", 1, None)]
-    paused.later(3600)
-    assert len(paused.jobs()) == 2, "the slot that was only skipped has come"
-    paused.later(3600)
-    assert len(paused.jobs()) == 2, "the slot that fired does not come again"
-
-
-def test_a_clock_that_goes_back_while_a_schedule_is_disabled_doubles_nothing(
-    paused: Keeping,
-) -> None:
-    name = paused.add(every="1h")
-    paused.bench.step()
-    paused.clock.jump(10 * HOUR)
-    paused.settle()
-    assert paused.slots(name) == [("skipped", 9, MISSED), ("fired", 1, None)]
-    paused.client.disable_schedule(name)
-    paused.clock.jump(-10 * HOUR)
-    paused.settle()
-    paused.client.enable_schedule(name)
-    assert paused.slots(name) == [("fired", 1, None)], "what was only skipped is to come"
-    for _ in range(3):
-        paused.later(3600)
-    assert paused.slots(name)[0] == ("skipped", 3, "job-1 still waits")
-
-
-def test_slots_before_and_after_a_change_are_no_range(paused: Keeping) -> None:
-    name = paused.add(name="a")
-    for _ in range(3):
-        paused.later(60)
-    paused.client.disable_schedule(name)
-    paused.later(600)
-    paused.client.enable_schedule(name)
-    paused.later(60)
-    waits = "job-1 still waits"
-    assert paused.slots(name) == [("fired", 1, None), ("skipped", 2, waits), ("skipped", 1, waits)]
-
-
-def test_a_schedule_of_a_future_that_is_over_fires_from_now_on(paused: Keeping) -> None:
-    paused.bench.step()
-    paused.clock.jump(365 * DAY)
-    paused.add(cron="0 * * * *")
-    paused.settle()
-    paused.clock.jump(-365 * DAY)
-    paused.settle()
-    paused.later(3600)
-    assert len(paused.jobs()) == 1
 
 
 def test_no_slot_fires_that_lies_before_the_schedule_or_its_change(paused: Keeping) -> None:
@@ -482,25 +275,6 @@ def test_a_stopped_schedule_goes_on_when_it_is_enabled(paused: Keeping) -> None:
     assert paused.client.enable_schedule(name) and not paused.client.enable_schedule(name)
     paused.later(60)
     assert len(paused.jobs()) == 1
-
-
-def test_other_time_zones_are_noticed_when_a_worker_begins(paused: Keeping) -> None:  # fault E6
-    name = paused.add(cron="0 12 * * *", timezone="Europe/Berlin")
-    with paused.bench.store.write() as tx:
-        (schedule,) = tx.all_schedules()
-        right = schedule.next_slot
-        assert right is not None
-        stale = schedule._replace(zones="1999a", next_slot=right + HOUR, next_fire_at=right + HOUR)
-        tx.put_schedule(stale)
-        tx.note_next_fire()
-    paused.bench.crash()
-    paused.bench.engine.recover()
-    paused.settle()
-    with paused.bench.store.read() as tx:
-        (schedule,) = tx.all_schedules()
-    assert (schedule.next_slot, schedule.zones != "1999a") == (right, True)
-    paused.later((right - paused.clock.now()) / SECOND)
-    assert paused.slots(name) == [("fired", 1, None)]
 
 
 def test_a_schedule_that_cannot_be_read_is_put_to_rest(paused: Keeping) -> None:

@@ -1,0 +1,165 @@
+"""Schedules while nobody looks, and when clocks and time zones change."""
+
+import pytest
+from keeping import DAY, HOUR, Keeping
+
+from headway.clock import SECOND
+from headway.core.fire import MISSED
+from headway.core.model import Lock
+
+
+@pytest.mark.req("D24")
+def test_three_days_asleep_are_one_run_and_one_row_of_skipped_slots(  # fault E4
+    keeping: Keeping,
+) -> None:
+    name = keeping.add(cron="* * * * *")
+    keeping.bench.step()
+    keeping.clock.suspend(3 * DAY / SECOND)
+    keeping.settle()
+    assert keeping.slots(name) == [("skipped", 4319, MISSED), ("fired", 1, None)]
+    assert len(keeping.jobs()) == 1
+    assert keeping.client.schedule(name)["missed"]["slots"] == 4319
+    assert len(keeping.events("schedule_skipped")) == 1
+    assert keeping.events("clock_jumped") == [], "nobody has set a clock"
+
+
+@pytest.mark.req("D24")
+def test_missed_slots_are_caught_up_by_the_next_worker(paused: Keeping) -> None:
+    name = paused.add(catch_up="all", window="10m")
+    paused.bench.step()
+    paused.bench.crash()
+    paused.clock.advance(25 * 60)
+    paused.bench.engine.recover()
+    paused.settle()
+    assert len(paused.jobs()) == 11, "each slot within the window, and its edge"
+    assert paused.slots(name)[0] == ("skipped", 14, MISSED)
+    assert paused.accounted(name) == 25
+
+
+def test_each_of_many_is_caught_up_in_bounded_parts(paused: Keeping) -> None:
+    name = paused.add(every="1s", catch_up="all", window="1h")
+    paused.clock.advance(250)
+    paused.bench.step()
+    assert len(paused.jobs()) == 100
+    paused.settle()
+    assert len(paused.jobs()) == 250 and paused.accounted(name) == 250
+    assert all(job.locks == (Lock("schedule-1"),) for job in paused.jobs())
+
+
+def test_a_year_is_looked_at_in_bounded_parts_that_become_one_row(paused: Keeping) -> None:
+    name = paused.add(every="10s")
+    paused.clock.advance(86_400)
+    paused.bench.step()
+    assert paused.slots(name) == [("skipped", 5000, MISSED)] and paused.jobs() == []
+    paused.settle()
+    assert paused.slots(name) == [("skipped", 8639, MISSED), ("fired", 1, None)]
+
+
+def test_a_clock_that_jumps_a_year_and_back_neither_doubles_nor_loses(  # fault E5
+    keeping: Keeping,
+) -> None:
+    name = keeping.add(every="1h")
+    keeping.later(3600)
+    keeping.let_end()
+    keeping.clock.jump(365 * DAY)
+    keeping.settle()
+    keeping.let_end()
+    assert [outcome for outcome, _, _ in keeping.slots(name)] == ["fired", "skipped", "fired"]
+    keeping.clock.jump(-365 * DAY)
+    keeping.settle()
+    assert [outcome for outcome, _, _ in keeping.slots(name)] == ["fired", "fired"]
+    for _ in range(3):
+        keeping.later(3600)
+        keeping.let_end()
+    assert len(keeping.jobs()) == 5, "two, and each of the hours that come after all"
+    assert len(keeping.events("clock_jumped")) == 2
+    assert keeping.client.schedule(name)["missed"] is None
+
+
+def test_a_clock_that_goes_back_an_hour_fires_nothing_twice(keeping: Keeping) -> None:  # fault E5
+    name = keeping.add(every="10m")
+    for _ in range(6):
+        keeping.later(600)
+        keeping.let_end()
+    keeping.clock.jump(-HOUR)
+    for _ in range(6):
+        keeping.later(600)
+    assert len(keeping.jobs()) == 6, "all of these were"
+    keeping.later(600)
+    assert len(keeping.jobs()) == 7 and keeping.accounted(name) == 7
+
+
+def test_a_clock_that_went_back_while_no_worker_lived_is_noticed(paused: Keeping) -> None:
+    name = paused.add(every="1h")
+    paused.later(3 * 3600)
+    assert paused.slots(name) == [("skipped", 2, MISSED), ("fired", 1, None)]
+    paused.client.cancel([1])
+    paused.bench.crash()
+    paused.clock.jump(-2 * HOUR)
+    paused.bench.engine.recover()
+    paused.settle()
+    assert paused.slots(name) == [("skipped", 1, MISSED), ("fired", 1, None)]
+    paused.later(3600)
+    assert len(paused.jobs()) == 2, "the slot that was only skipped has come"
+    paused.later(3600)
+    assert len(paused.jobs()) == 2, "the slot that fired does not come again"
+
+
+def test_a_clock_that_goes_back_while_a_schedule_is_disabled_doubles_nothing(
+    paused: Keeping,
+) -> None:
+    name = paused.add(every="1h")
+    paused.bench.step()
+    paused.clock.jump(10 * HOUR)
+    paused.settle()
+    assert paused.slots(name) == [("skipped", 9, MISSED), ("fired", 1, None)]
+    paused.client.disable_schedule(name)
+    paused.clock.jump(-10 * HOUR)
+    paused.settle()
+    paused.client.enable_schedule(name)
+    assert paused.slots(name) == [("fired", 1, None)], "what was only skipped is to come"
+    for _ in range(3):
+        paused.later(3600)
+    assert paused.slots(name)[0] == ("skipped", 3, "job-1 still waits")
+
+
+def test_slots_before_and_after_a_change_are_no_range(paused: Keeping) -> None:
+    name = paused.add(name="a")
+    for _ in range(3):
+        paused.later(60)
+    paused.client.disable_schedule(name)
+    paused.later(600)
+    paused.client.enable_schedule(name)
+    paused.later(60)
+    waits = "job-1 still waits"
+    assert paused.slots(name) == [("fired", 1, None), ("skipped", 2, waits), ("skipped", 1, waits)]
+
+
+def test_a_schedule_of_a_future_that_is_over_fires_from_now_on(paused: Keeping) -> None:
+    paused.bench.step()
+    paused.clock.jump(365 * DAY)
+    paused.add(cron="0 * * * *")
+    paused.settle()
+    paused.clock.jump(-365 * DAY)
+    paused.settle()
+    paused.later(3600)
+    assert len(paused.jobs()) == 1
+
+
+def test_other_time_zones_are_noticed_when_a_worker_begins(paused: Keeping) -> None:  # fault E6
+    name = paused.add(cron="0 12 * * *", timezone="Europe/Berlin")
+    with paused.bench.store.write() as tx:
+        (schedule,) = tx.all_schedules()
+        right = schedule.next_slot
+        assert right is not None
+        stale = schedule._replace(zones="1999a", next_slot=right + HOUR, next_fire_at=right + HOUR)
+        tx.put_schedule(stale)
+        tx.note_next_fire()
+    paused.bench.crash()
+    paused.bench.engine.recover()
+    paused.settle()
+    with paused.bench.store.read() as tx:
+        (schedule,) = tx.all_schedules()
+    assert (schedule.next_slot, schedule.zones != "1999a") == (right, True)
+    paused.later((right - paused.clock.now()) / SECOND)
+    assert paused.slots(name) == [("fired", 1, None)]
