@@ -4,20 +4,19 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from agents import RUNNERS, Agents
 
-from harness import Bench, wait_for
-from headway.clock import SystemClock
+from harness import wait_for
 from headway.core.model import shown
 from headway.core.settle import Ending, Outcome, settle
 from headway.core.states import Status
-from headway.errors import InvalidInputError
+from headway.errors import (
+    InvalidInputError,
+)
 from headway.runners import agent_request
-from headway.testing import FakeClock
 
 AUTHOR = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
 EVERY_RUNNER = pytest.mark.parametrize("runner", RUNNERS)
@@ -109,54 +108,6 @@ def test_an_agent_that_says_nothing_is_ended(agents: Agents, runner: str) -> Non
     result = agents.result(job)
     assert (result["error_class"], result["signal"]) == ("stalled", "SIGTERM")
     assert agents.bench.client.document(job.id)["run"]["exit_code"] == 124
-
-
-@EVERY_RUNNER
-def test_a_program_that_is_missing_is_refused_and_later_a_launch_failure(
-    make_bench: Callable[..., Bench], runner: str
-) -> None:
-    clock = FakeClock(SystemClock().now())
-    agents = Agents(make_bench(clock=clock))
-    (agents.programs / runner).unlink()
-    with pytest.raises(InvalidInputError, match=f"{runner} is not installed: no program"):
-        agents.submit(runner, "do it")
-    job = agents.submit(runner, "do it", check=False, retries=2)
-    for strike in (1, 2):
-        agents.bench.until(lambda strike=strike: agents.bench.job(job).launch_failures == strike)
-        document = agents.bench.client.document(job)
-        assert document["wait"]["kind"] == "launch" and document["run"] is None
-        clock.advance(10)
-    ended = agents.bench.until_ended(job)[0]
-    assert (ended.id, ended.status) == (job, Status.FAILED)
-    assert ended.reason is not None
-    assert ended.reason.startswith(f"circuit-broken: {runner} is not installed: no program")
-    assert "set PATH in [env]" in ended.reason
-    assert not (Path(agents.bench.home.job(job)) / "result.json").exists()
-
-
-def test_a_program_that_comes_back_is_started_without_an_attempt_lost(
-    make_bench: Callable[..., Bench],
-) -> None:
-    clock = FakeClock(SystemClock().now())
-    agents = Agents(make_bench(clock=clock))
-    (agents.programs / "claude").unlink()
-    job = agents.submit("claude", "do it", check=False)
-    agents.bench.until(lambda: agents.bench.job(job).launch_failures == 1)
-    agents.install("claude", "claude")
-    clock.advance(10)
-    ended = agents.bench.until_ended(job)[0]
-    assert (ended.id, ended.status, ended.attempt) == (job, Status.SUCCEEDED, 1)
-
-
-def test_an_unknown_runner_is_refused_and_later_a_launch_failure(agents: Agents) -> None:
-    with pytest.raises(InvalidInputError, match=r"there is no runner 'nobody'; there are claude"):
-        agents.submit("nobody", "do it")
-    agents.runner("own", 'argv = ["claude"]\nprompt = "stdin"\nparser = "text"\n')
-    job = agents.submit("own", "do it")
-    os.unlink(Path(agents.bench.home.path) / "runners" / "own.toml")
-    agents.bench.until(lambda: agents.bench.job(job).launch_failures == 1)
-    wait = agents.bench.client.document(job)["wait"]
-    assert "there is no runner 'own'" in wait["detail"]
 
 
 def test_silence_in_between_and_a_work_too_long_are_ended(agents: Agents) -> None:
