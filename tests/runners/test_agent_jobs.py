@@ -168,6 +168,14 @@ def test_an_exit_code_counts_against_a_good_stream(agents: Agents) -> None:
     assert agents.bench.client.document(job.id)["run"]["exit_code"] == 3
 
 
+def test_an_exit_code_means_skipped_if_it_is_the_agents_own(agents: Agents) -> None:
+    own = agents.submit("claude", "loudly", skip_exit_codes=(3,))
+    of_the_wrapper = agents.submit("claude", "quietly", skip_exit_codes=(1,))
+    jobs = agents.bench.until_ended(own, of_the_wrapper)
+    assert [job.status for job in jobs] == [Status.SKIPPED, Status.FAILED]
+    assert jobs[1].reason == "claude: it went wrong"
+
+
 @pytest.mark.parametrize("runner", ["claude", "codex", "gemini"])
 def test_a_stream_that_ends_without_its_result_is_no_success(agents: Agents, runner: str) -> None:
     job = agents.ended(runner, "mute")

@@ -341,6 +341,24 @@ def test_who_was_stopped_in_time_is_heard_as_a_timeout_too() -> None:
     assert exit_code(judged, ending) == 124
 
 
+@pytest.mark.parametrize(
+    ("story", "ending", "words"),
+    [
+        (told("jsonl"), Ending(77, None, None), ["task", "77"]),
+        (told(GEMINI), Ending(41, None, None), ["auth", "41"]),
+        (told("jsonl", {"type": "error", "message": "no"}), Ending(77, None, None), ["task"]),
+        (told("jsonl", {"type": "error", "message": "no"}), Ending(0, None, None), ["task"]),
+        (told("jsonl"), Ending(77, None, Stopped("task", "it was stopped")), ["task"]),
+        (told("jsonl"), Ending(None, "SIGSEGV", None), ["task"]),
+        (told(CLAUDE), Ending(0, None, None), ["task"]),
+    ],
+)
+def test_an_exit_code_is_told_as_the_cause_only_if_nothing_else_is(
+    story: Told, ending: Ending, words: list[str]
+) -> None:
+    assert classes(judge("r", story, ending, denials="fail"), ending) == words
+
+
 def test_what_an_agent_adds_is_taken_only_in_its_form() -> None:
     assert added_by_agent("text") == {}
     assert added_by_agent({"summary": 3, "artifacts": "x", "ok": True}) == {}
