@@ -148,6 +148,37 @@ def test_a_cancelled_agent_is_cancelled_and_leaves_its_result(agents: Agents) ->
     assert agents.result(ended)["ok"] is False
 
 
+def test_nothing_that_an_agent_leaves_behind_keeps_its_result_from_being_written(
+    agents: Agents,
+) -> None:
+    """Cancelled, out of time, or cancelled when it had ended and its child had not."""
+    grace = {"grace": 1_000_000}
+    cancelled = agents.submit("claude", "clings", **grace)
+    late = agents.submit("claude", "clings", timeout=600_000, **grace)
+    done = agents.submit("claude", "leaves", **grace)
+    agents.bench.until(lambda: all(_pid(agents, job) for job in (cancelled, done)))
+    agents.bench.until(lambda: _is_gone(_pid(agents, done)))
+    agents.bench.client.cancel([cancelled, done])
+    jobs = agents.bench.until_ended(cancelled, late, done)
+    results = [agents.result(job) for job in jobs]
+    assert [each["signal"] for each in results] == ["SIGKILL", "SIGKILL", None]
+    assert [each["reason"] for each in results] == [*["claude: it was stopped"] * 2, None]
+    assert results[2]["final_text"] == "all is well"
+
+
+def _pid(agents: Agents, job: int) -> int:
+    log = Path(agents.bench.home.job(job)) / "stderr.log"
+    words = log.read_text().split() if log.exists() else []
+    return int(words[1]) if words[:1] == ["pid"] and len(words) > 1 else 0
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
 @pytest.mark.parametrize("runner", ["codex", "gemini", "command"])
 def test_turns_are_counted_where_the_program_cannot(agents: Agents, runner: str) -> None:
     job = agents.ended(runner, "turns 9", max_turns=3, grace=1_000_000)
