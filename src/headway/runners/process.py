@@ -246,10 +246,7 @@ class Agent:
 
     def _read(self, own: int, lines: Iterator[str]) -> None:
         for line in lines:
-            if own == 1:
-                self._told.read(line)
-            else:
-                self._told.said(line)
+            heard(self._told, own, line)
         most = self._wanted["max_turns"]
         if most is not None and (self._told.turns or 0) > most and not self._told.finished:
             self._stop(Stopped("limit", f"it used up its {most} turns"))
@@ -267,6 +264,17 @@ class Agent:
                     self._take(fd)
         for own, lines in self._lines.items():
             self._read(own, lines.end())
+
+
+def heard(told: Told, own: int, line: str) -> None:
+    """Take in one line. Whatever is wrong with it, or with us, what the agent did is worth more."""
+    try:
+        if own == 1:
+            told.read(line)
+        else:
+            told.said(line)
+    except Exception:
+        told.unreadable += 1
 
 
 def _later(instant: float, seconds: float | None) -> float:

@@ -15,6 +15,7 @@ TIMED_OUT_EXIT = 124
 LARGEST_ADDED = 64 << 10
 LONGEST_SUMMARY = 4000
 MOST_ARTIFACTS = 100
+MOST_LEVELS = 100
 
 
 class Stopped:
@@ -136,11 +137,26 @@ def added_by_agent(document: object) -> dict[str, Any]:
     if isinstance(document.get("summary"), str):
         added["summary"] = document["summary"][:LONGEST_SUMMARY]
     artifacts = document.get("artifacts")
-    if isinstance(artifacts, list):
+    if isinstance(artifacts, list) and _is_shallow(artifacts):
         added["artifacts"] = artifacts[:MOST_ARTIFACTS]
-    if "structured" in document:
+    if "structured" in document and _is_shallow(document["structured"]):
         added["structured"] = document["structured"]
     return added
+
+
+def _is_shallow(value: object) -> bool:
+    """Whether every reader can follow it down; one that calls itself for each level can not."""
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return True
+    return False
 
 
 def summary_line(result: dict[str, Any]) -> str:
