@@ -29,7 +29,9 @@ def test_a_program_that_is_missing_is_refused_and_later_a_launch_failure(
     clock = FakeClock(SystemClock().now())
     agents = Agents(make_bench(clock=clock))
     (agents.programs / runner).unlink()
-    with pytest.raises(InvalidInputError, match=f"{runner} is not installed: no program"):
+    told = "there is" if runner == "command" else f"{runner} is not installed:"
+    told += f" no program '{runner}' on PATH; install it"
+    with pytest.raises(InvalidInputError, match=told):
         agents.submit(runner, "do it")
     job = agents.submit(runner, "do it", check=False, retries=2)
     for strike in (1, 2):
@@ -40,7 +42,7 @@ def test_a_program_that_is_missing_is_refused_and_later_a_launch_failure(
     ended = agents.bench.until_ended(job)[0]
     assert (ended.id, ended.status) == (job, Status.FAILED)
     assert ended.reason is not None
-    assert ended.reason.startswith(f"circuit-broken: {runner} is not installed: no program")
+    assert ended.reason.startswith(f"circuit-broken: {told}")
     assert "set PATH in [env]" in ended.reason
     assert not (Path(agents.bench.home.job(job)) / "result.json").exists()
 

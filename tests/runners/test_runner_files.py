@@ -14,6 +14,7 @@ from headway.home import Home
 from headway.runners import agent_request
 from headway.runners.files import is_builtin, load_runner, runner_names
 from headway.runners.filling import LONGEST_ARGUMENT, command_line
+from headway.runners.looking import look_at_runner, runner_document
 from headway.runners.model import Runner, Timeouts
 from headway.submission import specify
 
@@ -90,6 +91,12 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("timeout = 3", r"unknown key 'timeout' \(did you mean timeouts\?\)"),
+        ("speed = 3", r"unknown key 'speed' \(there are argv, prompt, "),
+        ('argv = ["a", "{promt}"]', r"argv has {promt} \(did you mean prompt\?\)"),
+        ('parser = "json"', r"parser is 'json' \(did you mean jsonl\?\)"),
+        ("parser = 3", r"parser is 3 \(there are claude-stream-json, "),
+        ("[timeouts]\nfirst = '1s'", r"timeouts has first \(there are first_output, idle, wall\)"),
         ("argv = [", "Expected|Unclosed|Invalid|Unexpected"),
         ("", "argv is missing; prompt is missing; parser is missing"),
         (SOUND.replace("stdin", "file"), r"argv has no \{prompt_file\}"),
@@ -167,7 +174,10 @@ def test_a_file_whose_name_no_job_can_say_is_told(tmp_path: Path) -> None:
     home = written(tmp_path, SOUND, "gpt-4.1")
     written(tmp_path, SOUND, "a\x1b[2J")
     assert runner_names(home) == ["claude", "codex", "command", "gemini", "gpt-4.1"]
-    with pytest.raises(InvalidInputError, match=r"gpt-4.1.toml cannot name a runner; use letters"):
+    seen = look_at_runner("gpt-4.1", home, Config(), "/")
+    assert seen.path == f"{home}/runners/gpt-4.1.toml"
+    assert runner_document(seen)["file"] == seen.path and not runner_document(seen)["built_in"]
+    with pytest.raises(InvalidInputError, match=r"/gpt-4.1.toml: no job can say this name"):
         load_runner("gpt-4.1", home)
 
 

@@ -66,12 +66,16 @@ def refuse_missing(
 ) -> None:
     """Raises InvalidInputError if the runner's program is not there."""
     program = program_of(runner, argv)
-    if not find_program([program], cwd, path):
-        where = "" if "/" in program else " on PATH"
-        raise InvalidInputError(
-            f"{runner.name} is not installed: no program {program!r}{where}; install it, or set "
-            f"PATH in [env] of config.toml for jobs that nobody submits{more}"
-        )
+    if find_program([program], cwd, path):
+        return
+    where = "" if "/" in program else " on PATH"
+    lacks = f"no program {program!r}{where}"
+    is_named_by_job = runner.words[0] == "{argv}"
+    told = f"there is {lacks}" if is_named_by_job else f"{runner.name} is not installed: {lacks}"
+    raise InvalidInputError(
+        f"{told}; install it, or set PATH in [env] of config.toml for jobs that nobody submits"
+        f"{more}"
+    )
 
 
 def _completed(

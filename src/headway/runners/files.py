@@ -8,7 +8,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -53,6 +53,12 @@ def runner_names(home_path: str | None) -> list[str]:
     return sorted(name for name in found if is_word(name))
 
 
+def runner_path(name: str, home_path: str | None) -> str | None:
+    """Where the file of a runner is, sound or not."""
+    paths = (os.path.join(folder, f"{name}.toml") for folder in folders(home_path))
+    return next((path for path in paths if os.path.lexists(path)), None)
+
+
 def load_runner(name: str, home_path: str | None) -> Runner:
     """The runner of that name. Raises NotFoundError, or InvalidInputError with all problems."""
     if NAME.fullmatch(name):
@@ -61,12 +67,12 @@ def load_runner(name: str, home_path: str | None) -> Runner:
             content = _content(path)
             if content is not None:
                 return _read(name, path, content)
-    names = runner_names(home_path)
-    if name in names:
+    elif name in runner_names(home_path):
         raise InvalidInputError(
-            f"{name}.toml cannot name a runner; use letters, digits, - and _, at most 64"
+            f"{runner_path(name, home_path)}: no job can say this name; "
+            "use letters, digits, - and _, at most 64"
         )
-    there = ", ".join(names)
+    there = ", ".join(runner_names(home_path))
     raise NotFoundError(
         f"there is no runner {shortly(name)}; there are {there}; "
         ".headway/runners/NAME.toml adds one"
@@ -144,7 +150,7 @@ def _time(text: str) -> int | None:
 def _problems(document: Mapping[str, Any]) -> Iterator[str]:
     for key in document:
         if key not in _CHECKS:
-            yield f"unknown key {shortly(key)}; there are {', '.join(_CHECKS)}"
+            yield f"unknown key {shortly(key)} ({_there_are(key, _CHECKS)})"
     for key in ("argv", "prompt", "parser"):
         if key not in document:
             yield f"{key} is missing"
@@ -165,7 +171,7 @@ def _argv(value: Any) -> Iterator[str]:
         for word in [each] if isinstance(each, str) else each:
             for name in PLACE.findall(word):
                 if name not in PLACES:
-                    yield f"has {{{_plain(name)}}}; there are {', '.join(PLACES)}"
+                    yield f"has {{{_plain(name)}}} ({_there_are(name, PLACES)})"
             if "{argv}" in word and word != "{argv}":
                 yield f"has {shortly(word)}; {{argv}} stands alone"
     first = value[0]
@@ -190,10 +196,19 @@ def _plain(key: str) -> str:
     return key if is_word(key) and len(key) <= 60 else shortly(key)
 
 
+def _there_are(wrong: Any, words: Iterable[str]) -> str:
+    """The word that was perhaps meant, else all that there are."""
+    from difflib import get_close_matches  # only for who made a mistake
+
+    known = list(words)
+    meant = get_close_matches(wrong[:60], known, 1, 0.75) if isinstance(wrong, str) else []
+    return f"did you mean {meant[0]}?" if meant else f"there are {', '.join(known)}"
+
+
 def _one_of(*words: str) -> Callable[[Any], Iterator[str]]:
     def check(value: Any) -> Iterator[str]:
         if value not in words:
-            yield f"is {shortly(value)}; it is one of {', '.join(words)}"
+            yield f"is {shortly(value)} ({_there_are(value, words)})"
 
     return check
 
@@ -235,7 +250,7 @@ def _defaults(value: Any) -> Iterator[str]:
     }
     for key, given in value.items():
         if key not in forms:
-            yield f"has {_plain(key)}; there are {', '.join(forms)}"
+            yield f"has {_plain(key)} ({_there_are(key, forms)})"
         elif not forms[key](given):
             yield f"has {key} = {shortly(given)}, which cannot be"
 
@@ -246,7 +261,7 @@ def _timeouts(value: Any) -> Iterator[str]:
         return
     for key, text in value.items():
         if key not in _USUAL_TIMEOUTS:
-            yield f"has {_plain(key)}; there are {', '.join(_USUAL_TIMEOUTS)}"
+            yield f"has {_plain(key)} ({_there_are(key, _USUAL_TIMEOUTS)})"
             continue
         try:
             time = _time(text) if isinstance(text, str) and len(text) <= 60 else 0
