@@ -43,6 +43,15 @@ def test_a_submit_starts_a_worker_which_leaves_when_idle(make_site: Callable[...
     assert workers(site) == [("background", "idle")]
 
 
+@pytest.mark.parametrize("store_url", [None], ids=["sqlite"])
+def test_a_worker_knows_the_conditions_of_the_configuration(
+    make_site: Callable[..., Site], tmp_path: Path
+) -> None:
+    site = make_site(config=QUICK + f"[conditions]\ngo = ['test', '-e', '{tmp_path}/go']\n")
+    (tmp_path / "go").touch()
+    site.run("exec", "--require", "custom:go", "--", "true")
+
+
 @pytest.mark.parametrize(
     "store_url", [None], ids=["sqlite"]
 )  # on a store that hosts share a worker stays
