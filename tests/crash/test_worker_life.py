@@ -218,6 +218,8 @@ def test_sigterm_lets_running_jobs_finish_and_starts_no_more(site: Site) -> None
     assert site.client.document(job)["run"]["exit_code"] == 3
     assert site.status(queued) is Status.QUEUED
     assert os.path.exists(site.home.worker_stopped)
+    modes = {os.stat(path).st_mode & 0o077 for path in Path(site.home.run).iterdir()}
+    assert modes == {0}, "nobody else reads or writes there"
 
 
 def _said(worker: subprocess.Popen[str]) -> str:
