@@ -147,7 +147,7 @@ def test_one_question_for_all_that_is_due_and_the_poll_only_for_remote_ones(
     assert Path(path).read_text() == '{"open_prs": 2}'
     assert os.stat(path).st_mode & 0o777 == 0o600
     assert "env" not in second.params and second.type == "script"
-    assert first.params["argv"][1:] == ["-m", "headway.jobsfile.script", "first", "first"]
+    assert first.params["argv"][1:] == ["-P", "-m", "headway.jobsfile.script", "first", "first"]
     yard.pass_seconds(10)
     assert not os.path.exists(path), "no active job needs it"
 
