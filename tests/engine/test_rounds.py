@@ -1,11 +1,8 @@
 """The entries of a jobs file: when they are due, what holds them back, what is known of them."""
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -22,8 +19,6 @@ from headway.host import Host
 from headway.jobsfile.script import POLL_FILE
 from headway.submission import Request
 from simulation.machines import SimulatedLauncher
-from simulation.running import in_file, on_server
-from simulation.seams import installed
 
 TRUE = "jobs:\n  tidy: {type: command, run: [/bin/true], interval: 60}\n"
 SCRIPTS = """\
@@ -45,15 +40,8 @@ def also(text: str, more: str) -> str:
 
 
 @pytest.fixture
-def yard(tmp_path: Path, request: pytest.FixtureRequest, store_url: str | None) -> Iterator[Any]:
-    with ExitStack() as open_:
-        opening: Any = in_file
-        if store_url is not None:
-            opening = open_.enter_context(on_server(request.getfixturevalue("postgres_server")))
-        open_.enter_context(installed(Random(1), lambda point: None))
-        made = Declaring(tmp_path, opening)
-        open_.callback(made.close)
-        yield made
+def yard(declared_yard: Declaring) -> Declaring:
+    return declared_yard
 
 
 @pytest.mark.req("O1", "O4", "O13", "O22")
@@ -147,7 +135,7 @@ def test_one_question_for_all_that_is_due_and_the_poll_only_for_remote_ones(
     assert Path(path).read_text() == '{"open_prs": 2}'
     assert os.stat(path).st_mode & 0o777 == 0o600
     assert "env" not in second.params and second.type == "script"
-    assert first.params["argv"][1:] == ["-m", "headway.jobsfile.script", "first", "first"]
+    assert first.params["argv"][1:] == ["-P", "-m", "headway.jobsfile.script", "first", "first"]
     yard.pass_seconds(10)
     assert not os.path.exists(path), "no active job needs it"
 

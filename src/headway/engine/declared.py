@@ -9,7 +9,7 @@ from headway.engine.noticing import Read
 from headway.errors import InvalidInputError
 from headway.jobsfile.making import timing_of
 from headway.jobsfile.model import Entry, entry_of
-from headway.store.base import Event, WriteTx
+from headway.store.base import Event, ReadTx, WriteTx
 from headway.store.seam_entries import EntryRecord, JobsFile
 
 Entries = Mapping[str, Entry]
@@ -43,6 +43,11 @@ class Declared:
         elif news:
             self._accept(tx, read)
             self._place(tx, before)
+
+    def recall_poll(self, tx: ReadTx) -> None:
+        """As the store knows what the last poll said."""
+        known = tx.jobs_file(self._host_id)
+        self.poll_trouble = known.poll_trouble if known else None
 
     def _go_by(self, entries: Entries) -> None:
         self.entries, self.timings, self.unusable = dict(entries), {}, {}

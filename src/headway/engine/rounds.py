@@ -82,6 +82,7 @@ class Rounds:
         self._delay: float | None = None
         self._paused = False
         self._polls = kept_polls(home)
+        self._undone = False  # whether the last step was not committed
         # What the present step has done, for when it is committed.
         self._taken: list[str] = []
         self._needed: set[str] | None = None
@@ -113,6 +114,9 @@ class Rounds:
     def step(self, tx: WriteTx) -> None:
         """Without a jobs file this asks nothing of the store, but for the first time."""
         self._taken, self._needed, self._to_ask, self._made = [], None, {}, []
+        if self._undone:
+            self._look_anew(tx)
+        self._undone = True
         if self.beside.ready(READ):
             self._taken.append(READ)
             self.declared.load(tx, self.beside.see(READ))
@@ -127,6 +131,12 @@ class Rounds:
         if self._look_at is not None and not self._paused:
             self._delay = max(0, self._look_at - tx.now()) / SECOND
 
+    def _look_anew(self, tx: ReadTx) -> None:
+        """What is remembered of the last step never came to be."""
+        self.declared.recall_poll(tx)
+        self._again.clear()
+        self._look_at = 0 if self.declared.entries else None
+
     def _go_on(self, tx: WriteTx, answered: list[str]) -> None:
         for lane in answered:
             self._taken.append(lane)
@@ -136,6 +146,7 @@ class Rounds:
 
     def committed(self) -> None:
         """What the step did is certain: go on from there."""
+        self._undone = False
         if self._made:
             reach("rounds.made")
         for kind in self._taken:
