@@ -4,7 +4,7 @@ too."""
 
 from collections.abc import Callable, Mapping
 
-from headway.core.periodic import Timing, next_look
+from headway.core.periodic import Timing, next_look, not_in_future
 from headway.engine.noticing import Read
 from headway.errors import InvalidInputError
 from headway.jobsfile.making import timing_of
@@ -87,7 +87,7 @@ class Declared:
                 record = record._replace(held=None, held_at=None)
             active = record.next_at is None and record.last_job is not None
             if name in self.timings and not active and (old is None or _rule(old) != _rule(entry)):
-                timing, ended = self.timings[name], record.last_end_at
+                timing, ended = self.timings[name], not_in_future(record.last_end_at, tx.now())
                 at = next_look(timing, started=None, ended=ended, since=tx.now())
                 record = record._replace(next_at=at)
             if record != records.get(name):
