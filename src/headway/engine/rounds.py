@@ -26,9 +26,9 @@ from headway.core.periodic import (
 )
 from headway.crashpoints import reach
 from headway.engine.beside import Beside
-from headway.engine.declared import Declared
+from headway.engine.declared import Declared, in_one_line
 from headway.engine.noticing import READ, Noticing
-from headway.errors import InvalidInputError
+from headway.errors import StoreError
 from headway.home import Home
 from headway.host import Host
 from headway.jobsfile.asking import Answers, Asked, Asking, took_too_long
@@ -268,9 +268,13 @@ class Rounds:
         last = _last_jobs(tx, over.values()) if over else {}
         known = _Known(before, records, active)
         for name, record in records.items():
-            if name in self.declared.timings:
-                job = active.get(entries[name].schedule_id)
+            if name not in self.declared.timings:
+                continue
+            job = active.get(entries[name].schedule_id)
+            try:
                 records[name] = self._up_to_date(record, job, last.get(over.get(name, 0)), tx.now())
+            except Exception as error:  # of its rule, which concerns no other entry
+                self.declared.give_up(name, error)
         self._needed = poll_files_of(active.values())
         return known
 
@@ -289,7 +293,7 @@ class Rounds:
             return record._replace(last_end_at=not_in_future(record.last_end_at, now), next_at=at)
         if record.last_job is None:
             return record._replace(next_at=next_look(timing, started=None, ended=None, since=now))
-        ended = not_in_future(last.finished_at, now) if last and last.finished_at else now
+        ended = min(last.finished_at, now) if last and last.finished_at else now
         started = min(last.started_at or last.created_at, ended + CLOCK_TOLERANCE) if last else now
         return record._replace(
             last_job=last.id if last else record.last_job,
@@ -344,8 +348,10 @@ class Rounds:
             try:
                 specs.append(spec_of(entry, self._home, self._config, given))
                 makers.append(entry)
-            except InvalidInputError as error:
-                self._hold(tx, known, entry, str(error))
+            except StoreError:
+                raise
+            except Exception as error:  # also one that nobody foresaw must not stop the others
+                self._hold(tx, known, entry, in_one_line(error))
         if not specs:
             return
         for entry, made in zip(makers, add_jobs(tx, specs, self._origin), strict=True):

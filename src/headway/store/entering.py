@@ -6,10 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from headway.core.model import Job
+from headway.errors import DataError
 from headway.store.changing import Changing
 from headway.store.graphreading import GraphReadTx
 from headway.store.rows import dump, load
 from headway.store.seam_entries import EntryRecord, JobsFile
+
+
+def _list(text: str, what: str) -> tuple[Any, ...]:
+    found = load(text, what)
+    if not isinstance(found, list):
+        raise DataError(f"{what} cannot be read: it is no list; run `headway doctor`")
+    return tuple(found)
 
 
 class EntryReadTx(GraphReadTx):
@@ -22,8 +30,8 @@ class EntryReadTx(GraphReadTx):
         return JobsFile(
             digest,
             read_at,
-            tuple(load(trouble, what)) if trouble else (),
-            None if entries is None else tuple(load(entries, what)),
+            _list(trouble, what) if trouble else (),
+            None if entries is None else _list(entries, what),
             loaded_at,
             poll_trouble,
             polled_at,
