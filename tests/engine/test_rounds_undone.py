@@ -179,3 +179,12 @@ def test_a_damaged_row_is_written_anew_also_if_there_is_no_other_file(yard: Decl
     yard.pass_seconds(70)
     assert len(yard.made("tidy")) == 2
     assert ["damage" in each.data for each in yard.events("jobs_file_loaded")] == [False, True]
+
+
+def test_a_worker_that_makes_no_more_rounds_does_not_wake_for_one(yard: Declaring) -> None:
+    yard.declare(TIDY)
+    yard.pass_seconds(5)
+    yard.engine.dispatching = False
+    yard.declare(TIDY + "\n")
+    yard.clock.move_to(yard.clock.now() + 2 * SECOND)
+    assert yard.engine.rounds.notice() and yard.engine.step() > 0
