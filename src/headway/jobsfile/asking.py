@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from headway import tether
 from headway.bounded import end, ended
 from headway.config import Config
 from headway.core.model import NOTHING
@@ -35,6 +36,7 @@ START_SECONDS = 30.0  # for the interpreter, on a busy machine
 LARGEST_LINE = LARGEST_POLL + (64 << 10)
 MOST_PROCESSES = 50
 LONGEST_REASON = 1000
+LEAVING = "the worker leaves"
 
 
 _TOO_LONG = "took longer than"
@@ -79,6 +81,8 @@ class Asking:
         answers: dict[str, str | None] = {}
         for entry in entries:
             for condition in filter(self._is_outside, entry.conditions):
+                if self._stopped:
+                    return Answers({each.name: LEAVING for each in entries})
                 if condition not in answers:
                     answers[condition] = self._outside(condition)
                 if answers[condition] is not None:
@@ -163,15 +167,14 @@ class Asking:
             os.lseek(given, 0, os.SEEK_SET)
             with self._lock:
                 if self._stopped:
-                    raise OSError(errno.ESHUTDOWN, "the worker leaves")
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "headway.jobsfile.answering"],
+                    raise OSError(errno.ESHUTDOWN, LEAVING)
+                process = tether.start(
+                    [sys.executable, "-P", "-m", "headway.jobsfile.answering"],
+                    given=given,
                     cwd=self._folder,
                     env={"PATH": MINIMAL_PATH, **self._config.env, **own},
-                    stdin=given,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
-                    start_new_session=True,
                 )
                 alive = [each for each in self._processes if each.returncode is None]
                 self._processes = [*alive, process]
