@@ -47,6 +47,19 @@ def test_what_a_function_keeps_stays_when_its_entry_is_written(store: Store) -> 
         assert tx.entry_state("elsewhere", "sweep") is None
 
 
+@verbs("forget_entries")
+def test_entries_that_are_long_gone_are_forgotten_unless_a_job_is_active(store: Store) -> None:
+    with store.write() as tx:
+        gone = {"sweep": START, "busy": START, "lately": START + 9, "there": None}
+        records = [EntryRecord(name, gone_at=at) for name, at in gone.items()]
+        tx.put_entries(HOST.id, records)
+        tx.put_entries("elsewhere", records)
+        add(tx, schedule_id="jobs.yaml:busy")
+        tx.forget_entries(HOST.id, START + 9)
+        assert sorted(tx.entries(HOST.id)) == ["busy", "lately", "there"]
+        assert len(tx.entries("elsewhere")) == 4
+
+
 @verbs("active_made_by", "other_work", "running_of_type")
 def test_what_an_entry_made_is_told_from_other_work(store: Store) -> None:
     with store.write() as tx:

@@ -93,20 +93,26 @@ class Declared:
         self._say(f"the jobs file has {data['entries']} entries, {data['enabled']} are enabled")
 
     def _place(self, tx: WriteTx, before: Entries) -> None:
-        """Say when those that are new, or are due by another rule, are first looked at."""
+        """Say when those that are new, or are due by another rule, are first looked at, and since
+        when others are gone."""
         records = tx.entries(self._host_id)
         changed = []
         for name, entry in self.entries.items():
             record = records.get(name, EntryRecord(name))
             old = before.get(name)
-            if old != entry:
-                record = record._replace(held=None, held_at=None)
+            if old != entry or record.gone_at is not None:
+                record = record._replace(held=None, held_at=None, gone_at=None)
             active = record.next_at is None and record.last_job is not None
             if name in self.timings and not active and (old is None or _rule(old) != _rule(entry)):
                 record = self._placed(record, tx.now())
             if record != records.get(name):
                 changed.append(record)
-        tx.put_entries(self._host_id, changed)
+        gone = [
+            each._replace(gone_at=tx.now())
+            for name, each in records.items()
+            if name not in self.entries and each.gone_at is None
+        ]
+        tx.put_entries(self._host_id, [*changed, *gone])
 
     def _placed(self, record: EntryRecord, now: int) -> EntryRecord:
         ended = not_in_future(record.last_end_at, now)

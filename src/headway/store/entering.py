@@ -74,3 +74,6 @@ class EntryWriteTx(EntryReadTx, Changing):
 
     def keep_entry_state(self, host_id: str, name: str, state: Any) -> None:
         self._tell("keep_entry_state", host_id=host_id, name=name, state=dump(state))
+
+    def forget_entries(self, host_id: str, before: int) -> None:
+        self._tell("forget_entries", host_id=host_id, before=before)

@@ -29,6 +29,7 @@ class EntryRecord(NamedTuple):
     next_at: int | None = None
     held: str | None = None  # why it was held back when it was due
     held_at: int | None = None
+    gone_at: int | None = None  # since when no jobs file has it
 
 
 class ReadsEntries(Protocol):
@@ -55,3 +56,6 @@ class WritesEntries(ReadsEntries, Protocol):
         """What their functions keep stays."""
 
     def keep_entry_state(self, host_id: str, name: str, state: Any) -> None: ...
+
+    def forget_entries(self, host_id: str, before: int) -> None:
+        """Those that no jobs file has had since then, and that have no active job."""

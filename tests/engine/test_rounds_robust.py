@@ -1,4 +1,4 @@
-"""What becomes of the entries of a jobs file when a step is undone, or one of them is damaged."""
+"""What the entries of a jobs file survive: steps that are undone, damage, and being away."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +9,7 @@ from declaring import Declaring
 
 from headway.clock import SECOND
 from headway.core.periodic import Timing
+from headway.engine.janitor import KEEP_GONE_ENTRIES, Janitor
 from headway.errors import StoreFullError
 from headway.jobsfile.making import timing_of
 from headway.jobsfile.model import Entry
@@ -188,3 +189,24 @@ def test_a_worker_that_makes_no_more_rounds_does_not_wake_for_one(yard: Declarin
     yard.declare(TIDY + "\n")
     yard.clock.move_to(yard.clock.now() + 2 * SECOND)
     assert yard.engine.rounds.notice() and yard.engine.step() > 0
+
+
+def test_an_entry_that_is_gone_is_forgotten_after_a_month_and_not_before(yard: Declaring) -> None:
+    yard.declare(TIDY)
+    yard.pass_seconds(5)
+    with yard.store.write() as tx:
+        tx.keep_entry_state("host", "tidy", {"runs": 1})
+    yard.declare(TIDY.replace("tidy", "sweep"))
+    yard.pass_seconds(5)
+    janitor = Janitor(yard.store, yard.home, yard.clock, host_id="host", actor="worker-1")
+    yard.clock.move_to(yard.clock.now() + KEEP_GONE_ENTRIES - 60 * SECOND)
+    janitor.step()
+    assert yard.record("tidy").gone_at is not None
+    yard.declare(TIDY)  # it comes back, and the other goes
+    yard.pass_seconds(5)
+    assert yard.record("tidy").gone_at is None
+    yard.clock.move_to(yard.clock.now() + KEEP_GONE_ENTRIES + 60 * SECOND)
+    janitor.step()
+    with yard.store.read() as tx:
+        assert list(tx.entries("host")) == ["tidy"]
+        assert tx.entry_state("host", "tidy") == {"runs": 1}
