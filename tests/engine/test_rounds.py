@@ -160,6 +160,21 @@ def test_a_poll_that_fails_is_seen_once_and_remote_entries_run_without(yard: Dec
     assert file is not None and file.poll_trouble == "poll raised OSError: down"
 
 
+@pytest.mark.parametrize("has_poll", [True, False])
+def test_trouble_of_the_poll_is_over_when_it_returns_nothing_or_is_gone(
+    yard: Declaring, has_poll: bool
+) -> None:
+    yard.world.poll_trouble = "the poll took longer than 10 s"
+    yard.declare(SCRIPTS)
+    yard.pass_seconds(5)
+    yard.world.poll_trouble, yard.world.has_poll = None, has_poll
+    yard.pass_seconds(60)
+    with yard.store.read() as tx:
+        file = tx.jobs_file("host")
+    assert file is not None and file.poll_trouble is None
+    assert (file.polled_at is not None) is has_poll
+
+
 def test_what_a_dead_worker_left_of_a_poll_is_removed(yard: Declaring) -> None:
     yard.world.poll = [1]
     yard.declare(SCRIPTS)

@@ -170,6 +170,14 @@ def test_a_poll_that_fails_gives_nothing_and_says_why(
     assert answers.held["b"].startswith("has_open_prs has no data of the poll: " + trouble[:20])
 
 
+@pytest.mark.parametrize(
+    ("poll", "polled"), [("\n@poll\ndef fetch(): return None\n", True), ("", False)]
+)
+def test_a_poll_that_returns_nothing_is_told_from_none(ask: Ask, poll: str, polled: bool) -> None:
+    answers = ask(of("a", run="sweep", wants_poll=True), shop=f"{SHOP}|{poll}")
+    assert answers == Answers({}, polled)
+
+
 def test_two_polls_are_an_error_that_names_both(ask: Ask) -> None:
     answers = ask(
         of("a", run="nothing"),

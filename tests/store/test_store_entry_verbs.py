@@ -28,6 +28,9 @@ def test_a_jobs_file_is_kept_for_each_host_with_what_the_poll_said(store: Store)
     with store.read() as tx:
         assert tx.jobs_file(HOST.id) == broken._replace(**polled)
         assert tx.jobs_file("elsewhere") == JobsFile("d0", START)
+    with store.write() as tx:
+        tx.note_poll(HOST.id, None, polled=False)
+        assert tx.jobs_file(HOST.id) == broken
 
 
 @verbs("entries", "put_entries", "entry_state", "keep_entry_state")

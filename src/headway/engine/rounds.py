@@ -387,10 +387,10 @@ class Rounds:
     def _note_poll(self, tx: WriteTx, inquiry: _Inquiry) -> None:
         if inquiry.poll_file is not None:
             self._polls.add(inquiry.poll_file)
-        if not inquiry.answers.polled:
+        polled, trouble = inquiry.answers.polled, inquiry.answers.poll_trouble
+        if polled is None or (not polled and self.declared.poll_trouble is None):
             return
-        trouble = inquiry.answers.poll_trouble
-        tx.note_poll(self._host_id, trouble)
+        tx.note_poll(self._host_id, trouble, polled=polled)
         if trouble is not None and trouble != self.declared.poll_trouble:
             data = {"reason": trouble}
             tx.add_events([Event("poll_failed", None, data)], actor=self._worker_id)

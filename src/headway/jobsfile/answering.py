@@ -74,7 +74,8 @@ class Answering:
             subject = name.partition(":")[2] if what == "condition" else name
             answer = f"{what} {subject}".strip() + f" raised {last_words(error)}"
         self._asked.pop()
-        data = {"data": self._data} if key == "poll" and answer is None else {}
+        polled = key == "poll" and answer is None
+        data = {"data": self._data, "polled": REGISTRY.fetch is not None} if polled else {}
         self._tell({"key": key, "reason": answer, **data})
         if self._asked:  # it was asked for the sake of another
             self._begin(self._asked[-1])

@@ -61,7 +61,7 @@ class Answers(NamedTuple):
     """For each entry that may not run the reason, and what the poll said if it was asked."""
 
     held: Mapping[str, str] = NOTHING
-    polled: bool = False
+    polled: bool | None = None  # None: nobody wanted it; False: there is no poll
     poll_trouble: str | None = None
     poll_data: Any = None
 
@@ -94,9 +94,7 @@ class Asking:
         if inside.needed and not self._stopped:
             inside.ask()
         held = {each.name: why for each in entries if (why := self._why(each, answers, inside))}
-        known = inside.known
-        polled = known.get("poll") is not None or inside.data is not None
-        return Answers(held, polled, known.get("poll"), inside.data)
+        return Answers(held, inside.polled, inside.known.get("poll"), inside.data)
 
     def stop(self) -> None:
         """The worker leaves: nobody will hear the answers."""
@@ -192,6 +190,7 @@ class Inside:
         self._modules = list(modules)
         self.known: dict[str, str | None] = {}
         self.data: Any = None
+        self.polled: bool | None = None
         self._trouble: str | None = None
 
     @property
@@ -245,6 +244,7 @@ class Inside:
                 self.known[said["key"]] = reason and plain(reason[:LONGEST_REASON])
                 if said["key"] == "poll":
                     self.data = said.get("data")
+                    self.polled = said.get("polled", True)
         return self._gave_no_answer(asked, f"ended the process that asked it ({_how(process)})")
 
     def _gave_no_answer(self, asked: str | None, how: str) -> bool:
@@ -256,6 +256,7 @@ class Inside:
         subject = name.partition(":")[2] if what == "condition" else name
         kind = {"import": "module", "run": "looking for", "poll": "the poll"}.get(what, what)
         self.known[asked] = f"{kind} {subject}".strip() + f" {how}"
+        self.polled = True if asked == "poll" else self.polled
         return False
 
 

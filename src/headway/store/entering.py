@@ -66,8 +66,9 @@ class EntryWriteTx(EntryReadTx, Changing):
             loaded_at=file.loaded_at,
         )
 
-    def note_poll(self, host_id: str, trouble: str | None) -> None:
-        self._tell("note_poll", host_id=host_id, trouble=trouble, at=self._now)
+    def note_poll(self, host_id: str, trouble: str | None, *, polled: bool = True) -> None:
+        at = self._now if polled else None
+        self._tell("note_poll", host_id=host_id, trouble=trouble, at=at)
 
     def put_entries(self, host_id: str, records: Sequence[EntryRecord]) -> None:
         self._many("put_entries", ({"host_id": host_id, **each._asdict()} for each in records))

@@ -51,7 +51,9 @@ class WritesEntries(ReadsEntries, Protocol):
     def put_jobs_file(self, host_id: str, file: JobsFile) -> None:
         """All but what the poll said."""
 
-    def note_poll(self, host_id: str, trouble: str | None) -> None: ...
+    def note_poll(self, host_id: str, trouble: str | None, *, polled: bool = True) -> None:
+        """What it said just now, or that there is none any more."""
+
     def put_entries(self, host_id: str, records: Sequence[EntryRecord]) -> None:
         """What their functions keep stays."""
 
