@@ -42,8 +42,8 @@ MAY_IMPORT = {
     "jobsfile.script": "client errors functions.current home jobsfile.importing jobsfile.registry",
     "jobsfile.answering": ("client errors jobsfile.importing jobsfile.model jobsfile.registry"),
     "jobsfile.asking": (
-        "bounded config core. environment home jobsfile.answering jobsfile.registry tether "
-        "probes.conditions text"
+        "bounded clock config core. environment home jobsfile.answering jobsfile.importing "
+        "jobsfile.registry probes.conditions tether text"
     ),
     "jobsfile.making": (
         "config core. environment home jobsfile.model jobsfile.script runners submission timing."

@@ -5,6 +5,9 @@ hold, and fetches the poll.
 It writes a line when it begins with a question and one when it has the answer, so that who waits
 knows what hangs. Each question has a key: `import:MODULE`, `run:RUN`, `condition:GROUP:NAME`,
 `poll`. An answer is None, or the reason why not. What is known already is not asked again.
+
+What the user's code prints goes to the standard error, where `MARK` comes before what is printed
+during each question: if one ends the process, its last words say why.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ from headway.jobsfile.registry import (
 
 SECONDS = 10  # for one question
 AT_LATEST = 5  # later than that, the kernel ends it, if nobody else has
+
+MARK = b"\x1e"
 
 Tell = Callable[[Mapping[str, Any]], None]
 
@@ -83,6 +88,7 @@ class Answering:
 
     def _begin(self, key: str) -> None:
         signal.alarm(SECONDS + AT_LATEST)
+        os.write(2, MARK)
         self._tell({"begin": key})
 
     def _look(self, key: str) -> str | None:
@@ -170,6 +176,7 @@ def main() -> None:
     request = json.load(sys.stdin)
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the user's code prints is no answer
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
     def tell(answer: Mapping[str, Any]) -> None:
         lines.write(json.dumps(answer) + "\n")

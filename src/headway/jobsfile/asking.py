@@ -22,11 +22,13 @@ from typing import Any, NamedTuple
 
 from headway import tether
 from headway.bounded import end, ended
+from headway.clock import SystemClock
 from headway.config import Config
 from headway.core.model import NOTHING
 from headway.environment import MINIMAL_PATH
 from headway.home import Home
-from headway.jobsfile.answering import SECONDS
+from headway.jobsfile.answering import MARK, SECONDS
+from headway.jobsfile.importing import LONGEST_ERROR
 from headway.jobsfile.registry import LARGEST_POLL
 from headway.probes.conditions import ask as ask_condition
 from headway.text import plain
@@ -34,6 +36,8 @@ from headway.text import plain
 COMMAND, FILE = "command:", "file_exists:"
 START_SECONDS = 30.0  # for the interpreter, on a busy machine
 LARGEST_LINE = LARGEST_POLL + (64 << 10)
+LONGEST_WORDS = 4096  # of what a process prints on its standard error
+MOST_READS = 64
 MOST_PROCESSES = 50
 LONGEST_REASON = 1000
 LEAVING = "the worker leaves"
@@ -172,7 +176,7 @@ class Asking:
                     cwd=self._folder,
                     env={"PATH": MINIMAL_PATH, **self._config.env, **own},
                     stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
                 )
                 alive = [each for each in self._processes if each.returncode is None]
                 self._processes = [*alive, process]
@@ -231,7 +235,8 @@ class Inside:
     def _hear(self, process: subprocess.Popen[bytes]) -> bool:
         """Take in its lines; whether there is nothing more to ask."""
         asked: str | None = None
-        for line in _lines(process):
+        hearing = Hearing(process)
+        for line in hearing.lines():
             if line is None:
                 return self._gave_no_answer(asked, f"{_TOO_LONG} {SECONDS:g} s")
             said = _understood(line)
@@ -240,12 +245,17 @@ class Inside:
             if "begin" in said:
                 asked = said["begin"]
             elif "key" in said:
-                reason = said["reason"]
-                self.known[said["key"]] = reason and plain(reason[:LONGEST_REASON])
-                if said["key"] == "poll":
-                    self.data = said.get("data")
-                    self.polled = said.get("polled", True)
-        return self._gave_no_answer(asked, f"ended the process that asked it ({_how(process)})")
+                self._learn(said)
+        how = f"ended the process that asked it ({_how(process)})"
+        words = hearing.last_words()
+        return self._gave_no_answer(asked, f"{how}: {words}" if words else how)
+
+    def _learn(self, said: Mapping[str, Any]) -> None:
+        reason = said["reason"]
+        self.known[said["key"]] = reason and plain(reason[:LONGEST_REASON])
+        if said["key"] == "poll":
+            self.data = said.get("data")
+            self.polled = said.get("polled", True)
 
     def _gave_no_answer(self, asked: str | None, how: str) -> bool:
         """Whether it is of no use to go on."""
@@ -260,24 +270,56 @@ class Inside:
         return False
 
 
-def _lines(process: subprocess.Popen[bytes]) -> Iterator[bytes | None]:
-    """Each line as it comes; None if one takes too long. What is too long ends it."""
-    assert process.stdout is not None  # noqa: S101
-    fd = process.stdout.fileno()
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    seconds, rest = START_SECONDS, b""
-    while True:
-        if not poll.poll(seconds * 1000):
-            yield None
-            return
-        some = os.read(fd, 1 << 16)
-        if not some or len(rest) > LARGEST_LINE:
-            return
-        *lines, rest = (rest + some).split(b"\n")
-        if lines:
-            seconds = SECONDS
-        yield from lines
+class Hearing:
+    """What a process says: its lines, and of its standard error the end."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None and process.stderr is not None  # noqa: S101
+        self._out, self._err = process.stdout.fileno(), process.stderr.fileno()
+        os.set_blocking(self._err, False)
+        self._words = b""
+
+    def lines(self) -> Iterator[bytes | None]:
+        """Each line as it comes; None if one takes too long. What is too long ends it."""
+        poll = select.poll()
+        for fd in (self._out, self._err):
+            poll.register(fd, select.POLLIN)
+        rest, now = b"", SystemClock().monotonic  # no other one could wait for a process
+        give_up_at = now() + START_SECONDS
+        while True:
+            ready = {fd for fd, _ in poll.poll(max(0.0, give_up_at - now()) * 1000)}
+            if not ready:
+                yield None
+                return
+            if self._err in ready and self._take_words() == 0:
+                poll.unregister(self._err)
+            if self._out not in ready:
+                continue
+            some = os.read(self._out, 1 << 16)
+            if not some or len(rest) > LARGEST_LINE:
+                return
+            *lines, rest = (rest + some).split(b"\n")
+            if lines:
+                give_up_at = now() + SECONDS
+            yield from lines
+
+    def _take_words(self) -> int | None:
+        """How many bytes came; None if there are none yet."""
+        try:
+            some = os.read(self._err, 1 << 16)
+        except BlockingIOError:
+            return None
+        self._words = (self._words + some)[-LONGEST_WORDS:]
+        return len(some)
+
+    def last_words(self) -> str:
+        """The last line that was printed during the last question."""
+        for _ in range(MOST_READS):  # what a child of it goes on to print is not waited for
+            if not self._take_words():
+                break
+        text = self._words.rpartition(MARK)[2].decode("utf-8", "replace")
+        lines = [line for line in map(str.strip, text.splitlines()) if line]
+        return plain(lines[-1][:LONGEST_ERROR]) if lines else ""
 
 
 def _understood(line: bytes) -> Mapping[str, Any]:
