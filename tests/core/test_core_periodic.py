@@ -84,10 +84,11 @@ def test_a_rule_without_another_slot_is_never_due() -> None:
 @pytest.mark.parametrize(
     ("timing", "waits"),
     [
-        (MINUTE, [1, 2, 4, 8, 10, 10]),
+        (MINUTE, [1, 2, 4, 8, 16, 32, 60, 60]),
+        (Timing(interval=3600 * SECOND), [1, 2, 4, 8, 16, 32, 60, 60]),
         (Timing(interval=3 * SECOND), [1, 2, 3, 3]),
         (Timing(interval=SECOND // 2), [1, 1]),
-        (Timing(rule=Hourly()), [1, 2, 4, 8, 10]),
+        (Timing(rule=Hourly()), [1, 2, 4, 8, 16, 32, 60]),
     ],
 )
 def test_one_that_is_held_back_is_asked_about_ever_more_rarely(

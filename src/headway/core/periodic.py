@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 SECOND = 1_000_000
 ASK_AGAIN_FIRST = 1 * SECOND
-ASK_AGAIN_LAST = 10 * SECOND
+ASK_AGAIN_LAST = 60 * SECOND  # each may fetch the poll
 CLOCK_TOLERANCE = 10 * SECOND
 NEVER = 253_402_300_799_000_000  # the end of the year 9999
 
