@@ -67,7 +67,6 @@ def test_a_worker_stays_while_a_schedule_is_to_fire(make_site: Callable[..., Sit
 
 
 @pytest.mark.parametrize("store_url", [None], ids=["sqlite"])
-@pytest.mark.req("O22")
 def test_a_worker_stays_for_the_jobs_file_and_follows_it(make_site: Callable[..., Site]) -> None:
     """It hears of a change without being told, and leaves once nothing in it is enabled."""
     site = make_site(config=QUICK)

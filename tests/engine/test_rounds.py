@@ -44,7 +44,7 @@ def yard(declared_yard: Declaring) -> Declaring:
     return declared_yard
 
 
-@pytest.mark.req("O1", "O4", "O13", "O22")
+@pytest.mark.req("O1", "O4", "O13")
 def test_an_interval_counts_from_the_end_of_the_last_run(yard: Declaring) -> None:
     yard.declare(TRUE)
     yard.pass_seconds(200)
@@ -354,6 +354,7 @@ def test_a_first_file_that_is_broken_makes_nothing(yard: Declaring) -> None:
     assert yard.made("tidy") == [] and len(yard.events("jobs_file_refused")) == 1
 
 
+@pytest.mark.req("O22")
 def test_an_end_that_no_worker_has_written_down_is_found(yard: Declaring) -> None:
     yard.declare(TRUE)
     yard.step()

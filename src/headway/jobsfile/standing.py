@@ -79,7 +79,7 @@ def _last_good(known: JobsFile | None) -> tuple[Entry, ...]:
         return ()
     try:
         return tuple(entry_of(dict(each)) for each in known.entries)
-    except (TypeError, KeyError):
+    except (TypeError, KeyError, ValueError):
         return ()
 
 
