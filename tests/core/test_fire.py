@@ -190,6 +190,33 @@ def test_a_slot_is_due_when_its_jitter_is_over() -> None:
     assert late.next_fire_at == 11 * MINUTE + jitter_of(3, 11 * MINUTE, MINUTE // 2)
 
 
+@pytest.mark.parametrize("window", [1, MINUTE, 10 * MINUTE])
+@pytest.mark.parametrize("catch_up", CatchUp)
+def test_a_jitter_longer_than_the_window_takes_no_slot_away(catch_up: CatchUp, window: int) -> None:
+    """The window begins when a slot was to fire."""
+    jitter, rule = 30 * MINUTE, Minutes(60)
+    overlap = "queue" if catch_up is CatchUp.ALL else "skip"
+    asked = schedule(60, catch_up=catch_up.value, overlap=overlap, window=window, jitter=jitter)
+    for hour in range(1, 25):
+        slot = hour * 60 * MINUTE
+        due = slot + jitter_of(3, slot, jitter)
+        late = due + asked.window
+        in_time, at_last, too_late = (fire(asked, rule, at, ()) for at in (due, late, late + 1))
+        assert in_time.slots == at_last.slots == (slot,)
+        assert in_time.skipped == at_last.skipped == too_late.slots == ()
+        assert too_late.skipped == (Skipped(slot, slot, 1, MISSED),)
+        asked = asked._replace(next_slot=in_time.next_slot)
+
+
+def test_of_all_that_have_jitter_those_before_the_window_are_one_range() -> None:
+    words = {"catch_up": "all", "overlap": "queue", "window": 5 * MINUTE}
+    asked = schedule(10, **words, jitter=MINUTE)
+    found = fire(asked, Minutes(), 100 * MINUTE, ())
+    first = found.slots[0] // MINUTE
+    assert first in (94, 95) and found.skipped == (missed(10, first - 1),)
+    assert list(found.slots) == [each * MINUTE for each in range(first, first + len(found.slots))]
+
+
 # -- clocks ------------------------------------------------------------------------------------
 
 

@@ -189,7 +189,7 @@ def _latest(schedule: Schedule, rule: Rule, after: int, until: int, now: int) ->
         return (), (), after
     following = rule.next_after(last)
     is_newest = not _is_due(schedule, following, now)
-    fires = is_newest and last >= now - schedule.window
+    fires = is_newest and not _is_too_old(schedule, last, now)
     if not fires:
         return (), (Skipped(rule.next_after(after) or last, last, slots, MISSED),), last
     missed, before = rule.slots_until(after, last - 1, slots) if slots > 1 else (0, None)
@@ -200,23 +200,33 @@ def _latest(schedule: Schedule, rule: Rule, after: int, until: int, now: int) ->
 
 def _each(schedule: Schedule, rule: Rule, after: int, until: int, now: int) -> _Looked:
     """Every due slot in the window, the oldest first; what lies before the window is missed."""
-    skipped: tuple[Skipped, ...] = ()
-    too_old = min(now - schedule.window - 1, until)
-    if too_old > after:
-        missed, before = rule.slots_until(after, too_old, MOST_LOOKED_AT)
-        if before is not None:
-            skipped = (Skipped(rule.next_after(after) or before, before, missed, MISSED),)
-            after = before
-        if missed == MOST_LOOKED_AT:
-            return (), skipped, after
+    skipped: list[Skipped] = []
+    missed = 0
+    surely_too_old = min(now - schedule.window - max(schedule.jitter, 1), until)
+    if surely_too_old > after:
+        missed, last = rule.slots_until(after, surely_too_old, MOST_LOOKED_AT)
+        if last is not None:
+            skipped.append(Skipped(rule.next_after(after) or last, last, missed, MISSED))
+            after = last
     slots: list[int] = []
-    while len(slots) < MOST_FIRED:
+    while len(slots) < MOST_FIRED and missed < MOST_LOOKED_AT:
         slot = rule.next_after(after)
         if slot is None or slot > until or not _is_due(schedule, slot, now):
             break
-        slots.append(slot)
+        if _is_too_old(schedule, slot, now):
+            missed += 1
+            _skip_one_more(skipped, after, slot)
+        else:
+            slots.append(slot)
         after = slot
-    return tuple(slots), skipped, after
+    return tuple(slots), tuple(skipped), after
+
+
+def _skip_one_more(skipped: list[Skipped], before: int, slot: int) -> None:
+    if skipped and skipped[-1].last == before:
+        skipped[-1] = skipped[-1]._replace(last=slot, slots=skipped[-1].slots + 1)
+    else:
+        skipped.append(Skipped(slot, slot, 1, MISSED))
 
 
 def _due(
@@ -236,6 +246,11 @@ def _due(
 def _is_due(schedule: Schedule, slot: int | None, now: int) -> bool:
     at = fires_at(schedule, slot)
     return at is not None and at <= now
+
+
+def _is_too_old(schedule: Schedule, slot: int, now: int) -> bool:
+    """The window begins when the slot was to fire: its jitter is no delay that anybody caused."""
+    return slot + jitter_of(schedule.id, slot, schedule.jitter) < now - schedule.window
 
 
 def _without_overlap(
