@@ -96,7 +96,9 @@ def _document(
 
 
 def _rule(said: dict[str, Any]) -> dict[str, Any]:
-    if "every" in said:
+    if not all(isinstance(said.get(word, 0), int) for word in ("every", "anchor", "at")):
+        return said  # which `in_words` says is wrong
+    if "every" in said and "anchor" in said:
         return {"every": exact_duration(said["every"]), "anchor": show_instant(said["anchor"])}
     return {"at": show_instant(said["at"])} if "at" in said else said
 

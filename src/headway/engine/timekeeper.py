@@ -29,7 +29,7 @@ from headway.core.fire import (
 )
 from headway.core.model import JobId
 from headway.crashpoints import reach
-from headway.errors import ConflictError, InvalidInputError, NotFoundError
+from headway.errors import HeadwayError, StoreError
 from headway.home import Home
 from headway.store.base import Event, WriteTx
 from headway.units import show_duration, show_instant
@@ -41,6 +41,9 @@ FIRED_AT_ONCE = 500  # schedules in one step
 REVIEWED_AT_ONCE = 200
 JUMP = 10 * SECOND  # how far a clock must be off what has passed
 LONGEST_REASON = 300
+# What one schedule, its template or its place may have wrong with it. The store itself is another
+# matter: what is wrong with it is wrong with the whole step.
+_BROKEN = (HeadwayError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
 class _Known(NamedTuple):
@@ -125,7 +128,9 @@ class Timekeeper:
     ) -> Fired | None:
         try:
             return fire(schedule, _rule(schedule), tx.now(), active, taken)
-        except (InvalidInputError, KeyError, ValueError, TypeError) as error:
+        except StoreError:
+            raise
+        except _BROKEN as error:
             self._put_to_rest(tx, schedule, error)
             return None
 
@@ -148,7 +153,9 @@ class Timekeeper:
                 if schedule.overlap is Overlap.REPLACE and active:
                     maker.replace(active, actor=schedule.shown)
                 jobs.append((slot, maker.add(schedule, spec, actor=schedule.shown)))
-            except (InvalidInputError, ConflictError, NotFoundError) as error:
+            except StoreError:
+                raise
+            except (*_BROKEN, OSError) as error:
                 skipped.append(Skipped(slot, slot, 1, _one_line(error)))
         last_slot, last_job = jobs[-1] if jobs else (schedule.last_slot, schedule.last_job)
         moved = schedule._replace(
@@ -202,7 +209,9 @@ class Timekeeper:
         for each in found:
             try:
                 reviewed.append(self._reviewed(tx, each)._replace(zones=zones))
-            except (InvalidInputError, KeyError, ValueError, TypeError) as error:
+            except StoreError:
+                raise
+            except _BROKEN as error:
                 self._put_to_rest(tx, each, error)
         tx.move_schedules(reviewed)
         if found:
