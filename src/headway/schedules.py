@@ -67,7 +67,8 @@ def _document(
     jobs: dict[JobId, Job],
 ) -> dict[str, Any]:
     said = schedule.document
-    damaged = said.get("damaged")
+    no_rule = "" if isinstance(said.get("rule"), dict) else "it has no rule that can be read"
+    damaged = said.get("damaged") or no_rule
     running = active_job(active)
     return {
         "id": schedule.shown,

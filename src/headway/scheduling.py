@@ -231,7 +231,7 @@ def _put(tx: WriteTx, schedule: Schedule, known: Schedule | None) -> None:
 
 def _sound(schedule: Schedule) -> Mapping[str, Any]:
     """What it says, if that can be read."""
-    if "damaged" in schedule.document:
+    if not isinstance(schedule.document.get("rule"), Mapping):  # then it is damaged
         raise ConflictError(
             f"{schedule.shown} cannot be read; remove it, or put another in its place (--replace)"
         )

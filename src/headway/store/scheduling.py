@@ -140,10 +140,8 @@ def _schedule(row: tuple[Any, ...]) -> Schedule:
         loaded = load(document, shown)
     except (DataError, RecursionError) as error:  # who fires it finds it out, and puts it to rest
         loaded = {"damaged": str(error)}
-    if not isinstance(loaded, dict) or not isinstance(loaded.get("rule", {}), dict):
+    if not isinstance(loaded, dict):
         loaded = {"damaged": f"{shown} cannot be read: it is no object; run `headway doctor`"}
-    if not loaded.keys() & {"rule", "damaged"}:
-        loaded = {"damaged": f"{shown} cannot be read: it has no rule; run `headway doctor`"}
     return Schedule(schedule_id, name, loaded, bool(enabled), *rest)
 
 
