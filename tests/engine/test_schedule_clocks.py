@@ -6,6 +6,7 @@ from keeping import DAY, HOUR, Keeping
 from headway.clock import SECOND
 from headway.core.fire import MISSED
 from headway.core.model import Lock
+from headway.engine.timekeeper import AT_ONCE
 
 
 @pytest.mark.req("D24")
@@ -53,6 +54,34 @@ def test_a_year_is_looked_at_in_bounded_parts_that_become_one_row(paused: Keepin
     assert paused.slots(name) == [("skipped", 5000, MISSED)] and paused.jobs() == []
     paused.settle()
     assert paused.slots(name) == [("skipped", 8639, MISSED), ("fired", 1, None)]
+
+
+def test_a_step_has_a_budget_and_who_is_in_time_does_not_wait_for_who_slept(
+    paused: Keeping,
+) -> None:
+    """The lock of all writers is held meanwhile."""
+    sleepers = [paused.add(every="10s") for _ in range(8)]
+    fresh = [paused.add(every="24h") for _ in range(3)]
+    paused.clock.advance(86_400)
+    assert paused.bench.step() == 0, "there is more to do at once"
+    looked_at = sum(paused.accounted(name) for name in sleepers + fresh)
+    assert 15_000 < looked_at <= AT_ONCE.slots
+    assert all(paused.accounted(name) for name in sleepers), "each has come on"
+    assert [paused.slots(name) for name in fresh] == [[("fired", 1, None)]] * 3
+    paused.settle()
+    for name in sleepers:
+        assert paused.slots(name) == [("skipped", 8639, MISSED), ("fired", 1, None)]
+
+
+def test_a_step_makes_a_bounded_number_of_jobs(paused: Keeping) -> None:
+    names = [paused.add(every="1s", catch_up="all", window="1h") for _ in range(5)]
+    paused.clock.advance(90)
+    paused.bench.step()
+    assert len(paused.jobs()) == AT_ONCE.jobs
+    assert [paused.accounted(name) for name in names] == [40] * 5
+    paused.settle()
+    assert [paused.accounted(name) for name in names] == [90] * 5
+    assert len(paused.jobs()) == 450
 
 
 def test_a_clock_that_jumps_a_year_and_back_neither_doubles_nor_loses(  # fault E5

@@ -216,7 +216,8 @@ def assert_counted(rule: Rule, after: int, until: int, most: int) -> None:
     while slot is not None and slot <= until and len(walked) < most:
         walked.append(slot)
         slot = rule.next_after(slot)
-    assert rule.slots_until(after, until, most) == (len(walked), walked[-1] if walked else None)
+    before, last = [None, None, *walked][-2:]
+    assert rule.slots_until(after, until, most) == (len(walked), before, last)
 
 
 def test_a_slot_is_later_than_the_instant() -> None:

@@ -10,7 +10,7 @@ bounded part in each step, like everything here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from headway.clock import SECOND, Clock
@@ -22,10 +22,12 @@ from headway.core.fire import (
     Overlap,
     Rule,
     Schedule,
+    Share,
     Skipped,
     fire,
     rewound,
     rezoned,
+    shared_out,
 )
 from headway.core.model import JobId
 from headway.crashpoints import reach
@@ -37,7 +39,10 @@ from headway.units import show_duration, show_instant
 if TYPE_CHECKING:
     from headway.firing import Maker
 
-FIRED_AT_ONCE = 500  # schedules in one step
+# In one step, which holds up all who write: schedules, and what these may do together. There is at
+# least one slot and one job for each.
+FIRED_AT_ONCE = 200
+AT_ONCE = Share(slots=20_000, jobs=200)
 REVIEWED_AT_ONCE = 200
 JUMP = 10 * SECOND  # how far a clock must be off what has passed
 LONGEST_REASON = 300
@@ -60,6 +65,10 @@ class _Result(NamedTuple):
     schedule: Schedule
     jobs: list[tuple[int, JobId]]
     skipped: list[Skipped]
+
+    def is_due(self, now: int) -> bool:
+        at = self.schedule.next_fire_at
+        return at is not None and at <= now
 
 
 class Timekeeper:
@@ -109,30 +118,43 @@ class Timekeeper:
 
         due = tx.due_schedules(tx.now(), FIRED_AT_ONCE)
         active = tx.active_of_schedules([each.shown for each in due])
-        ahead = tx.fired_ahead([each.id for each in due])
         maker = Maker(tx, self._home, shared=self._shared)
-        results = []
-        for each in due:
-            jobs = active.get(each.shown, [])
-            decided = self._decide(tx, each, jobs, ahead.get(each.id))
-            if decided is not None:
-                results.append(self._apply(maker, each, decided, jobs, tx.now()))
+        results = [
+            self._apply(maker, each, decided, active.get(each.shown, []), tx.now())
+            for each, decided in self._decide_all(tx, due, active)
+        ]
         self._record(tx, results)
         tx.move_schedules(result.schedule for result in results)
         tx.note_next_fire()
         reach("timekeeper.fired")
-        return len(due) == FIRED_AT_ONCE
+        return len(due) == FIRED_AT_ONCE or any(each.is_due(tx.now()) for each in results)
 
-    def _decide(
-        self, tx: WriteTx, schedule: Schedule, active: Sequence[Active], taken: int | None
-    ) -> Fired | None:
-        try:
-            return fire(schedule, _rule(schedule), tx.now(), active, taken)
-        except StoreError:
-            raise
-        except _BROKEN as error:
-            self._put_to_rest(tx, schedule, error)
-            return None
+    def _decide_all(
+        self, tx: WriteTx, due: Sequence[Schedule], active: Mapping[str, Sequence[Active]]
+    ) -> list[tuple[Schedule, Fired]]:
+        """Those that have the least to catch up are asked first: what they leave is there for the
+        others, and nobody waits for one that has slept for a year."""
+        ahead = tx.fired_ahead([each.id for each in due])
+        left, found = AT_ONCE, []
+        for position in reversed(range(len(due))):
+            each = due[position]
+            try:
+                decided = fire(
+                    each,
+                    _rule(each),
+                    tx.now(),
+                    active.get(each.shown, ()),
+                    ahead.get(each.id),
+                    shared_out(left, position + 1),
+                )
+            except StoreError:
+                raise
+            except _BROKEN as error:
+                self._put_to_rest(tx, each, error)
+                continue
+            left = Share(left.slots - decided.looked_at, left.jobs - len(decided.slots))
+            found.append((each, decided))
+        return found[::-1]
 
     def _put_to_rest(self, tx: WriteTx, schedule: Schedule, error: Exception) -> None:
         """One that cannot be read, or whose time zone is gone, must not stop the others."""
