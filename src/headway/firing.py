@@ -5,7 +5,7 @@ has no submitter's environment: `[env]` of the config and a minimal PATH, in the
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.adding import Origin, add_jobs
@@ -24,16 +24,25 @@ from headway.templates import require_usable
 
 if TYPE_CHECKING:
     from headway.config import Config
+    from headway.store.seam_templates import Template
 
 
-def request_for(tx: ReadTx, document: Mapping[str, Any], name: str) -> Request:
-    """What a schedule asks for now; raises if it cannot be had, as when its template is gone."""
+def request_for(
+    tx: ReadTx,
+    document: Mapping[str, Any],
+    name: str,
+    known: "dict[str, Template] | None" = None,
+) -> Request:
+    """What a schedule asks for now; raises if it cannot be had, as when its template is gone.
+    `known` remembers templates, for callers with many schedules."""
     job, template = document["job"] or {}, document["template"]
     if template is not None:
         from headway.templating import request_from_template
 
-        found = require_usable(tx, template)
-        request = request_from_template(found, document["params"], job, tx.now())
+        known = {} if known is None else known
+        if template not in known:
+            known[template] = require_usable(tx, template)
+        request = request_from_template(known[template], document["params"], job, tx.now())
     else:
         wrong: list[str] = []
         made = request_of(job, tx.now(), wrong)
@@ -79,10 +88,11 @@ class Maker:
         self._home = home
         self._shared = shared
         self._hosts: dict[str, HostRecord] | None = None
+        self._templates: dict[str, Template] = {}
 
     def specify(self, schedule: Schedule) -> JobSpec:
         """What one job of it is to be. Programs and folders are looked for when it starts."""
-        request = request_for(self._tx, schedule.document, schedule.name)
+        request = request_for(self._tx, schedule.document, schedule.name, self._templates)
         home = self._home_of(schedule)
         spec = specify(
             request._replace(check=False),
@@ -96,9 +106,18 @@ class Maker:
         return spec._replace(schedule_id=schedule.shown)
 
     def add(self, schedule: Schedule, spec: JobSpec, *, actor: str) -> JobId:
-        host = self._host_of(schedule)
-        origin = Origin(actor, self._home_of(schedule).worktrees, host)
-        return add_jobs(self._tx, [spec], origin)[0].job_id
+        """A job that somebody asked for."""
+        return add_jobs(self._tx, [spec], self._origin(schedule, actor))[0].job_id
+
+    def add_of_slots(self, wanted: Sequence[tuple[Schedule, JobSpec]]) -> list[JobId]:
+        """The jobs of slots of schedules of one host; if one of them is refused, none is made."""
+        schedule = wanted[0][0]
+        origin = self._origin(schedule, schedule.shown)._replace(of_slots=True)
+        added = add_jobs(self._tx, [spec for _, spec in wanted], origin)
+        return [each.job_id for each in added]
+
+    def _origin(self, schedule: Schedule, actor: str) -> Origin:
+        return Origin(actor, self._home_of(schedule).worktrees, self._host_of(schedule))
 
     def replace(self, active: list[Active], *, actor: str) -> None:
         """Cancel what has not ended of it, as an operator would."""

@@ -116,10 +116,9 @@ def trigger_schedule(client: Client, reference: str) -> Submitted:
         if objection is not None:
             raise ConflictError(f"{schedule.name}: {objection}; wait for it, or cancel it")
         maker = Maker(tx, client.home, shared=client.store.shared)
-        spec = maker.specify(schedule)
+        job_id = maker.add(schedule, maker.specify(schedule), actor=client.actor)
         if schedule.overlap is Overlap.REPLACE:
             maker.replace(active, actor=client.actor)
-        job_id = maker.add(schedule, spec, actor=client.actor)
         event = Event("schedule_triggered", job_id, _named(schedule))
         tx.add_events([event], actor=client.actor)
         return Submitted(job_id, created=True)

@@ -189,53 +189,6 @@ def test_what_cannot_be_made_is_a_skipped_slot_that_says_why(paused: Keeping) ->
     assert (outcome, count) == ("skipped", 2) and "is archived" in str(reason)
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        "{broken",
-        "[]",
-        "null",
-        '{"job": [], "params": {}}',
-        '{"job": {"argv": 7}, "params": {}}',
-        '{"params": {}}',
-        '{"job": ' + "[" * 100_000,
-    ],
-    ids=lambda text: text[:20],
-)
-def test_a_damaged_template_stops_neither_the_step_nor_the_others(
-    paused: Keeping, document: str
-) -> None:
-    add_template(paused.client, "build", argv=["true"])
-    name = paused.add(template="build", overlap="queue")
-    beside = paused.add(overlap="queue")
-    database = paused.bench.store.database  # type: ignore[attr-defined]
-    database.execute(f"update templates set document = '{document}'", {})
-    paused.later(60)
-    paused.later(60)
-    assert paused.slots(beside) == [("fired", 1, None)] * 2
-    ((outcome, count, reason),) = paused.slots(name)
-    assert (outcome, count) == ("skipped", 2) and reason and len(reason) <= 300
-
-
-@pytest.mark.parametrize(
-    "document", ["{", "[]", "7", "{}", '{"rule": 3}', '{"rule": {"every": []}}']
-)
-def test_a_damaged_schedule_stops_neither_the_step_nor_the_others(
-    paused: Keeping, document: str
-) -> None:
-    name, beside = paused.add(name="lost"), paused.add(overlap="queue")
-    database = paused.bench.store.database  # type: ignore[attr-defined]
-    database.execute(f"update schedules set document = '{document}' where id = 1", {})
-    paused.later(60)
-    paused.later(60)
-    assert paused.slots(beside) == [("fired", 1, None)] * 2 and paused.slots(name) == []
-    assert [each.data["name"] for each in paused.events("schedule_stopped")] == ["lost"]
-    assert paused.client.schedule(name)["in_words"]
-    assert paused.client.disable_schedule(name)
-    assert paused.client.add_schedule(name=name, every="1m", argv=["true"], replace=True)
-    assert paused.client.remove_schedule(name)
-
-
 def test_jitter_delays_the_job_and_not_the_slots(paused: Keeping) -> None:
     name = paused.add(every="1h", jitter="30m", overlap="queue")
     delays = set()
