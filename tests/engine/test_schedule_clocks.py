@@ -118,6 +118,19 @@ def test_a_clock_that_goes_back_an_hour_fires_nothing_twice(keeping: Keeping) ->
     assert len(keeping.jobs()) == 7 and keeping.accounted(name) == 7
 
 
+@pytest.mark.parametrize("rule", [{"every": "10m"}, {"cron": "*/10 * * * *"}])
+def test_a_clock_that_is_set_back_behind_the_beginning_silences_no_schedule(  # fault E5
+    paused: Keeping, rule: dict[str, str]
+) -> None:
+    name = paused.add(**rule, overlap="queue")
+    paused.later(5)
+    paused.clock.jump(-DAY)
+    paused.settle()
+    for _ in range(6):
+        paused.later(600)
+    assert paused.slots(name) == [("fired", 1, None)] * 6
+
+
 def test_a_clock_that_went_back_while_no_worker_lived_is_noticed(paused: Keeping) -> None:
     name = paused.add(every="1h")
     paused.later(3 * 3600)

@@ -27,7 +27,9 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Every:
-    """`anchor` plus one `period`, plus two, and so on, however clocks are set."""
+    """Every `period`, so that `anchor` is one of the slots, however clocks are set. The past has no
+    end: a clock may go back behind the anchor, and then the slots go on from there. Since when one
+    means these slots, the schedule knows."""
 
     period: int
     anchor: int
@@ -49,7 +51,7 @@ class Every:
         return count, last - self.period if count > 1 else None, last if count else None
 
     def _passed(self, instant: int) -> int:
-        return max(0, (instant - self.anchor) // self.period)
+        return (instant - self.anchor) // self.period
 
 
 @dataclass(frozen=True)
