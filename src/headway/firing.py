@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headway.adding import Origin, add_jobs
 from headway.consequences import cancel_active
 from headway.core.fire import Active, Overlap, Rule, Schedule, kept_part
-from headway.core.model import JobId, JobSpec, Lock
+from headway.core.model import AGENT, JobId, JobSpec, Lock
 from headway.core.states import ACTIVE
 from headway.errors import InvalidInputError, NotFoundError
 from headway.graphs import request_of
@@ -65,11 +65,17 @@ def _refuse_repositories(request: Request) -> None:
         )
 
 
-def _place(home: Home) -> "tuple[Home, Config]":
-    """Where an agent's runner is described. Few schedules have one, so only they read a file."""
-    from headway.config import load_config
-
-    return home, load_config(home)
+def _of_agent(request: Request, settled: Mapping[str, Any], folder: str) -> JobSpec:
+    """A job of an agent whose parameters were settled when its schedule was added: its runner is
+    asked nothing, which may be described on another host only."""
+    stand_in = request._replace(
+        agent=None, argv=("agent",), cwd=request.cwd or folder, retry_on=(), type=None, check=False
+    )
+    spec = specify(stand_in, environ={}, working_directory=folder)
+    params = {"agent": settled, **spec.params}
+    del params["argv"]
+    retry = spec.retry._replace(on=request.retry_on)
+    return spec._replace(type=AGENT, params=params, retry=retry)
 
 
 def take_back_ahead(tx: WriteTx, schedule: Schedule, rule: Rule) -> None:
@@ -89,17 +95,20 @@ class Maker:
         self._shared = shared
         self._hosts: dict[str, HostRecord] | None = None
         self._templates: dict[str, Template] = {}
+        self._configs: dict[str, Config] = {}
 
     def specify(self, schedule: Schedule) -> JobSpec:
         """What one job of it is to be. Programs and folders are looked for when it starts."""
         request = request_for(self._tx, schedule.document, schedule.name, self._templates)
         home = self._home_of(schedule)
-        spec = specify(
-            request._replace(check=False),
-            environ={},
-            working_directory=os.path.dirname(home.path),
-            place=None if request.agent is None else _place(home),
-        )
+        folder = os.path.dirname(home.path)
+        settled = schedule.document.get("agent")
+        if settled is not None:
+            spec = _of_agent(request, settled, folder)
+        else:
+            place = None if request.agent is None else self._place(home)
+            plain = request._replace(check=False)
+            spec = specify(plain, environ={}, working_directory=folder, place=place)
         if schedule.overlap is not Overlap.SKIP:
             others = [each for each in spec.locks if each.key != schedule.shown]
             spec = spec._replace(locks=tuple(sorted((*others, Lock(schedule.shown)))))
@@ -123,6 +132,14 @@ class Maker:
         """Cancel what has not ended of it, as an operator would."""
         jobs = self._tx.readable_jobs([each.job_id for each in active]).values()
         cancel_active(self._tx, [job for job in jobs if job.status in ACTIVE], actor=actor)
+
+    def _place(self, home: Home) -> "tuple[Home, Config]":
+        """Where an agent's runner is described. Few templates have one: only they read a file."""
+        if home.path not in self._configs:
+            from headway.config import load_config
+
+            self._configs[home.path] = load_config(home)
+        return home, self._configs[home.path]
 
     def _home_of(self, schedule: Schedule) -> Home:
         host = self._host_of(schedule)

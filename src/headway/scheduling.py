@@ -75,7 +75,7 @@ def add_schedule(
         **_treatment(catch_up, window, overlap, jitter),
     }
     with client.store.read() as tx:
-        _refuse_unmakeable(client, tx, said, name or "schedule")
+        said["agent"] = _agent(client, tx, said, name or "schedule")
 
     added = client.store.story(lambda tx: _added(client, tx, name, said, replace, enabled))
     client.wake()
@@ -354,16 +354,21 @@ def _job_words(
     return {"retries": retries, "retry_base": DEFAULT_BASE, **given}
 
 
-def _refuse_unmakeable(client: Client, tx: ReadTx, document: Mapping[str, Any], name: str) -> None:
-    """Its jobs must be possible now; programs are looked for on the PATH that they will have."""
+def _agent(
+    client: Client, tx: ReadTx, document: Mapping[str, Any], name: str
+) -> dict[str, Any] | None:
+    """Its jobs must be possible now; programs are looked for on the PATH that they will have. What
+    is asked of an agent is settled here: who fires a slot may have other runners and settings. A
+    template may change, so what it asks is settled when a slot fires."""
     request = request_for(tx, document, name)
-    specify(
+    spec = specify(
         request,
         environ={"PATH": MINIMAL_PATH, **client.config.env},
         working_directory=os.path.dirname(client.home.path),
         remedy="jobs of schedules have the PATH of [env] in config.toml; --no-check skips this",
         place=(client.home, client.config),
     )
+    return spec.params.get("agent") if document["template"] is None else None
 
 
 def active_job(active: Sequence[Active]) -> Active | None:

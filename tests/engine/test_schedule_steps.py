@@ -1,12 +1,15 @@
 """A step that fires schedules: what is broken costs only its own slots, and much at once costs no
 more queries than a little."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from keeping import Keeping
 
+from headway.config import Config
 from headway.core.states import ACTIVE
+from headway.runners import agent_request
 from headway.store.transaction import Telling
 from headway.templating import add_template
 
@@ -85,6 +88,51 @@ def test_a_job_is_replaced_only_by_one_that_could_be_made(paused: Keeping) -> No
     paused.later(60)
     assert paused.bench.job(1).status in ACTIVE, "what there is stays"
     assert paused.slots(name)[-1][0] == "skipped"
+
+
+@pytest.fixture
+def with_runner(paused: Keeping) -> Path:
+    """A runner that only this home knows, and that its config names."""
+    folder = Path(paused.bench.home.path) / "runners"
+    folder.mkdir()
+    described = folder / "mine.toml"
+    words = 'argv = ["/bin/true", "{model}", "{max_turns}"]\nprompt = "stdin"\nparser = "text"\n'
+    described.write_text(words)
+    given = {"agent.runner": "mine", "agent.model": "small", "worker.autostart": False}
+    paused.client.config = Config(given)
+    return described
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"model": "large", "max_turns": 3, "retry_on": ["stalled"]}]
+)
+def test_what_is_asked_of_an_agent_is_settled_when_its_schedule_is_added(
+    paused: Keeping, with_runner: Path, options: dict[str, Any]
+) -> None:
+    """Who fires it may be another host, with other runners and settings."""
+    paused.client.add_schedule(name="a", every="1m", prompt="tidy up", **options)
+    asked = {**options, "retry_on": tuple(options.get("retry_on", ()))}
+    paused.client.submit(agent_request("tidy up", **asked))
+    with_runner.unlink()
+    paused.client.config = Config({"worker.autostart": False})
+    paused.later(60)
+    submitted, fired = paused.jobs()
+    assert fired.params["agent"]["runner"] == "mine"
+    assert fired.params["agent"]["model"] == options.get("model", "small")
+    assert (fired.type, fired.params, fired.retry) == ("agent", submitted.params, submitted.retry)
+    assert fired.retry.max_attempts == 0, "nobody has said that it may be repeated"
+
+
+def test_a_template_asks_an_agent_when_a_slot_fires(paused: Keeping, with_runner: Path) -> None:
+    add_template(paused.client, "tidy", prompt="tidy up", runner="mine")
+    name = paused.add(template="tidy", overlap="queue")
+    paused.later(60)
+    (job,) = paused.jobs()
+    assert (job.params["agent"]["runner"], job.retry.max_attempts) == ("mine", 0)
+    with_runner.unlink()
+    paused.later(60)
+    outcome, _, reason = paused.slots(name)[-1]
+    assert outcome == "skipped" and "mine" in str(reason)
 
 
 QUERIES = (
