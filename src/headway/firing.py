@@ -78,11 +78,16 @@ def _of_agent(request: Request, settled: Mapping[str, Any], folder: str) -> JobS
     return spec._replace(type=AGENT, params=params, retry=retry)
 
 
-def take_back_ahead(tx: WriteTx, schedule: Schedule, rule: Rule) -> None:
+def take_back_ahead(tx: WriteTx, schedule: Schedule, rule: Rule | None) -> None:
     """A clock may have gone back: of what was only skipped, only what has passed stays on record;
-    the rest may come at its time."""
-    taken_back = tx.take_back_skipped(schedule.id, tx.now())
-    kept = [kept_part(each, rule, tx.now()) for each in taken_back if each.slot <= tx.now()]
+    the rest may come at its time. Without its rule, as when its time zone is gone, nobody can count
+    what has passed of a range, and it keeps its number."""
+    now = tx.now()
+    begun = [each for each in tx.take_back_skipped(schedule.id, now) if each.slot <= now]
+    if rule is None:
+        tx.add_firings(each._replace(last_slot=now, at=min(each.at, now)) for each in begun)
+        return
+    kept = [kept_part(each, rule, now) for each in begun]
     tx.add_firings(each for each in kept if each is not None)
 
 

@@ -222,8 +222,10 @@ def _switch(client: Client, reference: str, *, enabled: bool) -> bool:
 
 def _put(tx: WriteTx, schedule: Schedule, known: Schedule | None) -> None:
     if known is not None:
+        rule: Rule | None = None
         with suppress(ConflictError, InvalidInputError):  # its time zone may be gone
-            take_back_ahead(tx, known, rule_of(_sound(known)["rule"]))
+            rule = rule_of(_sound(known)["rule"])
+        take_back_ahead(tx, known, rule)
     tx.put_schedule(schedule)
     tx.note_next_fire()
 

@@ -165,6 +165,30 @@ def test_a_clock_that_goes_back_while_a_schedule_is_disabled_doubles_nothing(
     assert paused.slots(name)[0] == ("skipped", 3, "job-1 still waits")
 
 
+@pytest.mark.parametrize("back", [10 * HOUR, 5 * HOUR])
+def test_one_whose_zone_is_gone_is_disabled_replaced_and_removed_whatever_clocks_did(
+    paused: Keeping, back: int
+) -> None:
+    rule = {"cron": "*/10 * * * *", "overlap": "queue"}
+    name = paused.add(name="a", **rule)
+    paused.bench.step()
+    paused.clock.jump(10 * HOUR)
+    paused.settle()
+    assert paused.slots(name) == [("skipped", 59, MISSED), ("fired", 1, None)]
+    with paused.bench.store.write() as tx:
+        (schedule,) = tx.all_schedules()
+        lost = {"cron": "*/10 * * * *", "timezone": "Atlantis/Capital"}
+        tx.put_schedule(schedule._replace(document={**schedule.document, "rule": lost}))
+    paused.clock.jump(-back)
+    assert paused.client.disable_schedule(name)
+    paused.add(name="a", **rule, replace=True)
+    for _ in range(3):
+        paused.later(600)
+    fired = [each for each in paused.slots(name) if each[0] == "fired"]
+    assert len(fired) == 1 + 3, "what was only skipped comes at its time"
+    paused.client.remove_schedule(name)
+
+
 def test_slots_before_and_after_a_change_are_no_range(paused: Keeping) -> None:
     name = paused.add(name="a")
     for _ in range(3):
