@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "jobsfile.nodes": "",
     "jobsfile.yaml": "jobsfile.nodes jobsfile.problems",
     "jobsfile.keys": "errors jobsfile.model units",
-    "jobsfile.schema": "jobsfile.keys",
+    "jobsfile.schema": "jobsfile.keys jobsfile.model",
     "jobsfile.standing": (
         "client core. errors jobsfile.making jobsfile.model jobsfile.problems jobsfile.reading "
         "store.seam_entries units"
@@ -164,7 +164,8 @@ MAY_IMPORT = {
         "units"
     ),
     "checkup": (
-        "checkup. core. elsewhere runners. store store.base store.filesystems store.inspecting "
+        "checkup. core. elsewhere jobsfile.model jobsfile.reading runners. store store.base "
+        "store.filesystems store.inspecting "
         "store.pgaddress store.postgres store.queries store.sqlite supervise. clock config errors "
         "home host units"
     ),

@@ -231,7 +231,12 @@ SETTINGS: Mapping[str, Setting] = {
             _yes_or_no,
             "nothing is kept on a connection between transactions, for poolers in transaction mode",
         ),
-        Setting("app.modules", (), _modules, "the modules whose tasks this home's worker runs"),
+        Setting(
+            "app.modules",
+            (),
+            _modules,
+            "the modules with tasks, and the jobs file's functions",
+        ),
         Setting("app.processes", 1, _whole_number(1), "how many processes run functions"),
         Setting("app.threads", 1, _whole_number(1), "how many functions each runs at once"),
         Setting("logs.head", "32MiB", _size, "how much of the beginning of each log is kept"),
@@ -347,6 +352,10 @@ class Config:
         self.values = values
         self.env = env
         self.conditions = conditions
+
+    def changed(self, values: Mapping[str, Any]) -> "Config":
+        """The same with these values in the place of its own."""
+        return Config({**self.values, **values}, self.env, self.conditions)
 
     def __getitem__(self, key: str) -> Any:
         return self.values.get(key, SETTINGS[key].default)

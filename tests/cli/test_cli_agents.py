@@ -112,6 +112,7 @@ def test_the_runners_are_listed_and_shown(still: CommandLine) -> None:
     assert "mine is not installed" in " ".join(doctor.split())
     (own / "mine.toml").write_text('argv = []\nprompt = "stdin"\nparser = "text"\n')
     assert "mine.toml: argv is no list of words" in still("runners", "show", "mine", code=5).stderr
+    assert "broken: headway runners show mine" in still.out("runners", "list")
 
 
 def test_a_waiting_agent_can_be_edited_but_for_its_prompt(still: CommandLine) -> None:

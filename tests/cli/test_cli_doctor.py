@@ -57,6 +57,22 @@ def test_all_is_looked_at_and_nothing_is_changed(site: Site) -> None:
         assert "wal" in {each["check"] for each in findings}
 
 
+def test_schedules_and_a_jobs_file_need_a_worker(site: Site) -> None:
+    assert one(site, "worker", "green")["detail"] == "none, and none is needed"
+    site.client.add_schedule(every="1h", argv=["true"], name="hourly")
+    assert "headway service install" in one(site, "worker", "yellow")["next"]
+    site.client.remove_schedule("hourly")
+    assert one(site, "worker", "green")
+    file = Path(site.home.path) / "jobs.yaml"
+    file.write_text("jobs: {sweep: {type: command, run: [tidy], interval: 60, enabled: false}}")
+    assert one(site, "jobs file", "green")["detail"] == "0 of 1 entries are enabled"
+    assert one(site, "worker", "yellow")
+    file.write_text("jobs:\n  sweep: {type: command, run: [tidy], interval: often, enabled: 7}")
+    broken = one(site, "jobs file", "yellow")
+    assert "line 2: " in broken["detail"] and broken["detail"].endswith(", and 1 more")
+    assert broken["next"] == "headway jobsfile check"
+
+
 def test_a_worker_and_its_running_job_are_found_well(site: Site) -> None:
     job = site.submit(shell="while [ ! -e go ]; do sleep 0.02; done", cwd=str(site.folder))
     site.worker()

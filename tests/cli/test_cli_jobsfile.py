@@ -145,7 +145,7 @@ def test_an_entry_shows_its_last_run_its_next_and_what_holds_it(site: Site) -> N
     words = [
         (_when(each), _last(each, now), _next(each, now), _state(each)) for each in told["entries"]
     ]
-    assert words[0][:2] == ("every 5m (1h idle)", "succeeded 1m ago")
+    assert words[0][:2] == ("every 5m (1h idle)", "1m ago")
     assert words[1][1:] == ("never", "now", "held back")
     assert words[2][0] == "30 0 * * * Europe/Berlin" and words[2][2] == "-"
     assert words[2][3] == f"job-{made.job_id} is active" and words[3][3] == "disabled"

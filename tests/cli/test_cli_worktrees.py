@@ -135,9 +135,3 @@ def test_a_unit_that_takes_its_jobs_down_is_warned_of(  # fault B17
     assert (finding.check, finding.level) == ("service", level)
     assert (finding.next_step is None) == (level == "green")
     assert list(judged(None)) == []
-
-
-def test_the_unit_that_is_documented_leaves_jobs_alone() -> None:  # fault B17
-    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
-    unit = page.split("```ini\n")[1].split("```")[0].splitlines()
-    assert {"KillMode=process", "Delegate=yes"} <= set(unit)

@@ -95,6 +95,30 @@ def test_each_ending_has_its_status_exit_code_and_error(
     assert answer.reason == error
 
 
+@pytest.mark.parametrize(
+    ("type_", "classes", "status"),
+    [
+        ("command", (), Status.SKIPPED),
+        ("script", (), Status.SKIPPED),
+        ("script", ("ValueError", "Exception"), Status.SKIPPED),
+        # An agent's exit code is its wrapper's, unless its program's own says why it failed.
+        ("agent", (), Status.SKIPPED),
+        ("agent", ("task", "75"), Status.SKIPPED),
+        ("agent", ("task",), Status.FAILED),
+        ("agent", ("transient",), Status.FAILED),
+        ("agent", ("stalled", "timeout"), Status.FAILED),
+        ("agent", ("task", "7"), Status.FAILED),
+    ],
+)
+def test_an_exit_code_means_skipped_only_if_it_is_the_programs_own(
+    type_: str, classes: tuple[str, ...], status: Status
+) -> None:
+    what = outcome(Ending.EXITED, exit_code=75, error="why" if classes else None, classes=classes)
+    answer = ended(running(type=type_, params=PARAMS), what)
+    assert answer.status is status
+    assert answer.reason == ("why" if status is Status.FAILED else "skipped: exit code 75")
+
+
 def test_every_ending_is_in_the_table() -> None:
     table = {getattr(row, "values", row)[0].ending for row in ENDINGS}
     assert table | {Ending.SPAWN_ERROR, Ending.ASKED_AGAIN} == set(Ending)

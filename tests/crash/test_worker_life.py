@@ -43,6 +43,15 @@ def test_a_submit_starts_a_worker_which_leaves_when_idle(make_site: Callable[...
     assert workers(site) == [("background", "idle")]
 
 
+@pytest.mark.parametrize("store_url", [None], ids=["sqlite"])
+def test_a_worker_knows_the_conditions_of_the_configuration(
+    make_site: Callable[..., Site], tmp_path: Path
+) -> None:
+    site = make_site(config=QUICK + f"[conditions]\ngo = ['test', '-e', '{tmp_path}/go']\n")
+    (tmp_path / "go").touch()
+    site.run("exec", "--require", "custom:go", "--", "true")
+
+
 @pytest.mark.parametrize(
     "store_url", [None], ids=["sqlite"]
 )  # on a store that hosts share a worker stays
@@ -209,6 +218,8 @@ def test_sigterm_lets_running_jobs_finish_and_starts_no_more(site: Site) -> None
     assert site.client.document(job)["run"]["exit_code"] == 3
     assert site.status(queued) is Status.QUEUED
     assert os.path.exists(site.home.worker_stopped)
+    modes = {os.stat(path).st_mode & 0o077 for path in Path(site.home.run).iterdir()}
+    assert modes == {0}, "nobody else reads or writes there"
 
 
 def _said(worker: subprocess.Popen[str]) -> str:

@@ -152,7 +152,6 @@ def test_the_workers_log_is_cut_at_its_limit(
     assert log.stat().st_size == left
 
 
-@pytest.mark.req("D24")
 def test_records_of_slots_are_kept_for_a_month_and_a_thousand(
     bench: Bench, janitor: Janitor, clock: FakeClock
 ) -> None:

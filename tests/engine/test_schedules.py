@@ -14,7 +14,7 @@ from headway.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.templating import add_template, archive_template
 
 
-@pytest.mark.req("E1", "D5")
+@pytest.mark.req("E1")
 def test_a_slot_becomes_a_job_that_is_stored_queued_with_a_position(paused: Keeping) -> None:
     name = paused.add(name="tick", priority=3)
     paused.later(59)
@@ -309,6 +309,18 @@ def test_of_a_damaged_row_it_is_said_what_can_be_done(paused: Keeping) -> None:
             verb(name)
     assert paused.client.disable_schedule(name)
     paused.client.remove_schedule(name)
+
+
+@pytest.mark.req("D16")
+def test_another_zone_counts_for_the_next_slot_and_for_no_job_made_before(paused: Keeping) -> None:
+    said: dict[str, Any] = {"name": "nine", "cron": "0 9 * * *"}
+    paused.add(**said)
+    assert paused.client.schedule("nine")["next_slot"].endswith("T09:00:00.000000Z")
+    paused.later(24 * 3600)
+    before = paused.jobs()
+    paused.add(**said, timezone="Asia/Tokyo", replace=True)
+    assert paused.client.schedule("nine")["next_slot"].endswith("T00:00:00.000000Z")
+    assert paused.jobs() == before and len(before) == 1
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,8 @@ def test_each_entry_gets_its_own_answer(ask: Ask, monkeypatch: pytest.MonkeyPatc
     held = dict(answers.held)
     torn = "; module torn cannot be imported: RuntimeError: half done"
     assert held.pop("lost") == (
-        "no job 'nothing' is registered; write @headway.job(\"nothing\")" + torn
+        "no job 'nothing' is registered: no module of app.modules has "
+        '@headway.job("nothing")' + torn
     )
     assert held.pop("unknown") == (
         "no condition 'never_heard' is known; write @headway.condition(\"never_heard\")" + torn

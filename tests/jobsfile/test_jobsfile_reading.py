@@ -305,6 +305,12 @@ INTERVAL = "whole seconds (at least 1) or a duration"
         ("agent", "model: --yolo", 'it.model: "--yolo" is not the name of a model'),
         ("agent", "runner: ../x", 'it.runner: "../x" is not a name of letters'),
         ("agent", "allowed_tools: []", "it.allowed_tools: "),
+        ("agent", "runner: command", "it.runner: runner command needs a program; write type: "),
+        (
+            "script",
+            "group: local, conditions: [has_open_prs]",
+            "it.conditions: has_open_prs asks the poll, whose data a local job has not",
+        ),
         ("agent", "allowed_tools: Read", 'it.allowed_tools: "Read" is not a list of tools'),
         ("agent", "allowed_tools: [-x]", '"-x" does not belong into a list of tools'),
         ("agent", "allowed_tools: ['']", '"" does not belong into a list of tools'),

@@ -226,6 +226,13 @@ def main() -> int:
         case "ignores":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             hang()
+        case "clings" | "leaves":  # with a child that holds its output open and heeds nothing
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            subprocess.Popen(["sleep", "600"], start_new_session=True)
+            print(f"pid {os.getpid()}", file=sys.stderr, flush=True)
+            if words[0] == "clings":
+                hang()
+            succeed("all is well")
         case _:
             succeed("all is well")
     return 0

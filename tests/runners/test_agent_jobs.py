@@ -4,20 +4,19 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from agents import RUNNERS, Agents
 
-from harness import Bench, wait_for
-from headway.clock import SystemClock
+from harness import wait_for
 from headway.core.model import shown
 from headway.core.settle import Ending, Outcome, settle
 from headway.core.states import Status
-from headway.errors import InvalidInputError
+from headway.errors import (
+    InvalidInputError,
+)
 from headway.runners import agent_request
-from headway.testing import FakeClock
 
 AUTHOR = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
 EVERY_RUNNER = pytest.mark.parametrize("runner", RUNNERS)
@@ -111,54 +110,6 @@ def test_an_agent_that_says_nothing_is_ended(agents: Agents, runner: str) -> Non
     assert agents.bench.client.document(job.id)["run"]["exit_code"] == 124
 
 
-@EVERY_RUNNER
-def test_a_program_that_is_missing_is_refused_and_later_a_launch_failure(
-    make_bench: Callable[..., Bench], runner: str
-) -> None:
-    clock = FakeClock(SystemClock().now())
-    agents = Agents(make_bench(clock=clock))
-    (agents.programs / runner).unlink()
-    with pytest.raises(InvalidInputError, match=f"{runner} is not installed: no program"):
-        agents.submit(runner, "do it")
-    job = agents.submit(runner, "do it", check=False, retries=2)
-    for strike in (1, 2):
-        agents.bench.until(lambda strike=strike: agents.bench.job(job).launch_failures == strike)
-        document = agents.bench.client.document(job)
-        assert document["wait"]["kind"] == "launch" and document["run"] is None
-        clock.advance(10)
-    ended = agents.bench.until_ended(job)[0]
-    assert (ended.id, ended.status) == (job, Status.FAILED)
-    assert ended.reason is not None
-    assert ended.reason.startswith(f"circuit-broken: {runner} is not installed: no program")
-    assert "set PATH in [env]" in ended.reason
-    assert not (Path(agents.bench.home.job(job)) / "result.json").exists()
-
-
-def test_a_program_that_comes_back_is_started_without_an_attempt_lost(
-    make_bench: Callable[..., Bench],
-) -> None:
-    clock = FakeClock(SystemClock().now())
-    agents = Agents(make_bench(clock=clock))
-    (agents.programs / "claude").unlink()
-    job = agents.submit("claude", "do it", check=False)
-    agents.bench.until(lambda: agents.bench.job(job).launch_failures == 1)
-    agents.install("claude", "claude")
-    clock.advance(10)
-    ended = agents.bench.until_ended(job)[0]
-    assert (ended.id, ended.status, ended.attempt) == (job, Status.SUCCEEDED, 1)
-
-
-def test_an_unknown_runner_is_refused_and_later_a_launch_failure(agents: Agents) -> None:
-    with pytest.raises(InvalidInputError, match=r"there is no runner 'nobody'; there are claude"):
-        agents.submit("nobody", "do it")
-    agents.runner("own", 'argv = ["claude"]\nprompt = "stdin"\nparser = "text"\n')
-    job = agents.submit("own", "do it")
-    os.unlink(Path(agents.bench.home.path) / "runners" / "own.toml")
-    agents.bench.until(lambda: agents.bench.job(job).launch_failures == 1)
-    wait = agents.bench.client.document(job)["wait"]
-    assert "there is no runner 'own'" in wait["detail"]
-
-
 def test_silence_in_between_and_a_work_too_long_are_ended(agents: Agents) -> None:
     agents.built_in("claude", idle='"300ms"')
     job = agents.ended("claude", "stall", grace=1_000_000)
@@ -197,6 +148,37 @@ def test_a_cancelled_agent_is_cancelled_and_leaves_its_result(agents: Agents) ->
     assert agents.result(ended)["ok"] is False
 
 
+def test_nothing_that_an_agent_leaves_behind_keeps_its_result_from_being_written(
+    agents: Agents,
+) -> None:
+    """Cancelled, out of time, or cancelled when it had ended and its child had not."""
+    grace = {"grace": 1_000_000}
+    cancelled = agents.submit("claude", "clings", **grace)
+    late = agents.submit("claude", "clings", timeout=600_000, **grace)
+    done = agents.submit("claude", "leaves", **grace)
+    agents.bench.until(lambda: all(_pid(agents, job) for job in (cancelled, done)))
+    agents.bench.until(lambda: _is_gone(_pid(agents, done)))
+    agents.bench.client.cancel([cancelled, done])
+    jobs = agents.bench.until_ended(cancelled, late, done)
+    results = [agents.result(job) for job in jobs]
+    assert [each["signal"] for each in results] == ["SIGKILL", "SIGKILL", None]
+    assert [each["reason"] for each in results] == [*["claude: it was stopped"] * 2, None]
+    assert results[2]["final_text"] == "all is well"
+
+
+def _pid(agents: Agents, job: int) -> int:
+    log = Path(agents.bench.home.job(job)) / "stderr.log"
+    words = log.read_text().split() if log.exists() else []
+    return int(words[1]) if words[:1] == ["pid"] and len(words) > 1 else 0
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
 @pytest.mark.parametrize("runner", ["codex", "gemini", "command"])
 def test_turns_are_counted_where_the_program_cannot(agents: Agents, runner: str) -> None:
     job = agents.ended(runner, "turns 9", max_turns=3, grace=1_000_000)
@@ -215,6 +197,14 @@ def test_an_exit_code_counts_against_a_good_stream(agents: Agents) -> None:
     job = agents.ended("claude", "loudly")
     assert job.reason == "claude ended with exit code 3: it went wrong after all"
     assert agents.bench.client.document(job.id)["run"]["exit_code"] == 3
+
+
+def test_an_exit_code_means_skipped_if_it_is_the_agents_own(agents: Agents) -> None:
+    own = agents.submit("claude", "loudly", skip_exit_codes=(3,))
+    of_the_wrapper = agents.submit("claude", "quietly", skip_exit_codes=(1,))
+    jobs = agents.bench.until_ended(own, of_the_wrapper)
+    assert [job.status for job in jobs] == [Status.SKIPPED, Status.FAILED]
+    assert jobs[1].reason == "claude: it went wrong"
 
 
 @pytest.mark.parametrize("runner", ["claude", "codex", "gemini"])

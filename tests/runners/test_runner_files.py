@@ -1,5 +1,7 @@
 """Runner files: what may stand in them, and how they become a command line."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from headway.home import Home
 from headway.runners import agent_request
 from headway.runners.files import is_builtin, load_runner, runner_names
 from headway.runners.filling import LONGEST_ARGUMENT, command_line
+from headway.runners.looking import look_at_runner, runner_document
 from headway.runners.model import Runner, Timeouts
 from headway.submission import specify
 
@@ -88,17 +91,94 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("timeout = 3", r"unknown key 'timeout' \(did you mean timeouts\?\)"),
+        ("speed = 3", r"unknown key 'speed' \(there are argv, prompt, "),
+        ('argv = ["a", "{promt}"]', r"argv has {promt} \(did you mean prompt\?\)"),
+        ('parser = "json"', r"parser is 'json' \(did you mean jsonl\?\)"),
+        ("parser = 3", r"parser is 3 \(there are claude-stream-json, "),
+        ("[timeouts]\nfirst = '1s'", r"timeouts has first \(there are first_output, idle, wall\)"),
         ("argv = [", "Expected|Unclosed|Invalid|Unexpected"),
         ("", "argv is missing; prompt is missing; parser is missing"),
         (SOUND.replace("stdin", "file"), r"argv has no \{prompt_file\}"),
         (SOUND.replace('"agent"', '"agent", "{prompt}"'), r"argv has \{prompt\}"),
         (SOUND.replace('"agent"', '"agent", "{access}"'), "belong together"),
         (SOUND + "x = '" + "x" * 70_000 + "'", "larger than 64 KiB"),
+        ("argv = " + "[" * 5000 + "]" * 5000, "nest too deeply"),
+        ("argv" + ".a" * 20_000 + " = 1", "argv is no list"),
+        (SOUND + "env" + ".a" * 20_000 + " = 1", "env has a = a value that nobody could read"),
+        (SOUND + "[defaults]\nmax_turns = " + "9" * 5000, "4300"),
+        (SOUND + "[defaults]\nmax_turns = 0x" + "f" * 5000, "max_turns = a value that nobody"),
+        (SOUND + "[defaults]\nmax_turns = 100001", "max_turns = 100001, which cannot be"),
+        (SOUND + "[defaults]\nbudget_usd = inf", "budget_usd = inf"),
+        (SOUND + "[defaults]\nbudget_usd = nan", "budget_usd = nan"),
+        (SOUND + "[defaults]\nmodel = '-x'", "model = '-x'"),
+        (SOUND + "[defaults]\nallowed_tools = ['--yolo']", "allowed_tools"),
+        (SOUND + "[timeouts]\nidle = '" + "9" * 5000 + "h'", "idle = '999"),
+        (SOUND + '[env]\n"A\\u001b" = "x"', r"env has 'A\\x1b'"),
+        ("\n".join(f"a{number} = 1" for number in range(3000)), "and 2983 more"),
     ],
 )
 def test_a_broken_file_is_refused_with_its_name(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(InvalidInputError, match=f"own.toml.*({words})"):
         load_runner("own", written(tmp_path, text))
+
+
+def _a_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _a_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _a_link_to_nothing(path: Path) -> None:
+    path.symlink_to("gone.toml")
+
+
+def _no_text(path: Path) -> None:
+    path.write_bytes(b"argv = '\xff'")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (_a_fifo, "is not a file"),
+        (_a_folder, "is not a file"),
+        (_a_device, "is not a file"),
+        (_a_link_to_nothing, "cannot be read: No such file"),
+        (_no_text, "invalid start byte"),
+    ],
+)
+def test_what_is_no_file_is_refused_and_the_shipped_one_does_not_take_its_place(
+    tmp_path: Path, make: Callable[[Path], None], words: str
+) -> None:
+    (tmp_path / "runners").mkdir()
+    make(tmp_path / "runners" / "claude.toml")
+    held = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(InvalidInputError, match=f"claude.toml.*{words}"):
+        load_runner("claude", str(tmp_path))
+    assert len(os.listdir("/proc/self/fd")) == held
+
+
+def test_a_folder_that_cannot_be_listed_hides_no_shipped_runner(tmp_path: Path) -> None:
+    (tmp_path / "runners").write_text("no folder")
+    assert "claude" in runner_names(str(tmp_path))
+    assert is_builtin(load_runner("claude", str(tmp_path)).path)
+
+
+def test_a_file_whose_name_no_job_can_say_is_told(tmp_path: Path) -> None:
+    home = written(tmp_path, SOUND, "gpt-4.1")
+    written(tmp_path, SOUND, "a\x1b[2J")
+    assert runner_names(home) == ["claude", "codex", "command", "gemini", "gpt-4.1"]
+    seen = look_at_runner("gpt-4.1", home, Config(), "/")
+    assert seen.path == f"{home}/runners/gpt-4.1.toml"
+    assert runner_document(seen)["file"] == seen.path and not runner_document(seen)["built_in"]
+    with pytest.raises(InvalidInputError, match=r"/gpt-4.1.toml: no job can say this name"):
+        load_runner("gpt-4.1", home)
 
 
 @pytest.mark.parametrize(

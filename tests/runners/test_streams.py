@@ -8,7 +8,7 @@ import pytest
 from headway.runners.model import PARSERS
 from headway.runners.process import Lines
 from headway.runners.streams import told_by
-from headway.runners.streams.base import LONGEST_TEXT, MOST_DENIALS, Told, class_of
+from headway.runners.streams.base import LONGEST_TEXT, MOST_DENIALS, Tail, Told, class_of
 from headway.runners.verdict import (
     Ending,
     Stopped,
@@ -261,32 +261,6 @@ def test_text_is_an_answer_and_json_in_it_means_nothing() -> None:
     assert "error" in story.final_text
 
 
-@pytest.mark.parametrize("parser", PARSERS)
-@pytest.mark.parametrize(
-    "line",
-    [
-        "",
-        "\x00\x1b[2J",
-        "[" * 100_000,
-        '{"type": ' * 20_000,
-        '{"type": {"a": 1}}',
-        '{"type": ["result"], "usage": 3}',
-        '{"type": "result", "usage": 3, "stats": [], "permission_denials": 5, "num_turns": "x"}',
-        '{"type": "assistant", "message": {"id": {}, "content": [1, null, {"type": "text"}]}}',
-        '{"type": "item.completed", "item": []}',
-        '{"type": "turn.failed", "error": ["a"]}',
-        '{"type": "tool_result", "status": "error", "error": "x", "tool_id": {}}',
-        '{"type": "message", "role": "assistant", "content": {"a": 1}}',
-        '{"type": "result", "cost_usd": true, "denials": [null, {}], "text": 4, "turns": -3}',
-        f'{{"type": "result", "num_turns": {"9" * 5000}}}',
-    ],
-)
-def test_no_line_is_too_strange_to_be_read(parser: str, line: str) -> None:
-    story = told(parser, line, said=line)
-    verdict(story)
-    assert len(story.final_text) <= LONGEST_TEXT
-
-
 def test_what_is_kept_is_bounded() -> None:
     denied = [{"tool_name": "x" * 10_000, "tool_input": "y" * 10_000}] * 1000
     story = told(CLAUDE, result(permission_denials=denied, result="z" * (1 << 20)))
@@ -301,6 +275,29 @@ def test_of_much_text_the_end_is_kept(parser: str) -> None:
     story = told(parser, *(f"{number}\n" for number in range(40_000)))
     assert len(story.final_text) == LONGEST_TEXT
     assert story.final_text.endswith("39998\n39999\n")
+
+
+class Counting(Tail):
+    def __init__(self) -> None:
+        super().__init__()
+        self.copied = 0
+
+    def text(self) -> str:
+        self.copied += self._length
+        return super().text()
+
+
+@pytest.mark.parametrize("parser", ["text", "jsonl", GEMINI])
+def test_short_pieces_cost_no_more_than_long_ones(parser: str) -> None:
+    """What is copied, in characters, for a mebibyte that comes in pieces of four."""
+    part = {"type": "message", "role": "assistant", "content": "abc\n", "delta": True}
+    line = json.dumps(part) if parser == GEMINI else "abc\n"
+    story = told_by(parser)
+    story._answer = counting = Counting()
+    for _ in range(1 << 18):
+        story.read(line)
+    assert counting.copied <= 3 << 20
+    assert story.final_text == "abc\n" * (LONGEST_TEXT // 4)
 
 
 def test_lines_are_found_in_pieces_and_long_ones_left_out() -> None:
@@ -339,6 +336,24 @@ def test_who_was_stopped_in_time_is_heard_as_a_timeout_too() -> None:
     assert (judged.error_class, judged.reason) == ("stalled", "r: no output for 3 s")
     assert classes(judged, ending) == ["stalled", "timeout"]
     assert exit_code(judged, ending) == 124
+
+
+@pytest.mark.parametrize(
+    ("story", "ending", "words"),
+    [
+        (told("jsonl"), Ending(77, None, None), ["task", "77"]),
+        (told(GEMINI), Ending(41, None, None), ["auth", "41"]),
+        (told("jsonl", {"type": "error", "message": "no"}), Ending(77, None, None), ["task"]),
+        (told("jsonl", {"type": "error", "message": "no"}), Ending(0, None, None), ["task"]),
+        (told("jsonl"), Ending(77, None, Stopped("task", "it was stopped")), ["task"]),
+        (told("jsonl"), Ending(None, "SIGSEGV", None), ["task"]),
+        (told(CLAUDE), Ending(0, None, None), ["task"]),
+    ],
+)
+def test_an_exit_code_is_told_as_the_cause_only_if_nothing_else_is(
+    story: Told, ending: Ending, words: list[str]
+) -> None:
+    assert classes(judge("r", story, ending, denials="fail"), ending) == words
 
 
 def test_what_an_agent_adds_is_taken_only_in_its_form() -> None:

@@ -91,6 +91,10 @@ def as_systemd_reads(plan: Plan, folder: Path) -> dict[str, list[str]]:
     return found
 
 
+def test_jobs_outlive_a_service_that_is_stopped() -> None:  # fault B17
+    assert {"KillMode=process", "Delegate=yes"} <= set(unit_text(planned()).splitlines())
+
+
 @pytest.mark.parametrize("word", HARD)
 def test_systemd_reads_what_was_meant(open_folder: Path, word: str) -> None:
     project = open_folder / word

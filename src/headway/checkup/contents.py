@@ -17,6 +17,7 @@ from headway.checkup.finding import (
     job_ids,
     size_of,
 )
+from headway.checkup.jobsfiles import has_jobs_file
 from headway.checkup.worktrees import worktrees
 from headway.clock import SECOND
 from headway.core.groups import shown_group
@@ -204,12 +205,16 @@ def _worker(place: Opened) -> Iterator[Finding]:
 
     with place.store.store.read() as tx:
         active = tx.count_active()
+        scheduled = tx.marks()["next_fire_at"] != 0
     running = active.pop(Status.RUNNING, 0)
     if worker_is_there(place.home.worker_lock):
         yield Finding("worker", GREEN, "there")
     elif running or active:
         told = f"none, but {running} running and {sum(active.values())} waiting jobs"
         yield Finding("worker", YELLOW, told, "headway work")
+    elif scheduled or has_jobs_file(place.home):
+        told = "none, but there are schedules, or a jobs file"
+        yield Finding("worker", YELLOW, told, "headway service install, or headway work")
     else:
         yield Finding("worker", GREEN, "none, and none is needed")
 

@@ -19,6 +19,7 @@ from headway.checkup.finding import (
     named,
     size_of,
 )
+from headway.checkup.jobsfiles import jobs_file
 from headway.checkup.services import service
 from headway.clock import SECOND
 from headway.errors import HeadwayError
@@ -172,4 +173,11 @@ def _same_file(one: str, other: str) -> bool:
 
 # The order is that of the report.
 HOST_CHECKS: tuple[HostCheck, ...] = (_system, _sqlite, _cgroup)
-HOME_CHECKS: tuple[HomeCheck, ...] = (_file_system, _space, _leftovers, service, runners)
+HOME_CHECKS: tuple[HomeCheck, ...] = (
+    _file_system,
+    _space,
+    _leftovers,
+    service,
+    runners,
+    jobs_file,
+)

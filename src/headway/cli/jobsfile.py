@@ -90,16 +90,15 @@ def list_entries(scope: Scope, as_json: bool) -> None:
             each["name"],
             each["type"],
             _when(each),
-            each["group"],
             _last(each, now),
             _next(each, now),
             _state(each),
         ]
         for each in entries
     ]
-    header = ["Name", "Type", "When", "Group", "Last run", "Next", "State"]
+    header = ["Name", "Type", "When", "Last run", "Next", "State"]
     states = [_colour(each) for each in entries]
-    lines = table(header, rows, flexible=(0, 2, 4), colours=states, coloured=6)
+    lines = table(header, rows, flexible=(0, 2, 3), colours=states, coloured=5)
     held = [(each["name"], _reason(each, now)) for each in entries if each["held"]]
     for line in [*lines, *(["", "Held back:"] if held else []), *fields(held)]:
         print(line)
@@ -121,13 +120,13 @@ def _say_of_file(told: dict[str, Any], now: int) -> None:
         since = moment(file["loaded_at"], now)
         say(f"{path} is broken; the last good set of {_entries(count)} runs on, read {since}")
     elif file["state"] == "missing":
-        say(f"there is no {path}; docs/jobs-file.md shows how to write one")
+        say(f"there is no {path}; `headway jobsfile schema` tells what it may say")
     elif not count:
         say(f"{path} has no entries")
     elif told["worker"] and not file["taken_over"]:
         say(f"{path} has changed; the worker takes it over within seconds")
     if count and not told["worker"]:
-        say("no worker is there; entries run while one is (`headway work`)")
+        say("no worker is there; `headway service install` keeps one, `headway work` is one")
     if file["poll"] and file["poll"]["trouble"]:
         say(f"the last poll failed, {moment(file['poll']['at'], now)}: {file['poll']['trouble']}")
 
@@ -152,7 +151,8 @@ def _last(entry: dict[str, Any], now: int) -> str:
     last = entry["last_run"]
     if last is None:
         return "never"
-    return f"{last['status'] or 'ended'} {_distance(last['ended_at'], now)} ago"
+    how = "" if last["status"] == "succeeded" else f"{last['status'] or 'ended'} "
+    return f"{how}{_distance(last['ended_at'], now)} ago"
 
 
 def _next(entry: dict[str, Any], now: int) -> str:

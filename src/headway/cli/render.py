@@ -131,9 +131,11 @@ def instant(text: str | None) -> int | None:
 def age(since: str | None, now: int) -> str:
     """One unit, as in `5m`; for a narrow column."""
     at = instant(since)
-    if at is None:
-        return ""
-    passed = max(0, now - at)
+    return "" if at is None else span(max(0, now - at))
+
+
+def span(passed: int) -> str:
+    """One unit of a duration."""
     for unit in ("w", "d", "h", "m"):
         if passed >= MICROSECONDS[unit]:
             return f"{passed // MICROSECONDS[unit]}{unit}"

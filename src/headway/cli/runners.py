@@ -90,8 +90,8 @@ def _from(told: dict[str, Any]) -> str:
 
 
 def _state(told: dict[str, Any]) -> str:
-    if told["error"]:
-        return str(told["error"])
+    if told["error"]:  # all of it would hide what the others are
+        return f"broken: headway runners show {told['name']}"
     if told["program"] is None:
         return "named by each job"
     if told["found"] is None:

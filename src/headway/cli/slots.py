@@ -16,12 +16,12 @@ from headway.cli.render import (
     moment,
     paint,
     say,
+    span,
     state_colour,
     table,
 )
 from headway.cli.scope import Scope
 from headway.text import plain
-from headway.units import show_instant
 
 NO_WORKER = (
     "no worker is there, so nothing fires; `headway work` is one, and `headway service install` "
@@ -157,8 +157,7 @@ def _next(told: dict[str, Any], now: int) -> str:
     at = instant(told["next_fire_at"])
     if at is None:
         return "never"
-    as_long_ago = show_instant(now - (at - now))
-    return "due" if at <= now else f"in {age(as_long_ago, now)}"
+    return "due" if at <= now else f"in {span(at - now)}"
 
 
 def _outcome(told: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ import click
 from headway.cli.options import WHOLE_NUMBER
 from headway.cli.scope import Scope
 from headway.clock import SECOND
-from headway.config import SETTINGS, Config
+from headway.config import SETTINGS
 from headway.engine.worker import Mode, Worker
 from headway.text import plain
 
@@ -46,7 +46,7 @@ def work(
         "app.threads": threads,
     }
     read = {key: SETTINGS[key].read(value) for key, value in given.items() if value is not None}
-    config = Config({**client.config.values, **read}, client.config.env)
+    config = client.config.changed(read)
     clock = client.clock
 
     def say(message: str) -> None:

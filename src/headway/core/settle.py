@@ -133,7 +133,7 @@ def _verdict(job: Job, outcome: Outcome) -> tuple[Move, str | None]:
     match outcome.ending:
         case Ending.EXITED if code == 0:
             return Move.SUCCEED, None
-        case Ending.EXITED if code in job.params.get("skip_exit_codes", ()):
+        case Ending.EXITED if _means_skipped(job, outcome):
             return Move.SKIP, f"skipped: exit code {code}"
         case Ending.EXITED:
             return Move.FAIL, outcome.error or f"exit code {code}"
@@ -155,6 +155,15 @@ def _verdict(job: Job, outcome: Outcome) -> tuple[Move, str | None]:
         case _:
             detail = f" ({outcome.error})" if outcome.error else ""
             return Move.FAIL, f"Scheduler crash recovery: {outcome.ending}{detail}"
+
+
+def _means_skipped(job: Job, outcome: Outcome) -> bool:
+    """Only the exit code of the job's own program can. That of an agent whose stream told of an
+    error, or that was stopped, is its wrapper's, which names the program's own in classes."""
+    if outcome.exit_code not in job.params.get("skip_exit_codes", ()):
+        return False
+    by_wrapper = job.type == AGENT and bool(outcome.classes)
+    return not by_wrapper or str(outcome.exit_code) in outcome.classes
 
 
 def _reason(job: Job, error: str | None, retry: Retry | None) -> str | None:

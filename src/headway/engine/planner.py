@@ -36,7 +36,7 @@ from headway.core.states import Status
 from headway.engine.crew import Crew
 from headway.engine.looks import Looks
 from headway.engine.settling import Settler, Verdict
-from headway.errors import CannotLaunchError, DataError
+from headway.errors import DataError, HeadwayError, StoreError
 from headway.filing import filing_of, told
 from headway.gather import Waiters, gather, waiters
 from headway.gather import door as open_door
@@ -50,6 +50,10 @@ ROUND_JOBS = 200
 STEP_JOBS = 1000
 SWEEP_JOBS = 100
 LEAST_LOOKED_AT = 4  # at the head of the queue, where some may lack something else than a slot
+_UNUSABLE = (
+    *(DataError, AttributeError, LookupError, TypeError, ValueError),
+    *(ArithmeticError, RecursionError),
+)
 
 Specify = Callable[[Job, Claim], dict[str, Any]]
 Strain = Callable[[Mapping[str, Any]], Wait | None]  # whether the host has enough to do already
@@ -332,13 +336,16 @@ class Planner:
         )
 
     def _prepare(self, job: Job, claim: Claim) -> Outcome | None:
-        """Make the claim's files; an outcome says why it cannot be started."""
+        """Make the claim's files; an outcome says why it cannot be started. Whatever is wrong with
+        one job, and with the files that it names, ends no step; what ails the store does."""
         try:
             Evidence(claim.folder, claim.token).prepare(self._specify(job, claim))
-        except (DataError, AttributeError, KeyError, TypeError, ValueError) as error:
+        except _UNUSABLE as error:
             cause = f"the record of job-{job.id} cannot be used: {error}"
             return Outcome(Ending.DATA_ERROR, claim.claimed_at, error=cause)
-        except CannotLaunchError as error:
+        except StoreError:
+            raise
+        except HeadwayError as error:
             return Outcome(
                 Ending.SPAWN_ERROR, claim.claimed_at, errno=errno.ENOENT, error=str(error)
             )

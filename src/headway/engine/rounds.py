@@ -26,9 +26,8 @@ from headway.home import Home
 from headway.host import Host
 from headway.jobsfile.asking import Answers, Asked, Asking, took_too_long
 from headway.jobsfile.making import spec_of
-from headway.jobsfile.model import AGENT, FILE, REMOTE, SCRIPT, Entry
+from headway.jobsfile.model import AGENT, FILE, NO_AGENTS, REMOTE, SCRIPT, Entry
 from headway.jobsfile.polled import forget_polls, keep_poll, kept_polls, poll_files_of
-from headway.jobsfile.registry import NO_AGENTS
 from headway.store.base import Event, ReadTx, WriteTx
 from headway.store.seam_entries import EntryRecord
 

@@ -32,8 +32,7 @@ def single_step(
     if not lock.take(START):
         lock.close()
         raise WorkerPresentError(f"a worker is already there (pid {lock.read_pid()})")
-    values = {**config.values, "app.modules": ()}
-    without_functions = Config(values, config.env, config.conditions)
+    without_functions = config.changed({"app.modules": ()})
     engine = Engine(
         store,
         home,

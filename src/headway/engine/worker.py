@@ -46,6 +46,10 @@ def _allow_many_descriptors() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def _for_us(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 class Mode(StrEnum):
     FOREGROUND = "foreground"
     BACKGROUND = "background"
@@ -306,6 +310,7 @@ class Worker:
         with suppress(FileNotFoundError):
             os.unlink(self._home.worker_socket)
         self._listener.bind(f"/proc/self/fd/{folder}/{name}")
+        os.chmod(name, 0o600, dir_fd=folder)
         os.close(folder)
         reach("worker.listening")
         self._engine.finisher.selector.register(self._listener, selectors.EVENT_READ, self._hear)
@@ -368,7 +373,7 @@ class Worker:
         worker of its own; that one waits until this one has left."""
         self._engine.dispatching = False
         self._engine.crew.drain()
-        with open(self._home.worker_stopped, "w", encoding="ascii") as file:
+        with open(self._home.worker_stopped, "w", encoding="ascii", opener=_for_us) as file:
             file.write("the last worker left on a signal\n")
         reach("worker.stop_marked")
         self._lock.give_up(STAYS)

@@ -18,10 +18,9 @@ from typing import Any
 
 from headway.errors import HeadwayError
 from headway.jobsfile.importing import find_function, is_path, last_words, try_import, use_folder
-from headway.jobsfile.model import REMOTE
+from headway.jobsfile.model import OPEN_PRS, REMOTE
 from headway.jobsfile.registry import (
     LARGEST_POLL,
-    OPEN_PRS,
     REGISTRY,
     JobContext,
     as_json,

@@ -43,7 +43,9 @@ def find_function(run: str) -> Callable[..., Any]:
     """What `run:` means, once the modules were imported. Raises NotFoundError."""
     if not is_path(run):
         if run not in REGISTRY.jobs:
-            raise NotFoundError(f'no job {run!r} is registered; write @headway.job("{run}")')
+            raise NotFoundError(
+                f'no job {run!r} is registered: no module of app.modules has @headway.job("{run}")'
+            )
         return REGISTRY.jobs[run]
     module, _, path = run.partition(":")
     trouble = try_import(module)

@@ -118,8 +118,19 @@ def _conditions(value: list[str]) -> tuple[str, ...]:
 
 _SPAN: Schema = {"anyOf": [_whole(1, LONGEST // MICROSECONDS["s"]), _text(_DURATION, 40)]}
 _INTERVAL = Form("whole seconds (at least 1) or a duration", "300 or 5m", _SPAN, _microseconds)
+
+
+def _runner(name: str) -> str:
+    if name == "command":
+        raise InvalidInputError("runner command needs a program; write type: command with its run")
+    return name
+
+
 _RUNNER = Form(
-    "a name of letters, digits, _ and -", "claude", _text("[A-Za-z0-9][A-Za-z0-9_-]{0,63}", 64)
+    "a name of letters, digits, _ and -",
+    "claude",
+    _text("[A-Za-z0-9][A-Za-z0-9_-]{0,63}", 64),
+    _runner,
 )
 _ONE_WORD = "[A-Za-z0-9][A-Za-z0-9._/-]{0,63}"  # that limits can be about
 _ARGUMENT = _text(r"[\s\S]*", LONGEST_PROMPT)

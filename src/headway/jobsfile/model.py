@@ -6,6 +6,7 @@ FILE = "jobs.yaml"
 NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"  # of an entry, a function or a condition
 SCRIPT, AGENT, COMMAND = "script", "agent", "command"
 LOCAL, REMOTE = "local", "remote"
+NO_AGENTS, OPEN_PRS = "no_agents_running", "has_open_prs"  # the conditions that are built in
 
 
 class Entry(NamedTuple):

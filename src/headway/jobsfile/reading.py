@@ -12,7 +12,7 @@ from typing import Any
 
 from headway.errors import InvalidInputError, NotFoundError
 from headway.jobsfile.keys import KEYS, MOST_ENTRIES, NEEDS, TYPES, Form, fits
-from headway.jobsfile.model import COMMAND, NAME, Entry
+from headway.jobsfile.model import COMMAND, LOCAL, NAME, OPEN_PRS, Entry
 from headway.jobsfile.nodes import LARGEST_FILE, Node, Pair
 from headway.jobsfile.problems import JobsFileError, Problem, Problems, brief, shown
 
@@ -185,6 +185,9 @@ def _check_together(
         if key not in keys:
             text = f"type {kind} needs {key}; write e.g. {key}: {form.example}"
             problems.add(line, path, text)
+    if fields.get("group") == LOCAL and OPEN_PRS in fields.get("conditions", ()):
+        told = f"{OPEN_PRS} asks the poll, whose data a local job has not; take one of them out"
+        problems.add(keys["conditions"].line, f"{path}.conditions", told)
     _check_cron(keys, fields, path, problems)
 
 

@@ -25,12 +25,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.errors import InvalidInputError
-from headway.jobsfile.model import NAME
+from headway.jobsfile.model import NAME, NO_AGENTS, OPEN_PRS
 
 if TYPE_CHECKING:
     from headway.client import Client
 
-NO_AGENTS, OPEN_PRS = "no_agents_running", "has_open_prs"
 BUILT_IN = (NO_AGENTS, OPEN_PRS)
 LARGEST_STATE = LARGEST_POLL = 1 << 20  # bytes of JSON
 

@@ -13,11 +13,17 @@ from headway.errors import InvalidInputError, NotFoundError
 from headway.home import Home
 from headway.runners.files import load_runner
 from headway.runners.filling import command_line, program_of
+from headway.runners.forms import (
+    MOST_TURNS,
+    are_words,
+    is_number_of_turns,
+    is_sum,
+    is_word,
+    shortly,
+)
 from headway.runners.model import ASKED, LARGEST_PROMPT, USUAL_TOOLS, USUAL_TURNS, Runner
 from headway.submission import Request, find_program
 
-MOST_TURNS = 100_000
-MOST_TOOLS = 200
 Place = tuple[Home, Config]
 
 
@@ -60,12 +66,16 @@ def refuse_missing(
 ) -> None:
     """Raises InvalidInputError if the runner's program is not there."""
     program = program_of(runner, argv)
-    if not find_program([program], cwd, path):
-        where = "" if "/" in program else " on PATH"
-        raise InvalidInputError(
-            f"{runner.name} is not installed: no program {program!r}{where}; install it, or set "
-            f"PATH in [env] of config.toml for jobs that nobody submits{more}"
-        )
+    if find_program([program], cwd, path):
+        return
+    where = "" if "/" in program else " on PATH"
+    lacks = f"no program {program!r}{where}"
+    is_named_by_job = runner.words[0] == "{argv}"
+    told = f"there is {lacks}" if is_named_by_job else f"{runner.name} is not installed: {lacks}"
+    raise InvalidInputError(
+        f"{told}; install it, or set PATH in [env] of config.toml for jobs that nobody submits"
+        f"{more}"
+    )
 
 
 def _completed(
@@ -128,13 +138,8 @@ def _wrong_words(agent: Mapping[str, Any]) -> list[str]:
         wrong.append("an agent needs a prompt; give --prompt TEXT or --prompt-file FILE")
     for word, (check, says) in _FORMS.items():
         if agent.get(word) is not None and not check(agent[word]):
-            wrong.append(f"{word} {_short(agent[word])} is not {says}")
+            wrong.append(f"{word} {shortly(agent[word])} is not {says}")
     return wrong
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _is_prompt(value: Any) -> bool:
@@ -146,42 +151,16 @@ def _is_prompt(value: Any) -> bool:
         return False
 
 
-def _is_word(value: Any) -> bool:
-    return (
-        isinstance(value, str)
-        and 0 < len(value) <= 200
-        and value.isprintable()
-        and not value.startswith("-")
-        and value == value.strip()
-    )
-
-
-def _are_words(value: Any) -> bool:
-    return (
-        isinstance(value, list | tuple)
-        and 0 < len(value) <= MOST_TOOLS
-        and all(map(_is_word, value))
-    )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TURNS
-
-
-def _is_sum(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e6
-
-
 _FORMS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "prompt": (_is_prompt, "a text of at most 512 KiB without NUL"),
-    "runner": (_is_word, "the name of a runner"),
-    "model": (_is_word, "a model; one line that does not begin with -"),
-    "max_turns": (_is_number, f"a whole number from 1 to {MOST_TURNS:,}"),
+    "runner": (is_word, "the name of a runner"),
+    "model": (is_word, "a model; one line that does not begin with -"),
+    "max_turns": (is_number_of_turns, f"a whole number from 1 to {MOST_TURNS:,}"),
     "allowed_tools": (
-        _are_words,
+        lambda tools: bool(tools) and are_words(tools),
         "a list of at least one tool, each a line that does not begin with -",
     ),
-    "budget_usd": (_is_sum, "a sum in dollars above 0"),
+    "budget_usd": (is_sum, "a sum in dollars above 0"),
 }
 
 

@@ -4,16 +4,21 @@ A file is checked as a whole, and everything that is wrong with it is told at on
 and the key.
 """
 
+import errno
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from headway.errors import InvalidInputError, NotFoundError
+from headway.runners.forms import are_words, is_number_of_turns, is_sum, is_word, shortly
 from headway.runners.model import PARSERS, PROMPTS, Runner, Timeouts, Words
 from headway.units import parse_duration
 
 LARGEST_FILE = 64 << 10
+MOST_PROBLEMS = 20
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 PLACE = re.compile(r"\{([a-z_]+)\}")
 PLACES = (
@@ -23,6 +28,7 @@ PLACES = (
 _BUILTIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "builtin")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _GLOB = re.compile(r"[A-Za-z_][A-Za-z0-9_*?]*")
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 _USUAL_TIMEOUTS = {"first_output": "2m", "idle": "15m", "wall": "2h"}
 
 
@@ -40,12 +46,17 @@ def runner_names(home_path: str | None) -> list[str]:
     """All runners that there are, shipped or not, sound or not."""
     found = set()
     for folder in folders(home_path):
-        try:
-            names = os.listdir(folder)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        found |= {each.removesuffix(".toml") for each in names if each.endswith(".toml")}
-    return sorted(found)
+        with suppress(OSError):
+            found |= {
+                each.removesuffix(".toml") for each in os.listdir(folder) if each.endswith(".toml")
+            }
+    return sorted(name for name in found if is_word(name))
+
+
+def runner_path(name: str, home_path: str | None) -> str | None:
+    """Where the file of a runner is, sound or not."""
+    paths = (os.path.join(folder, f"{name}.toml") for folder in folders(home_path))
+    return next((path for path in paths if os.path.lexists(path)), None)
 
 
 def load_runner(name: str, home_path: str | None) -> Runner:
@@ -53,30 +64,60 @@ def load_runner(name: str, home_path: str | None) -> Runner:
     if NAME.fullmatch(name):
         for folder in folders(home_path):
             path = os.path.join(folder, f"{name}.toml")
-            if os.path.lexists(path):
-                return read_runner(name, path)
+            content = _content(path)
+            if content is not None:
+                return _read(name, path, content)
+    elif name in runner_names(home_path):
+        raise InvalidInputError(
+            f"{runner_path(name, home_path)}: no job can say this name; "
+            "use letters, digits, - and _, at most 64"
+        )
     there = ", ".join(runner_names(home_path))
     raise NotFoundError(
-        f"there is no runner {name!r}; there are {there}; .headway/runners/NAME.toml adds one"
+        f"there is no runner {shortly(name)}; there are {there}; "
+        ".headway/runners/NAME.toml adds one"
     )
 
 
-def read_runner(name: str, path: str) -> Runner:
+def _content(path: str) -> bytes | None:
+    """What stands in the file; None if there is none. A link that leads nowhere is an error, so
+    that a shipped runner does not take the place of one's own."""
+    try:
+        # O_NONBLOCK: a FIFO must not hold up whoever starts jobs; fstat then tells it from a file.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in _NOT_THERE and not os.path.islink(path):
+            return None
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise InvalidInputError(f"{path} is not a file")
+        content = b""
+        while len(content) <= LARGEST_FILE and (more := os.read(descriptor, LARGEST_FILE + 1)):
+            content += more
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
+    if len(content) > LARGEST_FILE:
+        raise InvalidInputError(f"{path} is larger than 64 KiB")
+    return content
+
+
+def _read(name: str, path: str, content: bytes) -> Runner:
     import tomllib
 
     try:
-        with open(path, "rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-        if len(content) > LARGEST_FILE:
-            raise InvalidInputError(f"{path} is larger than 64 KiB")
         document = tomllib.loads(content.decode("utf-8"))
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problems = list(_problems(document))
+    except ValueError as error:  # not TOML, not UTF-8, or a number of thousands of digits
         raise InvalidInputError(f"{path}: {error}") from None
-    problems = list(_problems(document))
+    except RecursionError:
+        raise InvalidInputError(f"{path}: its values nest too deeply") from None
     if problems:
-        raise InvalidInputError(f"{path}: " + "; ".join(problems))
+        rest = len(problems) - MOST_PROBLEMS
+        more = [f"and {rest} more"] if rest > 0 else []
+        raise InvalidInputError(f"{path}: " + "; ".join([*problems[:MOST_PROBLEMS], *more]))
     return _made(name, path, document)
 
 
@@ -109,7 +150,7 @@ def _time(text: str) -> int | None:
 def _problems(document: Mapping[str, Any]) -> Iterator[str]:
     for key in document:
         if key not in _CHECKS:
-            yield f"unknown key {key!r}; there are {', '.join(_CHECKS)}"
+            yield f"unknown key {shortly(key)} ({_there_are(key, _CHECKS)})"
     for key in ("argv", "prompt", "parser"):
         if key not in document:
             yield f"{key} is missing"
@@ -125,19 +166,19 @@ def _argv(value: Any) -> Iterator[str]:
         return
     for each in value:
         if not _is_words(each):
-            yield f"has {each!r}, which is no text and no list of texts"
+            yield f"has {shortly(each)}, which is no text and no list of texts"
             continue
         for word in [each] if isinstance(each, str) else each:
             for name in PLACE.findall(word):
                 if name not in PLACES:
-                    yield f"has {{{name}}}; there are {', '.join(PLACES)}"
+                    yield f"has {{{_plain(name)}}} ({_there_are(name, PLACES)})"
             if "{argv}" in word and word != "{argv}":
-                yield f"has {word!r}; {{argv}} stands alone"
+                yield f"has {shortly(word)}; {{argv}} stands alone"
     first = value[0]
     if not isinstance(first, str) or not first:
         yield "begins with no program"
     elif PLACE.search(first) and first != "{argv}":
-        yield f"begins with {first!r}; the program is a plain word"
+        yield f"begins with {shortly(first)}; the program is a plain word"
 
 
 def _is_words(value: Any) -> bool:
@@ -150,10 +191,24 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and "\0" not in value
 
 
+def _plain(key: str) -> str:
+    """A key as it is, if that can be shown."""
+    return key if is_word(key) and len(key) <= 60 else shortly(key)
+
+
+def _there_are(wrong: Any, words: Iterable[str]) -> str:
+    """The word that was perhaps meant, else all that there are."""
+    from difflib import get_close_matches  # only for who made a mistake
+
+    known = list(words)
+    meant = get_close_matches(wrong[:60], known, 1, 0.75) if isinstance(wrong, str) else []
+    return f"did you mean {meant[0]}?" if meant else f"there are {', '.join(known)}"
+
+
 def _one_of(*words: str) -> Callable[[Any], Iterator[str]]:
     def check(value: Any) -> Iterator[str]:
         if value not in words:
-            yield f"is {value!r}; it is one of {', '.join(words)}"
+            yield f"is {shortly(value)} ({_there_are(value, words)})"
 
     return check
 
@@ -164,7 +219,7 @@ def _env_pass(value: Any) -> Iterator[str]:
         return
     for each in value:
         if not isinstance(each, str) or not _GLOB.fullmatch(each):
-            yield f"has {each!r}; give names of variables, with * and ? if need be"
+            yield f"has {shortly(each)}; give names of variables, with * and ? if need be"
 
 
 def _env(value: Any) -> Iterator[str]:
@@ -173,7 +228,7 @@ def _env(value: Any) -> Iterator[str]:
         return
     for name, text in value.items():
         if not _VARIABLE.fullmatch(name) or not _is_text(text):
-            yield f"has {name} = {text!r}; give a name and a text"
+            yield f"has {_plain(name)} = {shortly(text)}; give a name and a text"
 
 
 def _access(value: Any) -> Iterator[str]:
@@ -188,16 +243,16 @@ def _defaults(value: Any) -> Iterator[str]:
         yield "is no table"
         return
     forms: Mapping[str, Callable[[Any], bool]] = {
-        "model": _is_text,
-        "max_turns": lambda number: type(number) is int and number >= 1,
-        "allowed_tools": lambda tools: isinstance(tools, list) and all(map(_is_text, tools)),
-        "budget_usd": lambda sum_: type(sum_) in (int, float) and sum_ > 0,
+        "model": is_word,
+        "max_turns": is_number_of_turns,
+        "allowed_tools": are_words,
+        "budget_usd": is_sum,
     }
     for key, given in value.items():
         if key not in forms:
-            yield f"has {key}; there are {', '.join(forms)}"
+            yield f"has {_plain(key)} ({_there_are(key, forms)})"
         elif not forms[key](given):
-            yield f"has {key} = {given!r}, which cannot be"
+            yield f"has {key} = {shortly(given)}, which cannot be"
 
 
 def _timeouts(value: Any) -> Iterator[str]:
@@ -206,15 +261,15 @@ def _timeouts(value: Any) -> Iterator[str]:
         return
     for key, text in value.items():
         if key not in _USUAL_TIMEOUTS:
-            yield f"has {key}; there are {', '.join(_USUAL_TIMEOUTS)}"
+            yield f"has {_plain(key)} ({_there_are(key, _USUAL_TIMEOUTS)})"
             continue
         try:
-            time = _time(text) if isinstance(text, str) else 0
+            time = _time(text) if isinstance(text, str) and len(text) <= 60 else 0
         except InvalidInputError as error:
             yield f"has {key}: {error}"
             continue
         if time == 0:
-            yield f'has {key} = {text!r}; give a duration like "15m", or "none"'
+            yield f'has {key} = {shortly(text)}; give a duration like "15m", or "none"'
 
 
 def _command(value: Any) -> Iterator[str]:
@@ -252,9 +307,9 @@ def _places_that_do_not_fit(document: Mapping[str, Any]) -> Iterator[str]:
     way = document.get("prompt")
     wanted = _PROMPT_PLACE.get(way) if isinstance(way, str) else None
     if wanted is not None and wanted not in used:
-        yield f"prompt is {way!r}, but argv has no {{{wanted}}}"
+        yield f"prompt is {shortly(way)}, but argv has no {{{wanted}}}"
     for other in sorted({"prompt", "prompt_file"} & used - {wanted}):
-        yield f"prompt is {way!r}, but argv has {{{other}}}"
+        yield f"prompt is {shortly(way)}, but argv has {{{other}}}"
     if ("access" in used) != ("access" in document):
         yield "access and its place {access} in argv belong together"
 

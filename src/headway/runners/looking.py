@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from headway.config import Config
 from headway.environment import MINIMAL_PATH
 from headway.errors import HeadwayError
-from headway.runners.files import is_builtin, load_runner, runner_names
+from headway.runners.files import is_builtin, load_runner, runner_names, runner_path
 from headway.runners.filling import program_of
 from headway.runners.model import Runner
 
@@ -20,6 +20,7 @@ class Seen(NamedTuple):
     where that of jobs has it that nobody submitted."""
 
     name: str
+    path: str | None
     runner: Runner | None
     error: str | None
     program: str | None
@@ -28,17 +29,18 @@ class Seen(NamedTuple):
 
 
 def look_at_runner(name: str, home_path: str, config: Config, path: str) -> Seen:
+    file = runner_path(name, home_path)
     try:
         runner = load_runner(name, home_path)
     except HeadwayError as error:
-        return Seen(name, None, str(error), None, None, None)
+        return Seen(name, file, None, str(error), None, None, None)
     program = program_of(runner, ())
     if not program:  # any program
-        return Seen(name, runner, None, None, None, None)
+        return Seen(name, file, runner, None, None, None, None)
     own = runner.env.get("PATH")
     without = config.env.get("PATH") or own or MINIMAL_PATH
     found, alone = (shutil.which(program, path=each) for each in (own or path, without))
-    return Seen(name, runner, None, program, found, alone)
+    return Seen(name, file, runner, None, program, found, alone)
 
 
 def all_runners(home_path: str, config: Config, path: str) -> list[Seen]:
@@ -77,8 +79,8 @@ def runner_document(seen: Seen, version: str | None = None) -> dict[str, Any]:
     runner = seen.runner
     return {
         "name": seen.name,
-        "built_in": runner is not None and is_builtin(runner.path),
-        "file": runner.path if runner else None,
+        "built_in": seen.path is not None and is_builtin(seen.path),
+        "file": seen.path,
         "error": seen.error,
         "program": seen.program,
         "found": seen.found,

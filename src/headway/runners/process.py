@@ -93,7 +93,7 @@ class Agent:
         self._prompt = memoryview(text.encode() if by_stdin else b"")
         self._lines = {1: Lines(), 2: Lines()}
         self._stopped: Stopped | None = None
-        self._kill_at = _NEVER
+        self._kill_at = self._drained_by = _NEVER
         self._begun_at = self._heard_at = time.monotonic()
         self._heard = False
         self._digest = hashlib.sha256()
@@ -118,7 +118,7 @@ class Agent:
         self._drain()
         code = self._process.wait()
         # Who stops a job tells all of its processes, and the agent may have heard it first.
-        if code == -signal.SIGTERM and select.select([self._wake], [], [], HEARD_WITHIN)[0]:
+        if code == -signal.SIGTERM and self._stopped is None and self._hears(HEARD_WITHIN):
             self._asked_to_end()
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"SIG{-code}"
         return Ending(code if code >= 0 else None, name if code < 0 else None, self._stopped)
@@ -189,10 +189,20 @@ class Agent:
         if self._stopped is not None:
             return
         self._stopped = why
-        grace = max(0.0, self._wanted["grace_seconds"] - SPARED_SECONDS)
-        self._kill_at = time.monotonic() + grace
+        self._hurry()
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGTERM)
+
+    def _hurry(self) -> None:
+        """Its supervisor may have said just now that all is to end, and KILLs after the grace: by
+        then the agent is to be gone, what it left in the pipes read, and its result written."""
+        grace: float = self._wanted["grace_seconds"]
+        self._kill_at = time.monotonic() + max(0.0, grace - SPARED_SECONDS)
+        self._drained_by = self._kill_at + min(grace, SPARED_SECONDS) / 4
+
+    def _hears(self, seconds: float) -> bool:
+        """Whether the supervisor has said that the job is to end."""
+        return bool(select.select([self._wake], [], [], seconds)[0])
 
     def _asked_to_end(self) -> None:
         """Its supervisor stops the job, and knows why."""
@@ -236,23 +246,35 @@ class Agent:
 
     def _read(self, own: int, lines: Iterator[str]) -> None:
         for line in lines:
-            if own == 1:
-                self._told.read(line)
-            else:
-                self._told.said(line)
+            heard(self._told, own, line)
         most = self._wanted["max_turns"]
         if most is not None and (self._told.turns or 0) > most and not self._told.finished:
             self._stop(Stopped("limit", f"it used up its {most} turns"))
 
     def _drain(self) -> None:
-        """What is still in the pipes; who holds them open does not hold us up."""
+        """What is still in the pipes; who holds them open does not hold us up, and least of all
+        when the supervisor is about to end us."""
         give_up_at = time.monotonic() + DRAIN_SECONDS
-        while self._open and (left := give_up_at - time.monotonic()) > 0:
-            ready = select.select(list(self._open), [], [], left)[0]
-            for fd in ready:
-                self._take(fd)
+        while self._open and (left := min(give_up_at, self._drained_by) - time.monotonic()) > 0:
+            asked = [] if self._drained_by < _NEVER else [self._wake]
+            for fd in select.select([*self._open, *asked], [], [], left)[0]:
+                if fd == self._wake:
+                    self._hurry()  # its work is done, so this is no reason
+                else:
+                    self._take(fd)
         for own, lines in self._lines.items():
             self._read(own, lines.end())
+
+
+def heard(told: Told, own: int, line: str) -> None:
+    """Take in one line. Whatever is wrong with it, or with us, what the agent did is worth more."""
+    try:
+        if own == 1:
+            told.read(line)
+        else:
+            told.said(line)
+    except Exception:
+        told.unreadable += 1
 
 
 def _later(instant: float, seconds: float | None) -> float:

@@ -15,6 +15,7 @@ TIMED_OUT_EXIT = 124
 LARGEST_ADDED = 64 << 10
 LONGEST_SUMMARY = 4000
 MOST_ARTIFACTS = 100
+MOST_LEVELS = 100
 
 
 class Stopped:
@@ -40,14 +41,17 @@ class Ending:
 
 
 class Judged:
-    """The verdict: whether the work was done, else why not."""
+    """The verdict: whether the work was done, else why not, and the exit code if that says it."""
 
-    __slots__ = ("error_class", "ok", "reason")
+    __slots__ = ("code", "error_class", "ok", "reason")
 
-    def __init__(self, error_class: str | None = None, reason: str | None = None) -> None:
+    def __init__(
+        self, error_class: str | None = None, reason: str | None = None, code: int | None = None
+    ) -> None:
         self.ok = error_class is None
         self.error_class = error_class
         self.reason = reason
+        self.code = code
 
 
 def judge(runner: str, told: Told, ending: Ending, *, denials: str) -> Judged:
@@ -63,7 +67,7 @@ def judge(runner: str, told: Told, ending: Ending, *, denials: str) -> Judged:
         said = f": {told.last_said}" if told.last_said else ""
         error_class = told.exit_class(ending.code) or class_of(told.last_said)
         words = one_line(f"{runner} ended with exit code {ending.code}{said}")
-        return Judged(error_class, words)
+        return Judged(error_class, words, ending.code)
     if told.needs_a_result and not told.finished:
         return Judged("task", f"{runner} ended without telling a result")
     if told.denials and denials == "fail":
@@ -82,8 +86,11 @@ def exit_code(judged: Judged, ending: Ending) -> int:
 
 
 def classes(judged: Judged, ending: Ending) -> list[str]:
-    """The words of --retry-on that it answers to."""
+    """The words of --retry-on that it answers to. An exit code is among them where it is the
+    program's own and nothing else says why it failed: only then can it mean skipped."""
     named = [judged.error_class] if judged.error_class else []
+    if judged.code is not None:
+        named.append(str(judged.code))
     return [*named, "timeout"] if ending.stopped is not None and ending.stopped.timeout else named
 
 
@@ -130,11 +137,26 @@ def added_by_agent(document: object) -> dict[str, Any]:
     if isinstance(document.get("summary"), str):
         added["summary"] = document["summary"][:LONGEST_SUMMARY]
     artifacts = document.get("artifacts")
-    if isinstance(artifacts, list):
+    if isinstance(artifacts, list) and _is_shallow(artifacts):
         added["artifacts"] = artifacts[:MOST_ARTIFACTS]
-    if "structured" in document:
+    if "structured" in document and _is_shallow(document["structured"]):
         added["structured"] = document["structured"]
     return added
+
+
+def _is_shallow(value: object) -> bool:
+    """Whether every reader can follow it down; one that calls itself for each level can not."""
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return True
+    return False
 
 
 def summary_line(result: dict[str, Any]) -> str:

@@ -48,9 +48,9 @@ def run(folder: Folder, token: str, wanted: dict[str, Any]) -> int:
     begun = time.time_ns() // 1000
     told = told_by(wanted["parser"])
     more: dict[str, Any] = {"log_sha256": None, "too_long_lines": 0}
-    if wanted["prompt_by"] == "file":
-        _replace(folder, wanted["prompt_file"], wanted["prompt"].encode())
     try:
+        if wanted["prompt_by"] == "file":
+            _replace(folder, wanted["prompt_file"], wanted["prompt"].encode())
         agent = Agent(wanted, told)
     except OSError as error:
         ending = Ending(_code_of(error), None, None)
@@ -92,12 +92,14 @@ def _replace(folder: Folder, name: str, content: bytes) -> None:
 
 
 def _written_by_agent(folder: Folder, name: str) -> object:
-    """What the agent left for us; whatever else it left there is nothing."""
+    """What the agent left for us; whatever else it left there is nothing, and so is what could be
+    read and not be written again."""
     try:
-        content = folder.read(name, most=LARGEST_ADDED)
-        return json.loads(content)
+        document = json.loads(folder.read(name, most=LARGEST_ADDED))
+        json.dumps(document, allow_nan=False)
     except (OSError, ValueError, RecursionError):
         return None
+    return document
 
 
 def _code_of(error: OSError) -> int:

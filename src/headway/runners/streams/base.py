@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 LONGEST_TEXT = 32 << 10
 LONGEST_REASON = 500
 MOST_DENIALS = 50
-_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, LookupError, RecursionError)
+LONGEST_SAID = 4096  # of a line on standard error, as far as it is looked into
+LARGEST_NUMBER = 1 << 53  # what every reader of JSON can hold
+_UNREADABLE = (
+    *(ValueError, TypeError, AttributeError, LookupError),
+    *(ArithmeticError, RecursionError),
+)
 
 _STATUS = re.compile(r"(?:status|code|error)\D{0,12}\b([45]\d\d)\b", re.I)
 _WORDS = (
@@ -41,6 +46,30 @@ _WORDS = (
 )
 
 
+class Tail:
+    """The end of a text that comes in pieces. It is cut only now and then, so that many short
+    pieces cost no more than one long one."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def add(self, piece: str) -> None:
+        if not piece:
+            return
+        self._pieces.append(piece)
+        self._length += len(piece)
+        if self._length > 2 * LONGEST_TEXT:
+            self.begin_with(self.text())
+
+    def begin_with(self, text: str) -> None:
+        """Forget the rest."""
+        self._pieces, self._length = [text], len(text)
+
+    def text(self) -> str:
+        return "".join(self._pieces)[-LONGEST_TEXT:]
+
+
 class Told:
     """One story. Subclasses say what a line of theirs means."""
 
@@ -54,11 +83,15 @@ class Told:
         self.usage: dict[str, int] | None = None
         self.cost_usd: float | None = None
         self.denials: list[dict[str, Any]] = []
-        self.final_text: str = ""
+        self._answer = Tail()
         self.error: tuple[str, str] | None = None  # its class, and what was said
         self.finished = False
         self.last_said = ""  # on standard error
         self.unreadable = 0
+
+    @property
+    def final_text(self) -> str:
+        return self._answer.text()
 
     def read(self, line: str) -> None:
         """One line of standard output."""
@@ -72,10 +105,13 @@ class Told:
         if not isinstance(document, dict):
             self.plain(line)
             return
+        had_finished = self.finished
         try:
             self.line(document)
         except _UNREADABLE:
             self.unreadable += 1
+            if self.finished and not had_finished:  # nobody knows what else it was to say
+                self.fail("its result cannot be read", "task")
 
     def line(self, document: dict[str, Any]) -> None:
         """One document of the stream."""
@@ -86,8 +122,8 @@ class Told:
 
     def said(self, line: str) -> None:
         """One line of standard error."""
-        if line.strip():
-            self.last_said = line.strip()[:LONGEST_REASON]
+        if words := line[:LONGEST_SAID].strip():
+            self.last_said = words[:LONGEST_REASON]
 
     def exit_class(self, code: int) -> str | None:
         """What an exit code of this program means."""
@@ -121,7 +157,7 @@ class Told:
 
     def answer(self, text: object) -> None:
         if isinstance(text, str):
-            self.final_text = text[-LONGEST_TEXT:]
+            self._answer.begin_with(text[-LONGEST_TEXT:])
 
 
 def class_of(words: str, status: object = None) -> str:
@@ -141,17 +177,34 @@ def one_line(text: object) -> str:
     """The text of anything, on one line, without what a terminal would act on."""
     if text is None:
         return ""
-    words = text if isinstance(text, str) else json.dumps(text, default=str)
+    try:
+        words = text if isinstance(text, str) else json.dumps(text, default=str)
+    except (RecursionError, ValueError):
+        words = "something that cannot be shown"
     cleaned = "".join(char if char.isprintable() else " " for char in words[: 4 * LONGEST_REASON])
     return " ".join(cleaned.split())[:LONGEST_REASON]
 
 
 def whole(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    """A count; 0 for whatever is none."""
+    return count_or_none(value) or 0
+
+
+def count_or_none(value: object) -> int | None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value < LARGEST_NUMBER else 0
+
+
+def sum_or_none(value: object) -> float | None:
+    """An amount of money; None for whatever cannot be one, such as NaN."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0 <= value < LARGEST_NUMBER else None
 
 
 def text_or_none(value: object) -> str | None:
-    return value[:200] if isinstance(value, str) and value else None
+    return one_line(value)[:200] or None if isinstance(value, str) else None
 
 
 def within(document: dict[str, Any], key: str) -> dict[str, Any]:

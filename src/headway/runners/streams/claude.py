@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from headway.runners.streams.base import Told, class_of, one_line, text_or_none, within
+from headway.runners.streams.base import (
+    Told,
+    class_of,
+    count_or_none,
+    one_line,
+    sum_or_none,
+    text_or_none,
+    within,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,11 +53,9 @@ class ClaudeTold(Told):
     def _result(self, document: dict[str, Any]) -> None:
         self.finished = True
         self.error = None
-        turns, cost = document.get("num_turns"), document.get("total_cost_usd")
-        if isinstance(turns, int):
-            self.turns = turns
-        if isinstance(cost, int | float):
-            self.cost_usd = float(cost)
+        turns = count_or_none(document.get("num_turns"))
+        self.turns = self.turns if turns is None else turns
+        self.cost_usd = sum_or_none(document.get("total_cost_usd"))
         usage = within(document, "usage")
         cached = usage.get("cache_read_input_tokens")
         self.spent(
@@ -66,7 +72,7 @@ class ClaudeTold(Told):
                 if isinstance(each, dict):
                     self.deny(each.get("tool_name"), each.get("tool_input"))
         subtype, status = document.get("subtype"), document.get("api_error_status")
-        if subtype in LIMITS:
+        if isinstance(subtype, str) and subtype in LIMITS:
             self.fail(LIMITS[subtype], "limit")
         elif document.get("is_error") or (isinstance(subtype, str) and subtype != "success"):
             words = one_line(document.get("result") or document.get("errors") or subtype)

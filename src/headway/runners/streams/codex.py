@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from headway.runners.streams.base import Told, text_or_none, within
+from headway.runners.streams.base import LONGEST_SAID, Told, one_line, text_or_none, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ class CodexTold(Told):
     def __init__(self) -> None:
         super().__init__()
         self._answering = False
-        self._last_error: object = None
 
     def line(self, document: dict[str, Any]) -> None:
         match document.get("type"):
@@ -40,11 +39,11 @@ class CodexTold(Told):
                 error = document.get("error")
                 self.fail(error.get("message") if isinstance(error, dict) else error)
             case "error":
-                self._last_error = document.get("message")
+                self.said(one_line(document.get("message")))
 
     def said(self, line: str) -> None:
         super().said(line)
-        found = _REJECTED.search(line)
+        found = _REJECTED.search(line[:LONGEST_SAID])
         if found:
             self.deny("a command", found[1])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.runners.streams.base import LONGEST_TEXT, Told, one_line, text_or_none, within
+from headway.runners.streams.base import Told, one_line, text_or_none, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ class GeminiTold(Told):
         """Parts of one answer follow each other."""
         text = document.get("content")
         if self._answers() or not document.get("delta"):
-            self.final_text = ""
+            self._answer.begin_with("")
         if isinstance(text, str):
-            self.final_text = (self.final_text + text)[-LONGEST_TEXT:]
+            self._answer.add(text)
 
     def _tool_result(self, document: dict[str, Any]) -> None:
         self._answering = False

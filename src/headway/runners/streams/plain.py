@@ -8,7 +8,7 @@ Of `jsonl` a line with `"type"` counts: `turn` (one more), `denied` (`tool`), `e
 from __future__ import annotations
 
 from headway.retrying import OF_AGENTS
-from headway.runners.streams.base import LONGEST_TEXT, Told, text_or_none, whole, within
+from headway.runners.streams.base import Told, count_or_none, sum_or_none, text_or_none, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,25 +23,8 @@ class TextTold(Told):
     def read(self, line: str) -> None:
         self.plain(line)
 
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-        self._length = 0
-        super().__init__()
-
-    @property
-    def final_text(self) -> str:
-        return "".join(self._lines)[-LONGEST_TEXT:]
-
-    @final_text.setter
-    def final_text(self, text: str) -> None:
-        self._lines, self._length = [text], len(text)
-
     def plain(self, line: str) -> None:
-        """Cut only now and then, so that many short lines cost little."""
-        self._lines.append(line)
-        self._length += len(line)
-        if self._length > 2 * LONGEST_TEXT:
-            self.final_text = self.final_text
+        self._answer.add(line)
 
 
 class LinesTold(TextTold):
@@ -67,10 +50,9 @@ class LinesTold(TextTold):
         self.finished = True
         self.session_id = text_or_none(document.get("session_id"))
         self.model = text_or_none(document.get("model"))
-        if isinstance(document.get("turns"), int):
-            self.turns = whole(document["turns"])
-        if isinstance(document.get("cost_usd"), int | float):
-            self.cost_usd = float(document["cost_usd"])
+        turns = count_or_none(document.get("turns"))
+        self.turns = self.turns if turns is None else turns
+        self.cost_usd = sum_or_none(document.get("cost_usd"))
         if usage := within(document, "usage"):
             self.spent(
                 given=usage.get("input"),
