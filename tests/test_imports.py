@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "crashpoints": "",
     "clock": "",
     "bounded": "",
+    "tether": "",
     "core": "core. errors",
     "units": "errors",
     "timing": "errors timing. units",
@@ -41,8 +42,8 @@ MAY_IMPORT = {
     "jobsfile.script": "client errors functions.current home jobsfile.importing jobsfile.registry",
     "jobsfile.answering": ("client errors jobsfile.importing jobsfile.model jobsfile.registry"),
     "jobsfile.asking": (
-        "bounded config core. environment home jobsfile.answering jobsfile.registry "
-        "probes.conditions text"
+        "bounded clock config core. environment home jobsfile.answering jobsfile.importing "
+        "jobsfile.registry probes.conditions tether text"
     ),
     "jobsfile.making": (
         "config core. environment home jobsfile.model jobsfile.script runners submission timing."
@@ -105,7 +106,7 @@ MAY_IMPORT = {
     "gating": "core. errors git.layout git.looking git.program submission",
     "git": "git. bounded errors",
     "sources": "bounded core. errors sources.",
-    "probes": "bounded core. errors git.looking git.program probes. sources",
+    "probes": "bounded core. errors git.looking git.program probes. sources tether",
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base bounded clock "
         "collecting config consequences crashpoints documents environment errors filing gather "

@@ -6,6 +6,7 @@ from headway.core.periodic import (
     NEVER,
     SECOND,
     Timing,
+    after_a_clock_went_back,
     ask_again_after,
     due_at,
     is_due,
@@ -83,10 +84,11 @@ def test_a_rule_without_another_slot_is_never_due() -> None:
 @pytest.mark.parametrize(
     ("timing", "waits"),
     [
-        (MINUTE, [1, 2, 4, 8, 10, 10]),
+        (MINUTE, [1, 2, 4, 8, 16, 32, 60, 60]),
+        (Timing(interval=3600 * SECOND), [1, 2, 4, 8, 16, 32, 60, 60]),
         (Timing(interval=3 * SECOND), [1, 2, 3, 3]),
         (Timing(interval=SECOND // 2), [1, 1]),
-        (Timing(rule=Hourly()), [1, 2, 4, 8, 10]),
+        (Timing(rule=Hourly()), [1, 2, 4, 8, 16, 32, 60]),
     ],
 )
 def test_one_that_is_held_back_is_asked_about_ever_more_rarely(
@@ -102,3 +104,34 @@ def test_one_that_is_held_back_is_asked_about_ever_more_rarely(
 def test_an_end_in_the_future_counts_as_one_now() -> None:
     assert not_in_future(NOW + 5, NOW) == NOW and not_in_future(NOW - 5, NOW) == NOW - 5
     assert not_in_future(None, NOW) is None
+
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize(
+    ("timing", "now", "ended", "next_at", "at"),
+    [
+        (MINUTE, 100, 90, 150, 150),  # nothing is wrong
+        (MINUTE, 100, 90, 50, 50),
+        (MINUTE, 100, 900, 960, 160),
+        (MINUTE, 100, None, 900, 100),
+        (MINUTE, 100, None, 100, 100),
+        (SCALED, 100, 900, 910, 110),
+        (Timing(rule=Hourly()), 100, 90, HOUR, HOUR),
+        (Timing(rule=Hourly()), 100, 90, 5 * HOUR, HOUR),
+        (Timing(rule=Hourly()), HOUR - 9, None, 2 * HOUR, 2 * HOUR),  # a small correction
+        (Timing(rule=Hourly()), HOUR - 11, None, 2 * HOUR, HOUR),
+        (Timing(rule=Over()), 100, None, NEVER // SECOND, NEVER // SECOND),
+    ],
+)
+def test_after_a_clock_went_back_no_look_is_later_than_one_found_now(
+    timing: Timing, now: int, ended: int | None, next_at: int, at: int
+) -> None:
+    found = after_a_clock_went_back(
+        timing,
+        next_at=next_at * SECOND,
+        ended=None if ended is None else ended * SECOND,
+        now=now * SECOND,
+    )
+    assert found == at * SECOND

@@ -116,7 +116,8 @@ def test_an_exit_code_means_skipped_only_if_it_is_the_programs_own(
     what = outcome(Ending.EXITED, exit_code=75, error="why" if classes else None, classes=classes)
     answer = ended(running(type=type_, params=PARAMS), what)
     assert answer.status is status
-    assert answer.reason == ("why" if status is Status.FAILED else "skipped: exit code 75")
+    said = status is Status.FAILED or (type_ == "script" and classes)
+    assert answer.reason == ("why" if said else "skipped: exit code 75")
 
 
 def test_every_ending_is_in_the_table() -> None:

@@ -1,11 +1,18 @@
 """Everything here is proven on both stores."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
+from declaring import Declaring
 from keeping import Keeping, Wall
 
 from harness import Bench
+from simulation.running import in_file, on_server
+from simulation.seams import installed
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -27,3 +34,18 @@ def paused(keeping: Keeping) -> Keeping:
     """Jobs are made and wait."""
     keeping.client.pause("looking at schedules alone")
     return keeping
+
+
+@pytest.fixture
+def declared_yard(
+    tmp_path: Path, request: pytest.FixtureRequest, store_url: str | None
+) -> Iterator[Declaring]:
+    """Without processes, and with a jobs file."""
+    with ExitStack() as open_:
+        opening: Any = in_file
+        if store_url is not None:
+            opening = open_.enter_context(on_server(request.getfixturevalue("postgres_server")))
+        open_.enter_context(installed(Random(1), lambda point: None))
+        made = Declaring(tmp_path, opening)
+        open_.callback(made.close)
+        yield made

@@ -23,6 +23,7 @@ class World:
     def __init__(self) -> None:
         self.asked: list[list[Asked]] = []
         self.against: dict[str, str] = {}  # entry: why it may not run
+        self.has_poll = True
         self.poll: object = None
         self.poll_trouble: str | None = None
         self.modules: Sequence[str] = ()
@@ -31,9 +32,10 @@ class World:
         self.asked.append(list(entries))
         held = {each.name: self.against[each.name] for each in entries if each.name in self.against}
         wanted = any(each.wants_poll for each in entries if each.name not in held)
-        if not wanted or (self.poll is None and self.poll_trouble is None):
+        if not wanted:
             return Answers(held)
-        return Answers(held, True, self.poll_trouble, None if self.poll_trouble else self.poll)
+        data = None if self.poll_trouble else self.poll
+        return Answers(held, self.has_poll, self.poll_trouble, data)
 
     def names(self) -> list[list[str]]:
         return [[each.name for each in together] for together in self.asked]

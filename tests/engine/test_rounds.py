@@ -1,11 +1,8 @@
 """The entries of a jobs file: when they are due, what holds them back, what is known of them."""
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -22,8 +19,6 @@ from headway.host import Host
 from headway.jobsfile.script import POLL_FILE
 from headway.submission import Request
 from simulation.machines import SimulatedLauncher
-from simulation.running import in_file, on_server
-from simulation.seams import installed
 
 TRUE = "jobs:\n  tidy: {type: command, run: [/bin/true], interval: 60}\n"
 SCRIPTS = """\
@@ -45,15 +40,8 @@ def also(text: str, more: str) -> str:
 
 
 @pytest.fixture
-def yard(tmp_path: Path, request: pytest.FixtureRequest, store_url: str | None) -> Iterator[Any]:
-    with ExitStack() as open_:
-        opening: Any = in_file
-        if store_url is not None:
-            opening = open_.enter_context(on_server(request.getfixturevalue("postgres_server")))
-        open_.enter_context(installed(Random(1), lambda point: None))
-        made = Declaring(tmp_path, opening)
-        open_.callback(made.close)
-        yield made
+def yard(declared_yard: Declaring) -> Declaring:
+    return declared_yard
 
 
 @pytest.mark.req("O1", "O4", "O13", "O22")
@@ -147,7 +135,7 @@ def test_one_question_for_all_that_is_due_and_the_poll_only_for_remote_ones(
     assert Path(path).read_text() == '{"open_prs": 2}'
     assert os.stat(path).st_mode & 0o777 == 0o600
     assert "env" not in second.params and second.type == "script"
-    assert first.params["argv"][1:] == ["-m", "headway.jobsfile.script", "first", "first"]
+    assert first.params["argv"][1:] == ["-P", "-m", "headway.jobsfile.script", "first", "first"]
     yard.pass_seconds(10)
     assert not os.path.exists(path), "no active job needs it"
 
@@ -170,6 +158,21 @@ def test_a_poll_that_fails_is_seen_once_and_remote_entries_run_without(yard: Dec
     with yard.store.read() as tx:
         file = tx.jobs_file("host")
     assert file is not None and file.poll_trouble == "poll raised OSError: down"
+
+
+@pytest.mark.parametrize("has_poll", [True, False])
+def test_trouble_of_the_poll_is_over_when_it_returns_nothing_or_is_gone(
+    yard: Declaring, has_poll: bool
+) -> None:
+    yard.world.poll_trouble = "the poll took longer than 10 s"
+    yard.declare(SCRIPTS)
+    yard.pass_seconds(5)
+    yard.world.poll_trouble, yard.world.has_poll = None, has_poll
+    yard.pass_seconds(60)
+    with yard.store.read() as tx:
+        file = tx.jobs_file("host")
+    assert file is not None and file.poll_trouble is None
+    assert (file.polled_at is not None) is has_poll
 
 
 def test_what_a_dead_worker_left_of_a_poll_is_removed(yard: Declaring) -> None:
@@ -207,10 +210,10 @@ def test_one_that_is_held_back_is_no_run_and_stays_due(yard: Declaring) -> None:
     assert [each.data for each in yard.events("entry_held")] == [
         {"entry": "sweep", "reason": "condition quiet does not hold"}
     ]
-    # At first with the other; then after 1, 2, 4, 8 and every 10 seconds.
-    assert yard.world.names() == [["sweep", "other"], *[["sweep"]] * 7]
+    # At first with the other; then after 1, 2, 4, 8 and 16 seconds.
+    assert yard.world.names() == [["sweep", "other"], *[["sweep"]] * 5]
     del yard.world.against["sweep"]
-    yard.pass_seconds(11)
+    yard.pass_seconds(15)
     assert len(yard.made("sweep")) == 1
     assert yard.record("sweep").held is None
 

@@ -132,7 +132,7 @@ def test_functions_run_as_jobs_with_their_context(bench: Bench) -> None:
     assert "shop.py" in trace[1], "it begins with the user's own code"
     assert state(bench, "fails") == {"tried": True}
     skipped = ended(bench, "skips")[0]
-    assert skipped.status is Status.SKIPPED
+    assert (skipped.status, skipped.reason) == (Status.SKIPPED, "nothing to do")
     assert log(bench, skipped, "stderr") == "skipped: nothing to do\n"
     much = ended(bench, "too_much")[0]
     assert much.status is Status.FAILED and state(bench, "too_much") is None

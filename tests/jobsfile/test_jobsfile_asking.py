@@ -119,6 +119,44 @@ def test_each_entry_gets_its_own_answer(ask: Ask, monkeypatch: pytest.MonkeyPatc
     assert not answers.polled
 
 
+def test_the_last_words_of_what_ended_the_process_are_told(ask: Ask) -> None:
+    """Not those of an earlier question, and however much was printed."""
+    text = """
+        import os, headway
+        @headway.condition("talks")
+        def talks(ctx):
+            print("earlier words")
+            return True
+        @headway.condition("silent")
+        def silent(ctx): os._exit(4)
+        @headway.condition("shouts")
+        def shouts(ctx):
+            for number in range(20_000):
+                print("line", number)
+            print("no more\\x07 \\xff")
+            os._exit(5)
+        """
+    answers = ask(of("a", "talks", "silent"), of("b", "shouts"), modules=("loud",), loud=text)
+    assert answers.held == {
+        "a": "condition silent ended the process that asked it (exit code 4)",
+        "b": "condition shouts ended the process that asked it (exit code 5): "
+        "no more\\x07 \N{LATIN SMALL LETTER Y WITH DIAERESIS}",
+    }
+
+
+@pytest.mark.parametrize("name", ["json", "headway"])
+def test_files_of_the_project_do_not_stand_for_what_headway_needs(ask: Ask, name: str) -> None:
+    assert ask(of("a", "yes"), **{name: "raise RuntimeError('the wrong one')\n"}).held == {}
+
+
+def test_why_the_process_that_asks_cannot_begin_is_told(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking_module.sys, "executable", "/bin/false")
+    reason = ask(of("a", "yes")).held["a"]
+    assert reason.startswith("the process that asks ended the process (exit code 1)")
+
+
 @pytest.mark.req("O7", "O8")
 def test_the_poll_is_fetched_once_and_only_for_remote_ones(ask: Ask, tmp_path: Path) -> None:
     answers = ask(
@@ -169,6 +207,14 @@ def test_a_poll_that_fails_gives_nothing_and_says_why(
     assert answers.poll_data is None
     assert list(answers.held) == ["b"]
     assert answers.held["b"].startswith("has_open_prs has no data of the poll: " + trouble[:20])
+
+
+@pytest.mark.parametrize(
+    ("poll", "polled"), [("\n@poll\ndef fetch(): return None\n", True), ("", False)]
+)
+def test_a_poll_that_returns_nothing_is_told_from_none(ask: Ask, poll: str, polled: bool) -> None:
+    answers = ask(of("a", run="sweep", wants_poll=True), shop=f"{SHOP}|{poll}")
+    assert answers == Answers({}, polled)
 
 
 def test_two_polls_are_an_error_that_names_both(ask: Ask) -> None:

@@ -38,8 +38,15 @@ OpenStore = Callable[[str, FakeClock], Store]
 class SimulatedClock(FakeClock):
     """Counts in whole microseconds, so that its two times never part by a rounding."""
 
+    _jumped = 0
+
     def monotonic(self) -> float:
-        return (self._now - NEW_YEAR) / SECOND
+        return (self._now - self._jumped - NEW_YEAR) / SECOND
+
+    def jump(self, micros: int) -> None:
+        """The clock is set; no time passes."""
+        self._now += micros
+        self._jumped += micros
 
     def move_to(self, instant: int) -> None:
         self._now = max(self._now, instant)

@@ -28,6 +28,9 @@ def test_a_jobs_file_is_kept_for_each_host_with_what_the_poll_said(store: Store)
     with store.read() as tx:
         assert tx.jobs_file(HOST.id) == broken._replace(**polled)
         assert tx.jobs_file("elsewhere") == JobsFile("d0", START)
+    with store.write() as tx:
+        tx.note_poll(HOST.id, None, polled=False)
+        assert tx.jobs_file(HOST.id) == broken
 
 
 @verbs("entries", "put_entries", "entry_state", "keep_entry_state")
@@ -45,6 +48,19 @@ def test_what_a_function_keeps_stays_when_its_entry_is_written(store: Store) -> 
         assert tx.entry_state(HOST.id, "sweep") == {"seen": [1, "\0"]}
         assert tx.entry_state(HOST.id, "aged") is None
         assert tx.entry_state("elsewhere", "sweep") is None
+
+
+@verbs("forget_entries")
+def test_entries_that_are_long_gone_are_forgotten_unless_a_job_is_active(store: Store) -> None:
+    with store.write() as tx:
+        gone = {"sweep": START, "busy": START, "lately": START + 9, "there": None}
+        records = [EntryRecord(name, gone_at=at) for name, at in gone.items()]
+        tx.put_entries(HOST.id, records)
+        tx.put_entries("elsewhere", records)
+        add(tx, schedule_id="jobs.yaml:busy")
+        tx.forget_entries(HOST.id, START + 9)
+        assert sorted(tx.entries(HOST.id)) == ["busy", "lately", "there"]
+        assert len(tx.entries("elsewhere")) == 4
 
 
 @verbs("active_made_by", "other_work", "running_of_type")

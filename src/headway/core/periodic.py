@@ -9,7 +9,8 @@ from typing import NamedTuple, Protocol
 
 SECOND = 1_000_000
 ASK_AGAIN_FIRST = 1 * SECOND
-ASK_AGAIN_LAST = 10 * SECOND
+ASK_AGAIN_LAST = 60 * SECOND  # each may fetch the poll
+CLOCK_TOLERANCE = 10 * SECOND
 NEVER = 253_402_300_799_000_000  # the end of the year 9999
 
 
@@ -62,6 +63,20 @@ def ask_again_after(waited: int, timing: Timing) -> int:
     if timing.rule is None:
         longest = max(ASK_AGAIN_FIRST, min(longest, timing.shortest_interval()))
     return min(longest, max(ASK_AGAIN_FIRST, 2 * waited))
+
+
+def after_a_clock_went_back(timing: Timing, *, next_at: int, ended: int | None, now: int) -> int:
+    """When to look, if this was found before: never later than what would be found now.
+
+    A slot that lies only a little ahead stays taken: small corrections of a clock are common, and
+    do not make it run twice.
+    """
+    if timing.rule is None:
+        latest = next_look(timing, started=None, ended=not_in_future(ended, now), since=now)
+        return min(next_at, latest)
+    if next_at <= (timing.rule.next_after(now + CLOCK_TOLERANCE) or NEVER):
+        return next_at
+    return timing.rule.next_after(now) or NEVER
 
 
 def not_in_future(ended: int | None, now: int) -> int | None:

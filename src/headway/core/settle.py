@@ -134,7 +134,8 @@ def _verdict(job: Job, outcome: Outcome) -> tuple[Move, str | None]:
         case Ending.EXITED if code == 0:
             return Move.SUCCEED, None
         case Ending.EXITED if _means_skipped(job, outcome):
-            return Move.SKIP, f"skipped: exit code {code}"
+            said = outcome.error if job.type != AGENT else None
+            return Move.SKIP, said or f"skipped: exit code {code}"
         case Ending.EXITED:
             return Move.FAIL, outcome.error or f"exit code {code}"
         case Ending.SIGNALLED:

@@ -4,13 +4,15 @@ too."""
 
 from collections.abc import Callable, Mapping
 
-from headway.core.periodic import Timing, next_look
+from headway.core.periodic import Timing, next_look, not_in_future
 from headway.engine.noticing import Read
-from headway.errors import InvalidInputError
+from headway.errors import DataError, HeadwayError
 from headway.jobsfile.making import timing_of
 from headway.jobsfile.model import Entry, entry_of
-from headway.store.base import Event, WriteTx
+from headway.store.base import Event, ReadTx, WriteTx
 from headway.store.seam_entries import EntryRecord, JobsFile
+
+LONGEST_REASON = 1000
 
 Entries = Mapping[str, Entry]
 
@@ -33,61 +35,101 @@ class Declared:
 
     def load(self, tx: WriteTx, read: Read) -> None:
         """Take over what was read; it is written down and told of once for each content."""
-        known = tx.jobs_file(self._host_id)
+        known, damage = self._known(tx)
         before = _entries_of(known)
-        news = read.digest != (known.digest if known else "")
+        news = read.digest != (known.digest if known else "") or damage
         self.poll_trouble = known.poll_trouble if known else None
         self._go_by(before if read.problems else {each.name: each for each in read.entries})
         if news and read.problems:
-            self._refuse(tx, read, known)
+            self._refuse(tx, read, known, damage)
         elif news:
-            self._accept(tx, read)
+            self._accept(tx, read, damage)
             self._place(tx, before)
+
+    def recall_poll(self, tx: ReadTx) -> None:
+        """As the store knows what the last poll said."""
+        known, _ = self._known(tx)
+        self.poll_trouble = known.poll_trouble if known else None
+
+    def _known(self, tx: ReadTx) -> tuple[JobsFile | None, dict[str, str]]:
+        """What the store keeps. A damaged row counts as none, and is written anew."""
+        try:
+            return tx.jobs_file(self._host_id), {}
+        except DataError as error:
+            return None, {"damage": in_one_line(error)}
+
+    def give_up(self, name: str, error: Exception) -> None:
+        """Its rule says nothing; that concerns no other entry."""
+        self.timings.pop(name, None)
+        self.unusable[name] = in_one_line(error)
 
     def _go_by(self, entries: Entries) -> None:
         self.entries, self.timings, self.unusable = dict(entries), {}, {}
         for name, entry in entries.items():
             try:
                 self.timings[name] = timing_of(entry)
-            except InvalidInputError as error:
-                self.unusable[name] = str(error)
+            except Exception as error:  # also one that nobody foresaw must not stop the others
+                self.give_up(name, error)
 
-    def _refuse(self, tx: WriteTx, read: Read, known: JobsFile | None) -> None:
+    def _refuse(
+        self, tx: WriteTx, read: Read, known: JobsFile | None, damage: Mapping[str, str]
+    ) -> None:
         last = known or JobsFile("", tx.now())
         broken = last._replace(digest=read.digest, read_at=tx.now(), trouble=read.problems)
         tx.put_jobs_file(self._host_id, broken)
-        data = {"problems": list(read.problems), "entries": len(self.entries)}
+        data = {"problems": list(read.problems), "entries": len(self.entries), **damage}
         tx.add_events([Event("jobs_file_refused", None, data)], actor=self._worker_id)
         first, more = read.problems[0], len(read.problems) - 1
         where = f"line {first['line']}: {first['key']}: {first['text']}"
         rest = f" (and {more} more)" if more else ""
         self._say(f"the jobs file is broken, the last good entries run on: {where}{rest}")
 
-    def _accept(self, tx: WriteTx, read: Read) -> None:
+    def _accept(self, tx: WriteTx, read: Read, damage: Mapping[str, str]) -> None:
         documents = tuple(each.document() for each in read.entries)
         now = tx.now()
         tx.put_jobs_file(self._host_id, JobsFile(read.digest, now, (), documents, now))
-        data = {"entries": len(documents), "enabled": len(self.enabled)}
+        data = {"entries": len(documents), "enabled": len(self.enabled), **damage}
         tx.add_events([Event("jobs_file_loaded", None, data)], actor=self._worker_id)
         self._say(f"the jobs file has {data['entries']} entries, {data['enabled']} are enabled")
 
     def _place(self, tx: WriteTx, before: Entries) -> None:
-        """Say when those that are new, or are due by another rule, are first looked at."""
+        """Say when those that are new, or are due by another rule, are first looked at, and since
+        when others are gone."""
         records = tx.entries(self._host_id)
         changed = []
         for name, entry in self.entries.items():
             record = records.get(name, EntryRecord(name))
             old = before.get(name)
-            if old != entry:
-                record = record._replace(held=None, held_at=None)
+            if old != entry or record.gone_at is not None:
+                record = record._replace(held=None, held_at=None, gone_at=None)
             active = record.next_at is None and record.last_job is not None
             if name in self.timings and not active and (old is None or _rule(old) != _rule(entry)):
-                timing, ended = self.timings[name], record.last_end_at
-                at = next_look(timing, started=None, ended=ended, since=tx.now())
-                record = record._replace(next_at=at)
+                record = self._placed(record, tx.now())
             if record != records.get(name):
                 changed.append(record)
-        tx.put_entries(self._host_id, changed)
+        gone = [
+            each._replace(gone_at=tx.now())
+            for name, each in records.items()
+            if name not in self.entries and each.gone_at is None
+        ]
+        tx.put_entries(self._host_id, [*changed, *gone])
+
+    def _placed(self, record: EntryRecord, now: int) -> EntryRecord:
+        ended = not_in_future(record.last_end_at, now)
+        try:
+            at = next_look(self.timings[record.name], started=None, ended=ended, since=now)
+        except Exception as error:
+            self.give_up(record.name, error)
+            return record
+        return record._replace(next_at=at)
+
+
+def in_one_line(error: Exception) -> str:
+    """What went wrong, for a reader who did not write the code."""
+    words = " ".join(str(error).split())[:LONGEST_REASON]
+    if isinstance(error, HeadwayError):
+        return words
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
 def _rule(entry: Entry) -> tuple[object, ...]:
@@ -102,6 +144,6 @@ def _entries_of(known: JobsFile | None) -> dict[str, Entry]:
         return {}
     try:
         entries = [entry_of(dict(each)) for each in known.entries]
-    except (TypeError, KeyError):
+    except (TypeError, KeyError, ValueError):
         return {}
     return {entry.name: entry for entry in entries}

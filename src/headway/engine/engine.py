@@ -241,7 +241,8 @@ class Engine:
         self._rescue(now)
         self._look_around()
         helped = self._wake_helpers()
-        soon = (delay, again, helped, self.looks.next_in(), self.rounds.next_in())
+        rounds = self.rounds.next_in() if self.dispatching else None
+        soon = (delay, again, helped, self.looks.next_in(), rounds)
         delay = min(each for each in soon if each is not None)
         self._expected_delay = 0.0 if more else delay
         return self._expected_delay

@@ -1,5 +1,5 @@
-"""Housekeeping that nobody waits for: old jobs, events, groups and records of slots, stale
-environments, the worker's log, the WAL."""
+"""Housekeeping that nobody waits for: old jobs, events, groups and records of slots, what is known
+of entries that are long gone, stale environments, the worker's log, the WAL."""
 
 import os
 import sys
@@ -23,6 +23,7 @@ TRACES_AT_ONCE = 500
 SCHEDULES_AT_ONCE = 200
 SOON = 0.05
 KEEP_ENVIRONMENTS = 7 * 86_400 * SECOND
+KEEP_GONE_ENTRIES = 30 * 86_400 * SECOND  # one that comes back finds its state
 LOG_LIMIT = 1 << 20
 ASIDE = ".aside"
 
@@ -78,6 +79,8 @@ class Janitor:
             self.drop_stale_environments()
             self._cut_worker_log()
             forget_old_starts(self._store)
+            with self._store.write() as tx:
+                tx.forget_entries(self._host_id, tx.now() - KEEP_GONE_ENTRIES)
             self._cleaned = 0
             self._store.tidy()
         if self._round is not None:

@@ -16,12 +16,19 @@ from headway.adding import Origin, add_jobs
 from headway.clock import SECOND, Clock
 from headway.config import Config
 from headway.core.model import Job, JobId
-from headway.core.periodic import ask_again_after, due_at, next_look, not_in_future
+from headway.core.periodic import (
+    CLOCK_TOLERANCE,
+    after_a_clock_went_back,
+    ask_again_after,
+    due_at,
+    next_look,
+    not_in_future,
+)
 from headway.crashpoints import reach
 from headway.engine.beside import Beside
-from headway.engine.declared import Declared
+from headway.engine.declared import Declared, in_one_line
 from headway.engine.noticing import READ, Noticing
-from headway.errors import InvalidInputError
+from headway.errors import StoreError
 from headway.home import Home
 from headway.host import Host
 from headway.jobsfile.asking import Answers, Asked, Asking, took_too_long
@@ -81,6 +88,10 @@ class Rounds:
         self._delay: float | None = None
         self._paused = False
         self._polls = kept_polls(home)
+        self._clock = clock
+        self._seen: tuple[int, float] | None = None  # what both clocks showed in the last step
+        self._clock_set = True  # it may have been, since the entries were last looked at
+        self._undone = False  # whether the last step was not committed
         # What the present step has done, for when it is committed.
         self._taken: list[str] = []
         self._needed: set[str] | None = None
@@ -112,6 +123,9 @@ class Rounds:
     def step(self, tx: WriteTx) -> None:
         """Without a jobs file this asks nothing of the store, but for the first time."""
         self._taken, self._needed, self._to_ask, self._made = [], None, {}, []
+        if (self.declared.entries and self._clock_went_back(tx.now())) or self._undone:
+            self._look_anew(tx)
+        self._undone = True
         if self.beside.ready(READ):
             self._taken.append(READ)
             self.declared.load(tx, self.beside.see(READ))
@@ -126,6 +140,22 @@ class Rounds:
         if self._look_at is not None and not self._paused:
             self._delay = max(0, self._look_at - tx.now()) / SECOND
 
+    def _look_anew(self, tx: ReadTx) -> None:
+        """What is remembered means nothing any more."""
+        self.declared.recall_poll(tx)
+        self._again.clear()
+        self._look_at = 0 if self.declared.entries else None
+
+    def _clock_went_back(self, now: int) -> bool:
+        """Instants that are remembered may then lie far ahead."""
+        seen, self._seen = self._seen, (now, self._clock.since_boot())
+        if seen is None:
+            return False
+        passed = int((self._seen[1] - seen[1]) * SECOND)
+        went_back = now - seen[0] - passed < -CLOCK_TOLERANCE
+        self._clock_set = self._clock_set or went_back
+        return went_back
+
     def _go_on(self, tx: WriteTx, answered: list[str]) -> None:
         for lane in answered:
             self._taken.append(lane)
@@ -135,12 +165,14 @@ class Rounds:
 
     def committed(self) -> None:
         """What the step did is certain: go on from there."""
+        self._undone = False
         if self._made:
             reach("rounds.made")
         for kind in self._taken:
             self.beside.drop(kind)
             self._asked.pop(kind, None)
-        if self._needed is not None:
+        if self._needed is not None:  # all were looked at
+            self._clock_set = False
             self._polls = forget_polls(self._polls, self._needed)
         for lane, entries in self._to_ask.items():
             self._asked[lane] = frozenset(entry.name for entry in entries)
@@ -235,9 +267,13 @@ class Rounds:
         last = _last_jobs(tx, over.values()) if over else {}
         known = _Known(before, records, active)
         for name, record in records.items():
-            if name in self.declared.timings:
-                job = active.get(entries[name].schedule_id)
+            if name not in self.declared.timings:
+                continue
+            job = active.get(entries[name].schedule_id)
+            try:
                 records[name] = self._up_to_date(record, job, last.get(over.get(name, 0)), tx.now())
+            except Exception as error:  # of its rule, which concerns no other entry
+                self.declared.give_up(name, error)
         self._needed = poll_files_of(active.values())
         return known
 
@@ -248,15 +284,16 @@ class Rounds:
             return record._replace(last_job=active.id, next_at=None)
         timing = self.declared.timings[record.name]
         if record.next_at is not None:
-            ended = not_in_future(record.last_end_at, now)
-            if ended == record.last_end_at or timing.rule is not None:
+            if not self._clock_set:
                 return record
-            at = next_look(timing, started=None, ended=ended, since=now)
-            return record._replace(last_end_at=ended, next_at=at)
+            at = after_a_clock_went_back(
+                timing, next_at=record.next_at, ended=record.last_end_at, now=now
+            )
+            return record._replace(last_end_at=not_in_future(record.last_end_at, now), next_at=at)
         if record.last_job is None:
             return record._replace(next_at=next_look(timing, started=None, ended=None, since=now))
-        ended = not_in_future(last.finished_at, now) if last and last.finished_at else now
-        started = (last.started_at or last.created_at) if last else now
+        ended = min(last.finished_at, now) if last and last.finished_at else now
+        started = min(last.started_at or last.created_at, ended + CLOCK_TOLERANCE) if last else now
         return record._replace(
             last_job=last.id if last else record.last_job,
             last_end_at=ended,
@@ -310,8 +347,10 @@ class Rounds:
             try:
                 specs.append(spec_of(entry, self._home, self._config, given))
                 makers.append(entry)
-            except InvalidInputError as error:
-                self._hold(tx, known, entry, str(error))
+            except StoreError:
+                raise
+            except Exception as error:  # also one that nobody foresaw must not stop the others
+                self._hold(tx, known, entry, in_one_line(error))
         if not specs:
             return
         for entry, made in zip(makers, add_jobs(tx, specs, self._origin), strict=True):
@@ -347,10 +386,10 @@ class Rounds:
     def _note_poll(self, tx: WriteTx, inquiry: _Inquiry) -> None:
         if inquiry.poll_file is not None:
             self._polls.add(inquiry.poll_file)
-        if not inquiry.answers.polled:
+        polled, trouble = inquiry.answers.polled, inquiry.answers.poll_trouble
+        if polled is None or (not polled and self.declared.poll_trouble is None):
             return
-        trouble = inquiry.answers.poll_trouble
-        tx.note_poll(self._host_id, trouble)
+        tx.note_poll(self._host_id, trouble, polled=polled)
         if trouble is not None and trouble != self.declared.poll_trouble:
             data = {"reason": trouble}
             tx.add_events([Event("poll_failed", None, data)], actor=self._worker_id)

@@ -5,6 +5,9 @@ hold, and fetches the poll.
 It writes a line when it begins with a question and one when it has the answer, so that who waits
 knows what hangs. Each question has a key: `import:MODULE`, `run:RUN`, `condition:GROUP:NAME`,
 `poll`. An answer is None, or the reason why not. What is known already is not asked again.
+
+What the user's code prints goes to the standard error, where `MARK` comes before what is printed
+during each question: if one ends the process, its last words say why.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ from headway.jobsfile.registry import (
 
 SECONDS = 10  # for one question
 AT_LATEST = 5  # later than that, the kernel ends it, if nobody else has
+
+MARK = b"\x1e"
 
 Tell = Callable[[Mapping[str, Any]], None]
 
@@ -73,7 +78,8 @@ class Answering:
             subject = name.partition(":")[2] if what == "condition" else name
             answer = f"{what} {subject}".strip() + f" raised {last_words(error)}"
         self._asked.pop()
-        data = {"data": self._data} if key == "poll" and answer is None else {}
+        polled = key == "poll" and answer is None
+        data = {"data": self._data, "polled": REGISTRY.fetch is not None} if polled else {}
         self._tell({"key": key, "reason": answer, **data})
         if self._asked:  # it was asked for the sake of another
             self._begin(self._asked[-1])
@@ -81,6 +87,7 @@ class Answering:
 
     def _begin(self, key: str) -> None:
         signal.alarm(SECONDS + AT_LATEST)
+        os.write(2, MARK)
         self._tell({"begin": key})
 
     def _look(self, key: str) -> str | None:
@@ -168,6 +175,7 @@ def main() -> None:
     request = json.load(sys.stdin)
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the user's code prints is no answer
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
     def tell(answer: Mapping[str, Any]) -> None:
         lines.write(json.dumps(answer) + "\n")

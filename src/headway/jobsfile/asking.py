@@ -20,12 +20,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from headway import tether
 from headway.bounded import end, ended
+from headway.clock import SystemClock
 from headway.config import Config
 from headway.core.model import NOTHING
 from headway.environment import MINIMAL_PATH
 from headway.home import Home
-from headway.jobsfile.answering import SECONDS
+from headway.jobsfile.answering import MARK, SECONDS
+from headway.jobsfile.importing import LONGEST_ERROR
 from headway.jobsfile.registry import LARGEST_POLL
 from headway.probes.conditions import ask as ask_condition
 from headway.text import plain
@@ -33,8 +36,11 @@ from headway.text import plain
 COMMAND, FILE = "command:", "file_exists:"
 START_SECONDS = 30.0  # for the interpreter, on a busy machine
 LARGEST_LINE = LARGEST_POLL + (64 << 10)
+LONGEST_WORDS = 4096  # of what a process prints on its standard error
+MOST_READS = 64
 MOST_PROCESSES = 50
 LONGEST_REASON = 1000
+LEAVING = "the worker leaves"
 
 
 _TOO_LONG = "took longer than"
@@ -59,7 +65,7 @@ class Answers(NamedTuple):
     """For each entry that may not run the reason, and what the poll said if it was asked."""
 
     held: Mapping[str, str] = NOTHING
-    polled: bool = False
+    polled: bool | None = None  # None: nobody wanted it; False: there is no poll
     poll_trouble: str | None = None
     poll_data: Any = None
 
@@ -79,6 +85,8 @@ class Asking:
         answers: dict[str, str | None] = {}
         for entry in entries:
             for condition in filter(self._is_outside, entry.conditions):
+                if self._stopped:
+                    return Answers({each.name: LEAVING for each in entries})
                 if condition not in answers:
                     answers[condition] = self._outside(condition)
                 if answers[condition] is not None:
@@ -90,9 +98,7 @@ class Asking:
         if inside.needed and not self._stopped:
             inside.ask()
         held = {each.name: why for each in entries if (why := self._why(each, answers, inside))}
-        known = inside.known
-        polled = known.get("poll") is not None or inside.data is not None
-        return Answers(held, polled, known.get("poll"), inside.data)
+        return Answers(held, inside.polled, inside.known.get("poll"), inside.data)
 
     def stop(self) -> None:
         """The worker leaves: nobody will hear the answers."""
@@ -163,15 +169,14 @@ class Asking:
             os.lseek(given, 0, os.SEEK_SET)
             with self._lock:
                 if self._stopped:
-                    raise OSError(errno.ESHUTDOWN, "the worker leaves")
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "headway.jobsfile.answering"],
+                    raise OSError(errno.ESHUTDOWN, LEAVING)
+                process = tether.start(
+                    [sys.executable, "-P", "-m", "headway.jobsfile.answering"],
+                    given=given,
                     cwd=self._folder,
                     env={"PATH": MINIMAL_PATH, **self._config.env, **own},
-                    stdin=given,
                     stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
+                    stderr=subprocess.PIPE,
                 )
                 alive = [each for each in self._processes if each.returncode is None]
                 self._processes = [*alive, process]
@@ -189,6 +194,7 @@ class Inside:
         self._modules = list(modules)
         self.known: dict[str, str | None] = {}
         self.data: Any = None
+        self.polled: bool | None = None
         self._trouble: str | None = None
 
     @property
@@ -229,7 +235,8 @@ class Inside:
     def _hear(self, process: subprocess.Popen[bytes]) -> bool:
         """Take in its lines; whether there is nothing more to ask."""
         asked: str | None = None
-        for line in _lines(process):
+        hearing = Hearing(process)
+        for line in hearing.lines():
             if line is None:
                 return self._gave_no_answer(asked, f"{_TOO_LONG} {SECONDS:g} s")
             said = _understood(line)
@@ -238,11 +245,17 @@ class Inside:
             if "begin" in said:
                 asked = said["begin"]
             elif "key" in said:
-                reason = said["reason"]
-                self.known[said["key"]] = reason and plain(reason[:LONGEST_REASON])
-                if said["key"] == "poll":
-                    self.data = said.get("data")
-        return self._gave_no_answer(asked, f"ended the process that asked it ({_how(process)})")
+                self._learn(said)
+        how = f"ended the process that asked it ({_how(process)})"
+        words = hearing.last_words()
+        return self._gave_no_answer(asked, f"{how}: {words}" if words else how)
+
+    def _learn(self, said: Mapping[str, Any]) -> None:
+        reason = said["reason"]
+        self.known[said["key"]] = reason and plain(reason[:LONGEST_REASON])
+        if said["key"] == "poll":
+            self.data = said.get("data")
+            self.polled = said.get("polled", True)
 
     def _gave_no_answer(self, asked: str | None, how: str) -> bool:
         """Whether it is of no use to go on."""
@@ -253,27 +266,60 @@ class Inside:
         subject = name.partition(":")[2] if what == "condition" else name
         kind = {"import": "module", "run": "looking for", "poll": "the poll"}.get(what, what)
         self.known[asked] = f"{kind} {subject}".strip() + f" {how}"
+        self.polled = True if asked == "poll" else self.polled
         return False
 
 
-def _lines(process: subprocess.Popen[bytes]) -> Iterator[bytes | None]:
-    """Each line as it comes; None if one takes too long. What is too long ends it."""
-    assert process.stdout is not None  # noqa: S101
-    fd = process.stdout.fileno()
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    seconds, rest = START_SECONDS, b""
-    while True:
-        if not poll.poll(seconds * 1000):
-            yield None
-            return
-        some = os.read(fd, 1 << 16)
-        if not some or len(rest) > LARGEST_LINE:
-            return
-        *lines, rest = (rest + some).split(b"\n")
-        if lines:
-            seconds = SECONDS
-        yield from lines
+class Hearing:
+    """What a process says: its lines, and of its standard error the end."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None and process.stderr is not None  # noqa: S101
+        self._out, self._err = process.stdout.fileno(), process.stderr.fileno()
+        os.set_blocking(self._err, False)
+        self._words = b""
+
+    def lines(self) -> Iterator[bytes | None]:
+        """Each line as it comes; None if one takes too long. What is too long ends it."""
+        poll = select.poll()
+        for fd in (self._out, self._err):
+            poll.register(fd, select.POLLIN)
+        rest, now = b"", SystemClock().monotonic  # no other one could wait for a process
+        give_up_at = now() + START_SECONDS
+        while True:
+            ready = {fd for fd, _ in poll.poll(max(0.0, give_up_at - now()) * 1000)}
+            if not ready:
+                yield None
+                return
+            if self._err in ready and self._take_words() == 0:
+                poll.unregister(self._err)
+            if self._out not in ready:
+                continue
+            some = os.read(self._out, 1 << 16)
+            if not some or len(rest) > LARGEST_LINE:
+                return
+            *lines, rest = (rest + some).split(b"\n")
+            if lines:
+                give_up_at = now() + SECONDS
+            yield from lines
+
+    def _take_words(self) -> int | None:
+        """How many bytes came; None if there are none yet."""
+        try:
+            some = os.read(self._err, 1 << 16)
+        except BlockingIOError:
+            return None
+        self._words = (self._words + some)[-LONGEST_WORDS:]
+        return len(some)
+
+    def last_words(self) -> str:
+        """The last line that was printed during the last question."""
+        for _ in range(MOST_READS):  # what a child of it goes on to print is not waited for
+            if not self._take_words():
+                break
+        text = self._words.rpartition(MARK)[2].decode("utf-8", "replace")
+        lines = [line for line in map(str.strip, text.splitlines()) if line]
+        return plain(lines[-1][:LONGEST_ERROR]) if lines else ""
 
 
 def _understood(line: bytes) -> Mapping[str, Any]:

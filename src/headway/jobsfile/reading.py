@@ -26,9 +26,10 @@ def file_content(path: str) -> bytes:
     """The bytes of a jobs file, and not many more than it may have."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise InvalidInputError(f"{path} is not a file")
         with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise InvalidInputError(f"{path} is not a file")
             return file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         raise NotFoundError(f"there is no {path}") from None

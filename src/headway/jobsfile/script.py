@@ -57,23 +57,25 @@ def _call(function: Callable[..., Any], context: JobContext, home: Home) -> int:
         call_with(function, context)
     except Skip as skip:
         sys.stderr.write(f"skipped: {skip}\n" if str(skip) else "skipped\n")
+        if str(skip):
+            _leave_verdict(home, " ".join(str(skip).split()), [])
         return SKIP_CODE
     except Exception as error:
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
             trace = trace.tb_next  # what is ours tells the user nothing
         traceback.print_exception(error.with_traceback(trace))
-        _tell_why(error, home)
+        kinds = [each.__name__ for each in type(error).__mro__[:-2]]
+        _leave_verdict(home, last_words(error), kinds)
         return 1
     return 0
 
 
-def _tell_why(error: Exception, home: Home) -> None:
-    """Leave the reason for the supervisor; without it the exit code speaks alone."""
+def _leave_verdict(home: Home, why: str, kinds: list[str]) -> None:
+    """For the supervisor; without it the exit code speaks alone."""
     folder = home.job(int(os.environ["HEADWAY_JOB_ID"].removeprefix("job-")))
     path = os.path.join(folder, f"verdict.{os.environ['HEADWAY_CLAIM']}")
-    kinds = [each.__name__ for each in type(error).__mro__[:-2]]
-    content = json.dumps({"error": last_words(error), "classes": kinds})
+    content = json.dumps({"error": why, "classes": kinds})
     try:
         fd = os.open(f"{path}.tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(fd, "w", encoding="utf-8") as file:

@@ -3,17 +3,20 @@
 `[conditions]` in config.toml maps a name to a command that succeeds while the condition holds. A
 package registers a function by the entry point group `headway.conditions`; it is called without
 arguments in a process of its own and returns whether the condition holds. Either may take
-`SECONDS`; what takes longer, fails or raises does not hold, and says why.
+`SECONDS`; what takes longer, fails or raises does not hold, and says why. Nothing of it
+outlives who asked.
 """
 
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
+from headway import tether
 from headway.bounded import end, ended
 from headway.core.facts import Answer
 
 SECONDS = 10.0
+AT_LATEST = 5.0  # later than that it ends by itself, if nobody else has ended it
 GROUP = "headway.conditions"
 _CALL = (
     "import sys; from importlib.metadata import entry_points; "
@@ -39,20 +42,22 @@ def _registered(name: str) -> bool:
 
 def _run(name: str, argv: Sequence[str], folder: str) -> Answer:
     try:
-        process = subprocess.Popen(
+        process = tether.start(
             argv,
+            seconds=SECONDS + AT_LATEST,
             cwd=folder or None,
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,
         )
     except OSError as error:
         return Answer(trouble=f"condition {name} cannot be asked: {error.strerror}")
     try:
         done = ended(process, SECONDS)
+        trouble = tether.why_not_started(process) if done else None
     finally:
         end(process)
+    if trouble is not None:
+        return Answer(trouble=f"condition {name} cannot be asked: {trouble}")
     if not done:
         return Answer(trouble=f"condition {name} took longer than {SECONDS:g} s")
     return Answer(name if process.returncode == 0 else None)

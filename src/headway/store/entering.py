@@ -6,10 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from headway.core.model import Job
+from headway.errors import DataError
 from headway.store.changing import Changing
 from headway.store.graphreading import GraphReadTx
 from headway.store.rows import dump, load
 from headway.store.seam_entries import EntryRecord, JobsFile
+
+
+def _list(text: str, what: str) -> tuple[Any, ...]:
+    found = load(text, what)
+    if not isinstance(found, list):
+        raise DataError(f"{what} cannot be read: it is no list; run `headway doctor`")
+    return tuple(found)
 
 
 class EntryReadTx(GraphReadTx):
@@ -22,8 +30,8 @@ class EntryReadTx(GraphReadTx):
         return JobsFile(
             digest,
             read_at,
-            tuple(load(trouble, what)) if trouble else (),
-            None if entries is None else tuple(load(entries, what)),
+            _list(trouble, what) if trouble else (),
+            None if entries is None else _list(entries, what),
             loaded_at,
             poll_trouble,
             polled_at,
@@ -58,11 +66,15 @@ class EntryWriteTx(EntryReadTx, Changing):
             loaded_at=file.loaded_at,
         )
 
-    def note_poll(self, host_id: str, trouble: str | None) -> None:
-        self._tell("note_poll", host_id=host_id, trouble=trouble, at=self._now)
+    def note_poll(self, host_id: str, trouble: str | None, *, polled: bool = True) -> None:
+        at = self._now if polled else None
+        self._tell("note_poll", host_id=host_id, trouble=trouble, at=at)
 
     def put_entries(self, host_id: str, records: Sequence[EntryRecord]) -> None:
         self._many("put_entries", ({"host_id": host_id, **each._asdict()} for each in records))
 
     def keep_entry_state(self, host_id: str, name: str, state: Any) -> None:
         self._tell("keep_entry_state", host_id=host_id, name=name, state=dump(state))
+
+    def forget_entries(self, host_id: str, before: int) -> None:
+        self._tell("forget_entries", host_id=host_id, before=before)

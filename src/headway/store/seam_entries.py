@@ -29,6 +29,7 @@ class EntryRecord(NamedTuple):
     next_at: int | None = None
     held: str | None = None  # why it was held back when it was due
     held_at: int | None = None
+    gone_at: int | None = None  # since when no jobs file has it
 
 
 class ReadsEntries(Protocol):
@@ -50,8 +51,13 @@ class WritesEntries(ReadsEntries, Protocol):
     def put_jobs_file(self, host_id: str, file: JobsFile) -> None:
         """All but what the poll said."""
 
-    def note_poll(self, host_id: str, trouble: str | None) -> None: ...
+    def note_poll(self, host_id: str, trouble: str | None, *, polled: bool = True) -> None:
+        """What it said just now, or that there is none any more."""
+
     def put_entries(self, host_id: str, records: Sequence[EntryRecord]) -> None:
         """What their functions keep stays."""
 
     def keep_entry_state(self, host_id: str, name: str, state: Any) -> None: ...
+
+    def forget_entries(self, host_id: str, before: int) -> None:
+        """Those that no jobs file has had since then, and that have no active job."""

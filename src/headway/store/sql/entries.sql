@@ -12,16 +12,27 @@ on conflict (host_id) do update set digest = excluded.digest, read_at = excluded
 update jobs_files set poll_trouble = :trouble, polled_at = :at where host_id = :host_id
 
 -- name: entries_of_host
-select name, last_job, last_end_at, last_status, next_at, held, held_at from entries
+select name, last_job, last_end_at, last_status, next_at, held, held_at, gone_at from entries
 where host_id = :host_id order by name
 
 -- name: put_entries
 -- What its function keeps is not among this.
-insert into entries (host_id, name, last_job, last_end_at, last_status, next_at, held, held_at)
-values (:host_id, :name, :last_job, :last_end_at, :last_status, :next_at, :held, :held_at)
+insert into entries
+  (host_id, name, last_job, last_end_at, last_status, next_at, held, held_at, gone_at)
+values
+  (:host_id, :name, :last_job, :last_end_at, :last_status, :next_at, :held, :held_at, :gone_at)
 on conflict (host_id, name) do update set last_job = excluded.last_job,
   last_end_at = excluded.last_end_at, last_status = excluded.last_status,
-  next_at = excluded.next_at, held = excluded.held, held_at = excluded.held_at
+  next_at = excluded.next_at, held = excluded.held, held_at = excluded.held_at,
+  gone_at = excluded.gone_at
+
+-- name: forget_entries
+-- A job that has not ended may still want what its function keeps.
+delete from entries where host_id = :host_id and gone_at < :before and not exists (
+  select 1 from jobs
+  where jobs.schedule_id = 'jobs.yaml:' || entries.name and jobs.schedule_id is not null
+    and jobs.finished_at is null
+)
 
 -- name: entry_state
 select state from entries where host_id = :host_id and name = :name

@@ -67,6 +67,7 @@ create table entries (
   next_at     bigint,                           -- not looked at before; null: while its job is active
   held        text,
   held_at     bigint,
+  gone_at     bigint,                           -- since when no jobs file has it; null while one has
   primary key (host_id, name)
 );
 
