@@ -199,7 +199,7 @@ MAY_IMPORT = {
     "store.seam_schedules": "core.",
     "firing": (
         "adding config consequences core. errors gating graphs home host linking store.base "
-        "submission templates templating"
+        "store.seam_templates submission templates templating"
     ),
     "scheduling": (
         "adding client core. environment errors firing graphs linking quotas store.base submission "

@@ -33,12 +33,14 @@ class Submitted(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Who submits, where, and with which environment; `host` only in a store of several."""
+    """Who submits, where, and with which environment; `host` only in a store of several. Of jobs
+    that slots make it is each one's schedule that submits."""
 
     actor: str
     worktrees: str  # where jobs of this home have theirs
     host: Host | None = None
     env_digest: str | None = None
+    of_slots: bool = False
 
 
 def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Submitted]:
@@ -159,7 +161,7 @@ def _looks_ahead(jobs: Sequence[Job]) -> bool:
 
 def _events(jobs: Sequence[Job]) -> Iterator[Event]:
     for job in jobs:
-        yield Event("submitted", job.id, {"name": job.name})
+        yield Event("submitted", job.id, {"name": job.name}, job.submitted_by)
         if job.wait is not None:
             from headway.filing import waiting
 
@@ -210,7 +212,8 @@ def _job(
         or spec.subject
         or spec.target
     )
-    asked = Approval(ApprovalState.PENDING, now, origin.actor) if spec.require_approval else None
+    actor = (origin.of_slots and spec.schedule_id) or origin.actor
+    asked = Approval(ApprovalState.PENDING, now, actor) if spec.require_approval else None
     return Job(
         id=job_id,
         name=spec.name,
@@ -231,7 +234,7 @@ def _job(
         key=spec.key,
         spec_digest=spec_digest,
         on_finish=spec.on_finish,
-        submitted_by=origin.actor,
+        submitted_by=actor,
         # A call that waits for nothing stands at the door at once, without being looked at.
         stage=Stage.READY if plain and spec.type == FUNCTION else Stage.WOKEN,
         queue=_queue(spec, origin.host),

@@ -5,13 +5,13 @@ has no submitter's environment: `[env]` of the config and a minimal PATH, in the
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.adding import Origin, add_jobs
 from headway.consequences import cancel_active
 from headway.core.fire import Active, Overlap, Rule, Schedule, kept_part
-from headway.core.model import JobId, JobSpec, Lock
+from headway.core.model import AGENT, JobId, JobSpec, Lock
 from headway.core.states import ACTIVE
 from headway.errors import InvalidInputError, NotFoundError
 from headway.graphs import request_of
@@ -24,16 +24,25 @@ from headway.templates import require_usable
 
 if TYPE_CHECKING:
     from headway.config import Config
+    from headway.store.seam_templates import Template
 
 
-def request_for(tx: ReadTx, document: Mapping[str, Any], name: str) -> Request:
-    """What a schedule asks for now; raises if it cannot be had, as when its template is gone."""
+def request_for(
+    tx: ReadTx,
+    document: Mapping[str, Any],
+    name: str,
+    known: "dict[str, Template] | None" = None,
+) -> Request:
+    """What a schedule asks for now; raises if it cannot be had, as when its template is gone.
+    `known` remembers templates, for callers with many schedules."""
     job, template = document["job"] or {}, document["template"]
     if template is not None:
         from headway.templating import request_from_template
 
-        found = require_usable(tx, template)
-        request = request_from_template(found, document["params"], job, tx.now())
+        known = {} if known is None else known
+        if template not in known:
+            known[template] = require_usable(tx, template)
+        request = request_from_template(known[template], document["params"], job, tx.now())
     else:
         wrong: list[str] = []
         made = request_of(job, tx.now(), wrong)
@@ -56,18 +65,29 @@ def _refuse_repositories(request: Request) -> None:
         )
 
 
-def _place(home: Home) -> "tuple[Home, Config]":
-    """Where an agent's runner is described. Few schedules have one, so only they read a file."""
-    from headway.config import load_config
+def _of_agent(request: Request, settled: Mapping[str, Any], folder: str) -> JobSpec:
+    """A job of an agent whose parameters were settled when its schedule was added: its runner is
+    asked nothing, which may be described on another host only."""
+    stand_in = request._replace(
+        agent=None, argv=("agent",), cwd=request.cwd or folder, retry_on=(), type=None, check=False
+    )
+    spec = specify(stand_in, environ={}, working_directory=folder)
+    params = {"agent": settled, **spec.params}
+    del params["argv"]
+    retry = spec.retry._replace(on=request.retry_on)
+    return spec._replace(type=AGENT, params=params, retry=retry)
 
-    return home, load_config(home)
 
-
-def take_back_ahead(tx: WriteTx, schedule: Schedule, rule: Rule) -> None:
+def take_back_ahead(tx: WriteTx, schedule: Schedule, rule: Rule | None) -> None:
     """A clock may have gone back: of what was only skipped, only what has passed stays on record;
-    the rest may come at its time."""
-    taken_back = tx.take_back_skipped(schedule.id, tx.now())
-    kept = [kept_part(each, rule, tx.now()) for each in taken_back if each.slot <= tx.now()]
+    the rest may come at its time. Without its rule, as when its time zone is gone, nobody can count
+    what has passed of a range, and it keeps its number."""
+    now = tx.now()
+    begun = [each for each in tx.take_back_skipped(schedule.id, now) if each.slot <= now]
+    if rule is None:
+        tx.add_firings(each._replace(last_slot=now, at=min(each.at, now)) for each in begun)
+        return
+    kept = [kept_part(each, rule, now) for each in begun]
     tx.add_firings(each for each in kept if each is not None)
 
 
@@ -79,31 +99,52 @@ class Maker:
         self._home = home
         self._shared = shared
         self._hosts: dict[str, HostRecord] | None = None
+        self._templates: dict[str, Template] = {}
+        self._configs: dict[str, Config] = {}
 
     def specify(self, schedule: Schedule) -> JobSpec:
         """What one job of it is to be. Programs and folders are looked for when it starts."""
-        request = request_for(self._tx, schedule.document, schedule.name)
+        request = request_for(self._tx, schedule.document, schedule.name, self._templates)
         home = self._home_of(schedule)
-        spec = specify(
-            request._replace(check=False),
-            environ={},
-            working_directory=os.path.dirname(home.path),
-            place=None if request.agent is None else _place(home),
-        )
+        folder = os.path.dirname(home.path)
+        settled = schedule.document.get("agent")
+        if settled is not None:
+            spec = _of_agent(request, settled, folder)
+        else:
+            place = None if request.agent is None else self._place(home)
+            plain = request._replace(check=False)
+            spec = specify(plain, environ={}, working_directory=folder, place=place)
         if schedule.overlap is not Overlap.SKIP:
             others = [each for each in spec.locks if each.key != schedule.shown]
             spec = spec._replace(locks=tuple(sorted((*others, Lock(schedule.shown)))))
         return spec._replace(schedule_id=schedule.shown)
 
     def add(self, schedule: Schedule, spec: JobSpec, *, actor: str) -> JobId:
-        host = self._host_of(schedule)
-        origin = Origin(actor, self._home_of(schedule).worktrees, host)
-        return add_jobs(self._tx, [spec], origin)[0].job_id
+        """A job that somebody asked for."""
+        return add_jobs(self._tx, [spec], self._origin(schedule, actor))[0].job_id
+
+    def add_of_slots(self, wanted: Sequence[tuple[Schedule, JobSpec]]) -> list[JobId]:
+        """The jobs of slots of schedules of one host; if one of them is refused, none is made."""
+        schedule = wanted[0][0]
+        origin = self._origin(schedule, schedule.shown)._replace(of_slots=True)
+        added = add_jobs(self._tx, [spec for _, spec in wanted], origin)
+        return [each.job_id for each in added]
+
+    def _origin(self, schedule: Schedule, actor: str) -> Origin:
+        return Origin(actor, self._home_of(schedule).worktrees, self._host_of(schedule))
 
     def replace(self, active: list[Active], *, actor: str) -> None:
         """Cancel what has not ended of it, as an operator would."""
         jobs = self._tx.readable_jobs([each.job_id for each in active]).values()
         cancel_active(self._tx, [job for job in jobs if job.status in ACTIVE], actor=actor)
+
+    def _place(self, home: Home) -> "tuple[Home, Config]":
+        """Where an agent's runner is described. Few templates have one: only they read a file."""
+        if home.path not in self._configs:
+            from headway.config import load_config
+
+            self._configs[home.path] = load_config(home)
+        return home, self._configs[home.path]
 
     def _home_of(self, schedule: Schedule) -> Home:
         host = self._host_of(schedule)

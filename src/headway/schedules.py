@@ -67,7 +67,8 @@ def _document(
     jobs: dict[JobId, Job],
 ) -> dict[str, Any]:
     said = schedule.document
-    damaged = said.get("damaged")
+    no_rule = "" if isinstance(said.get("rule"), dict) else "it has no rule that can be read"
+    damaged = said.get("damaged") or no_rule
     running = active_job(active)
     return {
         "id": schedule.shown,
@@ -96,7 +97,9 @@ def _document(
 
 
 def _rule(said: dict[str, Any]) -> dict[str, Any]:
-    if "every" in said:
+    if not all(isinstance(said.get(word, 0), int) for word in ("every", "anchor", "at")):
+        return said  # which `in_words` says is wrong
+    if "every" in said and "anchor" in said:
         return {"every": exact_duration(said["every"]), "anchor": show_instant(said["anchor"])}
     return {"at": show_instant(said["at"])} if "at" in said else said
 

@@ -75,7 +75,7 @@ def add_schedule(
         **_treatment(catch_up, window, overlap, jitter),
     }
     with client.store.read() as tx:
-        _refuse_unmakeable(client, tx, said, name or "schedule")
+        said["agent"] = _agent(client, tx, said, name or "schedule")
 
     added = client.store.story(lambda tx: _added(client, tx, name, said, replace, enabled))
     client.wake()
@@ -116,10 +116,9 @@ def trigger_schedule(client: Client, reference: str) -> Submitted:
         if objection is not None:
             raise ConflictError(f"{schedule.name}: {objection}; wait for it, or cancel it")
         maker = Maker(tx, client.home, shared=client.store.shared)
-        spec = maker.specify(schedule)
+        job_id = maker.add(schedule, maker.specify(schedule), actor=client.actor)
         if schedule.overlap is Overlap.REPLACE:
             maker.replace(active, actor=client.actor)
-        job_id = maker.add(schedule, spec, actor=client.actor)
         event = Event("schedule_triggered", job_id, _named(schedule))
         tx.add_events([event], actor=client.actor)
         return Submitted(job_id, created=True)
@@ -223,15 +222,17 @@ def _switch(client: Client, reference: str, *, enabled: bool) -> bool:
 
 def _put(tx: WriteTx, schedule: Schedule, known: Schedule | None) -> None:
     if known is not None:
+        rule: Rule | None = None
         with suppress(ConflictError, InvalidInputError):  # its time zone may be gone
-            take_back_ahead(tx, known, rule_of(_sound(known)["rule"]))
+            rule = rule_of(_sound(known)["rule"])
+        take_back_ahead(tx, known, rule)
     tx.put_schedule(schedule)
     tx.note_next_fire()
 
 
 def _sound(schedule: Schedule) -> Mapping[str, Any]:
     """What it says, if that can be read."""
-    if "damaged" in schedule.document:
+    if not isinstance(schedule.document.get("rule"), Mapping):  # then it is damaged
         raise ConflictError(
             f"{schedule.shown} cannot be read; remove it, or put another in its place (--replace)"
         )
@@ -355,16 +356,21 @@ def _job_words(
     return {"retries": retries, "retry_base": DEFAULT_BASE, **given}
 
 
-def _refuse_unmakeable(client: Client, tx: ReadTx, document: Mapping[str, Any], name: str) -> None:
-    """Its jobs must be possible now; programs are looked for on the PATH that they will have."""
+def _agent(
+    client: Client, tx: ReadTx, document: Mapping[str, Any], name: str
+) -> dict[str, Any] | None:
+    """Its jobs must be possible now; programs are looked for on the PATH that they will have. What
+    is asked of an agent is settled here: who fires a slot may have other runners and settings. A
+    template may change, so what it asks is settled when a slot fires."""
     request = request_for(tx, document, name)
-    specify(
+    spec = specify(
         request,
         environ={"PATH": MINIMAL_PATH, **client.config.env},
         working_directory=os.path.dirname(client.home.path),
         remedy="jobs of schedules have the PATH of [env] in config.toml; --no-check skips this",
         place=(client.home, client.config),
     )
+    return spec.params.get("agent") if document["template"] is None else None
 
 
 def active_job(active: Sequence[Active]) -> Active | None:

@@ -111,6 +111,16 @@ def test_intervals_single_times_and_templates_make_schedules(said: Run) -> None:
     ]
 
 
+def test_an_agent_has_a_schedule_and_no_retries(said: Run) -> None:
+    agent = ("--runner", "claude", "--prompt", "tidy up", "--no-check")
+    told = document(said, "schedules", "add", "--every", "1h", *agent)["schedule"]
+    assert (told["job"]["runner"], told["job"]["retries"]) == ("claude", 0)
+    missing = said("schedules", "add", "--every", "1h", "--runner", "claude", "--no-check")
+    assert missing.code == 5 and "an agent needs a prompt" in missing.err
+    unknown = said("schedules", "add", "--every", "1h", *agent[2:], "--runner", "nobody")
+    assert unknown.code == 5 and "nobody" in unknown.err
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "reason"),
     [

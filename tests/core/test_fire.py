@@ -11,10 +11,12 @@ from headway.core.fire import (
     MOST_LOOKED_AT,
     Active,
     CatchUp,
+    Counted,
     Fired,
     Firing,
     Outcome,
     Schedule,
+    Share,
     Skipped,
     begun,
     fire,
@@ -22,6 +24,7 @@ from headway.core.fire import (
     kept_part,
     rewound,
     rezoned,
+    shared_out,
 )
 
 MINUTE = 60_000_000
@@ -40,11 +43,12 @@ class Minutes:
         slot = (max(instant, 0) // self.period + 1) * self.period
         return slot if slot <= self.last else None
 
-    def slots_until(self, after: int, until: int, most: int) -> tuple[int, int | None]:
+    def slots_until(self, after: int, until: int, most: int) -> Counted:
         assert 0 < most <= MOST_LOOKED_AT
         first = max(after, 0) // self.period
         count = max(0, min(min(until, self.last) // self.period - first, most))
-        return count, (first + count) * self.period if count else None
+        last = (first + count) * self.period
+        return count, last - self.period if count > 1 else None, last if count else None
 
 
 def schedule(next_slot: int | None, **changed: Any) -> Schedule:
@@ -169,6 +173,36 @@ def test_however_long_nobody_looked_one_call_is_bounded_and_every_slot_is_told_o
     assert fired == (list(range(19_750, 20_001)) if catch_up is CatchUp.ALL else [20_000])
 
 
+@pytest.mark.parametrize("catch_up", CatchUp)
+@pytest.mark.parametrize("share", [Share(1, 1), Share(7, 3), Share(3, 7)])
+def test_a_call_does_no_more_than_its_share_and_the_calls_together_do_all(
+    catch_up: CatchUp, share: Share
+) -> None:
+    overlap = "queue" if catch_up is CatchUp.ALL else "skip"
+    said = {"catch_up": catch_up.value, "overlap": overlap, "window": 5 * MINUTE}
+    asked, now = schedule(1, **said, jitter=MINUTE), 40 * MINUTE
+    whole, told, fired = fire(asked, Minutes(), now, ()), 0, []
+    while asked.next_slot is not None and asked.next_slot < whole.next_slot:
+        found = fire(asked, Minutes(), now, (), share=share)
+        assert 0 < found.looked_at <= share.slots and len(found.slots) <= share.jobs
+        told += found.looked_at
+        fired += found.slots
+        asked = asked._replace(next_slot=found.next_slot)
+    assert (told, tuple(fired)) == (whole.looked_at, whole.slots)
+
+
+@pytest.mark.parametrize(
+    ("left", "among", "share"),
+    [
+        (Share(20_000, 200), 1, Share(MOST_LOOKED_AT, MOST_FIRED)),
+        (Share(20_000, 200), 200, Share(100, 1)),
+        (Share(19_000, 150), 10, Share(1900, 15)),
+    ],
+)
+def test_each_gets_its_share(left: Share, among: int, share: Share) -> None:
+    assert shared_out(left, among) == share
+
+
 # -- jitter ------------------------------------------------------------------------------------
 
 
@@ -188,6 +222,33 @@ def test_a_slot_is_due_when_its_jitter_is_over() -> None:
     assert (early.slots, early.next_slot, early.next_fire_at) == ((), 10 * MINUTE, due)
     assert late.slots == (10 * MINUTE,)
     assert late.next_fire_at == 11 * MINUTE + jitter_of(3, 11 * MINUTE, MINUTE // 2)
+
+
+@pytest.mark.parametrize("window", [1, MINUTE, 10 * MINUTE])
+@pytest.mark.parametrize("catch_up", CatchUp)
+def test_a_jitter_longer_than_the_window_takes_no_slot_away(catch_up: CatchUp, window: int) -> None:
+    """The window begins when a slot was to fire."""
+    jitter, rule = 30 * MINUTE, Minutes(60)
+    overlap = "queue" if catch_up is CatchUp.ALL else "skip"
+    asked = schedule(60, catch_up=catch_up.value, overlap=overlap, window=window, jitter=jitter)
+    for hour in range(1, 25):
+        slot = hour * 60 * MINUTE
+        due = slot + jitter_of(3, slot, jitter)
+        late = due + asked.window
+        in_time, at_last, too_late = (fire(asked, rule, at, ()) for at in (due, late, late + 1))
+        assert in_time.slots == at_last.slots == (slot,)
+        assert in_time.skipped == at_last.skipped == too_late.slots == ()
+        assert too_late.skipped == (Skipped(slot, slot, 1, MISSED),)
+        asked = asked._replace(next_slot=in_time.next_slot)
+
+
+def test_of_all_that_have_jitter_those_before_the_window_are_one_range() -> None:
+    words = {"catch_up": "all", "overlap": "queue", "window": 5 * MINUTE}
+    asked = schedule(10, **words, jitter=MINUTE)
+    found = fire(asked, Minutes(), 100 * MINUTE, ())
+    first = found.slots[0] // MINUTE
+    assert first in (94, 95) and found.skipped == (missed(10, first - 1),)
+    assert list(found.slots) == [each * MINUTE for each in range(first, first + len(found.slots))]
 
 
 # -- clocks ------------------------------------------------------------------------------------

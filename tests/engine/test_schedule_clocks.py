@@ -6,6 +6,7 @@ from keeping import DAY, HOUR, Keeping
 from headway.clock import SECOND
 from headway.core.fire import MISSED
 from headway.core.model import Lock
+from headway.engine.timekeeper import AT_ONCE
 
 
 @pytest.mark.req("D24")
@@ -55,6 +56,34 @@ def test_a_year_is_looked_at_in_bounded_parts_that_become_one_row(paused: Keepin
     assert paused.slots(name) == [("skipped", 8639, MISSED), ("fired", 1, None)]
 
 
+def test_a_step_has_a_budget_and_who_is_in_time_does_not_wait_for_who_slept(
+    paused: Keeping,
+) -> None:
+    """The lock of all writers is held meanwhile."""
+    sleepers = [paused.add(every="10s") for _ in range(8)]
+    fresh = [paused.add(every="24h") for _ in range(3)]
+    paused.clock.advance(86_400)
+    assert paused.bench.step() == 0, "there is more to do at once"
+    looked_at = sum(paused.accounted(name) for name in sleepers + fresh)
+    assert 15_000 < looked_at <= AT_ONCE.slots
+    assert all(paused.accounted(name) for name in sleepers), "each has come on"
+    assert [paused.slots(name) for name in fresh] == [[("fired", 1, None)]] * 3
+    paused.settle()
+    for name in sleepers:
+        assert paused.slots(name) == [("skipped", 8639, MISSED), ("fired", 1, None)]
+
+
+def test_a_step_makes_a_bounded_number_of_jobs(paused: Keeping) -> None:
+    names = [paused.add(every="1s", catch_up="all", window="1h") for _ in range(5)]
+    paused.clock.advance(90)
+    paused.bench.step()
+    assert len(paused.jobs()) == AT_ONCE.jobs
+    assert [paused.accounted(name) for name in names] == [40] * 5
+    paused.settle()
+    assert [paused.accounted(name) for name in names] == [90] * 5
+    assert len(paused.jobs()) == 450
+
+
 def test_a_clock_that_jumps_a_year_and_back_neither_doubles_nor_loses(  # fault E5
     keeping: Keeping,
 ) -> None:
@@ -89,6 +118,19 @@ def test_a_clock_that_goes_back_an_hour_fires_nothing_twice(keeping: Keeping) ->
     assert len(keeping.jobs()) == 7 and keeping.accounted(name) == 7
 
 
+@pytest.mark.parametrize("rule", [{"every": "10m"}, {"cron": "*/10 * * * *"}])
+def test_a_clock_that_is_set_back_behind_the_beginning_silences_no_schedule(  # fault E5
+    paused: Keeping, rule: dict[str, str]
+) -> None:
+    name = paused.add(**rule, overlap="queue")
+    paused.later(5)
+    paused.clock.jump(-DAY)
+    paused.settle()
+    for _ in range(6):
+        paused.later(600)
+    assert paused.slots(name) == [("fired", 1, None)] * 6
+
+
 def test_a_clock_that_went_back_while_no_worker_lived_is_noticed(paused: Keeping) -> None:
     name = paused.add(every="1h")
     paused.later(3 * 3600)
@@ -121,6 +163,30 @@ def test_a_clock_that_goes_back_while_a_schedule_is_disabled_doubles_nothing(
     for _ in range(3):
         paused.later(3600)
     assert paused.slots(name)[0] == ("skipped", 3, "job-1 still waits")
+
+
+@pytest.mark.parametrize("back", [10 * HOUR, 5 * HOUR])
+def test_one_whose_zone_is_gone_is_disabled_replaced_and_removed_whatever_clocks_did(
+    paused: Keeping, back: int
+) -> None:
+    rule = {"cron": "*/10 * * * *", "overlap": "queue"}
+    name = paused.add(name="a", **rule)
+    paused.bench.step()
+    paused.clock.jump(10 * HOUR)
+    paused.settle()
+    assert paused.slots(name) == [("skipped", 59, MISSED), ("fired", 1, None)]
+    with paused.bench.store.write() as tx:
+        (schedule,) = tx.all_schedules()
+        lost = {"cron": "*/10 * * * *", "timezone": "Atlantis/Capital"}
+        tx.put_schedule(schedule._replace(document={**schedule.document, "rule": lost}))
+    paused.clock.jump(-back)
+    assert paused.client.disable_schedule(name)
+    paused.add(name="a", **rule, replace=True)
+    for _ in range(3):
+        paused.later(600)
+    fired = [each for each in paused.slots(name) if each[0] == "fired"]
+    assert len(fired) == 1 + 3, "what was only skipped comes at its time"
+    paused.client.remove_schedule(name)
 
 
 def test_slots_before_and_after_a_change_are_no_range(paused: Keeping) -> None:

@@ -17,7 +17,7 @@ from keeping import MINUTE, Wall
 from headway.client import Client
 from headway.clock import SECOND
 from headway.config import Config
-from headway.core.fire import Outcome
+from headway.core.fire import Outcome, jitter_of
 from headway.engine.timekeeper import Timekeeper
 from headway.errors import ConflictError
 from headway.home import Home, make_home
@@ -63,22 +63,30 @@ class Slots(RuleBasedStateMachine):
     @rule(
         overlap=st.sampled_from(("skip", "queue", "replace")),
         catch_up=st.sampled_from(("latest", "none")),
-        window=st.sampled_from(("2m", "1h")),
+        window=st.sampled_from(("5s", "2m", "1h")),
+        jitter=st.sampled_from((0, 0, 10, 59)),
     )
     def write_down(
-        self, overlap: str = "skip", catch_up: str = "latest", window: str = "1h"
+        self, overlap: str = "skip", catch_up: str = "latest", window: str = "1h", jitter: int = 0
     ) -> None:
         said = {"overlap": overlap, "catch_up": catch_up, "window": window}
-        self._put(said)
+        self._put(said, jitter)
 
-    @rule(window=st.sampled_from(("2m", "1h")))
-    def write_down_all(self, window: str) -> None:
-        self._put({"catch_up": "all", "window": window})
+    @rule(window=st.sampled_from(("5s", "2m", "1h")), jitter=st.sampled_from((0, 59)))
+    def write_down_all(self, window: str, jitter: int) -> None:
+        self._put({"catch_up": "all", "window": window}, jitter)
 
-    def _put(self, said: dict[str, str]) -> None:
+    def _put(self, said: dict[str, str], jitter: int) -> None:
         self.client.add_schedule(
-            name=NAME, cron="* * * * *", argv=["true"], replace=True, enabled=self.enabled, **said
+            name=NAME,
+            cron="* * * * *",
+            argv=["true"],
+            replace=True,
+            enabled=self.enabled,
+            jitter=f"{jitter}s",
+            **said,
         )
+        self.jitter = jitter * SECOND
         self.since = self.clock.now()
         self._forget_what_is_ahead()
 
@@ -94,26 +102,40 @@ class Slots(RuleBasedStateMachine):
     def let_time_pass(self, seconds: int) -> None:
         self.clock.advance(seconds)
 
-    @rule(seconds=st.sampled_from((60, 61, 60, 125)), dies=st.booleans())
-    def work(self, seconds: int, dies: bool) -> None:
-        """A worker looks in time; or dies before its work is stored."""
+    @rule(
+        seconds=st.sampled_from((60, 61, 60, 125)),
+        fate=st.sampled_from(("works", "fails", "dies")),
+    )
+    def work(self, seconds: int, fate: str) -> None:
+        """A worker looks in time; or its work is not stored, and it goes on, or dies of that."""
         self.clock.advance(seconds)
-        if dies:
-            try:
-                with self.store.write() as tx:
-                    self.keeper.step(tx)
-                    raise InterruptedError
-            except InterruptedError:
-                self.begin_anew()
+        if fate != "works":
+            self._step_in_vain()
+        if fate == "dies":
+            self.begin_anew()
         self.settle()
 
-    @rule(minutes=st.sampled_from((-600, -61, -3, -1, 2, 61, 600)), seconds=st.integers(0, 59))
-    def jump(self, minutes: int, seconds: int) -> None:
+    def _step_in_vain(self) -> None:
+        try:
+            with self.store.write() as tx:
+                self.keeper.step(tx)
+                raise InterruptedError
+        except InterruptedError:
+            pass
+
+    @rule(
+        minutes=st.sampled_from((-600, -61, -3, -1, 2, 61, 600)),
+        seconds=st.integers(0, 59),
+        in_vain=st.booleans(),
+    )
+    def jump(self, minutes: int, seconds: int, in_vain: bool) -> None:
         self.settle()
         self.clock.jump(minutes * MINUTE + seconds * SECOND)
         if minutes < 0 and self.enabled:
             self.since = min(self.since, self.clock.now())
             self._forget_what_is_ahead()
+        if in_vain:
+            self._step_in_vain()
         self.settle()
 
     def _forget_what_is_ahead(self) -> None:
@@ -146,7 +168,8 @@ class Slots(RuleBasedStateMachine):
             self.keeper.committed()
         if self.enabled:
             now = self.clock.now()
-            self.known |= set(range((self.since // MINUTE + 1) * MINUTE, now + 1, MINUTE))
+            passed = range((self.since // MINUTE + 1) * MINUTE, now + 1, MINUTE)
+            self.known |= {each for each in passed if each + self._delay(each) <= now}
         told = Counter(self._told())
         twice = [each for each, count in told.items() if count > 1]
         assert not twice, f"told of twice: {twice}"
@@ -156,6 +179,9 @@ class Slots(RuleBasedStateMachine):
         with self.store.read() as tx:
             made = tx.marks()["next_job_id"] - 1
         assert made == len(fired) + self.triggered, "and no job is of none"
+
+    def _delay(self, slot: int) -> int:
+        return jitter_of(1, slot, self.jitter)
 
     def _told(self) -> list[int]:
         with self.store.read() as tx:

@@ -16,6 +16,7 @@ from headway.core.model import JobId, shown
 
 MOST_LOOKED_AT = 5_000  # slots in one call
 MOST_FIRED = 100
+Counted = tuple[int, int | None, int | None]
 MOST_ACTIVE = 1_000  # jobs of one schedule that have not ended
 MINUTE = 60_000_000
 MISSED = "missed: no worker looked at that time"
@@ -28,9 +29,9 @@ class Rule(Protocol):
     def next_after(self, instant: int) -> int | None:
         """The first slot strictly after; None: there is none any more."""
 
-    def slots_until(self, after: int, until: int, most: int) -> tuple[int, int | None]:
-        """How many slots lie in (after, until], counting no more than `most`, and the last one
-        counted."""
+    def slots_until(self, after: int, until: int, most: int) -> Counted:
+        """How many slots lie in (after, until], counting no more than `most`; of those counted the
+        last but one, and the last."""
 
 
 class CatchUp(StrEnum):
@@ -132,6 +133,26 @@ class Fired(NamedTuple):
     next_slot: int | None
     next_fire_at: int | None
 
+    @property
+    def looked_at(self) -> int:
+        """How many slots something is known of now."""
+        return len(self.slots) + sum(each.slots for each in self.skipped)
+
+
+class Share(NamedTuple):
+    """How much one call may do: slots to look at, and jobs to make."""
+
+    slots: int = MOST_LOOKED_AT
+    jobs: int = MOST_FIRED
+
+
+WHOLE = Share()
+
+
+def shared_out(left: Share, among: int) -> Share:
+    """What one of so many may have of it, at least one of each if there are as many."""
+    return Share(min(left.slots // among, WHOLE.slots), min(left.jobs // among, WHOLE.jobs))
+
 
 def shown_schedule(schedule_id: int) -> str:
     return f"schedule-{schedule_id}"
@@ -157,22 +178,25 @@ def fire(
     now: int,
     active: Sequence[Active],
     taken: int | None = None,
+    share: Share = WHOLE,
 ) -> Fired:
     """What is due. `active` are its jobs that have not ended; `taken` is the first slot from
-    `next_slot` on that fired already, before a clock went back: it is passed over."""
+    `next_slot` on that fired already, before a clock went back: it is passed over. What is more
+    than its share is left to the next call."""
     after = max((schedule.next_slot or 0) - 1, schedule.changed_at)
     if taken is not None and taken == rule.next_after(after):
         return _went_on(schedule, rule, (), (), taken)
     until = now if taken is None else min(now, taken - 1)
     if schedule.catch_up is CatchUp.ALL:
-        slots, skipped, last = _each(schedule, rule, after, until, now)
+        slots, skipped, last = _each(schedule, rule, (after, until), now, share)
     else:
-        slots, skipped, last = _latest(schedule, rule, after, until, now)
+        slots, skipped, last = _latest(schedule, rule, (after, until), now, share.slots)
     slots, overlapping = _without_overlap(schedule.overlap, slots, active)
     return _went_on(schedule, rule, slots, (*skipped, *overlapping), last)
 
 
 _Looked = tuple[tuple[int, ...], tuple[Skipped, ...], int]
+_Span = tuple[int, int]  # slots after the first instant and not after the second
 
 
 def _went_on(
@@ -182,60 +206,79 @@ def _went_on(
     return Fired(tuple(slots), tuple(skipped), following, fires_at(schedule, following))
 
 
-def _latest(schedule: Schedule, rule: Rule, after: int, until: int, now: int) -> _Looked:
+def _latest(schedule: Schedule, rule: Rule, span: _Span, now: int, most: int) -> _Looked:
     """The newest due slot, if it lies in the window; it is known only when all were looked at."""
-    slots, last = _due(schedule, rule, after, until, now)
+    slots, before, last = _due(schedule, rule, span, now, most)
     if last is None:
-        return (), (), after
-    following = rule.next_after(last)
-    is_newest = not _is_due(schedule, following, now)
-    fires = is_newest and last >= now - schedule.window
-    if not fires:
-        return (), (Skipped(rule.next_after(after) or last, last, slots, MISSED),), last
-    missed, before = rule.slots_until(after, last - 1, slots) if slots > 1 else (0, None)
+        return (), (), span[0]
+    is_newest = not _is_due(schedule, rule.next_after(last), now)
+    if not is_newest or _is_too_old(schedule, last, now):
+        return (), (_missed(rule, span[0], last, slots),), last
     if before is None:
         return (last,), (), last
-    return (last,), (Skipped(rule.next_after(after) or before, before, missed, MISSED),), last
+    return (last,), (_missed(rule, span[0], before, slots - 1),), last
 
 
-def _each(schedule: Schedule, rule: Rule, after: int, until: int, now: int) -> _Looked:
+def _missed(rule: Rule, after: int, last: int, slots: int) -> Skipped:
+    return Skipped(rule.next_after(after) or last, last, slots, MISSED)
+
+
+def _each(schedule: Schedule, rule: Rule, span: _Span, now: int, share: Share) -> _Looked:
     """Every due slot in the window, the oldest first; what lies before the window is missed."""
-    skipped: tuple[Skipped, ...] = ()
-    too_old = min(now - schedule.window - 1, until)
-    if too_old > after:
-        missed, before = rule.slots_until(after, too_old, MOST_LOOKED_AT)
-        if before is not None:
-            skipped = (Skipped(rule.next_after(after) or before, before, missed, MISSED),)
-            after = before
-        if missed == MOST_LOOKED_AT:
-            return (), skipped, after
+    after, until = span
+    skipped: list[Skipped] = []
+    missed = 0
+    surely_too_old = min(now - schedule.window - max(schedule.jitter, 1), until)
+    if surely_too_old > after:
+        missed, _, last = rule.slots_until(after, surely_too_old, share.slots)
+        if last is not None:
+            skipped.append(_missed(rule, after, last, missed))
+            after = last
     slots: list[int] = []
-    while len(slots) < MOST_FIRED:
+    while len(slots) < share.jobs and missed + len(slots) < share.slots:
         slot = rule.next_after(after)
         if slot is None or slot > until or not _is_due(schedule, slot, now):
             break
-        slots.append(slot)
+        if _is_too_old(schedule, slot, now):
+            missed += 1
+            _skip_one_more(skipped, after, slot)
+        else:
+            slots.append(slot)
         after = slot
-    return tuple(slots), skipped, after
+    return tuple(slots), tuple(skipped), after
 
 
-def _due(
-    schedule: Schedule, rule: Rule, after: int, until: int, now: int
-) -> tuple[int, int | None]:
-    """How many slots are due, and the last of them. The jitter of the newest may not be over."""
+def _skip_one_more(skipped: list[Skipped], before: int, slot: int) -> None:
+    if skipped and skipped[-1].last == before:
+        skipped[-1] = skipped[-1]._replace(last=slot, slots=skipped[-1].slots + 1)
+    else:
+        skipped.append(Skipped(slot, slot, 1, MISSED))
+
+
+def _due(schedule: Schedule, rule: Rule, span: _Span, now: int, most: int) -> Counted:
+    """How many slots are due, the last but one of them, and the last. The jitter of the newest may
+    not be over."""
+    after, until = span
     surely = until - schedule.jitter
-    slots, last = rule.slots_until(after, surely, MOST_LOOKED_AT) if surely > after else (0, None)
-    while slots < MOST_LOOKED_AT:
+    slots, before, last = 0, None, None
+    if surely > after:
+        slots, before, last = rule.slots_until(after, surely, most)
+    while slots < most:
         slot = rule.next_after(after if last is None else last)
         if slot is None or slot > until or not _is_due(schedule, slot, now):
             break
-        slots, last = slots + 1, slot
-    return slots, last
+        slots, before, last = slots + 1, last, slot
+    return slots, before, last
 
 
 def _is_due(schedule: Schedule, slot: int | None, now: int) -> bool:
     at = fires_at(schedule, slot)
     return at is not None and at <= now
+
+
+def _is_too_old(schedule: Schedule, slot: int, now: int) -> bool:
+    """The window begins when the slot was to fire: its jitter is no delay that anybody caused."""
+    return slot + jitter_of(schedule.id, slot, schedule.jitter) < now - schedule.window
 
 
 def _without_overlap(
@@ -304,7 +347,7 @@ def _found_anew(schedule: Schedule, slot: int | None, now: int) -> Schedule:
 
 def kept_part(firing: Firing, rule: Rule, now: int) -> Firing | None:
     """Of a skipped range what does not lie in the future."""
-    slots, last = rule.slots_until(firing.slot - 1, now, firing.slots)
+    slots, _, last = rule.slots_until(firing.slot - 1, now, firing.slots)
     if last is None:
         return None
     return firing._replace(last_slot=last, slots=slots, at=min(firing.at, now))

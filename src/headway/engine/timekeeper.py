@@ -10,8 +10,9 @@ bounded part in each step, like everything here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 from headway.clock import SECOND, Clock
 from headway.core.fire import (
@@ -22,14 +23,16 @@ from headway.core.fire import (
     Overlap,
     Rule,
     Schedule,
+    Share,
     Skipped,
     fire,
     rewound,
     rezoned,
+    shared_out,
 )
-from headway.core.model import JobId
+from headway.core.model import JobId, JobSpec
 from headway.crashpoints import reach
-from headway.errors import ConflictError, InvalidInputError, NotFoundError
+from headway.errors import HeadwayError, StoreError
 from headway.home import Home
 from headway.store.base import Event, WriteTx
 from headway.units import show_duration, show_instant
@@ -37,10 +40,20 @@ from headway.units import show_duration, show_instant
 if TYPE_CHECKING:
     from headway.firing import Maker
 
-FIRED_AT_ONCE = 500  # schedules in one step
+# In one step, which holds up all who write: schedules, and what these may do together. There is at
+# least one slot and one job for each.
+FIRED_AT_ONCE = 200
+AT_ONCE = Share(slots=20_000, jobs=200)
 REVIEWED_AT_ONCE = 200
 JUMP = 10 * SECOND  # how far a clock must be off what has passed
 LONGEST_REASON = 300
+# What one schedule, its template or its place may have wrong with it. The store itself is another
+# matter: what is wrong with it is wrong with the whole step.
+_BROKEN = (
+    *(HeadwayError, ValueError, TypeError, LookupError, AttributeError, RecursionError, OSError),
+)
+_Found = TypeVar("_Found")
+_Given = ParamSpec("_Given")
 
 
 class _Known(NamedTuple):
@@ -52,11 +65,38 @@ class _Known(NamedTuple):
 
 
 class _Result(NamedTuple):
-    """A schedule that went on, the jobs that its slots became, and what was skipped."""
+    """What is decided of a schedule, the jobs that its slots became, and what was skipped."""
 
     schedule: Schedule
+    fired: Fired
     jobs: list[tuple[int, JobId]]
     skipped: list[Skipped]
+
+    def moved(self, now: int, zones: str) -> Schedule:
+        schedule = self.schedule
+        last_slot, last_job = (
+            self.jobs[-1] if self.jobs else (schedule.last_slot, schedule.last_job)
+        )
+        return schedule._replace(
+            next_slot=self.fired.next_slot,
+            next_fire_at=self.fired.next_fire_at,
+            looked_at=now,
+            zones=zones,
+            last_slot=last_slot,
+            last_job=last_job,
+        )
+
+    def is_due(self, now: int) -> bool:
+        at = self.fired.next_fire_at
+        return at is not None and at <= now
+
+
+class _Wanted(NamedTuple):
+    """A job for a slot."""
+
+    result: _Result
+    slot: int
+    spec: JobSpec
 
 
 class Timekeeper:
@@ -106,28 +146,48 @@ class Timekeeper:
 
         due = tx.due_schedules(tx.now(), FIRED_AT_ONCE)
         active = tx.active_of_schedules([each.shown for each in due])
-        ahead = tx.fired_ahead([each.id for each in due])
-        maker = Maker(tx, self._home, shared=self._shared)
-        results = []
-        for each in due:
-            jobs = active.get(each.shown, [])
-            decided = self._decide(tx, each, jobs, ahead.get(each.id))
-            if decided is not None:
-                results.append(self._apply(maker, each, decided, jobs, tx.now()))
+        results = self._decide_all(tx, due, active)
+        self._make(Maker(tx, self._home, shared=self._shared), results, active)
         self._record(tx, results)
-        tx.move_schedules(result.schedule for result in results)
+        tx.move_schedules(each.moved(tx.now(), self._present_zones()) for each in results)
         tx.note_next_fire()
         reach("timekeeper.fired")
-        return len(due) == FIRED_AT_ONCE
+        return len(due) == FIRED_AT_ONCE or any(each.is_due(tx.now()) for each in results)
+
+    def _decide_all(
+        self, tx: WriteTx, due: Sequence[Schedule], active: Mapping[str, Sequence[Active]]
+    ) -> list[_Result]:
+        """Those that have the least to catch up are asked first: what they leave is there for the
+        others, and nobody waits for one that has slept for a year."""
+        ahead = tx.fired_ahead([each.id for each in due])
+        left, found = AT_ONCE, []
+        for position in reversed(range(len(due))):
+            each = due[position]
+            decided = self._decide(
+                tx,
+                each,
+                active.get(each.shown, ()),
+                ahead.get(each.id),
+                shared_out(left, position + 1),
+            )
+            if decided is not None:
+                left = Share(left.slots - decided.looked_at, left.jobs - len(decided.slots))
+                found.append(_Result(each, decided, [], list(decided.skipped)))
+        return found[::-1]
 
     def _decide(
-        self, tx: WriteTx, schedule: Schedule, active: Sequence[Active], taken: int | None
+        self,
+        tx: WriteTx,
+        schedule: Schedule,
+        active: Sequence[Active],
+        taken: int | None,
+        share: Share,
     ) -> Fired | None:
-        try:
-            return fire(schedule, _rule(schedule), tx.now(), active, taken)
-        except (InvalidInputError, KeyError, ValueError, TypeError) as error:
-            self._put_to_rest(tx, schedule, error)
+        found = _attempt(_fired, schedule, tx.now(), active, taken, share)
+        if isinstance(found, Exception):
+            self._put_to_rest(tx, schedule, found)
             return None
+        return found
 
     def _put_to_rest(self, tx: WriteTx, schedule: Schedule, error: Exception) -> None:
         """One that cannot be read, or whose time zone is gone, must not stop the others."""
@@ -136,30 +196,28 @@ class Timekeeper:
         data = {"schedule": schedule.shown, "name": schedule.name, "reason": reason}
         tx.add_events([Event("schedule_stopped", None, data)], actor=self._actor)
 
-    def _apply(
-        self, maker: Maker, schedule: Schedule, fired: Fired, active: list[Active], now: int
-    ) -> _Result:
+    def _make(
+        self, maker: Maker, results: Sequence[_Result], active: Mapping[str, list[Active]]
+    ) -> None:
         """Make the jobs. What cannot be made is a skipped slot, and no reason to stop a step."""
-        jobs: list[tuple[int, JobId]] = []
-        skipped = list(fired.skipped)
-        for slot in fired.slots:
-            try:
-                spec = maker.specify(schedule)
-                if schedule.overlap is Overlap.REPLACE and active:
-                    maker.replace(active, actor=schedule.shown)
-                jobs.append((slot, maker.add(schedule, spec, actor=schedule.shown)))
-            except (InvalidInputError, ConflictError, NotFoundError) as error:
-                skipped.append(Skipped(slot, slot, 1, _one_line(error)))
-        last_slot, last_job = jobs[-1] if jobs else (schedule.last_slot, schedule.last_job)
-        moved = schedule._replace(
-            next_slot=fired.next_slot,
-            next_fire_at=fired.next_fire_at,
-            looked_at=now,
-            zones=self._present_zones(),
-            last_slot=last_slot,
-            last_job=last_job,
-        )
-        return _Result(moved, jobs, skipped)
+        wanted: list[_Wanted] = []
+        for result in results:
+            slots = result.fired.slots
+            spec = _attempt(maker.specify, result.schedule) if slots else None
+            if isinstance(spec, Exception):
+                result.skipped.extend(_refused(slot, spec) for slot in slots)
+            elif spec is not None:
+                wanted += [_Wanted(result, slot, spec) for slot in slots]
+        for (result, slot, _), made in zip(wanted, _added(maker, wanted), strict=True):
+            if isinstance(made, Exception):
+                result.skipped.append(_refused(slot, made))
+            else:
+                result.jobs.append((slot, made))
+        for result in results:
+            schedule = result.schedule
+            before = active.get(schedule.shown)
+            if result.jobs and before and schedule.overlap is Overlap.REPLACE:
+                maker.replace(before, actor=schedule.shown)
 
     def _record(self, tx: WriteTx, results: Sequence[_Result]) -> None:
         """Each slot once: a row for one that fired, one for all in a row that were skipped for the
@@ -200,10 +258,11 @@ class Timekeeper:
         found = tx.schedules_to_review(zones, now, after=after, limit=REVIEWED_AT_ONCE)
         reviewed = []
         for each in found:
-            try:
-                reviewed.append(self._reviewed(tx, each)._replace(zones=zones))
-            except (InvalidInputError, KeyError, ValueError, TypeError) as error:
-                self._put_to_rest(tx, each, error)
+            seen = _attempt(self._reviewed, tx, each)
+            if isinstance(seen, Exception):
+                self._put_to_rest(tx, each, seen)
+            else:
+                reviewed.append(seen._replace(zones=zones))
         tx.move_schedules(reviewed)
         if found:
             tx.note_next_fire()
@@ -226,6 +285,43 @@ class Timekeeper:
 
             self._zones = zones_version()
         return self._zones
+
+
+def _attempt(
+    do: Callable[_Given, _Found], *given: _Given.args, **named: _Given.kwargs
+) -> _Found | Exception:
+    """What comes of it, or what is broken."""
+    try:
+        return do(*given, **named)
+    except StoreError:
+        raise
+    except _BROKEN as error:
+        return error
+
+
+def _added(maker: Maker, wanted: Sequence[_Wanted]) -> list[JobId | Exception]:
+    """Those of a host together; if one is refused one by one, so that it is only that one."""
+    found: list[JobId | Exception] = []
+    for _, some in groupby(wanted, key=lambda each: each.result.schedule.host_id):
+        asked = [(each.result.schedule, each.spec) for each in some]
+        made = _attempt(maker.add_of_slots, asked)
+        if isinstance(made, Exception):
+            for each in asked:
+                alone = _attempt(maker.add_of_slots, [each])
+                found.append(alone if isinstance(alone, Exception) else alone[0])
+        else:
+            found += made
+    return found
+
+
+def _refused(slot: int, error: Exception) -> Skipped:
+    return Skipped(slot, slot, 1, _one_line(error))
+
+
+def _fired(
+    schedule: Schedule, now: int, active: Sequence[Active], taken: int | None, share: Share
+) -> Fired:
+    return fire(schedule, _rule(schedule), now, active, taken, share)
 
 
 def _rule(schedule: Schedule) -> Rule:

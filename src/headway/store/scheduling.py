@@ -135,10 +135,13 @@ def _schedule(row: tuple[Any, ...]) -> Schedule:
     from headway.core.fire import Schedule
 
     schedule_id, name, document, enabled, *rest = row
+    shown = f"schedule-{schedule_id}"
     try:
-        loaded = load(document, f"schedule-{schedule_id}")
-    except DataError as error:  # who fires it finds it out, and puts it to rest
+        loaded = load(document, shown)
+    except (DataError, RecursionError) as error:  # who fires it finds it out, and puts it to rest
         loaded = {"damaged": str(error)}
+    if not isinstance(loaded, dict):
+        loaded = {"damaged": f"{shown} cannot be read: it is no object; run `headway doctor`"}
     return Schedule(schedule_id, name, loaded, bool(enabled), *rest)
 
 

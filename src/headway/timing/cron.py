@@ -64,6 +64,8 @@ _SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 _EARLIEST = -62_000_000_000
 _LATEST = 250_000_000_000
 
+Counted = tuple[int, int | None, int | None]
+
 
 @dataclass(frozen=True)
 class Cron:
@@ -88,14 +90,18 @@ class Cron:
         second = next(self.seconds_after(instant // SECOND), None)
         return None if second is None else second * SECOND
 
-    def slots_until(self, after: int, until: int, most: int) -> tuple[int, int | None]:
-        count, last = 0, None
+    def slots_until(self, after: int, until: int, most: int) -> Counted:
+        count, before, last = 0, None, None
         end = until // SECOND
         for second in islice(self.seconds_after(after // SECOND), most):
             if second > end:
                 break
-            count, last = count + 1, second
-        return count, None if last is None else last * SECOND
+            count, before, last = count + 1, last, second
+        return (
+            count,
+            None if before is None else before * SECOND,
+            None if last is None else last * SECOND,
+        )
 
     def shown_after(self, wall: int) -> Iterator[int]:
         """The matching times on a clock that never changes, later than this one."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from headway.errors import InvalidInputError
-from headway.timing.cron import Cron, parse_cron
+from headway.timing.cron import Counted, Cron, parse_cron
 from headway.units import LONGEST, exact_duration
 
 __all__ = ["Cron", "Every", "Once", "Rule", "parse_cron", "rule_of"]
@@ -20,14 +20,16 @@ class Rule(Protocol):
     def next_after(self, instant: int) -> int | None:
         """The first slot later than this instant; None when there is none any more."""
 
-    def slots_until(self, after: int, until: int, most: int) -> tuple[int, int | None]:
+    def slots_until(self, after: int, until: int, most: int) -> Counted:
         """How many slots are later than `after` and not later than `until`, but at most `most`
-        are counted; and the last one of these."""
+        are counted; and of these the last but one, and the last."""
 
 
 @dataclass(frozen=True)
 class Every:
-    """`anchor` plus one `period`, plus two, and so on, however clocks are set."""
+    """Every `period`, so that `anchor` is one of the slots, however clocks are set. The past has no
+    end: a clock may go back behind the anchor, and then the slots go on from there. Since when one
+    means these slots, the schedule knows."""
 
     period: int
     anchor: int
@@ -42,13 +44,14 @@ class Every:
     def next_after(self, instant: int) -> int:
         return self.anchor + (self._passed(instant) + 1) * self.period
 
-    def slots_until(self, after: int, until: int, most: int) -> tuple[int, int | None]:
+    def slots_until(self, after: int, until: int, most: int) -> Counted:
         passed = self._passed(after)
         count = max(0, min(self._passed(until) - passed, most))
-        return count, self.anchor + (passed + count) * self.period if count else None
+        last = self.anchor + (passed + count) * self.period
+        return count, last - self.period if count > 1 else None, last if count else None
 
     def _passed(self, instant: int) -> int:
-        return max(0, (instant - self.anchor) // self.period)
+        return (instant - self.anchor) // self.period
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,8 @@ class Once:
     def next_after(self, instant: int) -> int | None:
         return self.at if self.at > instant else None
 
-    def slots_until(self, after: int, until: int, most: int) -> tuple[int, int | None]:
-        return (1, self.at) if after < self.at <= until and most > 0 else (0, None)
+    def slots_until(self, after: int, until: int, most: int) -> Counted:
+        return (1, None, self.at) if after < self.at <= until and most > 0 else (0, None, None)
 
 
 def rule_of(document: Mapping[str, Any]) -> Rule:
