@@ -119,6 +119,7 @@ def trigger_schedule(client: Client, reference: str) -> Submitted:
         job_id = maker.add(schedule, maker.specify(schedule), actor=client.actor)
         if schedule.overlap is Overlap.REPLACE:
             maker.replace(active, actor=client.actor)
+        tx.move_schedules([schedule._replace(last_job=job_id)])
         event = Event("schedule_triggered", job_id, _named(schedule))
         tx.add_events([event], actor=client.actor)
         return Submitted(job_id, created=True)
@@ -315,7 +316,7 @@ def _treatment(catch_up: str, window: str, overlap: str | None, jitter: str) -> 
         )
     length = parse_duration(window, "--window")
     if not 0 < length <= LARGEST_WINDOW:
-        raise InvalidInputError(f"--window {window} is not between 1us and 366d")
+        raise InvalidInputError(f"--window {window} is not up to 366d; write it like 24h")
     return {
         "catch_up": str(caught),
         "window": length,

@@ -454,9 +454,9 @@ def _check_files(
     if cwd not in found:
         found[cwd] = os.path.isdir(cwd)
     if not found[cwd]:
-        raise InvalidInputError(f"there is no directory {cwd} ({remedy})")
+        raise InvalidInputError(f"there is no directory {cwd} (--no-check skips this)")
     if stdin is not None and (os.path.isdir(stdin) or not os.access(stdin, os.R_OK)):
-        raise InvalidInputError(f"--stdin {stdin} cannot be read ({remedy})")
+        raise InvalidInputError(f"--stdin {stdin} cannot be read (--no-check skips this)")
     path = (request.env if "PATH" in request.env else environ).get("PATH", os.defpath)
     for argv in (request.argv, request.on_finish):
         if not argv:

@@ -214,7 +214,8 @@ def test_triggering_makes_a_job_of_no_slot_and_moves_nothing(paused: Keeping) ->
     before = paused.client.schedule(name)
     job_id = paused.client.trigger_schedule("#1").job_id
     assert paused.bench.job(job_id).schedule_id == "schedule-1"
-    assert paused.client.schedule(name) == {**before, "active_job": "job-1"}
+    last = {"id": "job-1", "state": "queued", "reason": None}
+    assert paused.client.schedule(name) == {**before, "active_job": "job-1", "last_job": last}
     with pytest.raises(ConflictError, match="job-1 still waits; wait for it, or cancel it"):
         paused.client.trigger_schedule(name)
     paused.client.cancel([job_id])

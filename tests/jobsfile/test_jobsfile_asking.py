@@ -76,6 +76,12 @@ def of(name: str, *conditions: str, group: str = "remote", **more: object) -> As
     return Asked(name, group, conditions=conditions, **more)  # type: ignore[arg-type]
 
 
+@pytest.mark.req("O14")
+def test_only_modules_of_the_configuration_register(ask: Ask) -> None:
+    answers = ask(of("path", run="shop:mend"), of("plain", run="sweep"), modules=())
+    assert list(answers.held) == ["plain"] and "app.modules" in answers.held["plain"]
+
+
 @pytest.mark.req("O16", "O9", "O17", "O14")
 def test_each_entry_gets_its_own_answer(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     """One process is asked all, and new ones after what hung or ended it."""

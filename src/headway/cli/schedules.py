@@ -118,7 +118,9 @@ def enable(scope: Scope, schedule: str, as_json: bool) -> None:
     if as_json:
         emit({"schedule": told})
         return
-    following = f"its next slot is {_minute(told['next_slot'])}" if told["next_slot"] else "no slot"
+    following = (
+        f"its next slot is {_minute(told['next_slot'])}" if told["next_slot"] else "none comes"
+    )
     say(f"{told['name']} {'is' if done else 'was already'} enabled; {following}")
 
 

@@ -171,6 +171,10 @@ def _count(value: Any) -> int:
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0
 
 
+def _names_module(entry: Mapping[str, Any]) -> bool:
+    return any(key.startswith("run:") and is_path(key[4:]) for key in entry["questions"])
+
+
 def main() -> None:
     request = json.load(sys.stdin)
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -183,7 +187,8 @@ def main() -> None:
 
     use_folder(request["home"])
     answering = Answering(request, tell)
-    for entry in request["entries"]:
+    # A module that only `module:function` names may register as well, which must not count: last.
+    for entry in sorted(request["entries"], key=_names_module):
         answering.entry(entry["questions"], entry["wants_poll"])
     tell({"done": True})
     os._exit(0)  # threads that the user's code has left behind do not keep it
