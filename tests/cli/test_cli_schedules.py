@@ -266,6 +266,8 @@ def test_explain_knows_schedules_intervals_and_single_times(said: Run) -> None:
     assert every.splitlines()[1] == "  Thu 2026-01-01 00:01:30 +00:00   2026-01-01 00:01:30Z"
     once = said("schedules", "explain", "--at", "2026-01-01T00:00Z", "--from", "2025-12-31")
     assert len(once.out.splitlines()) == 2 and "nothing comes after that" in once.err
+    ancient = said("schedules", "explain", "--every", "1h", "--from", "0001-01-01T00:00Z")
+    assert (ancient.code, ancient.out) == (5, "") and "lies before 1970" in ancient.err
     over = said("schedules", "explain", "--at", "2026-01-01T00:00Z", "--from", "2026-01-02")
     assert "it does not fire any more" in over.err
 

@@ -55,6 +55,8 @@ def explain(
         raise InvalidInputError(f"--count {count} is not between 1 and {MOST_SHOWN}")
     now = SystemClock().now()
     after = now if start is None else parse_instant(start, now)
+    if after < 0:
+        raise InvalidInputError(f"--from {start} lies before 1970; give a later time")
     told: dict[str, Any] | None = None
     rule: Rule
     if schedule is not None:

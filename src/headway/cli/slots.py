@@ -135,6 +135,7 @@ def _print_slots(past: list[dict[str, Any]]) -> None:
         [_range(each), str(each["slots"]), each["outcome"], each["job"] or "", each["reason"] or ""]
         for each in past
     ]
+    print()
     for line in table(["Slot", "Slots", "Outcome", "Job", "Reason"], rows, flexible=(0, 4)):
         print(line)
 
