@@ -157,7 +157,7 @@ def test_a_worker_does_not_wait_for_a_slow_look_and_is_rung_when_it_is_made(
     slow: Callable[[], tuple[Looks, threading.Event, World]], clock: FakeClock
 ) -> None:
     looks, gate, world = slow()
-    bell = looks.fileno()
+    bell = looks.bell.fileno()
     try:
         looks.want([HEAD])
         looks.go()
@@ -170,7 +170,7 @@ def test_a_worker_does_not_wait_for_a_slow_look_and_is_rung_when_it_is_made(
         looks.go()
         gate.set()
         assert select.select([bell], [], [], DEADLINE)[0] == [bell]
-        looks.heard()
+        looks.bell.heard()
         assert select.select([bell], [], [], 0)[0] == []
         assert looks.take_in() == [HEAD.topic]
         assert world.asked == [[HEAD]], "one look at a time for one question"
@@ -183,7 +183,7 @@ def test_a_look_that_comes_after_the_end_disturbs_nobody(
     slow: Callable[[], tuple[Looks, threading.Event, World]],
 ) -> None:
     looks, gate, world = slow()
-    looks.fileno()
+    looks.bell.fileno()
     looks.want([HEAD])
     looks.go()
     looks.close()

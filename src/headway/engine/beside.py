@@ -1,9 +1,10 @@
 """Work that would hold up the step, done beside it in threads of its own, one for each kind."""
 
-import os
 import threading
 from collections.abc import Callable
 from typing import Any
+
+from headway.engine.bell import Bell
 
 
 class Beside:
@@ -13,7 +14,7 @@ class Beside:
         self._in_thread = in_thread
         self._under_way: set[str] = set()
         self._done: dict[str, Any] = {}
-        self._bell: int | None = None
+        self.bell = Bell()  # rung when something is done
 
     def busy(self, kind: str) -> bool:
         """Whether it is being done, or done and nobody took what came of it."""
@@ -37,8 +38,7 @@ class Beside:
         except Exception as error:  # who asked must hear of it, in its own thread
             done = error
         self._done[kind] = done
-        if self._bell is not None:
-            os.eventfd_write(self._bell, 1)
+        self.bell.ring()
 
     def ready(self, kind: str) -> bool:
         return kind in self._done
@@ -50,13 +50,3 @@ class Beside:
     def drop(self, kind: str) -> None:
         self._done.pop(kind, None)
         self._under_way.discard(kind)
-
-    def fileno(self) -> int:
-        """Readable when something is done."""
-        if self._bell is None:
-            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        return self._bell
-
-    def heard(self) -> None:
-        if self._bell is not None:
-            os.eventfd_read(self._bell)

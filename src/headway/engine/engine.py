@@ -119,8 +119,8 @@ class Engine:
             in_thread=look_in_thread,
         )
         if look_in_thread:
-            for each in (self.looks, self.rounds.beside):
-                self.finisher.selector.register(each.fileno(), selectors.EVENT_READ, each.heard)
+            for bell in (self.looks.bell, self.rounds.beside.bell):
+                self.finisher.selector.register(bell.fileno(), selectors.EVENT_READ, bell.heard)
         self.planner = Planner(
             host,
             worker_id,

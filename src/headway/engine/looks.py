@@ -7,7 +7,6 @@ for a moment only: what was clean a minute ago may not be so now. So for a job t
 something else since then one more look is made when its turn comes; until that its slot is kept.
 """
 
-import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from headway.clock import Clock
 from headway.core.facts import Answer
 from headway.core.model import JobId, Question, Sight
+from headway.engine.bell import Bell
 
 FRESH_SECONDS = 1.0
 FIRST_AGAIN = 0.5
@@ -68,7 +68,7 @@ class Looks:
         self._expected: dict[JobId, set[Question]] = {}
         self._kept: dict[JobId, tuple[str, ...]] = {}
         self._doubts: dict[JobId, dict[Question, int]] = {}  # who doubts what, since when
-        self._bell: int | None = None
+        self.bell = Bell()  # rung when a look was made
         self._count = 0
 
     def answers(self) -> Mapping[Question, Answer]:
@@ -177,8 +177,7 @@ class Looks:
             trouble = f"unexpected {type(error).__name__}: {error}"
             answers = dict.fromkeys(questions, Answer(trouble=trouble))
         self._seen.append((answers, self._clock.monotonic()))
-        if self._bell is not None:
-            os.eventfd_write(self._bell, 1)
+        self.bell.ring()
 
     def look_now(self, questions: Collection[Question]) -> Mapping[Question, Answer]:
         """For one who waits for the answers; they count for the next steps, too."""
@@ -226,20 +225,8 @@ class Looks:
         times = [each.next_at for each in self._watched.values() if not each.under_way]
         return max(0.0, min(times) - self._clock.monotonic()) if times else None
 
-    def fileno(self) -> int:
-        """Readable when a look was made."""
-        if self._bell is None:
-            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        return self._bell
-
-    def heard(self) -> None:
-        if self._bell is not None:
-            os.eventfd_read(self._bell)
-
     def close(self) -> None:
-        if self._bell is not None:
-            bell, self._bell = self._bell, None
-            os.close(bell)
+        self.bell.close()
 
 
 def _by_place(questions: Iterable[Question]) -> Iterable[list[Question]]:

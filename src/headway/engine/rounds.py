@@ -185,6 +185,7 @@ class Rounds:
 
     def close(self) -> None:
         self.asking.stop()
+        self.beside.bell.close()
 
     # -- a round -------------------------------------------------------------------------------
 
