@@ -185,7 +185,6 @@ class Rounds:
 
     def close(self) -> None:
         self.asking.stop()
-        self.beside.bell.close()
 
     # -- a round -------------------------------------------------------------------------------
 
