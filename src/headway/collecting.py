@@ -37,6 +37,7 @@ from headway.worktreeing import WAIT_SECONDS, clean_for_good, degraded
 BATCH = 500
 FIRINGS_KEPT = 1_000  # of each schedule
 FIRINGS_KEPT_FOR = 30 * DAY
+GONE_ENTRIES_KEPT_FOR = FIRINGS_KEPT_FOR  # one that comes back finds its state
 HURRIED_WAIT = 0.5  # for the lock of a repository, in seconds
 _BEFORE_ALL = Place(-1, 0)
 _REMEDY = {
@@ -70,6 +71,12 @@ def forget_old_starts(store: Store) -> int:
     """Starts that are too old, or too many, for any rate to count them; how many those were."""
     with store.write() as tx:
         return tx.forget_old_starts(tx.now() - LONGEST_PERIOD, MOST_STARTS)
+
+
+def forget_gone_entries(store: Store, host_id: str) -> None:
+    """What is known of entries that the jobs file has not had for long."""
+    with store.write() as tx:
+        tx.forget_entries(host_id, tx.now() - GONE_ENTRIES_KEPT_FOR)
 
 
 def forget_old_firings(store: Store, after: int, most: int) -> int | None:

@@ -8,8 +8,9 @@ import pytest
 from declaring import Declaring
 
 from headway.clock import SECOND
+from headway.collecting import GONE_ENTRIES_KEPT_FOR
 from headway.core.periodic import Timing
-from headway.engine.janitor import KEEP_GONE_ENTRIES, Janitor
+from headway.engine.janitor import Janitor
 from headway.errors import StoreFullError
 from headway.jobsfile.making import timing_of
 from headway.jobsfile.model import Entry
@@ -199,13 +200,13 @@ def test_an_entry_that_is_gone_is_forgotten_after_a_month_and_not_before(yard: D
     yard.declare(TIDY.replace("tidy", "sweep"))
     yard.pass_seconds(5)
     janitor = Janitor(yard.store, yard.home, yard.clock, host_id="host", actor="worker-1")
-    yard.clock.move_to(yard.clock.now() + KEEP_GONE_ENTRIES - 60 * SECOND)
+    yard.clock.move_to(yard.clock.now() + GONE_ENTRIES_KEPT_FOR - 60 * SECOND)
     janitor.step()
     assert yard.record("tidy").gone_at is not None
     yard.declare(TIDY)  # it comes back, and the other goes
     yard.pass_seconds(5)
     assert yard.record("tidy").gone_at is None
-    yard.clock.move_to(yard.clock.now() + KEEP_GONE_ENTRIES + 60 * SECOND)
+    yard.clock.move_to(yard.clock.now() + GONE_ENTRIES_KEPT_FOR + 60 * SECOND)
     janitor.step()
     with yard.store.read() as tx:
         assert list(tx.entries("host")) == ["tidy"]

@@ -9,6 +9,7 @@ from contextlib import suppress
 from headway.clock import SECOND, Clock
 from headway.collecting import (
     Collector,
+    forget_gone_entries,
     forget_old_firings,
     forget_old_starts,
     forget_old_traces,
@@ -23,7 +24,6 @@ TRACES_AT_ONCE = 500
 SCHEDULES_AT_ONCE = 200
 SOON = 0.05
 KEEP_ENVIRONMENTS = 7 * 86_400 * SECOND
-KEEP_GONE_ENTRIES = 30 * 86_400 * SECOND  # one that comes back finds its state
 LOG_LIMIT = 1 << 20
 ASIDE = ".aside"
 
@@ -79,8 +79,7 @@ class Janitor:
             self.drop_stale_environments()
             self._cut_worker_log()
             forget_old_starts(self._store)
-            with self._store.write() as tx:
-                tx.forget_entries(self._host_id, tx.now() - KEEP_GONE_ENTRIES)
+            forget_gone_entries(self._store, self._host_id)
             self._cleaned = 0
             self._store.tidy()
         if self._round is not None:
