@@ -111,7 +111,6 @@ def test_a_policy_may_name_what_is_tried_again(
     assert (answer.retry is not None) is again
 
 
-# Ruling C37.
 @pytest.mark.parametrize("ending", sorted(UNKNOWABLE))
 def test_an_agent_is_never_tried_again_after_an_unknowable_outcome(ending: Ending) -> None:
     for on in ((), ("unknown",)):
