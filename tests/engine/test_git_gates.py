@@ -157,13 +157,16 @@ def test_a_condition_of_the_configuration_is_waited_for_and_an_unknown_one_block
 
 @pytest.mark.req("V53", "V56", "V58")
 def test_a_file_and_a_plan_are_there_when_a_look_shows_them(bench: Bench, repo: Path) -> None:
-    maker = bench.submit(shell=f"touch {repo}/data", produces=("file:data",), cwd=str(repo))
+    gate = repo.parent / "gate"
+    shell = f"while ! test -e {gate}; do sleep 0.02; done; touch {repo}/data"
+    maker = bench.submit(shell=shell, produces=("file:data",), cwd=str(repo))
     user = bench.submit("true", needs=("file:data",), cwd=str(repo))
     early = bench.submit("true", needs=("plan_doc:login",), cwd=str(repo))
     for _ in range(3):
         bench.step()
     assert wait_of(bench, user)[1:] == ("dependencies", f"waiting on file:{repo}/data")
     assert bench.job(early).reason == "missing plan_doc:login"
+    gate.touch()
     bench.until_ended(maker)
     pass_time(bench)
     assert bench.until_ended(user)[0].status is Status.SUCCEEDED
