@@ -45,6 +45,24 @@ def test_a_daily_time_fires_on_the_day_after_the_clocks_went_forward() -> None:
     ]
 
 
+@pytest.mark.req("D16")
+@pytest.mark.parametrize(
+    ("expression", "after", "expected"),
+    [
+        # 02:30 does not exist: right after the gap. Times with a star go by what passes.
+        ("30 2 * * *", "2026-03-28T12:00", ["2026-03-29 01:00", "2026-03-30 00:30"]),
+        ("30 * * * *", "2026-03-29T00:00", ["2026-03-29 00:30", "2026-03-29 01:30"]),
+        # 02:30 comes twice: the first time. Those with a star come both times.
+        ("30 2 * * *", "2026-10-24T12:00", ["2026-10-25 00:30", "2026-10-26 01:30"]),
+        ("30 * * * *", "2026-10-25T00:00", ["2026-10-25 00:30", "2026-10-25 01:30"]),
+    ],
+)
+def test_a_gap_loses_no_fixed_time_and_a_fold_doubles_none(
+    expression: str, after: str, expected: list[str]
+) -> None:  # fault E1, fault E2
+    assert following(parse_cron(expression, "Europe/Berlin"), after, 2) == expected
+
+
 @pytest.mark.req("D9")
 def test_one_to_five_is_monday_to_friday() -> None:
     rule = parse_cron("0 9 * * 1-5")
