@@ -290,8 +290,11 @@ class Site:
         mark = b"HEADWAY_HOME=" + self.home.path.encode()
         if mark in Path(f"/proc/{pid}/environ").read_bytes():
             return True
-        files = (os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
-        return any(file.startswith(self.home.path) for file in files)
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(FileNotFoundError):  # one that was just closed says nothing of the others
+                if os.readlink(f"/proc/{pid}/fd/{fd}").startswith(self.home.path):
+                    return True
+        return False
 
     def background_pid(self) -> int | None:
         return self.lock.read_pid() if self.lock.is_held(STAYS) else None
@@ -308,7 +311,13 @@ class Site:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             wait_for(lambda: not self.lock.is_held(STAYS))
-        for pid in self.processes():
+        wait_for(self._kill_all, what="nothing of the site to be left")
+        self.client.close()
+
+    def _kill_all(self) -> bool:
+        """True when there was none: one that is just being forked is seen the next time."""
+        left = self.processes()
+        for pid in left:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self.client.close()
+        return not left

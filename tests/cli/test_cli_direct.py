@@ -423,6 +423,8 @@ def test_a_worker_that_is_started_inside_outlives_the_end_of_the_whole_group(
     assert worker is not None and lives(worker)
     assert site.background_pid() == worker
     assert site.status(1) is Status.RUNNING
+    site.client.cancel([1])
+    site.until_ended(1)
 
 
 def test_who_dies_once_it_has_asked_for_a_worker_has_asked(site: Site, start: Start) -> None:
@@ -432,6 +434,8 @@ def test_who_dies_once_it_has_asked_for_a_worker_has_asked(site: Site, start: St
     line = f"HEADWAY_POINTS=direct.{point}=kill {SUBMIT}; read line"
     start("--shell", line, stdin=subprocess.PIPE)
     wait_for(lambda: running(site) == 1, what="the job to run")
+    site.client.cancel([1])
+    site.until_ended(1)
 
 
 def test_inside_a_job_it_does_not_wait_for_that_jobs_slot(site: Site) -> None:
