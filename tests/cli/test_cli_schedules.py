@@ -289,3 +289,12 @@ def test_explain_refuses_what_it_does_not_understand(
 ) -> None:
     done = said("schedules", "explain", *argv)
     assert done.code == code and reason in " ".join(done.err.split())
+
+
+def test_help_offers_only_what_a_schedule_takes(said: Run) -> None:
+    told = said("schedules", "add", "--help").out
+    assert "Where its jobs run" in told
+    assert not [each for each in ("--worktree", "--pin-head", "--save-patch") if each in told]
+    refused = said("schedules", "add", "--every", "1h", "--save-patch", "--", "true")
+    assert refused.code == 5 and "looks at a repository" in refused.err
+    assert "--worktree" in said("templates", "add", "--help").out

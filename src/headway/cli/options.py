@@ -180,10 +180,17 @@ def describes_a_template(command: Command) -> Command:
 
 
 def describes_jobs_of_a_schedule(command: Command) -> Command:
-    """The same, without what a schedule says of itself: its name, and when."""
+    """The same, without what a schedule says of itself: its name, and when. What needs a repository
+    when it fires is refused with the reason, so it is taken but not offered."""
     command = describes_a_template(command)
     options = vars(command)["__click_params__"]
     options[:] = [option for option in options if option.name not in ("name", "at")]
+    for option in (each for each in options if isinstance(each, click.Option)):
+        option.hidden |= option.name in ("worktree", "pin_head", "save_patch")
+        if option.name == "cwd":
+            option.help = "Where its jobs run; else in the project's folder."
+        elif option.name == "require":
+            option.help = "custom:ID must hold (repeat)."
     return command
 
 
