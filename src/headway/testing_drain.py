@@ -180,7 +180,9 @@ class Caller(Host):
                 outcome = self._outcome(order, current, runner)
         finally:
             leave(before)
-        return how_it_ended(Call(claim, job), f"{now()} 0 {json.dumps([*outcome, None])}")
+        return how_it_ended(
+            Call(claim, job, job.params), f"{now()} 0 {json.dumps([*outcome, None])}"
+        )
 
     def _show(self, error: BaseException) -> None:
         """A traceback goes where the test's own output goes."""
