@@ -37,7 +37,7 @@ from headway.functions.calling import WELL, Caller, last_words
 from headway.functions.current import Current, become, leave
 from headway.functions.journal import NAME, Journal, compact
 from headway.functions.journal import WELL as RETURNED_NOTHING
-from headway.functions.orders import Orders
+from headway.functions.orders import Orders, read_order
 from headway.functions.output import Outputs
 
 HINT_EVERY = 10_000_000  # ns
@@ -124,8 +124,7 @@ class Host:
         there is nothing or what there is makes no sense."""
         try:
             data = self._worker.recv(MOST_AT_ONCE, flags)
-            for message in self._orders.hear(data):
-                self._obey(message)
+            self._orders.hear(data, self._obey)
         except BlockingIOError:
             return
         except (OSError, ValueError):
@@ -218,9 +217,8 @@ class Host:
 
     def _call(self, order: str, ended: str, caller: Caller) -> str:
         """Make the call, if it may still be made; what is to be written with the next one."""
-        _, token, job_id, attempt, text = order.split(" ", 4)
-        params = json.loads(text)
-        job = Current(int(job_id), int(attempt), token, add=self._add, waits=self._waits)
+        token, job_id, attempt, params = read_order(order)
+        job = Current(job_id, attempt, token, add=self._add, waits=self._waits)
         if not self._begins(token, job):
             return ended
         try:

@@ -59,9 +59,11 @@ class Journal:
         Appending puts the file's position behind what was written. If that is where it was
         expected, nobody wrote in between, and so no void stands before this start.
         """
-        line = f"s {token}\n" if deadline is None else f"t {token} {deadline:.6f}\n"
+        line = f"s {token}" if deadline is None else f"t {token} {deadline:.6f}"
+        entry = f"\n{before}{line}\n".encode()
         with self._turn:
-            self._append(f"{before}{line}")
+            if not self._write(entry):
+                self._write_again(entry)
             here = os.lseek(self._fd, 0, os.SEEK_CUR)
             if here != self._expected:
                 self._read_voids(self._seen, here)
@@ -85,13 +87,18 @@ class Journal:
             self._append(lines)
 
     def _append(self, lines: str) -> None:
-        written = f"\n{lines}".encode()
-        while not self._write(written):
+        entry = f"\n{lines}".encode()
+        if not self._write(entry):
+            self._write_again(entry)
+
+    def _write_again(self, entry: bytes) -> None:
+        """What was torn is written again as a whole, as soon as there is room."""
+        time.sleep(RETRY_SECONDS)
+        while not self._write(entry):
             time.sleep(RETRY_SECONDS)
 
     def _write(self, lines: bytes) -> bool:
-        """Write all lines; False if there is no room for all of them, and someone to wait for it.
-        What was torn is written again as a whole."""
+        """Write all lines; False if there is no room for them, and someone to wait for it."""
         try:
             written = os.write(self._fd, lines)
         except OSError as error:

@@ -16,7 +16,16 @@ from typing import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
+
+
+_decode = json.JSONDecoder().raw_decode
+
+
+def read_order(order: str) -> tuple[str, int, int, dict[str, Any]]:
+    """Token, job, attempt and params."""
+    _, token, job_id, attempt, params = order.split(" ", 4)
+    return token, int(job_id), int(attempt), _decode(params)[0]
 
 
 class Orders:
@@ -26,26 +35,23 @@ class Orders:
         self.waiting: deque[str] = deque()
         self._torn = bytearray()
 
-    def hear(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """Keep the orders, and give out the rest as it comes. ValueError if it makes no sense."""
+    def hear(self, data: bytes, obey: Callable[[dict[str, Any]], None]) -> None:
+        """Keep the orders, and have the rest obeyed. ValueError if it makes no sense."""
         end = data.rfind(b"\n") + 1
         if not end:
             self._torn += data
             return
-        whole = data[:end]
-        if self._torn:
-            whole = bytes(self._torn) + whole
-            self._torn.clear()
-        self._torn += data[end:]
-        for line in whole.decode().split("\n"):
+        lines = (bytes(self._torn) + data[:end] if self._torn else data[:end]).decode().split("\n")
+        self._torn[:] = data[end:]
+        for line in lines:
             if line.startswith("r "):
                 self.waiting.append(line)
             elif line:
-                yield from self._understood(json.loads(line))
+                self._understand(json.loads(line), obey)
 
-    def _understood(self, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _understand(self, message: dict[str, Any], obey: Callable[[dict[str, Any]], None]) -> None:
         if "run" not in message:
-            yield message
+            obey(message)
             return
         for token, job_id, attempt, task, arguments, timeout in message["run"]:
             params = {"task": task, "args": arguments}
