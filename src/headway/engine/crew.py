@@ -300,17 +300,16 @@ class Crew:
 
     def send(self, claims: Iterable[Claim]) -> None:
         """Hand out what was committed."""
-        orders: dict[str, list[list[Any]]] = {}
+        orders: dict[str, list[str]] = {}
         for claim in claims:
             host = self._hosts[claim.function_host or ""]
             job = host.calls[claim.token].job
-            order = [
-                *(claim.token, job.id, job.attempt, job.params["task"], job.params["args"]),
-                job.params.get("timeout_seconds"),
-            ]
+            params = json.dumps(job.params)
+            order = f"r {claim.token} {job.id} {job.attempt} {params}\n"
             orders.setdefault(host.token, []).append(order)
         for token, batch in orders.items():
-            self._send(self._hosts[token], {"run": batch})
+            self._hosts[token].say("".join(batch))
+            self._flush(self._hosts[token])
         if orders:
             reach("crew.sent")
 

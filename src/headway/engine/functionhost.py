@@ -85,9 +85,13 @@ class FunctionHost:
         return mine
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Without waiting: a function may hold the interpreter, and with it those who listen."""
-        self._unsent += json.dumps(message).encode() + b"\n"
+        self.say(json.dumps(message) + "\n")
         self.flush()
+
+    def say(self, lines: str) -> None:
+        """To be sent by `flush`, without waiting: a function may hold the interpreter, and with it
+        those who listen."""
+        self._unsent += lines.encode()
 
     def flush(self) -> bool:
         """Send what there is room for; whether something is left. A host that cannot be reached
