@@ -83,7 +83,12 @@ class Played:
             self.host = Host(str(folder), settings)
             self.worker, _ = listener.accept()
         self.worker.settimeout(30)
-        self.host._functions = {"work": self.work, "hold": self.hold, "spin": self.spin}
+        self.host._functions = {
+            "work": self.work,
+            "nap": self.nap,
+            "hold": self.hold,
+            "spin": self.spin,
+        }
         self.threads = [threading.Thread(target=self.host._work) for _ in range(threads)]
         self._stands_by = threading.Thread(target=self.host._stand_by)
 
@@ -95,6 +100,10 @@ class Played:
 
     def work(self, word: str = "") -> None:
         self.began.append(current().token)
+
+    def nap(self) -> None:
+        self.work()
+        self.gate("never").wait(0.003)
 
     def hold(self) -> None:
         self.began.append(current().token)
@@ -206,6 +215,25 @@ def test_all_is_heard_while_all_threads_are_busy(play: Play) -> None:
     assert here.began == [A, D]
 
 
+def test_a_busy_host_hears_at_once_also_what_comes_behind_much_else(play: Play) -> None:
+    here = play()
+    here.send(order(A, "hold"))
+    here.until_begun(A)
+    here.send(*(order(B, word="x" * 100_000) for _ in range(5)), {"give_back": True})
+    here.until_hinted(("v", B))
+
+
+def test_a_host_hears_in_the_middle_of_many_short_calls(play: Play) -> None:
+    here = play()
+    tokens = [f"{number:032x}" for number in range(5_000)]
+    here.send(*(order(token, "nap") for token in tokens))
+    here.until_begun(tokens[0])
+    here.send({"leave": True})
+    here.threads[0].join(30)
+    assert not here.threads[0].is_alive()
+    assert tokens[-1] not in here.began
+
+
 def test_a_call_that_was_cancelled_before_its_turn_is_never_made(play: Play) -> None:
     here = play()
     here.send(order(A, "hold"))
@@ -283,7 +311,7 @@ def test_what_was_taken_back_by_another_before_its_start_is_never_called(play: P
 def test_the_end_before_one_that_was_taken_back_is_hinted_at(play: Play) -> None:
     here = play(standing_by=False)
     here.hint_only_if_needed()
-    here.host._looking = True
+    here.host._looks = True
     here.send(order(A, "hold") + order(B) + order(C))
     here.until_begun(A)
     here.host._hint_at = -1
@@ -302,6 +330,7 @@ def test_an_end_is_hinted_at_while_the_next_call_takes_its_time(
     here.hint_only_if_needed()
     here.send(order(A) + order(B, "hold") + order(C) + order(D))
     here.until_hinted(("e", A))
+    here.until_begun(A, B)
     assert here.began == [A, B]
 
 
