@@ -3,8 +3,8 @@
 -- name: plain_calls (hot)
 -- The head of their queue, and whether it is one; one that has waited may have more to be cleared away.
 select id, attempt, chain, params,
-  wait_kind is null and locks = '[]' and on_finish = '[]' and gates is null and approval is null
-  and quota is null and group_id is null and subject is null and target is null
+  type = 'function' and wait_kind is null and locks = '[]' and on_finish = '[]' and gates is null
+  and approval is null and quota is null and group_id is null and subject is null and target is null
   and cancel_requested_at is null
 from jobs where stage = 'ready' and queue = 'functions'
 order by level desc, position, created_at, id limit :limit
