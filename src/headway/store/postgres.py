@@ -58,7 +58,7 @@ class PostgresDatabase:
         self._of_thread = threading.local()
         self._looking = threading.RLock()
         self._seen: int | None = None
-        self._written: int | None = None  # the number of our last commit
+        self._known: int | None = None  # up to this one, all others' commits were told of
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
         self._key: int | None = None
 
@@ -106,7 +106,8 @@ class PostgresDatabase:
         if self.listener is not None:
             self._own.append(token)
         number = session.commit(token)
-        self._written = number
+        if self._known is not None and number == self._known + 1:
+            self._known = number
         self._end(session)
         with self._looking:
             if self._seen is not None and number == self._seen + 1:
@@ -163,9 +164,13 @@ class PostgresDatabase:
         return int(self._of_thread.changes)
 
     def others_wrote(self) -> bool:
-        """Within a write transaction: whether our last commit is not the newest."""
+        """Within a write transaction: whether others committed since this was asked in the last
+        one."""
         session = self._present()
-        return session is None or session.newest() != self._written
+        if session is None:
+            return True
+        before, self._known = self._known, session.newest()
+        return before != self._known
 
     def json(self, values: Sequence[Any]) -> Any:
         return list(values)
