@@ -28,6 +28,13 @@ from $LISTS(:rows, job_id bigint, token text, slot bigint)
 -- The ends, each fenced by the token of its claim, which is ended last. The instant of an end is in its
 -- run; a run that has one belongs to a job that ends.
 
+-- name: keep_results_of_calls
+insert into results (job_id, value)
+select given.job_id, given.value from $LISTS(:rows, job_id bigint, token text, value text)
+where exists (select 1 from claims where claims.job_id = given.job_id
+              and claims.token = given.token and claims.state <> 'ended' and claims.state <> 'gone')
+on conflict (job_id) do nothing
+
 -- name: finish_runs_of_calls (hot)
 update runs set status = 'COMPLETED', exit_code = 0, finished_at = given.at
 from $LISTS(:rows, job_id bigint, token text, at bigint, attempt bigint)
@@ -52,6 +59,11 @@ where exists (select 1 from claims where claims.job_id = given.job_id
 -- name: end_claims_of_calls (hot)
 update claims set state = 'gone'
 where job_id in $IDS(:ids) and token in $TEXTS(:tokens) and state <> 'ended' and state <> 'gone'
+
+-- name: end_lendings_of_calls (hot)
+-- Of those whose claims have ended by now.
+delete from lendings where job_id in $IDS(:ids)
+  and not exists (select 1 from claims where claims.job_id = lendings.job_id and claims.state = 'live')
 
 -- name: satisfy_chains_of_calls (hot)
 -- Those that somebody waits for, if they have succeeded indeed.
