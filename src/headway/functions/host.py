@@ -67,6 +67,7 @@ class Host:
         self._waiting = 0
         self._counting = threading.Lock()
         self._worker = _connect(folder)
+        self._said = _poll(self._worker)  # for who has the ear
 
     def run(self) -> None:
         try:
@@ -93,16 +94,16 @@ class Host:
         """Wait for orders, as soon as no other thread does."""
         with self._ear:
             if not self._orders.waiting and not self._leaving:
+                self._said.poll()
                 self._read()
 
     def _stand_by(self) -> None:
         """Hear what comes while all threads are busy, and hint at ends that were not."""
-        heard = select.poll()
-        heard.register(self._worker, select.POLLIN)
+        said = _poll(self._worker)
         while not self._deaf:
             self._looks = False
             self._hint_if_due()
-            heard.poll()
+            said.poll()
             self._looks = True
             self._read_if_free()
             latest = None
@@ -114,16 +115,16 @@ class Host:
     def _read_if_free(self) -> None:
         if self._ear.acquire(blocking=False):
             try:
-                while not self._deaf and self._read(socket.MSG_DONTWAIT):
+                while not self._deaf and self._read():
                     pass
             finally:
                 self._ear.release()
 
-    def _read(self, flags: int = 0) -> bool:
+    def _read(self) -> bool:
         """Hear the worker, for who has the ear; False if it has said nothing. It is gone, perhaps
         in the middle of a message, if there is an end or what there is makes no sense."""
         try:
-            data = self._worker.recv(MOST_AT_ONCE, flags)
+            data = self._worker.recv(MOST_AT_ONCE, socket.MSG_DONTWAIT)
             self._orders.hear(data, self._obey)
         except BlockingIOError:
             return False
@@ -296,6 +297,13 @@ def _connect(folder: str) -> socket.socket:
         return connection
     finally:
         os.close(at)
+
+
+def _poll(connection: socket.socket) -> select.poll:
+    """To wait for a message. Who waits in recv is also woken when the worker has read a hint."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return poll
 
 
 def main() -> None:
