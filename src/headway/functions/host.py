@@ -191,14 +191,16 @@ class Host:
         caller = Caller(self._functions, self._outputs.stderr.write)
         ended = ""
         while not (self._leaving or (spare and self._retires())):
-            try:
-                order = waiting.popleft()
-            except IndexError:
+            if not waiting:
                 self._finish(ended)
                 ended = ""
                 self._listen()
-            else:
-                ended = self._call(order, ended, caller)
+                continue
+            try:
+                order = waiting.popleft()
+            except IndexError:  # another thread was quicker
+                continue
+            ended = self._call(order, ended, caller)
         self._finish(ended)
         caller.close()
 
@@ -220,7 +222,7 @@ class Host:
     def _call(self, order: str, ended: str, caller: Caller) -> str:
         """Make the call, if it may still be made; what is to be written with the next one."""
         token, job_id, attempt, params = read_order(order)
-        job = Current(job_id, attempt, token, add=self._add, waits=self._waits)
+        job = Current(job_id, attempt, token, self._add, self._waits)
         if not self._begins(token, job):
             return ended
         try:
