@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headway.core.model import POSITION_GAP, Stage
-from headway.store.rows import dump, dump_job, dump_pairs, load
-from headway.store.seam_adding import Places
+from headway.store.rows import dump, dump_job, dump_pairs, load, written
+from headway.store.seam_adding import Event, Places
 from headway.store.transaction import Telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from headway.core.model import Job
-    from headway.store.seam_adding import Event
+    from headway.store.seam_adding import Alike
 
 _SIMPLE = frozenset({str, int})
 
@@ -60,6 +60,39 @@ class AddingTx(Telling):
             self._add_topics(filed)
         if any(job.needs or job.produces or "worktree" in job.params for job in jobs):
             self._add_graph(jobs)
+
+    def add_alike(self, kinds: Sequence[Alike]) -> int | None:
+        model = kinds[0].model.job
+        first, last, ageing = self._all("next_places", level=model.priority)[0]
+        if ageing is not None:
+            return None
+        places = {
+            "first": first,
+            "position": (last or 0) + POSITION_GAP,
+            "gap": POSITION_GAP,
+            "at": self._now,
+        }
+        for each in kinds:
+            self._tell("add_alike", **places, **written(each.model), params=dump(each.params))
+        count = sum(len(each.params) for each in kinds)
+        self.take_ids(count)
+        self._tell_alike(kinds, first, count)
+        return int(first)
+
+    def _tell_alike(self, kinds: Sequence[Alike], first: int, count: int) -> None:
+        """In the order of the jobs, as all events are."""
+        names = {each.model.job.name for each in kinds}
+        if len(names) == 1:
+            self._tell("tell_alike", data=_data({"name": names.pop()}), first=first, count=count)
+            return
+        jobs = {first + place: each.model.job for each in kinds for place in each.params}
+        self.add_events(
+            (
+                Event("submitted", job_id, {"name": jobs[job_id].name}, jobs[job_id].submitted_by)
+                for job_id in sorted(jobs)
+            ),
+            actor="",
+        )
 
     def add_events(self, events: Iterable[Event], *, actor: str) -> None:
         rows = (

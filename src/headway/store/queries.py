@@ -55,6 +55,7 @@ class Dialect(NamedTuple):
     rows: str  # a table given as one parameter of JSON; {fields} stands for its columns
     field: str  # one of those columns
     each: str  # a hint that such a table has few rows, to be looked up one by one
+    placed: str  # a JSON object as a table of places and the values at them, each as its text
     parameter: str = r":\1"
 
 
@@ -112,6 +113,7 @@ def _filled_in(sql: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
     sql = re.sub(r"in \$IDS\(:(\w+)\)", dialect.ids, sql)
     sql = re.sub(r"in \$TEXTS\(:(\w+)\)", dialect.texts, sql)
     sql = re.sub(r"\$EACH\((\S+), :(\w+)\)", dialect.each, sql)
+    sql = re.sub(r"\$PLACED\(:(\w+)\)", dialect.placed, sql)
     sql = re.sub(
         r"\$ROWS\(:(\w+), ([^()]+)\)", lambda match: _rows(match[1], match[2], dialect), sql
     )

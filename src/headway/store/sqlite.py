@@ -42,6 +42,7 @@ DIALECT = Dialect(
     rows="(select {fields} from json_each(:{parameter})) as given",
     field="value ->> '{name}' as {name}",
     each="",
+    placed=r"(select cast(key as integer) as place, value from json_each(:\1)) as given",
 )
 
 

@@ -14,7 +14,8 @@ from headway.store.adding import AddingTx
 from headway.store.rows import COLUMNS
 
 if TYPE_CHECKING:
-    from headway.store.base import HasFileno, ReadTx, WriteTx
+    from headway.core.model import JobId
+    from headway.store.base import Alike, HasFileno, ReadTx, WriteTx
 
 TRIES = 3
 Told = TypeVar("Told")
@@ -115,6 +116,9 @@ class SqlStore:
             self._clock.sleep(uniform(0.01, 0.2))  # noqa: S311  so that not both come again
         with self.write_soon() as tx:
             return tell(tx)
+
+    def add_alike(self, kinds: Sequence[Alike]) -> JobId | None:
+        return self.story(lambda tx: tx.add_alike(kinds))
 
     @contextmanager
     def join(self, connection: Any) -> Iterator[WriteTx]:

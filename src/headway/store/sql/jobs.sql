@@ -21,6 +21,30 @@ values (:id, :name, :type, :status, :priority, :position, :params, :created_at, 
   :wake_at, :checked_at, :waited_on, :queue, :gates, :approval, :level, :group_id, :sequence_number,
   :subject, :target, :template_id, :quota, :schedule_id)
 
+-- name: next_places (hot)
+-- What the first of new jobs of this level would get: its id, the position before its own; and the
+-- ageing that is set.
+select value,
+  (select max(position) from jobs where level = :level and finished_at is null),
+  (select settings.value from settings where key = 'scheduler.ageing')
+from marks where name = 'next_job_id'
+
+-- name: add_alike
+-- Jobs that differ in nothing but their parameters, each with the id and the position of its place.
+insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
+  after_ids, locks, retry, attempt, retries_used, env_digest, spec_digest, on_finish, submitted_by,
+  launch_failures, stage, waited_on, queue, level)
+select :first + place, :name, :type, 'queued', :priority, :position + :gap * place, value, :at,
+  :first + place, :slug, :labels, '[]', '[]', :retry, 1, 0, :env_digest, '', :on_finish, :by, 0, :stage,
+  '[]', :queue, :priority
+from $PLACED(:params)
+
+-- name: tell_alike
+-- The event of each of the jobs from :first on, which have one name.
+insert into events (at, actor, kind, job_id, data)
+select created_at, submitted_by, 'submitted', id, :data from jobs
+where id >= :first and id < :first + :count order by id
+
 -- name: add_edges
 -- The mark is what the predecessor's chain shows now; later its end changes it.
 insert into edges (job_id, ord, declared, chain, mark)
