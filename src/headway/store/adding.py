@@ -72,8 +72,10 @@ class AddingTx(Telling):
             "gap": POSITION_GAP,
             "at": self._now,
         }
-        for each in kinds:
-            self._tell("add_alike", **places, **written(each.model), params=dump(each.params))
+        for model, params in kinds:
+            # A text in a text: not every database takes in every letter that one may have.
+            texts = dump({place: dump(each) for place, each in params.items()})
+            self._tell("add_alike", **places, **written(model), params=texts)
         count = sum(len(each.params) for each in kinds)
         self.take_ids(count)
         self._tell_alike(kinds, first, count)

@@ -36,8 +36,7 @@ DIALECT = Dialect(
     rows="json_to_recordset(:{parameter}::json) as given({fields})",
     field="{name} {type}",
     each=r"and \1 = any(:\2::bigint[])",
-    # Not as `json_each_text`: that reads every text, and refuses what it cannot hold itself.
-    placed=r"(select key::bigint as place, value::text from json_each(:\1::json)) as given",
+    placed=r"(select key::bigint as place, value from json_each_text(:\1::json)) as given",
     parameter=r"%(\1)s",
 )
 

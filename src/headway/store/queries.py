@@ -55,7 +55,7 @@ class Dialect(NamedTuple):
     rows: str  # a table given as one parameter of JSON; {fields} stands for its columns
     field: str  # one of those columns
     each: str  # a hint that such a table has few rows, to be looked up one by one
-    placed: str  # a JSON object as a table of places and the values at them, each as its text
+    placed: str  # a JSON object as a table of places and the texts at them
     parameter: str = r":\1"
 
 
