@@ -62,8 +62,8 @@ class AddingTx(Telling):
             self._add_graph(jobs)
 
     def add_alike(self, kinds: Sequence[Alike]) -> int | None:
-        model = kinds[0].model.job
-        first, last, ageing = self._all("next_places", level=model.priority)[0]
+        level = kinds[0].model.job.priority
+        first, last, ageing = self._all("next_places", level=level)[0]
         if ageing is not None:
             return None
         places = {

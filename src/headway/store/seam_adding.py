@@ -43,4 +43,4 @@ class Alike(NamedTuple):
     """Jobs of one model, as the parameters of each by its place among all that are added along."""
 
     model: Model
-    params: Mapping[int, Mapping[str, Any]]
+    params: dict[int, Mapping[str, Any]]
