@@ -74,8 +74,8 @@ class AddingTx(Telling):
         }
         for model, params in kinds:
             # A text in a text: not every database takes in every letter that one may have.
-            texts = dump({place: dump(each) for place, each in params.items()})
-            self._tell("add_alike", **places, **written(model), params=texts)
+            rows = dump([(place, dump(each)) for place, each in params.items()])
+            self._tell("add_alike", **places, **written(model), rows=rows)
         count = sum(len(each.params) for each in kinds)
         self.take_ids(count)
         self._tell_alike(kinds, first, count)

@@ -35,8 +35,10 @@ DIALECT = Dialect(
     texts=r"= any(:\1::text[])",
     rows="json_to_recordset(:{parameter}::json) as given({fields})",
     field="{name} {type}",
+    lists="(select {fields} from json_array_elements(:{parameter}::json) as listed(value)) "
+    "as given",
+    item="(value ->> {place})::{type} as {name}",
     each=r"and \1 = any(:\2::bigint[])",
-    placed=r"(select key::bigint as place, value from json_each_text(:\1::json)) as given",
     parameter=r"%(\1)s",
 )
 
@@ -56,6 +58,7 @@ class PostgresDatabase:
         self._of_thread = threading.local()
         self._looking = threading.RLock()
         self._seen: int | None = None
+        self._written: int | None = None  # the number of our last commit
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
         self._key: int | None = None
 
@@ -103,6 +106,7 @@ class PostgresDatabase:
         if self.listener is not None:
             self._own.append(token)
         number = session.commit(token)
+        self._written = number
         self._end(session)
         with self._looking:
             if self._seen is not None and number == self._seen + 1:
@@ -157,6 +161,11 @@ class PostgresDatabase:
 
     def changes(self) -> int:
         return int(self._of_thread.changes)
+
+    def others_wrote(self) -> bool:
+        """Within a write transaction: whether our last commit is not the newest."""
+        session = self._present()
+        return session is None or session.newest() != self._written
 
     def json(self, values: Sequence[Any]) -> Any:
         return list(values)

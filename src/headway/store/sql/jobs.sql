@@ -34,10 +34,10 @@ from marks where name = 'next_job_id'
 insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
   after_ids, locks, retry, attempt, retries_used, env_digest, spec_digest, on_finish, submitted_by,
   launch_failures, stage, waited_on, queue, level)
-select :first + place, :name, :type, 'queued', :priority, :position + :gap * place, value, :at,
+select :first + place, :name, :type, 'queued', :priority, :position + :gap * place, params, :at,
   :first + place, :slug, :labels, '[]', '[]', :retry, 1, 0, :env_digest, '', :on_finish, :by, 0, :stage,
   '[]', :queue, :priority
-from $PLACED(:params)
+from $LISTS(:rows, place bigint, params text)
 
 -- name: tell_alike
 -- The event of each of the jobs from :first on, which have one name.
