@@ -95,6 +95,13 @@ class App:
 
     def submit(self, call: Call) -> Handle[Any]:
         """Submit one call; durable when this returns."""
+        client = self.client
+        model = self._model(call, client) if isinstance(call, Call) else None
+        if model is not None:
+            params = params_of_call(model.job.params, call.arguments)
+            job_id = self._submit_alike([Alike(model, {0: params})], client)
+            if job_id is not None:
+                return Handle(self, job_id)
         return self.submit_many([call])[0]
 
     def submit_many(self, calls: Iterable[Call]) -> list[Handle[Any]]:
@@ -104,7 +111,8 @@ class App:
         `[a := fetch.call(1), use.options(after=[a]).call(2)]`.
         """
         client, calls = self.client, list(calls)
-        first = self._submit_alike(calls, client)
+        kinds = self._kinds(calls, client)
+        first = self._submit_alike(kinds, client) if kinds else None
         if first is not None:
             return [Handle(self, job_id) for job_id in range(first, first + len(calls))]
         submitted = client.submit_specs(self._specs(calls, client))
@@ -119,11 +127,10 @@ class App:
         submitted = client.submit_on(connection, self._specs(calls, client))
         return [Handle(self, each.job_id) for each in submitted]
 
-    def _submit_alike(self, calls: Sequence[Call], client: Client) -> JobId | None:
-        """Submit calls that are plain, as most are, and say the first id; None: submit them in
-        the way that is there for all."""
-        kinds = self._kinds(calls, client)
-        first = client.store.add_alike(kinds) if kinds else None
+    def _submit_alike(self, kinds: Sequence[Alike], client: Client) -> JobId | None:
+        """Submit calls that are plain, as most are, and say the first id; None: they must be
+        submitted in the way that is there for all."""
+        first = client.store.add_alike(kinds)
         if first is not None:
             client.wake()
         return first

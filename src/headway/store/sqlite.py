@@ -65,6 +65,7 @@ class SqliteDatabase:
         self._connection = connection
         self._pid = os.getpid()
         self._identity = identity or _identity(path)
+        self._begun = False
         self._seen_version: int | None = None
         self._version_written: int | None = None
 
@@ -73,12 +74,15 @@ class SqliteDatabase:
         self._plainly(self._connection.execute, "begin")
 
     def begin_write(self) -> None:
-        """The file is looked at again after the wait: a restore may have had its turn before."""
-        self.check()
+        """The file is looked at after the wait: a restore may have had its turn before. The first
+        time also before, for the log is opened with it, and by its name."""
+        if not self._begun:
+            self.check()
+            self._begun = True
         self._plainly(self._connection.execute, "begin immediate")
         try:
             self.check()
-        except StoreReplacedError:
+        except StoreError:
             self.rollback()
             raise
 
@@ -96,9 +100,10 @@ class SqliteDatabase:
                 self._connection.execute("rollback")
 
     def execute(self, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = self._plainly(
-            lambda: self._connection.execute(sql, parameters).fetchall()
-        )
+        try:
+            rows: list[tuple[Any, ...]] = self._connection.execute(sql, parameters).fetchall()
+        except (apsw.Error, UnicodeDecodeError) as error:
+            raise self._in_our_words(error) from error
         return rows
 
     def join(self, connection: Any) -> tuple[Any, int | None]:
@@ -127,7 +132,10 @@ class SqliteDatabase:
         return [str(row[3]) for row in rows]
 
     def check(self) -> None:
-        self._check_process()
+        if os.getpid() != self._pid:
+            raise StoreError(
+                f"{self.path} was opened by process {self._pid}; a forked process opens its own"
+            )
         if _identity(self.path) != self._identity:
             raise StoreReplacedError(
                 f"{self.path} was deleted or replaced while it was open; "
@@ -224,19 +232,16 @@ class SqliteDatabase:
         if os.getpid() == self._pid:
             self._connection.close()
 
-    def _check_process(self) -> None:
-        if os.getpid() != self._pid:
-            raise StoreError(
-                f"{self.path} was opened by process {self._pid}; a forked process opens its own"
-            )
-
     def _plainly(self, call: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return call(*arguments)
-        except apsw.Error as error:
-            raise self.translated(error) from error
-        except UnicodeDecodeError as error:
-            raise _damaged(self.path, f"a text is not UTF-8: {error}") from error
+        except (apsw.Error, UnicodeDecodeError) as error:
+            raise self._in_our_words(error) from error
+
+    def _in_our_words(self, error: apsw.Error | UnicodeDecodeError) -> Exception:
+        if isinstance(error, UnicodeDecodeError):
+            return _damaged(self.path, f"a text is not UTF-8: {error}")
+        return self.translated(error)
 
     def translated(self, error: apsw.Error) -> Exception:
         return translate(error, self.path, self._connection.system_errno)
