@@ -98,8 +98,7 @@ class SqliteDatabase:
             self.rollback()
             raise
 
-    def begin_write_soon(self) -> None:
-        self.begin_write()
+    begin_write_soon = begin_write
 
     def commit(self) -> None:
         self._plainly(self._connection.execute, "commit")
@@ -115,14 +114,14 @@ class SqliteDatabase:
         try:
             rows: list[tuple[Any, ...]] = self._connection.execute(sql, parameters).fetchall()
         except (apsw.Error, UnicodeDecodeError) as error:
-            raise self._in_our_words(error) from error
+            raise self.translated(error) from error
         return rows
 
     def join(self, connection: Any) -> tuple[Any, int | None]:
         raise InvalidInputError("submit_on needs a store on PostgreSQL, and a connection to it")
 
     def tell(self, sql: str, parameters: Mapping[str, Any]) -> None:
-        self._plainly(self._connection.execute, sql, parameters)
+        self.execute(sql, parameters)
 
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None:
         """By place, which takes half the time of looking up each value by its name."""
@@ -248,14 +247,11 @@ class SqliteDatabase:
         try:
             return call(*arguments)
         except (apsw.Error, UnicodeDecodeError) as error:
-            raise self._in_our_words(error) from error
+            raise self.translated(error) from error
 
-    def _in_our_words(self, error: apsw.Error | UnicodeDecodeError) -> Exception:
+    def translated(self, error: apsw.Error | UnicodeDecodeError) -> Exception:
         if isinstance(error, UnicodeDecodeError):
             return _damaged(self.path, f"a text is not UTF-8: {error}")
-        return self.translated(error)
-
-    def translated(self, error: apsw.Error) -> Exception:
         return translate(error, self.path, self._connection.system_errno)
 
 

@@ -162,6 +162,8 @@ class Waker:
 
     def wake(self, message: bytes) -> bool:
         """Send one datagram without waiting; False if nobody took it."""
+        if self._address is not None and not os.access(self._address, os.F_OK):
+            return False
         try:
             if self._sender is None or not self._still_leads_there():
                 self._open()
