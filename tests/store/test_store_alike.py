@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recording import verbs
-from stocked import START, add, job
+from stocked import START, add, finish_of, job, start
 
 from headway.core.model import POSITION_GAP, Job, RetryPolicy, Stage
 from headway.store.base import Store, WriteTx
@@ -65,7 +65,7 @@ def added_singly(tx: WriteTx, models: list[Model], calls: list[tuple[int, Any]])
 
 def contents(store: Any) -> dict[str, Any]:
     """All columns of all rows but those of the earlier ones."""
-    return {name: sorted(store.database.table(name)[1]) for name in ("jobs", "events", "marks")}
+    return {name: sorted(store.database.table(name)[1]) for name in ("jobs", "events")}
 
 
 class UndoneError(Exception):
@@ -90,6 +90,7 @@ def test_both_ways_store_the_same_rows(store: Store) -> None:
                     ids = range(first, first + len(calls))
                     jobs = tx.jobs(ids)
                     assert len(jobs) == len(calls)
+                    assert tx.marks()["next_job_id"] == ids.stop
                     seen.append((contents(store), jobs, [tx.events_of(each) for each in ids]))
                     raise UndoneError
             except UndoneError:
@@ -127,3 +128,23 @@ def test_with_an_ageing_nothing_is_added(store: Store) -> None:
         tx.set_setting("scheduler.ageing", "1h", by="ann")
         assert tx.add_alike([Alike(Model(job(1)), {0: {}})]) is None
         assert tx.active_jobs() == [] and tx.take_ids(1) == 1
+
+
+@verbs("add_alike", "take_ids", "take_places", "remove_jobs", "marks")
+def test_no_id_is_given_twice_whichever_way_it_is_taken(store: Store) -> None:
+    one = [Alike(Model(job(1)), {0: {"argv": ["true"]}})]
+
+    def next_id(tx: WriteTx) -> int:
+        return tx.marks()["next_job_id"]
+
+    with store.write() as tx:
+        assert (next_id(tx), tx.add_alike(one), next_id(tx)) == (1, 1, 2)
+        assert (tx.take_ids(2), next_id(tx)) == (2, 4)
+        assert (tx.add_alike(one), tx.take_places(1, 0).first_id, next_id(tx)) == (4, 5, 6)
+        assert (tx.add_alike(one), next_id(tx)) == (6, 7)
+    with store.write() as tx:
+        tx.finish([finish_of(start(tx, tx.jobs([6])[6]))])
+        tx.remove_jobs([6])
+        assert next_id(tx) == 7
+    with store.write() as tx:
+        assert (next_id(tx), tx.add_alike(one), tx.take_ids(1)) == (7, 7, 8)

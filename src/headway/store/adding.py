@@ -77,7 +77,7 @@ class AddingTx(Telling):
             rows = dump([(place, dump(each)) for place, each in params.items()])
             self._tell("add_alike", **places, **written(model), rows=rows)
         count = sum(len(each.params) for each in kinds)
-        self.take_ids(count)
+        self._state = None  # its mark of the next id is another now
         self._tell_alike(kinds, first, count)
         return int(first)
 

@@ -1,11 +1,19 @@
+-- The next id is the one after the last job's, unless the mark is beyond it: it is raised when ids are
+-- taken for jobs that are still to come, and when jobs go. So a plain submit does not write it.
+
 -- name: take_ids (hot)
 -- Reserve :count consecutive job ids and say the first of them.
-update marks set value = value + :count where name = 'next_job_id' returning value - :count
+update marks set value = :count + case
+    when value > (select coalesce(max(id), 0) from jobs) then value
+    else (select max(id) + 1 from jobs) end
+where name = 'next_job_id' returning value - :count
 
 -- name: take_places (hot)
 -- The same, and the last position among active jobs of this level; and the ageing that is set.
-update marks set value = value + :count where name = 'next_job_id'
-returning value - :count,
+update marks set value = :count + case
+    when value > (select coalesce(max(id), 0) from jobs) then value
+    else (select max(id) + 1 from jobs) end
+where name = 'next_job_id' returning value - :count,
   (select max(position) from jobs where level = :level and finished_at is null),
   (select settings.value from settings where key = 'scheduler.ageing')
 
@@ -24,7 +32,8 @@ values (:id, :name, :type, :status, :priority, :position, :params, :created_at, 
 -- name: next_places (hot)
 -- What the first of new jobs of this level would get: its id, the position before its own; and the
 -- ageing that is set.
-select value,
+select case when value > (select coalesce(max(id), 0) from jobs) then value
+    else (select max(id) + 1 from jobs) end,
   (select max(position) from jobs where level = :level and finished_at is null),
   (select settings.value from settings where key = 'scheduler.ageing')
 from marks where name = 'next_job_id'
