@@ -28,8 +28,9 @@ class Quiet(NamedTuple):
 
     door: Door
     slots: frozenset[int]  # in use
-    until: float  # nothing is due before
+    awaited: bool  # someone waits for the end of another
     writes: int  # of this process
+    until: float = 0.0  # nothing is due before
 
     def after(self, ends: Sequence[PlainEnd], taken: Sequence[TakenCall], writes: int) -> "Quiet":
         running = self.door.running - len(ends) + len(taken)
@@ -44,7 +45,7 @@ class Lane:
         self._crew = crew
         self._lease = lease
         self._batches: dict[str, list[TakenCall]] = {}  # by host; without a commit, none
-        self.is_clear = True  # nothing that was seen at the head of the queue is left there
+        self.is_clear = True  # whether there is nothing else that might start
 
     @property
     def taken(self) -> list[TakenCall]:
@@ -125,10 +126,10 @@ class QuickSteps:
 
     def seen(self, tx: WriteTx, door: Door) -> Quiet | None:
         """What a whole step has seen by its end, inside its transaction."""
-        if not wide_open(door) or tx.anyone_awaits():
+        if not wide_open(door):
             return None
         tx.others_wrote()  # from now on
-        return Quiet(door, frozenset(tx.slots().used), 0.0, self._store.writes)
+        return Quiet(door, frozenset(tx.slots().used), tx.anyone_awaits(), self._store.writes)
 
     def go_on(self, quiet: Quiet | None, *, now: float, delay: float) -> None:
         """The whole step is over, and nothing will be due before this delay."""
@@ -170,13 +171,14 @@ class QuickSteps:
             next_ones = self._ahead.first(tx, room)
             if tx.others_wrote() or not (next_ones or ends):
                 raise _NotSoQuietError
-            if ends:
-                tx.finish_calls(ends, actor=self._worker_id, awaited=False)
-            calls = self._lane.known(next_ones)
+            told = bool(ends) and tx.finish_calls(
+                ends, actor=self._worker_id, awaited=quiet.awaited
+            )
+            calls = [] if told else self._lane.known(next_ones)  # whom it told may go first
             if calls:
                 self._lane.claim(tx, calls, quiet.slots - {each.slot for each in ends})
                 self.last = tx.now(), len(calls)
-            self._lane.is_clear = len(calls) == room or self._ahead.is_end(calls)
+            self._lane.is_clear = not told and (len(calls) == room or self._ahead.is_end(calls))
             reach("engine.planned")
         self._ahead.drop(len(calls))
 
