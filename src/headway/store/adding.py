@@ -66,26 +66,29 @@ class AddingTx(Telling):
         first, last, ageing = self._all("next_places", level=level)[0]
         if ageing is not None:
             return None
-        places = {
-            "first": first,
-            "position": (last or 0) + POSITION_GAP,
-            "gap": POSITION_GAP,
-            "at": self._now,
-        }
+        position = (last or 0) + POSITION_GAP
         for model, params in kinds:
             # A text in a text: not every database takes in every letter that one may have.
             rows = dump([(place, dump(each)) for place, each in params.items()])
-            self._tell("add_alike", **places, **written(model), rows=rows)
-        count = sum(len(each.params) for each in kinds)
+            self._tell(
+                "add_alike",
+                first=first,
+                position=position,
+                gap=POSITION_GAP,
+                at=self._now,
+                rows=rows,
+                **written(model),
+            )
         self._state = None  # its mark of the next id is another now
-        self._tell_alike(kinds, first, count)
+        self._tell_alike(kinds, first)
         return int(first)
 
-    def _tell_alike(self, kinds: Sequence[Alike], first: int, count: int) -> None:
+    def _tell_alike(self, kinds: Sequence[Alike], first: int) -> None:
         """In the order of the jobs, as all events are."""
-        names = {each.model.job.name for each in kinds}
-        if len(names) == 1:
-            self._tell("tell_alike", data=_data({"name": names.pop()}), first=first, count=count)
+        model, params = kinds[0]
+        if len(kinds) == 1:
+            data = dump_pairs((("name", model.job.name),))
+            self._tell("tell_alike", data=data, first=first, count=len(params))
             return
         jobs = {first + place: each.model.job for each in kinds for place in each.params}
         self.add_events(
