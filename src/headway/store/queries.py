@@ -6,9 +6,10 @@ the end of a job; a test asks the database for the plan of each hot one and refu
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
 _NAME = re.compile(r"^-- name: (\w+)( \(hot\))?$", re.M)
@@ -143,6 +144,13 @@ def _filled_in(sql: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
 def parameters_of(sql: str) -> tuple[str, ...]:
     """The names of a text's parameters, in the order in which a database numbers them."""
     return tuple(dict.fromkeys(_PARAMETER.findall(sql)))
+
+
+@lru_cache(maxsize=200)
+def by_place(sql: str) -> Callable[[Mapping[str, Any]], Any]:
+    """What puts the values of a text's parameters into that order; one alone keeps its name."""
+    names = parameters_of(sql)
+    return itemgetter(*names) if len(names) > 1 else dict
 
 
 def _rows(match: re.Match[str], dialect: Dialect) -> str:
