@@ -69,6 +69,18 @@ class Wire:
             raise self._error(failed)
         return [self._answer(each) for each in results]
 
+    def notices(self) -> list[str]:
+        """What the server has told us unasked, of what we listen to."""
+        try:
+            self._line.consume_input()
+        except psycopg.OperationalError:
+            self._connection.close()
+            raise
+        found = []
+        while (notice := self._line.notifies()) is not None:
+            found.append(notice.extra.decode())
+        return found
+
     def _exchange(self, batch: Sequence[Numbered]) -> list[Any]:
         line = self._line
         line.enter_pipeline_mode()
@@ -186,6 +198,8 @@ def _bytes(value: Any) -> bytes | None:
         case float():
             return repr(value).encode()
         case list():
+            if value and type(value[0]) is int and set(map(type, value)) == {int}:
+                return f"{{{','.join(map(str, value))}}}".encode()
             return b"{%s}" % b",".join(map(_element, value))
     raise TypeError(f"{type(value).__name__} cannot be a parameter")
 
