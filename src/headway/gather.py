@@ -143,11 +143,16 @@ def door(
     return with_rates(tx, opened, {key_of_topic(each)[0] for each in tx.limits_waited_for()})
 
 
+def spacing(tx: ReadTx) -> int:
+    """The delay between passes."""
+    text = tx.settings().get("scheduler.spawn_delay")
+    return parse_duration(text) if text is not None else 0
+
+
 def next_pass(tx: ReadTx) -> int | None:
     """When a delay between passes is over, counted from the last start of any worker; None: there
     is no such delay, or it is over."""
-    text = tx.settings().get("scheduler.spawn_delay")
-    delay = parse_duration(text) if text is not None else 0
+    delay = spacing(tx)
     last = tx.marks()["last_dispatch_at"]
     return last + delay if delay and last + delay > tx.now() else None
 

@@ -7,10 +7,9 @@ are replaced, by a plain call.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import traceback
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -26,8 +25,8 @@ from headway.engine.looks import Looks
 from headway.engine.planner import Planner
 from headway.engine.settling import Settler
 from headway.errors import HeadwayError, TimedOutError
+from headway.functions.calling import Caller as FunctionCaller
 from headway.functions.current import Current, become, leave
-from headway.functions.host import Host, Order
 from headway.functions.journal import parse
 from headway.probes import look_at
 from headway.store import open_store
@@ -131,11 +130,9 @@ class Drain:
             tx.keep_progress([progress])
 
 
-class Caller(Host):
-    """In the place of the crew and of a function host: it calls at once.
-
-    Of a host it has only the making of one call, so that this means the same as elsewhere.
-    """
+class Caller:
+    """In the place of the crew and of a function host: it calls at once, as a host does. A
+    traceback goes where the test's own output goes."""
 
     def __init__(self, app: App) -> None:
         self.folder = os.path.join(app.client.home.hosts, WORKER)
@@ -160,31 +157,22 @@ class Caller(Host):
     def call(
         self, claim: Claim, job: Job, *, keep: Callable[[Progress], None], now: Callable[[], int]
     ) -> Told:
-        def add(lines: bytes) -> None:
-            for _, _, content in parse(lines):
+        def add(lines: str) -> None:
+            for _, _, content in parse(lines.encode()):
                 fraction, text = json.loads(content)
                 keep(Progress(job.id, fraction, text))
 
-        order = Order(
-            claim.token,
-            job.id,
-            job.attempt,
-            job.params["task"],
-            json.loads(json.dumps(job.params["args"])),
-            job.params.get("timeout_seconds"),
-        )
+        arguments = json.loads(json.dumps(job.params["args"]))
         current = Current(job.id, job.attempt, claim.token, add=add)
+        caller = FunctionCaller(self._functions, sys.stderr.write)
         before = become(current)
         try:
-            with asyncio.Runner() as runner:
-                outcome = self._outcome(order, current, runner)
+            outcome = caller.call(job.params["task"], arguments, current)
         finally:
             leave(before)
-        return how_it_ended(Call(claim, job), f"{now()} 0 {json.dumps([*outcome, None])}")
-
-    def _show(self, error: BaseException) -> None:
-        """A traceback goes where the test's own output goes."""
-        traceback.print_exception(error)
+            caller.close()
+        told = f"{now()} 0 {json.dumps([*outcome, None])}"
+        return how_it_ended(Call(claim, job, job.params), told)
 
 
 class Stepping:

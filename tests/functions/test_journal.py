@@ -86,7 +86,7 @@ def test_a_torn_line_hides_no_other(path: str, torn: bytes) -> None:
 
 def test_a_reader_takes_whole_lines_only(path: str) -> None:
     journal, reader = Journal(path), Reader(path)
-    journal.add(b"s " + A.encode() + b"\ne " + A.encode())
+    journal.add(f"s {A}\ne {A}")
     assert [kind for kind, _, _ in parse(reader.read())] == ["s"]
     assert reader.read() == b""
     journal.add(line("p", A, [0.5, "half"]))
@@ -129,7 +129,7 @@ def test_a_host_waits_for_room_and_loses_no_end(
     assert writer.is_alive()
     ballast.unlink()
     writer.join(10)
-    whole = [each for each in Path(path).read_bytes().split(b"\n") if each == end.strip()]
+    whole = [each for each in Path(path).read_bytes().split(b"\n") if each == end.strip().encode()]
     assert len(whole) == 1
     assert hasty.void([C]) == {C} and not patient.start(C, None)
 
@@ -143,7 +143,7 @@ def test_who_watches_the_deadlines_knows_which_count(path: str) -> None:
     Journal(path).void([B])
     assert not journal.start(B, now - 1)
     assert not overseer.look(now), "it was never called"
-    journal.add(b"t " + C.encode() + b" 1.2")
+    journal.add(f"t {C} 1.2")
     assert not overseer.look(now), "a torn line"
     journal.start(C, now + 0.5)
     assert Journal(path).void([C]) == set()

@@ -7,7 +7,7 @@ from shop import Shop
 
 from headway.app import App
 from headway.errors import InvalidInputError
-from headway.functions.host import class_names
+from headway.functions.calling import class_names
 from headway.testing import drain, using
 
 MakeShop = Callable[..., Shop]

@@ -10,7 +10,7 @@ import os
 import selectors
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +23,7 @@ from headway.engine.functionhost import (
     AppSettings,
     Call,
     FunctionHost,
+    News,
     Told,
     in_words,
     left_open,
@@ -34,12 +35,14 @@ from headway.engine.settling import NeverRan, Verdict
 from headway.functions.journal import NAME, Journal, Reader
 from headway.home import Home
 from headway.store.base import Progress
+from headway.store.seam_calls import TakenCall
 from headway.supervise import rescue
 from headway.supervise.evidence import Evidence
 from headway.supervise.evidence import Outcome as Written
 from headway.supervise.folder import make_folder
 from headway.supervise.launcher import Ack, Launcher
 
+ONLY_CALLS = object()  # what happened is at most that calls have ended
 STUCK = 0.5  # seconds without an end, after which a host gives back what it has not begun
 LARGEST_JOURNAL = 64 << 20
 WORST_BACKOFF = 60.0
@@ -76,7 +79,7 @@ class Crew:
         self._gone: set[str] = set()  # hosts whose supervisors are gone
         self._unseen: set[str] = set()  # hosts of a parent that died before it answered
         self._killed_for: dict[str, str] = {}  # host -> the token that it was ended for
-        self._told: list[Told] = []
+        self._news = News([], [])  # of steps that were rolled back
         self._asked: dict[str, float] = {}  # calls that were asked to end, and when
         self._ended_folders: list[str] = []
         self._failures = 0
@@ -103,7 +106,7 @@ class Crew:
         return TaskView(self.tasks, self.trouble) if self.wanted else None
 
     def running(self) -> int:
-        return sum(len(host.calls) for host in self._hosts.values())
+        return sum(host.held for host in self._hosts.values())
 
     # -- starting hosts ------------------------------------------------------------------------
 
@@ -125,7 +128,7 @@ class Crew:
     def _mind(self, host: FunctionHost, now: float) -> None:
         """One that is slow gives back what waits inside it, one with a long journal leaves."""
         host.flush()
-        waiting = len(host.calls) - len(host.begun)
+        waiting = host.held - len(host.begun)
         if waiting and host.begun and not host.asked_back and now - host.read_at > STUCK:
             host.asked_back = True
             host.window = 1
@@ -147,7 +150,7 @@ class Crew:
     def needs_a_look(self) -> bool:
         """Whether something is due that no host hints at."""
         return bool(self._asked) or any(
-            host.calls and (host.connection is None or len(host.calls) > len(host.begun))
+            host.held and (host.connection is None or host.held > len(host.begun))
             for host in self._hosts.values()
         )
 
@@ -184,10 +187,12 @@ class Crew:
         host.connection = connection
         self._selector.register(connection, selectors.EVENT_READ, lambda: self._hear(host))
 
-    def _hear(self, host: FunctionHost) -> None:
+    def _hear(self, host: FunctionHost) -> object:
+        """`ONLY_CALLS`, if there is nothing new but perhaps in its journal."""
         self._grown.add(host.token)
         self._flush(host)
-        for message in host.hear():
+        messages = host.hear()
+        for message in messages:
             if "ready" in message:
                 host.ready = True
                 self._failures = 0
@@ -199,6 +204,7 @@ class Crew:
                 host.lent = message["lent"]
             elif message.get("gone"):
                 self._disconnect(host)
+        return None if messages else ONLY_CALLS
 
     def _send(self, host: FunctionHost, message: Mapping[str, Any]) -> None:
         host.send(message)
@@ -291,6 +297,25 @@ class Crew:
         threads = self._settings.threads
         return max(self._hosts.values(), key=lambda each: each.room(threads))
 
+    def shares(self, count: int) -> Iterator[tuple[FunctionHost, int]]:
+        """Who is to make so many plain calls, and how many of them: as evenly as there is room."""
+        threads = self._settings.threads
+        rooms = sorted(
+            ((host.room(threads), host.token) for host in self._hosts.values()), reverse=True
+        )
+        while rooms and count > 0:
+            room, token = rooms.pop()
+            share = min(room, -(-count // (len(rooms) + 1)))
+            if share > 0:
+                yield self._hosts[token], share
+            count -= share
+
+    def give_up(self, batches: Mapping[str, Sequence[TakenCall]]) -> None:
+        """The transaction that took these calls for these hosts was rolled back."""
+        for token, taken in batches.items():
+            for each in taken:
+                self._hosts[token].plain.pop(each.token, None)
+
     def unchoose(self, claims: Iterable[Claim]) -> None:
         """Their transaction was rolled back."""
         for claim in claims:
@@ -300,52 +325,71 @@ class Crew:
 
     def send(self, claims: Iterable[Claim]) -> None:
         """Hand out what was committed."""
-        orders: dict[str, list[list[Any]]] = {}
+        lines: dict[str, list[str]] = {}
         for claim in claims:
-            host = self._hosts[claim.function_host or ""]
-            job = host.calls[claim.token].job
-            order = [
-                *(claim.token, job.id, job.attempt, job.params["task"], job.params["args"]),
-                job.params.get("timeout_seconds"),
-            ]
-            orders.setdefault(host.token, []).append(order)
-        for token, batch in orders.items():
-            self._send(self._hosts[token], {"run": batch})
-        if orders:
+            token = claim.function_host or ""
+            call = self._hosts[token].calls[claim.token]
+            attempt = call.job.attempt if call.job is not None else 1
+            order = f"r {claim.token} {claim.job_id} {attempt} {json.dumps(dict(call.params))}\n"
+            lines.setdefault(token, []).append(order)
+        self._order(lines)
+
+    def send_calls(self, batches: Mapping[str, Sequence[TakenCall]]) -> None:
+        """The same for plain calls, by their hosts."""
+        self._order(
+            {
+                host: [
+                    f"r {token} {job_id} {attempt} {params}\n"
+                    for (job_id, attempt, _, _, params), token, _, _ in taken
+                ]
+                for host, taken in batches.items()
+            }
+        )
+
+    def _order(self, lines: Mapping[str, list[str]]) -> None:
+        for token, orders in lines.items():
+            if orders:
+                host = self._hosts[token]
+                host.send_lines("".join(orders))
+                self._flush(host)
+        if any(lines.values()):
             reach("crew.sent")
 
     # -- taking in -----------------------------------------------------------------------------
 
-    def take_in(self) -> list[Told]:
+    def take_in(self) -> News:
         """What the journals say that was not yet settled; and what the dead left open."""
-        told, self._told = self._told, []
+        news, self._news = self._news, News([], [])
         self._look_for_unseen()
         for token in self._gone & set(self._hosts):
             self._hosts[token].make_sure_of_its_end()
         for token in self._grown | self._gone:
             host = self._hosts.get(token)
             if host is not None:
-                told += self._read(host)
+                self._read(host, news)
         self._grown.clear()
         for token in self._gone & set(self._hosts):
-            told += self._end(self._hosts[token])
+            news.told.extend(self._end(self._hosts[token]))
         self._gone.clear()
-        return told
+        return news
 
-    def put_back(self, told: Iterable[Told]) -> None:
-        self._told += told
+    def put_back(self, news: News) -> None:
+        self._news.ends.extend(news.ends)
+        self._news.told.extend(news.told)
 
     def look(self) -> None:
         """Read every journal: for hosts of an earlier worker nobody hints."""
-        self._grown.update(token for token, host in self._hosts.items() if host.calls)
+        self._grown.update(token for token, host in self._hosts.items() if host.held)
 
-    def _read(self, host: FunctionHost) -> list[Told]:
+    def _read(self, host: FunctionHost, news: News) -> None:
         """What its journal says since the last look."""
-        told, progress = host.read(self._clock.monotonic())
+        read, progress = host.read(self._clock.monotonic())
         self.progress.update(progress)
-        for each in told:
-            self.progress.pop(each.job.id, None)
-        return told
+        if self.progress:
+            for job_id in (*(e.job_id for e in read.ends), *(t.claim.job_id for t in read.told)):
+                self.progress.pop(job_id, None)
+        news.ends.extend(read.ends)
+        news.told.extend(read.told)
 
     def _end(self, host: FunctionHost) -> list[Told]:
         """Its supervisor is gone: what it was doing has failed, what it had not begun has not."""
@@ -353,6 +397,7 @@ class Crew:
         cause = self._killed_for.pop(host.token, None)
         if outcome is not None and outcome.reason == "timed_out":
             cause = outcome.error
+        host.unfold()
         culprit = host.calls.get(cause or "")
         now = self._clock.now()
         told = []
@@ -403,14 +448,15 @@ class Crew:
         their host."""
         wanted = set(ids)
         for host in self._hosts.values():
+            host.unfold()
             for token, call in host.calls.items():
-                if call.job.id not in wanted:
+                if call.claim.job_id not in wanted:
                     continue
                 self._grown.add(host.token)  # whether it began is to be known by then
                 if token not in self._asked:
                     self._asked[token] = now
                     self._send(host, {"cancel": token})
-                grace = call.job.params.get("grace_seconds", 10.0)
+                grace = call.params.get("grace_seconds", 10.0)
                 if token in host.begun and now - self._asked[token] >= grace:
                     self._kill(host, token)
         living = {token for host in self._hosts.values() for token in host.calls}
@@ -425,7 +471,7 @@ class Crew:
 
     # -- hosts of an earlier worker --------------------------------------------------------------
 
-    def adopt(self, claims: Iterable[tuple[Claim, Job]]) -> list[Told]:
+    def adopt(self, claims: Iterable[tuple[Claim, Job]]) -> News:
         """Take up the calls that an earlier worker handed out. Its hosts start nothing more, so
         what they have not begun is taken back; what they have is waited for."""
         told: list[Told] = []
@@ -446,11 +492,12 @@ class Crew:
                 )
                 told.append(Told(claim, job, Verdict(lost, tree_gone=True)))
             else:
-                host.calls[claim.token] = Call(claim, job)
+                host.calls[claim.token] = Call(claim, job, job.params)
+        news = News([], told)
         for host in self._hosts.values():
             if host.leaving:
-                told += self._take_back(host)
-        return told
+                self._take_back(host, news)
+        return news
 
     def _found(self, claim: Claim, token: str) -> FunctionHost | None:
         host = FunctionHost(claim.folder, token, self._clock.monotonic())
@@ -468,17 +515,16 @@ class Crew:
             self._gone.add(token)
         return host
 
-    def _take_back(self, host: FunctionHost) -> list[Told]:
-        told = self._read(host)
+    def _take_back(self, host: FunctionHost, news: News) -> None:
+        self._read(host, news)
         unbegun = [call for token, call in host.calls.items() if token not in host.begun]
         if not unbegun:
-            return told
+            return
         cause = "it had not begun when its worker ended"
         for token in host.take_back([call.claim.token for call in unbegun]):
             call = host.calls.pop(token)
-            told.append(Told(call.claim, call.job, NeverRan(cause)))
+            news.told.append(Told(call.claim, call.job, NeverRan(cause)))
         reach("crew.taken_back")
-        return told
 
     def clear_away(self) -> None:
         """Remove the folders of hosts that ended long ago and left nothing to settle."""

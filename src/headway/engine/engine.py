@@ -19,9 +19,10 @@ from headway.crashpoints import reach
 from headway.documents import job_documents, write_job_files
 from headway.engine.crew import Crew
 from headway.engine.finisher import Finisher
-from headway.engine.functionhost import AppSettings, Told
+from headway.engine.functionhost import AppSettings, News
 from headway.engine.helpers import Helpers
 from headway.engine.janitor import put_back_environments
+from headway.engine.lane import LONGEST_QUIET, Lane, QuickSteps, Quiet
 from headway.engine.looks import Looks
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
@@ -32,7 +33,7 @@ from headway.executors import specification
 from headway.executors.command import how_to_reach_a_worker
 from headway.executors.function import host_specification
 from headway.expiring import end_overdue, remove_expired
-from headway.gather import next_pass, strain_of
+from headway.gather import next_pass, spacing, strain_of
 from headway.home import Home
 from headway.host import Host, queues_of
 from headway.policies import all_policies
@@ -42,7 +43,6 @@ from headway.store.base import Event, HostRecord, ReadTx, Store, WriteTx
 from headway.supervise.evidence import Evidence
 from headway.supervise.launcher import Launcher
 from headway.supervise.rescue import forget_cgroup, tell_to_cancel
-from headway.units import parse_duration
 
 RESCUE_EVERY = 30.0
 SWEEP_EVERY = 10.0
@@ -77,7 +77,7 @@ class Engine:
         self.store = store
         self.worker_id = worker_id
         self.dispatching = True
-        self.started: tuple[Claim, ...] = ()  # by the last step
+        self.started: list[JobId] = []  # by the last step
         self._clock = clock
         self.home = home
         self._host = host
@@ -121,6 +121,9 @@ class Engine:
         if look_in_thread:
             for bell in (self.looks.bell, self.rounds.beside.bell):
                 self.finisher.selector.register(bell.fileno(), selectors.EVENT_READ, bell.heard)
+        lease = LEASE if store.shared else None
+        self._lane = Lane(host, worker_id, self.crew, lease)
+        self._quick = QuickSteps(store, self.crew, self._lane, worker_id)
         self.planner = Planner(
             host,
             worker_id,
@@ -133,8 +136,9 @@ class Engine:
             home=home,
             looks=self.looks,
             queues=queues_of(store.shared, host),
-            lease=LEASE if store.shared else None,
+            lease=lease,
             crew=self.crew,
+            lane=self._lane,
             policies=all_policies(say),
             strain=lambda settings: strain_of(settings, measure),
         )
@@ -182,24 +186,42 @@ class Engine:
             self._settle_calls(tx, self.crew.adopt([(each, jobs[each.job_id]) for each in claims]))
         self.crew.committed()
 
-    def step(self, *, limit: int | None = None) -> float:
-        """Do what there is to do now; returns the seconds until time itself brings more."""
+    def step(self, *, limit: int | None = None, only_calls: bool = False) -> float:
+        """Do what there is to do now; returns the seconds until time itself brings more. With
+        `only_calls` nothing is known to have happened but that functions may have returned."""
+        delay = self._quick_step() if only_calls and self.dispatching else None
+        return self._whole_step(limit) if delay is None else delay
+
+    def _quick_step(self) -> float | None:
+        now = self._clock.monotonic()
+        self.crew.keep_up(now)
+        delay = self._quick.step(now)
+        if delay is not None:
+            self._last_step = self._clock.now()
+            self._expected_delay = delay
+            self.started = [each.call.job_id for each in self._lane.taken]
+        return delay
+
+    def _whole_step(self, limit: int | None) -> float:
         self._notice_suspend()
         overdue = self._end_overdue_calls()
         self.rounds.notice()
         judged = self.finisher.take_in()
         now = self._clock.monotonic()
         again = self.crew.keep_up(now) if self.dispatching else None
-        told = self.crew.take_in()
+        news = self.crew.take_in()
         started: tuple[Claim, ...] = ()
         more = False
+        quiet: Quiet | None = None
+        self._quick.stop()
+        self._lane.begin()
         self.planner.prepared.clear()
         self.planner.chosen.clear()
         self.planner.served.clear()
         try:
             with self.store.write_soon() as tx:
                 documents = self._settle(tx, judged)
-                self._settle_calls(tx, told)
+                self._settle_calls(tx, news)
                 tx.wake_topics(self.looks.take_in())
                 self._look_at_probes(tx)
                 self._end_expired_lendings(tx)
@@ -216,15 +238,21 @@ class Engine:
                 if planning:
                     step = self.planner.step(tx, limit=limit)
                     started = step.started
+                    if self._quick.last and not started and not self._lane.taken:
+                        self.planner.note_dispatch(tx, *self._quick.last)
+                    self._quick.last = None
                     more = self._sweep(tx, now) or step.more or more
                 self._note_failed_helpers(tx)
                 self._unproven = self._rescuer.mine(tx.unproven_claims())
                 delay = self._delay(tx, now, planning=planning)
+                if planning and not more and not spacing(tx):
+                    quiet = self._seen_quiet(tx, now + delay)
                 reach("engine.planned")
         except BaseException:
             self.finisher.put_back(judged)
-            self.crew.put_back(told)
+            self.crew.put_back(news)
             self.crew.unchoose(self.planner.chosen)
+            self._lane.undo()
             for claim in self.planner.prepared:
                 with suppress(OSError):
                     Evidence(claim.folder, claim.token).discard()
@@ -232,7 +260,9 @@ class Engine:
         reach("engine.claimed")
         self.timekeeper.committed()
         self.rounds.committed()
-        self.started = started
+        self.started = [claim.job_id for claim in started]
+        self.started += [each.call.job_id for each in self._lane.taken]
+        self._lane.send()
         self.crew.send([claim for claim in started if claim.function_host])
         self.finisher.launch([claim for claim in started if not claim.function_host])
         self.crew.committed()
@@ -245,7 +275,15 @@ class Engine:
         soon = (delay, again, helped, self.looks.next_in(), rounds)
         delay = min(each for each in soon if each is not None)
         self._expected_delay = 0.0 if more else delay
+        self._quick.go_on(quiet)
         return self._expected_delay
+
+    def _seen_quiet(self, tx: WriteTx, until: float) -> Quiet | None:
+        """What the next steps may go by, if there will be only calls to settle and to start."""
+        if self.looks.next_in() is not None or not tx.only_calls_wait(self.planner.queues):
+            return None
+        soon = min(until, self._clock.monotonic() + LONGEST_QUIET)
+        return self._quick.seen(tx, self.planner.door(tx), soon)
 
     def _wake_helpers(self) -> float | None:
         """Once for each target that this step has started work for."""
@@ -273,17 +311,25 @@ class Engine:
         self.looks.drop(each for each in due if each.topic not in waited_for)
         self.looks.go()
 
-    def _settle_calls(self, tx: WriteTx, told: list[Told]) -> None:
+    def _settle_calls(self, tx: WriteTx, news: News) -> None:
         """Settle what became of function calls, and keep what they returned and reported."""
         if self.crew.news:
             tx.know_tasks(self._host.id, sorted(self.crew.tasks), self.crew.trouble)
             tx.wake_topics([TASKS_TOPIC])
         if self.crew.progress:
             tx.keep_progress(list(self.crew.progress.values()))
+        if news.ends:
+            awaited = tx.anyone_awaits()
+            tx.finish_calls(news.ends, actor=self.worker_id, awaited=awaited)
+        told = news.told
         if not told:
             return
         cancelling = tx.cancelling_jobs()
-        known = {each.job.id: each.job for each in told if each.job.id not in cancelling}
+        known = {
+            each.job.id: each.job
+            for each in told
+            if each.job is not None and each.job.id not in cancelling
+        }
         ended = self._settler.apply(tx, [(each.claim, each.judgement) for each in told], known)
         results = {each.claim.token: each.result for each in told if each.result is not None}
         if results:
@@ -342,7 +388,7 @@ class Engine:
         """With a spawn delay a worker makes one pass per delay; else all that there are."""
         if limit is not None:
             return limit
-        if parse_duration(store_setting(tx.settings(), "scheduler.spawn_delay")) == 0:
+        if not spacing(tx):
             return max(0, MOST_UNANSWERED - self.finisher.unanswered())
         return int(store_setting(tx.settings(), "scheduler.batch_size"))
 

@@ -10,16 +10,19 @@ from typing import Any, NamedTuple
 
 from headway.clock import SECOND
 from headway.core.model import Claim, Job, JobId, shown
+from headway.core.plaincalls import OCCUPIES, PlainEnd
 from headway.core.settle import Ending, Outcome
 from headway.core.states import Status
 from headway.engine.settling import Judgement, NeverRan, Verdict
 from headway.functions.journal import NAME, STARTS, WELL, Journal, Reader, parse
 from headway.store.base import Progress
+from headway.store.seam_calls import Claimant, TakenCall
 from headway.supervise import rescue
 from headway.supervise.evidence import Evidence
 from headway.supervise.evidence import Outcome as Written
 
 LARGEST_WINDOW = 200
+_NOTHING_MORE = ",null,null,null]"  # no error, no wish, no log
 AIM = 0.02  # seconds of work that may wait inside a host
 
 
@@ -32,20 +35,28 @@ class AppSettings(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A claim that was handed to a host."""
+    """A claim that was handed to a host. Of a plain call the job is not known as a whole."""
 
     claim: Claim
-    job: Job
+    job: Job | None
+    params: Mapping[str, Any]
 
 
 class Told(NamedTuple):
     """What became of one call."""
 
     claim: Claim
-    job: Job
+    job: Job | None
     judgement: Judgement
     result: Any = None
     took: int = 0
+
+
+class News(NamedTuple):
+    """What became of calls: the plain ones that returned, and all others."""
+
+    ends: list[PlainEnd]
+    told: list[Told]
 
 
 class FunctionHost:
@@ -55,6 +66,8 @@ class FunctionHost:
         self.folder = folder
         self.token = token
         self.calls: dict[str, Call] = {}
+        self.plain: dict[str, TakenCall] = {}  # other calls, about which there is less to know
+        self.claimant: Claimant | None = None  # of the plain ones
         self.begun: set[str] = set()  # of these, those that its journal says were started
         self.ready = False
         self.leaving = False
@@ -75,18 +88,45 @@ class FunctionHost:
     def room(self, threads: int) -> int:
         if not self.ready or self.leaving:
             return 0
-        return max(0, max(threads, self.window) + self.lent - len(self.calls))
+        return max(0, max(threads, self.window) + self.lent - self.held)
+
+    @property
+    def held(self) -> int:
+        """How many calls it has that are not settled."""
+        return len(self.calls) + len(self.plain)
 
     def take(self, claim: Claim, job: Job) -> Claim:
         """Hold a place for this call."""
         mine = claim._replace(function_host=self.token)
         running = job._replace(status=Status.RUNNING, stage=None, started_at=claim.claimed_at)
-        self.calls[claim.token] = Call(mine, running)
+        self.calls[claim.token] = Call(mine, running, job.params)
         return mine
+
+    def unfold(self) -> None:
+        """Plain calls are not so plain any more: something happened to their host, or to one."""
+        for token in list(self.plain):
+            self._unfold(token)
+
+    def _unfold(self, token: str) -> Call:
+        each, claimant = self.plain.pop(token), self.claimant
+        assert claimant is not None  # noqa: S101
+        claim = Claim(
+            job_id=each.call.job_id,
+            token=token,
+            slot=each.slot,
+            claimed_at=each.claimed_at,
+            occupies=OCCUPIES,
+            **claimant._asdict(),
+        )
+        call = self.calls[token] = Call(claim, None, json.loads(each.call.params))
+        return call
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Without waiting: a function may hold the interpreter, and with it those who listen."""
-        self._unsent += json.dumps(message).encode() + b"\n"
+        self.send_lines(json.dumps(message) + "\n")
+
+    def send_lines(self, lines: str) -> None:
+        self._unsent += lines.encode()
         self.flush()
 
     def flush(self) -> bool:
@@ -104,34 +144,58 @@ class FunctionHost:
             self._unsent = self._unsent[done:]
         return bool(self._unsent)
 
-    def read(self, now: float) -> tuple[list[Told], dict[JobId, Progress]]:
+    def read(self, now: float) -> tuple[News, dict[JobId, Progress]]:
         """What was added to its journal; of calls that are settled already, nothing."""
-        told: list[Told] = []
+        news = News([], [])
         progress: dict[JobId, Progress] = {}
+        took: list[int] = []
+        plain, begun = self.plain, self.begun
         assert self.reader is not None  # noqa: S101
         for kind, token, content in parse(self.reader.read()):
-            call = self.calls.get(token)
-            if call is None:
-                continue
             if kind in STARTS:
-                self.begun.add(token)
-            elif kind == "v":
-                if token not in self.begun:  # else it came too late to take anything back
-                    told.append(Told(call.claim, call.job, NeverRan("its host did not come to it")))
-                    del self.calls[token]
-            else:
-                with suppress(ValueError):  # a line torn by a full disk is written again
-                    if kind == "e":
-                        told.append(how_it_ended(call, content))
-                        del self.calls[token]
-                        self.begun.discard(token)
-                    elif kind == "p":
-                        progress[call.job.id] = Progress(call.job.id, *json.loads(content))
-        ended = [each.took for each in told if isinstance(each.judgement, Verdict)]
-        if ended:  # what was given back says nothing about how quick it is
-            self._widen(sum(ended) / len(ended) / SECOND)
+                if token in plain or token in self.calls:
+                    begun.add(token)
+                continue
+            if kind == "e" and token in plain:
+                when, _, more = content.partition(" ")
+                lasted, _, more = more.partition(" ")
+                only, result = only_returned(more)
+                if only:
+                    call, _, slot, _ = plain.pop(token)
+                    end = PlainEnd(
+                        call.job_id, token, slot, call.attempt, call.chain, int(when), result
+                    )
+                    news.ends.append(end)
+                    begun.discard(token)
+                    took.append(int(lasted))
+                    continue
+            self._read_other(kind, token, content, news.told, progress)
+        # What was given back says nothing about how quick it is.
+        took += [each.took for each in news.told if isinstance(each.judgement, Verdict)]
+        if took:
+            self._widen(sum(took) / len(took) / SECOND)
             self.read_at = now
-        return told, progress
+        return news, progress
+
+    def _read_other(
+        self, kind: str, token: str, content: str, told: list[Told], progress: dict[JobId, Progress]
+    ) -> None:
+        call = self._unfold(token) if token in self.plain else self.calls.get(token)
+        if call is None:
+            return
+        if kind == "v":
+            if token not in self.begun:  # else it came too late to take anything back
+                told.append(Told(call.claim, call.job, NeverRan("its host did not come to it")))
+                del self.calls[token]
+            return
+        with suppress(ValueError):  # a line torn by a full disk is written again
+            if kind == "e":
+                told.append(how_it_ended(call, content))
+                del self.calls[token]
+                self.begun.discard(token)
+            elif kind == "p":
+                job_id = call.claim.job_id
+                progress[job_id] = Progress(job_id, *json.loads(content))
 
     def _widen(self, took: float) -> None:
         """As many calls may wait inside a host as it makes in an instant, so that long ones do not
@@ -183,6 +247,18 @@ def rebooted(claim: Claim, job: Job, now: int) -> Told:
     return Told(claim, job, Verdict(lost, tree_gone=True))
 
 
+def only_returned(more: str) -> tuple[bool, Any]:
+    """Whether a call has returned and there is no more to say of it, and what."""
+    if more == WELL:
+        return True, None
+    if not more.startswith("[0,") or not more.endswith(_NOTHING_MORE):
+        return False, None
+    try:
+        return True, json.loads(more[3 : -len(_NOTHING_MORE)])
+    except ValueError:  # torn by a full disk
+        return False, None
+
+
 def how_it_ended(call: Call, content: str) -> Told:
     when, took, more = content.split(" ", 2)
     finished_at = int(when)
@@ -217,7 +293,9 @@ def left_open(
     if culprit is None:
         ended = Outcome(Ending.HOST_DIED, finished_at, exit_code=1, error=in_words(outcome))
     elif culprit.claim.token != call.claim.token:
-        ended = Outcome(Ending.HOST_KILLED, finished_at, exit_code=1, error=shown(culprit.job.id))
+        ended = Outcome(
+            Ending.HOST_KILLED, finished_at, exit_code=1, error=shown(culprit.claim.job_id)
+        )
     elif outcome is not None and outcome.reason == "timed_out":
         ended = Outcome(Ending.TIMED_OUT, finished_at)
     else:

@@ -29,11 +29,13 @@ from headway.core.model import (
     WaitKind,
     lock_topic,
 )
+from headway.core.plaincalls import wide_open
 from headway.core.plan import Decision, Hold, Planned, Start, decide, plan
 from headway.core.policies import BUILT_IN, ConcurrencyPolicy, keys_of
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
 from headway.core.states import Status
 from headway.engine.crew import Crew
+from headway.engine.lane import Lane
 from headway.engine.looks import Looks
 from headway.engine.settling import Settler, Verdict
 from headway.errors import DataError, HeadwayError, StoreError
@@ -80,6 +82,7 @@ class Planner:
         queues: Sequence[str] = ("",),
         lease: int | None = None,
         crew: Crew | None = None,
+        lane: Lane | None = None,
         policies: Sequence[ConcurrencyPolicy] = BUILT_IN,
         strain: Strain = lambda settings: None,
     ) -> None:
@@ -94,8 +97,9 @@ class Planner:
         self._looks = looks
         self._lease = lease
         self._crew = crew
+        self._lane = lane
         self.chosen: list[Claim] = []  # claims that hosts hold places for; without a commit, none
-        self._queues = queues
+        self.queues = queues
         self.served: set[str] = set()  # targets that work was started for
         self._policies = policies
         self._strain = strain
@@ -107,16 +111,19 @@ class Planner:
     def step(self, tx: WriteTx, *, limit: int | None = None) -> Step:
         """Plan until nothing is left to look at, starting at most `limit` jobs."""
         tx.wake_due(tx.now(), STEP_JOBS)
-        door = self._door(tx)
+        door = self.door(tx)
         if door.lenders:
             tx.wake_chains(list(door.lenders))
         self._stood.clear()
         started: list[Claim] = []
+        calls, left = self._claim_calls(tx, door, limit)
+        if calls:
+            door = self.door(tx)
         expected = self._looks.expected()
         looked_at = 0
-        while looked_at < STEP_JOBS:
+        while left and looked_at < STEP_JOBS:
             kept = self._looks.expected() - expected
-            remaining = None if limit is None else max(0, limit - len(started) - kept)
+            remaining = None if limit is None else max(0, limit - calls - len(started) - kept)
             candidates, are_all = self._candidates(tx, door, remaining, looked_at)
             if tx.unreadable():
                 self._fail_unreadable(tx)
@@ -132,20 +139,36 @@ class Planner:
             started += begun
             if are_all and len(begun) == len(planned) and _wake_nobody(planned):
                 break
-            door = self._door(tx)
+            door = self.door(tx)
         times = [each.until for each in door.rates.values() if each.until is not None]
         self.look_again_at = min(times, default=None)
-        if started:
-            tx.set_mark("last_dispatch_at", tx.now())
-            tx.set_mark("last_dispatch_count", len(started))
+        if started or calls:
+            self.note_dispatch(tx, tx.now(), len(started) + calls)
         return Step(tuple(started), more=looked_at >= STEP_JOBS)
+
+    def note_dispatch(self, tx: WriteTx, at: int, count: int) -> None:
+        tx.set_mark("last_dispatch_at", at)
+        tx.set_mark("last_dispatch_count", count)
+
+    def _claim_calls(self, tx: WriteTx, door: Door, limit: int | None) -> tuple[int, bool]:
+        """Claim plain calls, if nobody can stand before them; how many, and whether anything else
+        is left to be looked at."""
+        lane = self._lane
+        if lane is None or self._looks.expected() or FUNCTIONS not in self._served():
+            return 0, True
+        if not wide_open(door) or not tx.only_calls_wait(self.queues):
+            return 0, True
+        calls = lane.head(tx, door, limit)
+        if calls:
+            lane.claim(tx, calls, tx.slots().used)
+        return len(calls), not lane.is_clear
 
     def sweep(self, tx: WriteTx, before: int) -> list[Job]:
         """Look again at the longest waiting jobs; those that may start were missed by a wake-up."""
         waiting = tx.stale_waiters(before, SWEEP_JOBS, self._served())
         if tx.unreadable():
             self._fail_unreadable(tx)
-        door = self._door(tx)
+        door = self.door(tx)
         facts = self._gather(tx, waiting, door)
         again, missed = [], []
         for job in waiting:
@@ -165,7 +188,7 @@ class Planner:
         tx.add_events((Event("missed_wake_up", job.id) for job in missed), actor=self._worker_id)
         return missed
 
-    def _door(self, tx: ReadTx) -> Door:
+    def door(self, tx: ReadTx) -> Door:
         door = open_door(
             tx,
             self._host.id,
@@ -183,7 +206,7 @@ class Planner:
     def _served(self) -> Sequence[str]:
         """The queues to look at now: that of functions, once it is known which there are."""
         known = self._crew is not None and self._crew.is_known
-        return (*self._queues, FUNCTIONS) if known else self._queues
+        return (*self.queues, FUNCTIONS) if known else self.queues
 
     def _gather(self, tx: ReadTx, jobs: Sequence[Job], door: Door) -> Facts:
         tasks = self._crew.view() if self._crew is not None else None
@@ -191,7 +214,7 @@ class Planner:
             tx,
             jobs,
             door,
-            (*self._queues, FUNCTIONS),
+            (*self.queues, FUNCTIONS),
             tasks,
             home=self._home,
             answers=self._looks.answers(),
@@ -199,12 +222,12 @@ class Planner:
 
     def preview(self, tx: ReadTx, look: Look, *, batch: int) -> DispatchPlan:
         """What a pass would start now; changes nothing."""
-        door, served = self._door(tx), self._served()
+        door, served = self.door(tx), self._served()
         return plan_pass(tx, door, served, home=self._home, look=look, batch=batch)
 
     def capacity(self, tx: ReadTx) -> int | None:
         """How many may start now by the global cap; None: any number, or some in lent slots."""
-        door = self._door(tx)
+        door = self.door(tx)
         if door.lenders:
             return None
         left = left_by_direct(door)
@@ -230,7 +253,7 @@ class Planner:
         if room <= 0:
             return woken, len(woken) < ROUND_JOBS
         most = max(room, LEAST_LOOKED_AT, min(looked_at, ROUND_JOBS))
-        ready = tx.ready(most, self._queues)
+        ready = tx.ready(most, self.queues)
         are_all = len(woken) < ROUND_JOBS and len(ready) < most
         looked = ((woken, ROUND_JOBS), (ready, most))
         ends = [jobs[-1].order for jobs, asked in looked if len(jobs) == asked]

@@ -92,7 +92,7 @@ def _step(engine: Engine, limit: int) -> list[JobId]:
     started: list[JobId] = []
     for _ in range(MOST_LOOKS):
         engine.step(limit=limit - len(started))
-        started += [claim.job_id for claim in engine.started]
+        started += engine.started
         if not engine.looks.unsure():
             break
     return started

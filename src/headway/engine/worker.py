@@ -21,6 +21,7 @@ from headway.clock import SECOND, Clock
 from headway.config import Config
 from headway.core.model import Pause, shown
 from headway.crashpoints import reach
+from headway.engine.crew import ONLY_CALLS
 from headway.engine.engine import Engine
 from headway.engine.janitor import Janitor
 from headway.errors import StoreBusyError, StoreFullError, StoreReadOnlyError, WorkerPresentError
@@ -60,6 +61,7 @@ class _Wishes:
     """What the outside asked of this worker since its last step."""
 
     woken: bool = True
+    disturbed: bool = True  # by something else than the end of calls
     leave: str | None = None
     signals: int = 0
     askers: list[Any] = field(default_factory=list)
@@ -249,13 +251,14 @@ class Worker:
 
     def _step(self) -> float:
         """One engine step; a full or read-only disk is waited out, with everything kept."""
+        only_calls, self._wishes.disturbed = not self._wishes.disturbed, False
         self._wishes.woken = False
         askers, self._wishes.askers = self._wishes.askers, []
         try:
             if not self._recovered:
                 self._engine.recover()
                 self._recovered = True
-            delay = self._engine.step()
+            delay = self._engine.step(only_calls=only_calls)
         except (StoreFullError, StoreReadOnlyError, StoreBusyError, OSError) as error:
             self._trouble += 1
             delay = min(WORST_BACKOFF, float(1 << min(self._trouble - 1, 6)))
@@ -300,8 +303,10 @@ class Worker:
     def _wait(self, seconds: float) -> None:
         selector = self._engine.finisher.selector
         for key, _ in selector.select(max(0.0, seconds)):
-            if key.data() is not False:  # a store's hint may be about our own commit
+            said = key.data()
+            if said is not False:  # a store's hint may be about our own commit
                 self._wishes.woken = True
+                self._wishes.disturbed |= said is not ONLY_CALLS
 
     def _listen(self) -> socket.socket:
         folder = os.open(self._home.run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

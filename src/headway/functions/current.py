@@ -42,7 +42,7 @@ class Current:
         attempt: int,
         token: str,
         *,
-        add: Callable[[bytes], None],
+        add: Callable[[str], None],
         waits: Callable[[bool], None] = lambda waiting: None,
     ) -> None:
         self.job_id = job_id

@@ -4,53 +4,45 @@ It is exec'd under a supervisor like a command. Calls come over a socket from th
 became of them goes into the journal, and the socket only carries hints that it has grown. When the
 worker is gone the host starts nothing more, finishes what runs, and exits. It has no database and
 no lock. docs/protocols.md, section 10.
+
+Who reads the socket: a thread that has nothing to do, so that an order is carried out by the thread
+that hears it. The right to read is a lock, the ear. A thread without orders takes the ear, looks
+once more for orders, and only then reads, as long as it takes. Orders come in only under the ear,
+so who waits for the ear misses none; and who has heard some lets go of the ear before the call, so
+the next idle thread takes its share of them, and then reads.
+
+While all are busy the ear is free, and a thread that stands by hears cancels and the rest. It looks
+every few milliseconds as long as calls begin, and otherwise sleeps until the socket has something.
+The same thread hints at ends for which nobody else does, because the next call takes its time: who
+writes such an end first says so and then sees whether there are looks; who stands by first says
+that there are none and then sees whether there is such an end. So one of them sees the other.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import importlib
-import inspect
 import json
 import os
-import queue
+import select
 import socket
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from headway.crashpoints import reach
-from headway.functions.current import Current, Retry, Skip, become, leave, storable
-from headway.functions.journal import NAME, WELL, Journal, compact
+from headway.functions.calling import WELL, Caller, last_words
+from headway.functions.current import Current, become, leave
+from headway.functions.journal import NAME, Journal, compact
+from headway.functions.journal import WELL as RETURNED_NOTHING
+from headway.functions.orders import Orders, read_order
 from headway.functions.output import Outputs
-from headway.hints import json_value
 
-HINT_EVERY = 0.01
-HINT_LATE = 0.05
-RETIRES_WITHIN = 0.05
-LARGEST_RESULT = 1 << 20
-_WELL = (0, None, None, None)
-LONGEST_ERROR = 2000
-MOST_CLASSES = 50
-
-
-class Order(NamedTuple):
-    """A call that the worker asks for."""
-
-    token: str
-    job_id: int
-    attempt: int
-    task: str
-    arguments: dict[str, Any]
-    timeout: float | None
-
-
-AGAIN = Order("", 0, 0, "", {}, None)  # look again: something was returned
+HINT_EVERY = 10_000_000  # ns
+LOOK_EVERY = 0.01
+MOST_AT_ONCE = 1 << 16
 
 
 class Host:
@@ -58,32 +50,34 @@ class Host:
         self._settings = settings
         self._journal = Journal(os.path.join(folder, NAME), patient=True)
         self._outputs = Outputs(settings["jobs"], settings["logs"])
-        self._orders: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
+        self._orders = Orders()
+        self._ear = threading.Lock()
         self._running: dict[str, Current] = {}
         self._dropped: set[str] = set()
         self._functions: dict[str, Callable[..., Any]] = {}
         self._leaving = False
-        self._hinted_at = 0.0
+        self._deaf = False  # the worker is gone
+        self._latest = ""  # the token of the call that began last
+        self._looking = False
+        self._unhinted = False  # ends were written with the start of another call
+        self._hinted_at = 0
         self._hint_at = 0  # so many before the end of a batch the worker is told, to prepare more
         self._spare = 0  # threads that stand in for ones which wait for another job
         self._spares: list[threading.Thread] = []
         self._waiting = 0
         self._counting = threading.Lock()
-        self._returned: list[Order] = []  # what a spare thread took and must not begin
-        self._unhinted = threading.Event()  # ends were written with the start of another call
         self._worker = _connect(folder)
 
     def run(self) -> None:
         try:
             self._functions = load(self._settings["modules"], self._settings["path"])
         except BaseException as error:
-            self._tell({"broken": _last_words(error)})
+            self._tell({"broken": last_words(error)})
             raise
         self._outputs.install()
         self._tell({"ready": sorted(self._functions)})
         reach("host.ready")
-        threading.Thread(target=self._listen, daemon=True).start()
-        threading.Thread(target=self._hint_late, daemon=True).start()
+        threading.Thread(target=self._stand_by, daemon=True).start()
         helpers = [
             threading.Thread(target=self._work) for _ in range(self._settings["threads"] - 1)
         ]
@@ -96,40 +90,58 @@ class Host:
     # -- the worker's side ---------------------------------------------------------------------
 
     def _listen(self) -> None:
-        """Take orders until the worker is gone, perhaps in the middle of a message."""
-        with suppress(OSError, ValueError), self._worker.makefile("rb") as messages:
-            for message in messages:
-                self._hear(json.loads(message))
-        self._leave()
+        """Wait for orders, as soon as no other thread does."""
+        with self._ear:
+            if not self._orders.waiting and not self._leaving:
+                self._read()
 
-    def _hear(self, message: dict[str, Any]) -> None:
-        orders = message.get("run", ())
-        for order in orders:
-            self._orders.put(Order(*order))
-        if orders:
-            self._hint_at = self._orders.qsize() // 5
+    def _stand_by(self) -> None:
+        """Hear what comes while all threads are busy, and hint at ends that were not."""
+        heard = select.poll()
+        heard.register(self._worker, select.POLLIN)
+        while not self._deaf:
+            self._looking = False
+            self._hint_if_none_did()
+            heard.poll()
+            self._looking = True
+            self._read_if_nobody_does()
+            latest = None
+            while latest != self._latest:
+                latest = self._latest
+                time.sleep(LOOK_EVERY)
+                self._hint_if_none_did()
+                self._read_if_nobody_does()
+
+    def _read_if_nobody_does(self) -> None:
+        if self._ear.acquire(blocking=False):
+            try:
+                self._read(socket.MSG_DONTWAIT)
+            finally:
+                self._ear.release()
+
+    def _read(self, flags: int = 0) -> None:
+        """Hear the worker, for who has the ear. It is gone, perhaps in the middle of a message, if
+        there is nothing or what there is makes no sense."""
+        try:
+            data = self._worker.recv(MOST_AT_ONCE, flags)
+            self._orders.hear(data, self._obey)
+        except BlockingIOError:
+            return
+        except (OSError, ValueError):
+            data = b""
+        if not data:
+            self._deaf = self._leaving = True
+        self._hint_at = len(self._orders.waiting) // 2
+
+    def _obey(self, message: dict[str, Any]) -> None:
         if "cancel" in message:
             self._cancel(message["cancel"])
-        if message.get("give_back"):
-            self._give_back()
-        if message.get("leave"):
-            self._leave()
-
-    def _give_back(self) -> None:
-        """What runs takes long: what was ordered behind it may be done elsewhere, or later."""
-        kept: list[Order | None] = []
-        lines = b""
-        with suppress(queue.Empty):
-            while True:
-                order = self._orders.get_nowait()
-                if order is None or order is AGAIN:
-                    kept.append(order)
-                else:
-                    lines += f"v {order.token}\n".encode()
-        for order in kept:
-            self._orders.put(order)
-        if lines:
-            self._add(lines)
+        elif message.get("give_back"):
+            self._void(self._orders.take_all())
+        elif message.get("leave"):
+            self._leaving = True
+        else:
+            raise ValueError(f"unknown message {message}")
 
     def _cancel(self, token: str) -> None:
         """Ask a function that runs to end; one that has not begun never will."""
@@ -140,29 +152,32 @@ class Host:
         if job is not None:
             job.ask_to_end()
         else:
-            self._add(f"v {token}\n".encode())
+            self._void([token])
 
-    def _leave(self) -> None:
-        """Start nothing more. What was ordered and not begun is the next worker's to take back."""
-        self._leaving = True
-        for _ in range(self._settings["threads"] + self._spare):
-            self._orders.put(None)
+    def _void(self, tokens: list[str]) -> None:
+        if tokens:
+            self._add("".join(f"v {token}\n" for token in tokens))
 
     def _tell(self, message: dict[str, Any]) -> None:
         with suppress(OSError):
             self._worker.sendall(json.dumps(message).encode() + b"\n")
 
+    def _add(self, lines: str) -> None:
+        self._journal.add(lines)
+        self._hint()
+
     def _hint(self) -> None:
         """The journal has grown."""
-        self._hinted_at = time.monotonic()
-        with suppress(OSError):  # a full buffer holds hints enough; no worker needs none
+        self._unhinted = False
+        self._hinted_at = time.monotonic_ns()
+        self._hint_at = -1
+        try:
             self._worker.send(b"\n", socket.MSG_DONTWAIT)
+        except OSError:
+            return  # a full buffer holds hints enough; no worker needs none
 
-    def _hint_late(self) -> None:
-        """Hint at ends for which nobody else does, because the next call takes its time."""
-        while self._unhinted.wait():
-            self._unhinted.clear()
-            time.sleep(HINT_LATE)
+    def _hint_if_none_did(self) -> None:
+        if self._unhinted:
             self._hint()
 
     # -- calling -------------------------------------------------------------------------------
@@ -170,57 +185,64 @@ class Host:
     def _work(self, *, spare: bool = False) -> None:
         """Call what was ordered, one at a time. The end of one call is written with the start of
         the next, or at once when there is none."""
-        ended = b""
-        with asyncio.Runner() as runner:
-            while True:
-                try:
-                    order = self._next(None if ended else self._patience(spare))
-                except queue.Empty:
-                    if ended:
-                        self._journal.add(ended)
-                        ended = b""
-                        self._hint()
-                    if spare and (self._leaving or self._retires()):
-                        break
-                    continue
-                if order is None or self._leaving:
-                    break
-                if order is AGAIN:
-                    continue
-                if spare and self._retires(order):
-                    break
-                ended = self._call(order, ended, runner)
-                late = time.monotonic() - self._hinted_at > HINT_EVERY
-                if ended and (late or self._orders.qsize() == self._hint_at):
-                    self._journal.add(ended)
-                    ended = b""
-                    self._hint()
+        waiting = self._orders.waiting
+        caller = Caller(self._functions, self._outputs.stderr.write)
+        ended = ""
+        while not (self._leaving or (spare and self._retires())):
+            try:
+                order = waiting.popleft()
+            except IndexError:
+                self._finish(ended)
+                ended = ""
+                self._listen()
+            else:
+                ended = self._call(order, ended, caller)
+        self._finish(ended)
+        caller.close()
+
+    def _finish(self, ended: str) -> None:
+        """There is nothing more to do for now."""
         if ended:
-            self._journal.add(ended)
-            self._hint()
+            self._add(ended)
+        else:
+            self._hint_if_none_did()
 
-    def _next(self, seconds: float | None) -> Order | None:
-        """The next order, waiting that long; None seconds is not at all."""
-        if self._returned:
-            with suppress(IndexError):
-                return self._returned.pop(0)
-        if seconds is None:
-            return self._orders.get_nowait()
-        return self._orders.get(timeout=seconds if seconds >= 0 else None)
-
-    def _patience(self, spare: bool) -> float:
-        return RETIRES_WITHIN if spare else -1.0
-
-    def _retires(self, order: Order | None = None) -> bool:
-        """Whether a spare thread has nobody to stand in for any more; another takes its order."""
+    def _retires(self) -> bool:
+        """Whether a spare thread has nobody to stand in for any more."""
         with self._counting:
             if self._spare <= self._waiting:
                 return False
             self._spare -= 1
-            if order is not None:
-                self._returned.append(order)
-                self._orders.put(AGAIN)
             return True
+
+    def _call(self, order: str, ended: str, caller: Caller) -> str:
+        """Make the call, if it may still be made; what is to be written with the next one."""
+        token, job_id, attempt, params = read_order(order)
+        job = Current(job_id, attempt, token, add=self._add, waits=self._waits)
+        if not self._begins(token, job):
+            return ended
+        try:
+            if not self._started(token, params.get("timeout_seconds"), ended):
+                return ""
+            reach("host.started")
+            began = time.monotonic_ns()
+            before = become(job)
+            try:
+                outcome = caller.call(params["task"], params["args"], job)
+            finally:
+                leave(before)
+        finally:
+            del self._running[token]
+        logs = self._outputs.close(token)
+        reach("host.called")
+        now = time.monotonic_ns()
+        plain = logs is None and outcome is WELL
+        told = RETURNED_NOTHING if plain else compact([*outcome, logs])
+        line = f"e {token} {time.time_ns() // 1000} {(now - began) // 1000} {told}\n"
+        if len(self._orders.waiting) > self._hint_at and now - self._hinted_at < HINT_EVERY:
+            return line
+        self._add(line)
+        return ""
 
     def _begins(self, token: str, job: Current) -> bool:
         with self._counting:
@@ -230,69 +252,15 @@ class Host:
             self._running[token] = job
             return True
 
-    def _call(self, order: Order, ended: bytes, runner: asyncio.Runner) -> bytes:
-        """Make the call, if it may still be made; how it ended, as a line for the journal."""
-        token = order.token
-        job = Current(order.job_id, order.attempt, token, add=self._add, waits=self._waits)
-        if not self._begins(token, job):
-            return ended
-        try:
-            deadline = None if order.timeout is None else time.monotonic() + order.timeout
-            if not self._journal.start(token, deadline, ended):
-                return b""
-            if ended:
-                self._unhinted.set()
-            reach("host.started")
-            began = time.monotonic_ns()
-            before = become(job)
-            try:
-                outcome = self._outcome(order, job, runner)
-            finally:
-                leave(before)
-        finally:
-            del self._running[token]
-        logs = self._outputs.close(token)
-        reach("host.called")
-        took = (time.monotonic_ns() - began) // 1000
-        told = f"e {token} {time.time_ns() // 1000} {took}"
-        if logs is None and outcome == _WELL:
-            return f"{told} {WELL}\n".encode()
-        return f"{told} {compact([*outcome, logs])}\n".encode()
-
-    def _outcome(
-        self, order: Order, job: Current, runner: asyncio.Runner
-    ) -> tuple[int, Any, str | None, Any]:
-        """Exit code, result, error, and what the function asked for next, or the classes of what it
-        raised."""
-        try:
-            result = self._functions[order.task](**order.arguments)
-            if inspect.iscoroutine(result):
-                result = _awaited(result, job, runner)
-        except Skip as skip:
-            return 0, None, storable(str(skip)) or "skipped", "skip"
-        except Retry as retry:
-            return 1, None, storable(str(retry)) or "it asked to be tried again", retry.after
-        except asyncio.CancelledError:
-            return 143, None, "cancelled", "cancelled" if job.cancelled() else None
-        except SystemExit as left:
-            return _left(left)
-        except BaseException as error:
-            self._show(error)
-            then = "cancelled" if job.cancelled() else class_names(error)
-            return 1, None, _last_words(error), then
-        if result is None:
-            return 0, None, None, None
-        problem = json_value(result, "")
-        if problem is None and len(json.dumps(result)) > LARGEST_RESULT:
-            problem = "is larger than 1 MiB; write a file and return its path"
-        if problem is not None:
-            return 1, None, f"its result {problem}", None
-        return 0, result, None, None
-
-    def _show(self, error: BaseException) -> None:
-        """The traceback, in the job's log whatever the function did to its streams."""
-        trace = traceback.format_exception(error.with_traceback(_own(error)))
-        self._outputs.stderr.write("".join(trace))
+    def _started(self, token: str, timeout: float | None, ended: str) -> bool:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        starts = self._journal.start(token, deadline, ended)
+        self._latest = token
+        if ended:
+            self._unhinted = True
+            if not self._looking:
+                self._hint()
+        return starts
 
     def _waits(self, waiting: bool) -> None:
         """One of the threads waits for another job: a spare one stands in for it."""
@@ -304,61 +272,6 @@ class Host:
                 self._spares = [each for each in self._spares if each.is_alive()] + [spare]
                 spare.start()
             self._tell({"lent": self._waiting})
-
-    def _add(self, lines: bytes) -> None:
-        self._journal.add(lines)
-        self._hint()
-
-
-def _awaited(coroutine: Any, job: Current, runner: asyncio.Runner) -> Any:
-    """Run an async function to its end; a cancel of its job cancels it."""
-    loop = runner.get_loop()
-
-    async def watched() -> Any:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101
-        job.cancel = lambda: _discard(loop.call_soon_threadsafe(task.cancel))
-        if job.cancelled():
-            task.cancel()
-        return await coroutine
-
-    # The runner's own context is that of the first job it ran.
-    return runner.run(watched(), context=contextvars.copy_context())
-
-
-def _discard(_: object) -> None:
-    """For a lambda that returns nothing."""
-
-
-def _left(left: SystemExit) -> tuple[int, Any, str | None, Any]:
-    """sys.exit ends the call, not the host."""
-    if left.code in (None, 0):
-        return 0, None, None, None
-    code = left.code if isinstance(left.code, int) else 1
-    return code & 0xFF or 1, None, f"sys.exit({left.code!r})", None
-
-
-def _own(error: BaseException) -> Any:
-    """The traceback without the host's own frames."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    return trace or error.__traceback__
-
-
-def class_names(error: BaseException) -> list[str]:
-    """Its class and those it is made from, each by name and as module.Class: what a retry policy
-    may be about."""
-    names: list[str] = []
-    with suppress(Exception):  # a class may answer in any way when it is asked for its name
-        for each in type(error).__mro__[:MOST_CLASSES]:
-            if each is not object:
-                names += (each.__qualname__, f"{each.__module__}.{each.__qualname__}")
-    return [storable(name) for name in names]
-
-
-def _last_words(error: BaseException) -> str:
-    return storable("".join(traceback.format_exception_only(error)).strip()[:LONGEST_ERROR])
 
 
 def load(modules: list[str], path: list[str]) -> dict[str, Callable[..., Any]]:

@@ -47,46 +47,58 @@ class Journal:
         self._fd = os.open(path, flags, 0o600)
         self._patient = patient
         self._turn = threading.Lock()
-        self._expected = os.fstat(self._fd).st_size  # as long as nobody else writes
+        self._seen = os.fstat(self._fd).st_size  # up to here all voids are known
+        self._expected = self._seen  # where the last line ended, if nobody else wrote
         self._voided: set[str] = set()
-        self._read_voids(0)
+        self._read_voids(0, self._seen)
 
-    def start(self, token: str, deadline: float | None, before: bytes = b"") -> bool:
+    def start(self, token: str, deadline: float | None, before: str = "") -> bool:
         """Record that this token starts; False if it was taken back before. `before` are finished
-        lines to be written with it."""
-        line = f"s {token}\n" if deadline is None else f"t {token} {deadline:.6f}\n"
+        lines to be written with it.
+
+        Appending puts the file's position behind what was written. If that is where it was
+        expected, nobody wrote in between, and so no void stands before this start.
+        """
+        line = f"s {token}" if deadline is None else f"t {token} {deadline:.6f}"
+        entry = f"\n{before}{line}\n".encode()
         with self._turn:
-            self._append(before + line.encode())
+            if not self._write(entry):
+                self._write_again(entry)
+            here = os.lseek(self._fd, 0, os.SEEK_CUR)
+            if here != self._expected:
+                self._read_voids(self._seen, here)
+                self._expected = here
+            self._seen = here
             return token not in self._voided
 
     def void(self, tokens: Iterable[str]) -> set[str]:
         """Take claims back, for recovery; those of them that had not been started."""
         wanted = set(tokens)
         with self._turn:
-            self._append("".join(f"v {token}\n" for token in sorted(wanted)).encode())
+            self._append("".join(f"v {token}\n" for token in sorted(wanted)))
             first: dict[str, str] = {}
             for kind, token, _ in parse(self._all()):
                 if token in wanted:
                     first.setdefault(token, kind)
         return {token for token, kind in first.items() if kind == "v"}
 
-    def add(self, lines: bytes) -> None:
+    def add(self, lines: str) -> None:
         with self._turn:
             self._append(lines)
 
-    def _append(self, lines: bytes) -> None:
-        lines = b"\n" + lines
-        known = self._expected
-        while not self._write(lines):
+    def _append(self, lines: str) -> None:
+        entry = f"\n{lines}".encode()
+        if not self._write(entry):
+            self._write_again(entry)
+
+    def _write_again(self, entry: bytes) -> None:
+        """What was torn is written again as a whole, as soon as there is room."""
+        time.sleep(RETRY_SECONDS)
+        while not self._write(entry):
             time.sleep(RETRY_SECONDS)
-        size = os.fstat(self._fd).st_size
-        if size != self._expected:  # somebody else wrote, so it may have been a void
-            self._read_voids(known)
-            self._expected = size
 
     def _write(self, lines: bytes) -> bool:
-        """Write all lines; False if there is no room for all of them, and someone to wait for it.
-        What was torn is written again as a whole."""
+        """Write all lines; False if there is no room for them, and someone to wait for it."""
         try:
             written = os.write(self._fd, lines)
         except OSError as error:
@@ -100,10 +112,9 @@ class Journal:
             raise OSError(errno.ENOSPC, "no space for the journal")
         return False
 
-    def _read_voids(self, since: int) -> None:
-        content = os.pread(self._fd, os.fstat(self._fd).st_size - since, since)
+    def _read_voids(self, since: int, end: int) -> None:
         started = set()
-        for kind, token, _ in parse(content):
+        for kind, token, _ in parse(os.pread(self._fd, end - since, since)):
             if kind in STARTS:
                 started.add(token)
             elif kind == "v" and token not in started:
@@ -152,8 +163,8 @@ def parse(content: bytes) -> Iterator[tuple[str, str, str]]:
             yield line[0], line[2:34], line[35:]
 
 
-def line(kind: str, token: str, document: Any) -> bytes:
-    return f"{kind} {token} {compact(document)}\n".encode()
+def line(kind: str, token: str, document: Any) -> str:
+    return f"{kind} {token} {compact(document)}\n"
 
 
 def compact(document: Any) -> str:

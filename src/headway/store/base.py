@@ -28,6 +28,7 @@ from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.store.seam_adding import Event as Event
 from headway.store.seam_adding import Places as Places
+from headway.store.seam_calls import ReadsCalls, WritesCalls
 from headway.store.seam_entries import ReadsEntries, WritesEntries
 from headway.store.seam_governor import GovernorReading, GovernorWriting
 from headway.store.seam_groups import ReadsGroups, WritesGroups
@@ -180,6 +181,7 @@ class ReadTx(
     GovernorReading,
     ReadsSchedules,
     ReadsEntries,
+    ReadsCalls,
     Protocol,
 ):
     def now(self) -> int: ...
@@ -289,6 +291,7 @@ class WriteTx(
     GovernorWriting,
     WritesSchedules,
     WritesEntries,
+    WritesCalls,
     Protocol,
 ):
     def take_ids(self, count: int) -> int: ...
@@ -374,7 +377,8 @@ class HasFileno(Protocol):
 
 
 class Store(Protocol):
-    shared: bool  # by several hosts
+    shared: bool
+    writes: int  # transactions of this process  # by several hosts
 
     def hints(self) -> HasFileno | None:
         """Becomes readable when someone else has committed; another object after a lost line."""

@@ -119,6 +119,11 @@ class Session:
             self._begin()
         return self._now
 
+    def newest(self) -> int:
+        """The number of the last commit before it."""
+        self.instant()
+        return self._before
+
     def _begin(self) -> list[Answer]:
         """Begin, and send along what is queued: all of that is undone if the line is lost, so it
         can be sent again on another. The answers to what was queued."""

@@ -35,6 +35,9 @@ DIALECT = Dialect(
     texts=r"= any(:\1::text[])",
     rows="json_to_recordset(:{parameter}::json) as given({fields})",
     field="{name} {type}",
+    lists="(select {fields} from json_array_elements(:{parameter}::json) as listed(value)) "
+    "as given",
+    item="(value ->> {place})::{type} as {name}",
     each=r"and \1 = any(:\2::bigint[])",
     parameter=r"%(\1)s",
 )
@@ -63,6 +66,7 @@ class PostgresDatabase:
         self._of_thread = threading.local()
         self._looking = threading.RLock()
         self._seen: int | None = None
+        self._written: int | None = None  # the number of our last commit
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
         self._key: int | None = None
 
@@ -118,6 +122,7 @@ class PostgresDatabase:
         if self.listener is not None:
             self._own.append(token)
         number = session.commit(token)
+        self._written = number
         with self._looking:
             if self._seen is not None and number == self._seen + 1:
                 self._seen = number  # nobody else committed in between
@@ -170,6 +175,11 @@ class PostgresDatabase:
 
     def changes(self) -> int:
         return int(self._of_thread.changes)
+
+    def others_wrote(self) -> bool:
+        """Within a write transaction: whether our last commit is not the newest."""
+        session = self._present()
+        return session is None or session.newest() != self._written
 
     def json(self, values: Sequence[Any]) -> Any:
         return list(values)

@@ -17,6 +17,7 @@ _OF_A_SUBMIT = ("jobs.sql", "scheduler.sql")
 _OTHERS = (
     "planning.sql",
     "claims.sql",
+    "calls.sql",
     "functions.sql",
     "graph.sql",
     "groups.sql",
@@ -54,6 +55,8 @@ class Dialect(NamedTuple):
     texts: str  # the same for words
     rows: str  # a table given as one parameter of JSON; {fields} stands for its columns
     field: str  # one of those columns
+    lists: str  # the same with a list for each row
+    item: str  # one of its columns, by its place
     each: str  # a hint that such a table has few rows, to be looked up one by one
     parameter: str = r":\1"
 
@@ -112,9 +115,7 @@ def _filled_in(sql: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
     sql = re.sub(r"in \$IDS\(:(\w+)\)", dialect.ids, sql)
     sql = re.sub(r"in \$TEXTS\(:(\w+)\)", dialect.texts, sql)
     sql = re.sub(r"\$EACH\((\S+), :(\w+)\)", dialect.each, sql)
-    sql = re.sub(
-        r"\$ROWS\(:(\w+), ([^()]+)\)", lambda match: _rows(match[1], match[2], dialect), sql
-    )
+    sql = re.sub(r"\$(ROWS|LISTS)\(:(\w+), ([^()]+)\)", lambda match: _rows(match, dialect), sql)
     for name, listing in columns.items():
         sql = sql.replace(f"${name}", listing)
     return sql.replace("$ID", dialect.identifier).replace("$SERIAL", dialect.serial)
@@ -126,11 +127,18 @@ def parameters_of(sql: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_PARAMETER.findall(sql)))
 
 
-def _rows(parameter: str, listing: str, dialect: Dialect) -> str:
-    """`$ROWS(:rows, id bigint, status text)`: a table `given` with these columns."""
+def _rows(match: re.Match[str], dialect: Dialect) -> str:
+    """`$ROWS(:rows, id bigint, status text)`: a table `given` with these columns, each row an
+    object with their names; of `$LISTS` each is a list."""
+    macro, parameter, listing = match.groups()
+    table, field = (
+        (dialect.rows, dialect.field) if macro == "ROWS" else (dialect.lists, dialect.item)
+    )
     pairs = (column.split() for column in listing.split(","))
-    fields = ", ".join(dialect.field.format(name=name, type=kind) for name, kind in pairs)
-    return dialect.rows.format(parameter=parameter, fields=fields)
+    fields = ", ".join(
+        field.format(name=name, type=kind, place=place) for place, (name, kind) in enumerate(pairs)
+    )
+    return table.format(parameter=parameter, fields=fields)
 
 
 class Migration(NamedTuple):

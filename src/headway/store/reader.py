@@ -1,5 +1,6 @@
 """All that can be read, in one class."""
 
+from headway.store.calling import CallReadTx
 from headway.store.entering import EntryReadTx
 from headway.store.governor import GovernorReadTx
 from headway.store.limiting import LimitReadTx
@@ -19,5 +20,6 @@ class SqlReader(
     GovernorReadTx,
     EntryReadTx,
     ScheduleReadTx,
+    CallReadTx,
 ):
     """A read transaction."""

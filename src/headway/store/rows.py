@@ -198,6 +198,24 @@ def _mapping(text: str) -> Mapping[str, Any]:
     return value
 
 
+@lru_cache(maxsize=1000)
+def _told_by(ending: str) -> str | None:
+    try:
+        task = json.loads(f'{{"task":{ending}').get("task")
+    except ValueError:
+        return None
+    return task if isinstance(task, str) else None
+
+
+def task_of(params: str) -> str | None:
+    """The task of a function without reading its arguments; None: that cannot be told.
+
+    Few endings come again and again. If what follows the last `"task":` is the rest of an object
+    and nothing more, that name is the outermost object's own.
+    """
+    return _told_by(params.rpartition('"task":')[2])
+
+
 def _job(row: Row) -> Job:
     return Job(
         id=row[0],

@@ -41,6 +41,8 @@ DIALECT = Dialect(
     texts=r"in (select value from json_each(:\1))",
     rows="(select {fields} from json_each(:{parameter})) as given",
     field="value ->> '{name}' as {name}",
+    lists="(select {fields} from json_each(:{parameter})) as given",
+    item="value ->> {place} as {name}",
     each="",
 )
 
@@ -64,6 +66,7 @@ class SqliteDatabase:
         self._pid = os.getpid()
         self._identity = identity or _identity(path)
         self._seen_version: int | None = None
+        self._version_written: int | None = None
 
     def begin_read(self) -> None:
         self.check()
@@ -133,6 +136,13 @@ class SqliteDatabase:
 
     def hints(self) -> None:
         return None  # commands wake the worker through its socket
+
+    def others_wrote(self) -> bool:
+        """Within a write transaction: whether another connection committed since this was asked in
+        the last one."""
+        version: Any = self._connection.execute("pragma data_version").fetchall()[0][0]
+        before, self._version_written = self._version_written, version
+        return bool(version != before)
 
     def changed(self) -> bool:
         """Whether another connection committed since this was last asked."""

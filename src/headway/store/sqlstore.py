@@ -28,6 +28,7 @@ class Statements(Protocol):
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None: ...
     def changes(self) -> int: ...
     def json(self, values: Sequence[Any]) -> Any: ...
+    def others_wrote(self) -> bool: ...
     def commit(self) -> None: ...
 
 
@@ -63,6 +64,7 @@ class SqlStore:
         self._clock = clock
         self._turn = threading.RLock() if database.one_at_a_time else nullcontext()
         self.shared = database.shared
+        self.writes = 0  # transactions of this process, those that were undone included
 
     @contextmanager
     def read(self) -> Iterator[ReadTx]:
@@ -94,6 +96,7 @@ class SqlStore:
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
+        self.writes += 1
         try:
             yield
             self.database.commit()

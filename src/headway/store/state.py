@@ -19,11 +19,12 @@ from headway.store.rows import load
 _OF_STATE = frozenset(
     {"settings", "pauses", "breakers", "marks", "lendings", "claims", "reservations"}
 )
-_OF_WHEREABOUTS = frozenset({"jobs", "claims", "produces"})
+_OF_WHEREABOUTS = frozenset({"jobs", "claims", "produces", "edges"})
 # Queries whose effect on the state is also written here by those who run them, or is none.
 _FOLLOWED = frozenset(
     {
         *("add_claims", "end_claims", "forget_claim", "prove_claim_gone", "renew_leases"),
+        *("claim_calls", "end_claims_of_calls"),
         *("set_mark", "add_to_mark"),
     }
 )
@@ -35,7 +36,10 @@ _WAKE = frozenset(
     }
 )
 # Queries that only take away from where something lies, or leave it there.
-_TAKE_AWAY = _FOLLOWED | {"claim_jobs", "finish_jobs", "touch_checked", "place_jobs"}
+_TAKE_AWAY = _FOLLOWED | {
+    *("claim_jobs", "finish_jobs", "touch_checked", "place_jobs"),
+    *("start_calls", "finish_calls", "satisfy_chains", "satisfy_chains_of_calls", "fail_chain"),
+}
 
 
 class Whereabouts(NamedTuple):
@@ -47,6 +51,7 @@ class Whereabouts(NamedTuple):
     cancelling: bool
     unproven: bool
     products: bool  # what any job declares to make
+    awaited: bool  # edges to jobs that have not ended
 
     def with_filed(self, filings: Sequence[Filing]) -> Whereabouts:
         """After jobs that were looked at were put where they wait."""
@@ -121,6 +126,10 @@ class State:
             )
         self._slots = None
 
+    def took(self, taken: Mapping[JobId, Taken]) -> None:
+        self.taken.update(taken)
+        self._slots = None
+
     def ended(self, job_ids: Iterable[JobId]) -> None:
         for job_id in job_ids:
             self.taken.pop(job_id, None)
@@ -162,5 +171,6 @@ def load_state(rows: Iterable[tuple[Any, ...]]) -> tuple[State, Whereabouts]:
         cancelling="cancelling" in there,
         unproven="unproven" in there,
         products="products" in there,
+        awaited="awaited" in there,
     )
     return state, whereabouts

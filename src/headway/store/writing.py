@@ -28,6 +28,7 @@ from headway.store.base import (
     Unclaim,
     WorkerRecord,
 )
+from headway.store.calling import CallWriteTx
 from headway.store.entering import EntryWriteTx
 from headway.store.governor import GovernorWriteTx
 from headway.store.graphwriting import GraphWriteTx
@@ -52,6 +53,7 @@ class SqlWriteTx(
     GovernorWriteTx,
     ScheduleWriteTx,
     EntryWriteTx,
+    CallWriteTx,
 ):
     def _add_edges(self, jobs: Sequence[Job]) -> None:
         """Of those added along with their dependents all is known; of others it is looked up."""
@@ -236,9 +238,14 @@ class SqlWriteTx(
             return []
         live: set[str] = set()
         for state, gone in (("gone", True), ("ended", False)):
-            tokens = [each.token for each in finishes if each.tree_gone is gone]
-            if tokens:
-                rows = self._all("end_claims", tokens=self._database.json(tokens), state=state)
+            ended = [each for each in finishes if each.tree_gone is gone]
+            if ended:
+                rows = self._all(
+                    "end_claims",
+                    ids=self._database.json([each.job_id for each in ended]),
+                    rows=dump([{"job_id": each.job_id, "token": each.token} for each in ended]),
+                    state=state,
+                )
                 live.update(row[0] for row in rows)
                 if self._whereabouts is not None and not gone:
                     self._whereabouts = self._whereabouts._replace(unproven=True)
@@ -246,10 +253,10 @@ class SqlWriteTx(
         executed = [each for each in written if each.executed]
         undone = [each for each in written if not each.executed]
         if executed:
-            ended = self._database.json([each.job_id for each in executed])
-            self._tell("finish_jobs", ids=ended, rows=dump([_finished(each) for each in executed]))
+            ids = self._database.json([each.job_id for each in executed])
+            self._tell("finish_jobs", ids=ids, rows=dump([_finished(each) for each in executed]))
             self._tell(
-                "finish_runs", ids=ended, rows=dump([_finished_run(each) for each in executed])
+                "finish_runs", ids=ids, rows=dump([_finished_run(each) for each in executed])
             )
         self._many("cancel_unstarted", map(_finished, undone))
         self._many("forget_open_run", ({"job_id": each.job_id} for each in undone))
@@ -271,7 +278,7 @@ class SqlWriteTx(
         return [self._unclaim(unclaim) for unclaim in unclaims]
 
     def _unclaim(self, unclaim: Unclaim) -> bool:
-        if self._run("forget_claim", token=unclaim.token) != 1:
+        if self._run("forget_claim", job_id=unclaim.job_id, token=unclaim.token) != 1:
             return False
         if self._state is not None:
             self._state.ended([unclaim.job_id])

@@ -28,8 +28,8 @@ select $CLAIM from claims where token in $TEXTS(:tokens) and state = 'live'
 select $CLAIM from claims where job_id = :job_id and state = 'live'
 
 -- name: claims_of_jobs (hot)
--- Also those that have ended; the newest of a job comes last.
-select $CLAIM from claims where job_id in $IDS(:ids) order by job_id, claimed_at
+-- Also those that have ended.
+select $CLAIM from claims where job_id in $IDS(:ids)
 
 -- name: unproven_claims (hot)
 -- Settled, but their process trees were not yet seen to be gone.
@@ -44,14 +44,18 @@ update claims set lease_until = :until where host_id = :host_id and state = 'liv
 select id from jobs where cancel_requested_at is not null and finished_at is null
 
 -- name: end_claims (hot)
--- The fence: nothing is written about a claim that this does not find live.
-update claims set state = :state where token in $TEXTS(:tokens) and state = 'live' returning token
+-- The fence: nothing is written about a claim that this does not find live. Not by the state, which
+-- would tempt the database to walk through all that live: by the job.
+update claims set state = :state from $ROWS(:rows, job_id bigint, token text)
+where claims.job_id = given.job_id $EACH(claims.job_id, :ids) and claims.token = given.token
+  and claims.state <> 'ended' and claims.state <> 'gone'
+returning claims.token
 
 -- name: prove_claim_gone (hot)
 update claims set state = 'gone' where token = :token and state = 'ended'
 
 -- name: forget_claim (hot)
-delete from claims where token = :token and state = 'live'
+delete from claims where job_id = :job_id and token = :token and state = 'live'
 
 -- name: forget_open_run (hot)
 delete from runs where job_id = :job_id and status is null

@@ -48,6 +48,8 @@ union all select 'unproven', null, null, null, null
   from (select 1 from claims where state = 'ended' limit 1) as found
 union all select 'products', null, null, null, null
   from (select 1 from produces where artifact > '' limit 1) as found
+union all select 'awaited', null, null, null, null
+  from (select 1 from edges where mark = 'pending' limit 1) as found
 
 -- name: set_setting
 insert into settings (key, value, updated_at, updated_by) values (:key, :value, :at, :by)

@@ -1,0 +1,185 @@
+"""The lane of plain calls: claim what is at the head of their queue, many at a time.
+
+A whole step uses it once it has seen that nobody stands before them. Between two whole steps there
+are quick ones, which do nothing else: they ask for nothing that the last whole step has seen and
+that nobody can have changed since, because no one else has committed and no time has come. `Quiet`
+is what they go by.
+"""
+
+import os
+from collections.abc import Collection, Sequence
+from itertools import count, islice
+from typing import NamedTuple
+
+from headway.core.facts import Door
+from headway.core.plaincalls import PlainCall, PlainEnd, room_for_calls, wide_open
+from headway.crashpoints import reach
+from headway.engine.crew import Crew
+from headway.host import Host
+from headway.store.base import ReadTx, Store, WriteTx
+from headway.store.seam_calls import Claimant, TakenCall
+
+MOST_AT_ONCE = 200
+LONGEST_QUIET = 0.5  # seconds until all is looked at again, however quiet it seems
+
+
+class Quiet(NamedTuple):
+    """What a whole step has seen, for the quick ones after it."""
+
+    door: Door
+    slots: frozenset[int]  # in use
+    until: float  # nothing is due before
+    writes: int  # of this process
+
+    def after(self, ends: Sequence[PlainEnd], taken: Sequence[TakenCall], writes: int) -> "Quiet":
+        running = self.door.running - len(ends) + len(taken)
+        slots = (self.slots - {each.slot for each in ends}) | {each.slot for each in taken}
+        return self._replace(door=self.door._replace(running=running), slots=slots, writes=writes)
+
+
+class Lane:
+    def __init__(self, host: Host, worker_id: str, crew: Crew, lease: int | None) -> None:
+        self._host = host
+        self._worker_id = worker_id
+        self._crew = crew
+        self._lease = lease
+        self._batches: dict[str, list[TakenCall]] = {}  # by host; without a commit, none
+        self.is_clear = True  # nothing that was seen at the head of the queue is left there
+
+    @property
+    def taken(self) -> list[TakenCall]:
+        """By this step."""
+        return [each for batch in self._batches.values() for each in batch]
+
+    def begin(self) -> None:
+        """A step begins."""
+        self._batches.clear()
+        self.is_clear = True
+
+    def undo(self) -> None:
+        """Its transaction was rolled back."""
+        self._crew.give_up(self._batches)
+
+    def send(self) -> None:
+        """Its transaction was committed."""
+        self._crew.send_calls(self._batches)
+
+    def head(self, tx: ReadTx, door: Door, limit: int | None = None) -> list[PlainCall]:
+        """The calls that may start now."""
+        room = min(room_for_calls(door), MOST_AT_ONCE, MOST_AT_ONCE if limit is None else limit)
+        if room <= 0:
+            return []
+        calls, all_plain = tx.plain_calls(room)
+        known = self._known(calls)
+        self.is_clear = all_plain and len(known) == len(calls)
+        return known
+
+    def _known(self, calls: list[PlainCall]) -> list[PlainCall]:
+        """Up to the first whose function nobody here knows."""
+        tasks = self._crew.tasks
+        for place, call in enumerate(calls):
+            if call.task not in tasks:
+                return calls[:place]
+        return calls
+
+    def claim(self, tx: WriteTx, calls: Sequence[PlainCall], slots: Collection[int]) -> None:
+        free = (number for number in count(1) if number not in slots)
+        now, done = tx.now(), 0
+        for host, share in self._crew.shares(len(calls)):
+            mine = calls[done : done + share]
+            done += share
+            each = zip(mine, tokens(now, share), islice(free, share), strict=True)
+            taken = [TakenCall(call, token, slot, now) for call, token, slot in each]
+            host.claimant = self._claimant(host.folder, host.token, now)
+            tx.claim_calls(host.claimant, taken)
+            host.plain.update((each.token, each) for each in taken)
+            self._batches[host.token] = taken
+
+    def _claimant(self, folder: str, function_host: str, now: int) -> Claimant:
+        return Claimant(
+            worker_id=self._worker_id,
+            host_id=self._host.id,
+            home=self._host.home,
+            boot_id=self._host.boot_id,
+            folder=folder,
+            function_host=function_host,
+            lease_until=None if self._lease is None else now + self._lease,
+        )
+
+
+class QuickSteps:
+    """The steps between whole ones."""
+
+    def __init__(self, store: Store, crew: Crew, lane: Lane, worker_id: str) -> None:
+        self._store = store
+        self._crew = crew
+        self._lane = lane
+        self._worker_id = worker_id
+        self._quiet: Quiet | None = None
+        self.last: tuple[int, int] | None = None  # when calls were claimed, and how many
+
+    def stop(self) -> None:
+        """Something else is to be done: the next step is a whole one."""
+        self._quiet = None
+
+    def seen(self, tx: WriteTx, door: Door, until: float) -> Quiet | None:
+        """What a whole step has seen by its end, inside its transaction."""
+        if not wide_open(door) or tx.anyone_awaits():
+            return None
+        tx.others_wrote()  # from now on
+        return Quiet(door, frozenset(tx.slots().used), until, self._store.writes)
+
+    def go_on(self, quiet: Quiet | None) -> None:
+        """Its transaction was committed."""
+        self._quiet = quiet
+
+    def step(self, now: float) -> float | None:
+        """Settle calls that returned and claim others; the seconds until something is due. None:
+        there may be more to do than that."""
+        quiet, self._quiet = self._quiet, None
+        if quiet is None or now >= quiet.until or self._store.writes != quiet.writes:
+            return None
+        news = self._crew.take_in()
+        self._lane.begin()
+        try:
+            if news.told or self._crew.news or self._crew.progress:
+                raise _NotSoQuietError
+            self._write(quiet, news.ends)
+        except BaseException as error:
+            self._crew.put_back(news)
+            self._lane.undo()
+            if isinstance(error, _NotSoQuietError):
+                return None
+            raise
+        reach("engine.claimed")
+        self._lane.send()
+        if not self._lane.is_clear:
+            return 0.0
+        self._quiet = quiet.after(news.ends, self._lane.taken, self._store.writes)
+        return max(0.0, quiet.until - now)
+
+    def _write(self, quiet: Quiet, ends: Sequence[PlainEnd]) -> None:
+        running = quiet.door.running - len(ends)
+        door = quiet.door._replace(running=running, places=self._crew.places())
+        if not ends and not room_for_calls(door):
+            return
+        with self._store.write_soon() as tx:
+            calls = self._lane.head(tx, door)
+            if tx.others_wrote() or not (calls or ends):
+                raise _NotSoQuietError
+            if ends:
+                tx.finish_calls(ends, actor=self._worker_id, awaited=False)
+            if calls:
+                self._lane.claim(tx, calls, quiet.slots - {each.slot for each in ends})
+                self.last = tx.now(), len(calls)
+            reach("engine.planned")
+
+
+class _NotSoQuietError(Exception):
+    """The transaction is of no use: a whole step has to look."""
+
+
+def tokens(now: int, number: int) -> list[str]:
+    """Not to be guessed, and growing with time: so the newest stand together in an index."""
+    when, random = f"{now & 0xFF_FFFF_FFFF_FFFF:014x}", os.urandom(9 * number).hex()
+    return [when + random[at : at + 18] for at in range(0, 18 * number, 18)]
