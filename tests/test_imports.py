@@ -70,11 +70,13 @@ MAY_IMPORT = {
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
     "store.base": (
-        "core. store.seam_adding store.seam_entries store.seam_governor store.seam_limits "
+        "core. store.seam_adding store.seam_calls store.seam_entries store.seam_governor "
+        "store.seam_limits "
         "store.seam_groups store.seam_order store.seam_reservations store.seam_schedules "
         "store.seam_templates"
     ),
     "store.seam_adding": "core.",
+    "store.seam_calls": "core.",
     "store.seam_entries": "core.",
     "store.seam_governor": "core.",
     "store.seam_limits": "core.",
@@ -108,7 +110,8 @@ MAY_IMPORT = {
     "sources": "bounded core. errors sources.",
     "probes": "bounded core. errors git.looking git.program probes. sources tether",
     "engine": (
-        "core. engine. supervise. executors. functions.journal store.base bounded clock "
+        "core. engine. supervise. executors. functions.journal store.base store.seam_calls "
+        "bounded clock "
         "collecting config consequences crashpoints documents environment errors filing gather "
         "home host launching passing policies probes probes.pressure units expiring firing timing."
     ),

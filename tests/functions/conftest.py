@@ -7,7 +7,7 @@ import pytest
 from shop import Shop
 
 from harness import Bench
-from headway.engine import crew
+from headway.engine import hosting
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -24,7 +24,7 @@ def make_shop(
 ) -> Callable[..., Shop]:
     """A bench whose worker runs the functions of a module with that source."""
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    monkeypatch.setattr(crew, "STUCK", 3600.0)  # what waits in a host stays there
+    monkeypatch.setattr(hosting, "STUCK", 3600.0)  # what waits in a host stays there
 
     def make(source: str, *, threads: int = 1, processes: int = 1, **options: Any) -> Shop:
         settings = {

@@ -162,7 +162,7 @@ def test_an_end_that_is_torn_anywhere_is_no_end(content: str) -> None:
     from headway.engine.functionhost import Call, how_it_ended
 
     claim = Claim(1, A, 1, "worker", "host", "/home", "boot", "/home/run", 0)
-    call = Call(claim, job=None)  # type: ignore[arg-type]
+    call = Call(claim, None, {})
     assert how_it_ended(call, content).took == 12
     for length in range(len(content)):
         with pytest.raises(ValueError):

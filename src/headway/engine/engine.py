@@ -14,15 +14,15 @@ from headway.config import Config, store_setting
 from headway.consequences import release_locks
 from headway.core.model import TASKS_TOPIC, Claim, JobId, WaitKind
 from headway.core.pressure import Measured
-from headway.core.reservations import Reservation, removable_at
 from headway.crashpoints import reach
 from headway.documents import job_documents, write_job_files
 from headway.engine.crew import Crew
+from headway.engine.directcalls import DirectCalls
 from headway.engine.finisher import Finisher
 from headway.engine.functionhost import AppSettings, News
 from headway.engine.helpers import Helpers
 from headway.engine.janitor import put_back_environments
-from headway.engine.lane import LONGEST_QUIET, Lane, QuickSteps, Quiet
+from headway.engine.lane import Lane, QuickSteps, Quiet
 from headway.engine.looks import Looks
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
@@ -32,7 +32,7 @@ from headway.engine.timekeeper import Timekeeper
 from headway.executors import specification
 from headway.executors.command import how_to_reach_a_worker
 from headway.executors.function import host_specification
-from headway.expiring import end_overdue, remove_expired
+from headway.expiring import remove_expired
 from headway.gather import next_pass, spacing, strain_of
 from headway.home import Home
 from headway.host import Host, queues_of
@@ -152,7 +152,7 @@ class Engine:
         self._last_step = clock.now()
         self._expected_delay = RESCUE_EVERY
         self._grant_until = 0
-        self._calls: list[Reservation] = []  # as the last step saw them
+        self._direct = DirectCalls(store, host.id, clock)
 
     def recover(self) -> None:
         """Judge every claim of this host and home; before anything is dispatched."""
@@ -160,7 +160,7 @@ class Engine:
         with self.store.read() as tx:
             live = tx.live_claims()
             self._unproven = self._rescuer.mine(tx.unproven_claims())
-            self._calls = tx.reservations()
+            self._direct.remember(tx.reservations())
         mine = self._rescuer.mine(live)
         self._adopt([claim for claim in mine if claim.function_host])
         unknown = [
@@ -204,7 +204,7 @@ class Engine:
 
     def _whole_step(self, limit: int | None) -> float:
         self._notice_suspend()
-        overdue = self._end_overdue_calls()
+        overdue = self._direct.end_overdue(self._grant_until)
         self.rounds.notice()
         judged = self.finisher.take_in()
         now = self._clock.monotonic()
@@ -242,11 +242,11 @@ class Engine:
                         self.planner.note_dispatch(tx, *self._quick.last)
                     self._quick.last = None
                     more = self._sweep(tx, now) or step.more or more
-                self._note_failed_helpers(tx)
+                self.helpers.note_failures(tx, actor=self.worker_id)
                 self._unproven = self._rescuer.mine(tx.unproven_claims())
                 delay = self._delay(tx, now, planning=planning)
                 if planning and not more and not spacing(tx):
-                    quiet = self._seen_quiet(tx, now + delay)
+                    quiet = self._seen_quiet(tx)
                 reach("engine.planned")
         except BaseException:
             self.finisher.put_back(judged)
@@ -270,36 +270,19 @@ class Engine:
         self._pass_on_cancels(cancelling)
         self._rescue(now)
         self._look_around()
-        helped = self._wake_helpers()
+        helped = self.helpers.run_for(self.planner.served, self.store)
         rounds = self.rounds.next_in() if self.dispatching else None
         soon = (delay, again, helped, self.looks.next_in(), rounds)
         delay = min(each for each in soon if each is not None)
         self._expected_delay = 0.0 if more else delay
-        self._quick.go_on(quiet)
+        self._quick.go_on(quiet, now=now, delay=delay)
         return self._expected_delay
 
-    def _seen_quiet(self, tx: WriteTx, until: float) -> Quiet | None:
+    def _seen_quiet(self, tx: WriteTx) -> Quiet | None:
         """What the next steps may go by, if there will be only calls to settle and to start."""
         if self.looks.next_in() is not None or not tx.only_calls_wait(self.planner.queues):
             return None
-        soon = min(until, self._clock.monotonic() + LONGEST_QUIET)
-        return self._quick.seen(tx, self.planner.door(tx), soon)
-
-    def _wake_helpers(self) -> float | None:
-        """Once for each target that this step has started work for."""
-        self.helpers.failures.clear()  # they were written down with this step
-        if self.planner.served:
-            with self.store.read() as tx:
-                known = tx.targets()
-            self.helpers.want(known[name] for name in self.planner.served if name in known)
-        return self.helpers.tend()
-
-    def _note_failed_helpers(self, tx: WriteTx) -> None:
-        if self.helpers.failures:
-            tx.add_events(
-                (Event("helper_failed", None, each._asdict()) for each in self.helpers.failures),
-                actor=self.worker_id,
-            )
+        return self._quick.seen(tx, self.planner.door(tx))
 
     def _look_around(self) -> None:
         """Look at what waiting jobs want to know; what nobody asks any more is let go."""
@@ -412,7 +395,7 @@ class Engine:
             times.append(LOOK_AGAIN)
         if tx.lendings() or self._unproven or self.finisher.unseen():
             times.append(LOOK_AGAIN)
-        times += self._look_at_calls(tx)
+        times += self._direct.look(tx, self._grant_until)
         if self.crew.needs_a_look:
             times.append(LOOK_AGAIN / 2)
         if self._next_renewal > now:
@@ -439,25 +422,6 @@ class Engine:
     def _end_expired_lendings(self, tx: WriteTx) -> None:
         if tx.now() >= self._grant_until and tx.lendings():
             tx.end_expired_lendings(tx.now())
-
-    def _end_overdue_calls(self) -> list[Reservation]:
-        """Direct calls that nobody renews do not hold up the queue any longer. Who held one is dead
-        or silent, and so may be who had to end its processes with it."""
-        if not self._calls or min(self._calls_due()) > self._clock.now():
-            return []
-        with self.store.read() as tx:
-            standing, now = tx.reservations(), tx.now()  # most were renewed since
-        return end_overdue(standing, self._host.id, now)
-
-    def _look_at_calls(self, tx: ReadTx) -> list[float]:
-        """Remember the direct calls there are, and when to come again: once nobody has renewed one,
-        and a little later if something of it was left then."""
-        before, self._calls = self._calls, tx.reservations()
-        again = LOOK_AGAIN / 2 if before else 0.0
-        return [max(again, (due - tx.now()) / SECOND) for due in self._calls_due()]
-
-    def _calls_due(self) -> list[int]:
-        return [max(removable_at(each, self._host.id), self._grant_until) for each in self._calls]
 
     def _renew_leases(self, tx: WriteTx, now: float) -> None:
         """Other hosts see by it that this one's claims are looked after."""

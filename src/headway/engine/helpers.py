@@ -7,7 +7,7 @@ the worker is gone; nobody waits for them, and what goes wrong with one is an ev
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from headway.core.targets import Target
 from headway.engine.cycle import Cycle
 from headway.environment import MINIMAL_PATH
 from headway.home import Home
+from headway.store.base import Event, Store, WriteTx
 
 SECONDS = 10.0
 MOST_AT_ONCE = 8
@@ -56,6 +57,20 @@ class Helpers:
     def want(self, targets: Iterable[Target]) -> None:
         """Work was started for these: each one's helper is run once, however much it was."""
         self._wanted |= {each.name: each for each in targets if each.helper}
+
+    def run_for(self, names: Collection[str], store: Store) -> float | None:
+        """Those of these targets, once each, after what failed before was written down."""
+        self.failures.clear()
+        if names:
+            with store.read() as tx:
+                known = tx.targets()
+            self.want(known[name] for name in names if name in known)
+        return self.tend()
+
+    def note_failures(self, tx: WriteTx, *, actor: str) -> None:
+        if self.failures:
+            events = (Event("helper_failed", None, each._asdict()) for each in self.failures)
+            tx.add_events(events, actor=actor)
 
     def tend(self) -> float | None:
         """Take in those that ended, end those that take too long, start those that are wanted; the

@@ -122,16 +122,16 @@ class QuickSteps:
         """Something else is to be done: the next step is a whole one."""
         self._quiet = None
 
-    def seen(self, tx: WriteTx, door: Door, until: float) -> Quiet | None:
+    def seen(self, tx: WriteTx, door: Door) -> Quiet | None:
         """What a whole step has seen by its end, inside its transaction."""
         if not wide_open(door) or tx.anyone_awaits():
             return None
         tx.others_wrote()  # from now on
-        return Quiet(door, frozenset(tx.slots().used), until, self._store.writes)
+        return Quiet(door, frozenset(tx.slots().used), 0.0, self._store.writes)
 
-    def go_on(self, quiet: Quiet | None) -> None:
-        """Its transaction was committed."""
-        self._quiet = quiet
+    def go_on(self, quiet: Quiet | None, *, now: float, delay: float) -> None:
+        """The whole step is over, and nothing will be due before this delay."""
+        self._quiet = quiet and quiet._replace(until=now + min(delay, LONGEST_QUIET))
 
     def step(self, now: float) -> float | None:
         """Settle calls that returned and claim others; the seconds until something is due. None:

@@ -11,6 +11,7 @@ import resource
 import selectors
 import signal
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,8 +22,8 @@ from headway.clock import SECOND, Clock
 from headway.config import Config
 from headway.core.model import Pause, shown
 from headway.crashpoints import reach
-from headway.engine.crew import ONLY_CALLS
 from headway.engine.engine import Engine
+from headway.engine.hosting import ONLY_CALLS
 from headway.engine.janitor import Janitor
 from headway.errors import StoreBusyError, StoreFullError, StoreReadOnlyError, WorkerPresentError
 from headway.home import Home
@@ -33,6 +34,7 @@ from headway.supervise.workerlock import COMING, COMING_FD, START, STAYS, Worker
 
 POLL = 1.0  # the longest time between a commit of someone else and our look at it
 SETTLED_AFTER = 60.0
+AN_INSTANT = 0.0002
 COMES_UP_WITHIN = 10.0
 HANDS_OVER_WITHIN = 60.0  # it has been asked and will leave: giving up early would leave none
 WORST_BACKOFF = 60.0
@@ -302,11 +304,21 @@ class Worker:
 
     def _wait(self, seconds: float) -> None:
         selector = self._engine.finisher.selector
-        for key, _ in selector.select(max(0.0, seconds)):
+        for key, _ in self._soon(selector) or selector.select(max(0.0, seconds)):
             said = key.data()
             if said is not False:  # a store's hint may be about our own commit
                 self._wishes.woken = True
                 self._wishes.disturbed |= said is not ONLY_CALLS
+
+    def _soon(self, selector: selectors.BaseSelector) -> list[Any]:
+        """What happens within an instant, while calls are under way that take no longer. To sleep
+        and be woken takes as long as a commit, on a machine that shares its processors."""
+        if not self._engine.crew.answers_soon:
+            return []
+        give_up_at = time.perf_counter() + AN_INSTANT
+        while not (happened := selector.select(0)) and time.perf_counter() < give_up_at:
+            pass
+        return happened
 
     def _listen(self) -> socket.socket:
         folder = os.open(self._home.run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -13,9 +13,9 @@ the next idle thread takes its share of them, and then reads.
 
 While all are busy the ear is free, and a thread that stands by hears cancels and the rest. It looks
 every few milliseconds as long as calls begin, and otherwise sleeps until the socket has something.
-The same thread hints at ends for which nobody else does, because the next call takes its time: who
-writes such an end first says so and then sees whether there are looks; who stands by first says
-that there are none and then sees whether there is such an end. So one of them sees the other.
+The same thread hints at ends for which nobody else does, because the next call takes its time. Who
+writes such an end first says so and then sees whether it will be looked for; who stands by first
+says that it will not and then looks for one. So one of them sees the other.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Host:
         self._leaving = False
         self._deaf = False  # the worker is gone
         self._latest = ""  # the token of the call that began last
-        self._looking = False
+        self._looks = False  # whether who stands by will soon look for ends without a hint
         self._unhinted = False  # ends were written with the start of another call
         self._hinted_at = 0
         self._hint_at = 0  # so many before the end of a batch the worker is told, to prepare more
@@ -100,38 +100,39 @@ class Host:
         heard = select.poll()
         heard.register(self._worker, select.POLLIN)
         while not self._deaf:
-            self._looking = False
-            self._hint_if_none_did()
+            self._looks = False
+            self._hint_if_due()
             heard.poll()
-            self._looking = True
-            self._read_if_nobody_does()
+            self._looks = True
+            self._read_if_free()
             latest = None
             while latest != self._latest:
                 latest = self._latest
                 time.sleep(LOOK_EVERY)
-                self._hint_if_none_did()
-                self._read_if_nobody_does()
+                self._read_if_free()
 
-    def _read_if_nobody_does(self) -> None:
+    def _read_if_free(self) -> None:
         if self._ear.acquire(blocking=False):
             try:
-                self._read(socket.MSG_DONTWAIT)
+                while not self._deaf and self._read(socket.MSG_DONTWAIT):
+                    pass
             finally:
                 self._ear.release()
 
-    def _read(self, flags: int = 0) -> None:
-        """Hear the worker, for who has the ear. It is gone, perhaps in the middle of a message, if
-        there is nothing or what there is makes no sense."""
+    def _read(self, flags: int = 0) -> bool:
+        """Hear the worker, for who has the ear; False if it has said nothing. It is gone, perhaps
+        in the middle of a message, if there is an end or what there is makes no sense."""
         try:
             data = self._worker.recv(MOST_AT_ONCE, flags)
             self._orders.hear(data, self._obey)
         except BlockingIOError:
-            return
+            return False
         except (OSError, ValueError):
             data = b""
         if not data:
             self._deaf = self._leaving = True
         self._hint_at = len(self._orders.waiting) // 2
+        return True
 
     def _obey(self, message: dict[str, Any]) -> None:
         if "cancel" in message:
@@ -176,7 +177,7 @@ class Host:
         except OSError:
             return  # a full buffer holds hints enough; no worker needs none
 
-    def _hint_if_none_did(self) -> None:
+    def _hint_if_due(self) -> None:
         if self._unhinted:
             self._hint()
 
@@ -205,7 +206,7 @@ class Host:
         if ended:
             self._add(ended)
         else:
-            self._hint_if_none_did()
+            self._hint_if_due()
 
     def _retires(self) -> bool:
         """Whether a spare thread has nobody to stand in for any more."""
@@ -258,7 +259,7 @@ class Host:
         self._latest = token
         if ended:
             self._unhinted = True
-            if not self._looking:
+            if not self._looks:
                 self._hint()
         return starts
 

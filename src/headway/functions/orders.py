@@ -49,7 +49,9 @@ class Orders:
             elif line:
                 self._understand(json.loads(line), obey)
 
-    def _understand(self, message: dict[str, Any], obey: Callable[[dict[str, Any]], None]) -> None:
+    def _understand(self, message: Any, obey: Callable[[dict[str, Any]], None]) -> None:
+        if not isinstance(message, dict):
+            raise ValueError(f"not a message: {message!r}")
         if "run" not in message:
             obey(message)
             return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from headway.core.model import FUNCTIONS, JobId, chain_topic
 from headway.core.plaincalls import OCCUPIES, PlainCall, PlainEnd
@@ -13,6 +14,10 @@ from headway.store.seam_calls import Claimant, TakenCall
 from headway.store.state import Taken
 
 _OCCUPIES = " ".join(OCCUPIES)
+_TAKEN = ("given_job_id", "given_token", "given_slot")
+_ENDED = ("given_job_id", "given_token", "given_at", "given_attempt")
+# The claims last: until then they are the fence for what else is written.
+_FINISH = ("finish_runs_of_calls", "finish_calls", "tell_calls_succeeded", "end_claims_of_calls")
 
 
 class CallReadTx(SqlReadTx):
@@ -49,40 +54,51 @@ class CallWriteTx(CallReadTx, Changing):
         return self._database.others_wrote()
 
     def claim_calls(self, claimant: Claimant, taken: Sequence[TakenCall]) -> None:
-        now = self._now
-        ids = self._database.json([each.call.job_id for each in taken])
-        rows = dump([(each.call.job_id, each.token, each.slot) for each in taken])
-        self._tell("start_calls", ids=ids, at=now)
-        self._tell("claim_calls", rows=rows, at=now, occupies=_OCCUPIES, **claimant._asdict())
-        self._tell("add_runs", ids=ids, started_at=now, worker_id=claimant.worker_id)
-        self._tell("tell_calls_started", rows=rows, at=now, actor=claimant.worker_id)
+        given = self._given(_TAKEN, [(each.call.job_id, each.token, each.slot) for each in taken])
+        given |= {"at": self._now, "actor": claimant.worker_id, "occupies": _OCCUPIES}
+        given |= claimant._asdict() | {"started_at": self._now}
+        for query in ("start_calls", "claim_calls", "add_runs", "tell_calls_started"):
+            self._tell_given(query, given, len(taken))
         if self._state is not None:
             self._state.took(
                 {each.call.job_id: Taken(each.slot, None, False, OCCUPIES) for each in taken}
             )
 
     def finish_calls(self, ends: Sequence[PlainEnd], *, actor: str, awaited: bool) -> bool:
-        job_ids = [each.job_id for each in ends]
-        ids = self._database.json(job_ids)
-        rows = dump([(each.job_id, each.token, each.finished_at, each.attempt) for each in ends])
-        self._tell("finish_runs_of_calls", ids=ids, rows=rows)
-        self._tell("finish_calls", ids=ids)
-        self._tell("tell_calls_succeeded", rows=rows, at=self._now, actor=actor)
-        tokens = self._database.json([each.token for each in ends])
-        self._tell("end_claims_of_calls", ids=ids, tokens=tokens)
-        self._many(
-            "keep_results",
-            (
-                {"job_id": each.job_id, "value": dump(each.result)}
-                for each in ends
-                if each.result is not None
-            ),
+        given = self._given(
+            _ENDED, [(each.job_id, each.token, each.finished_at, each.attempt) for each in ends]
         )
+        given |= {"at": self._now, "actor": actor}
+        for query in _FINISH:
+            self._tell_given(query, given, len(ends))
+        results = [each for each in ends if each.result is not None]
+        if results:
+            self._many(
+                "keep_results",
+                ({"job_id": each.job_id, "value": dump(each.result)} for each in results),
+            )
         if self._state is not None:
-            self._state.ended(job_ids)
+            self._state.ended([each.job_id for each in ends])
             if self._state.lendings:
-                self._tell("end_lendings_of_jobs", ids=ids)
+                self._tell_given("end_lendings_of_jobs", given, len(ends))
         return awaited and self._satisfy([each.chain for each in ends])
+
+    def _given(self, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+        """Rows of calls as parameters: their ids and tokens, and all of them as a table. Of a
+        single one each value by itself, where that is quicker."""
+        if len(rows) == 1 and self._named.has_ones:
+            (row,) = rows
+            return {"ids": row[0], "tokens": row[1], **dict(zip(names, row, strict=True))}
+        return {
+            "ids": self._database.json([row[0] for row in rows]),
+            "tokens": self._database.json([row[1] for row in rows]),
+            "rows": dump(rows),
+        }
+
+    def _tell_given(self, query: str, given: Mapping[str, Any], number: int) -> None:
+        named = self._named.of_one(query) if number == 1 else self._named[query]
+        self._forget(named)
+        self._database.tell(named.sql, given)
 
     def _satisfy(self, chains: Sequence[JobId]) -> bool:
         rows = self._all("satisfy_chains_of_calls", chains=self._database.json(chains))

@@ -59,6 +59,7 @@ class Dialect(NamedTuple):
     item: str  # one of its columns, by its place
     each: str  # a hint that such a table has few rows, to be looked up one by one
     parameter: str = r":\1"
+    one: "Dialect | None" = None  # how a set of one is spelt, if another way is quicker
 
 
 class Queries(dict[str, Query]):
@@ -74,12 +75,29 @@ class Queries(dict[str, Query]):
         self._dialect = dialect
         self._columns = columns
         self._written = _written_in(_OF_A_SUBMIT)
+        self._ones: dict[str, Query] = {}
 
     def __missing__(self, name: str) -> Query:
         if name not in self._written:
             self._written |= _written_in(_OTHERS)
         query = self[name] = self._spelt(name, *self._written[name])
         return query
+
+    @property
+    def has_ones(self) -> bool:
+        return self._dialect.one is not None
+
+    def of_one(self, name: str) -> Query:
+        """The same for sets of one and tables of one row, whose values are parameters of their own,
+        if the database has another spelling for it."""
+        if self._dialect.one is None:
+            return self[name]
+        found = self._ones.get(name)
+        if found is None:
+            usual = self[name]
+            sql = spell(self._written[name][0], self._dialect.one, self._columns)
+            found = self._ones[name] = usual._replace(sql=sql)
+        return found
 
     def all(self) -> dict[str, Query]:
         """Every one that there is."""

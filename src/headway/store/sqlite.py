@@ -44,6 +44,18 @@ DIALECT = Dialect(
     lists="(select {fields} from json_each(:{parameter})) as given",
     item="value ->> {place} as {name}",
     each="",
+    one=Dialect(
+        name="sqlite",
+        identifier="integer primary key",
+        serial="integer primary key",
+        ids=r"= :\1",
+        texts=r"= :\1",
+        rows="(select {fields}) as given",
+        field=":given_{name} as {name}",
+        lists="(select {fields}) as given",
+        item=":given_{name} as {name}",
+        each="",
+    ),
 )
 
 

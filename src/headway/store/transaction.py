@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from headway.core.model import JobId
-    from headway.store.queries import Query
+    from headway.store.queries import Queries, Query
     from headway.store.sqlstore import Statements
     from headway.store.state import State, Whereabouts
 
@@ -19,7 +19,7 @@ class Asking:
     def __init__(
         self,
         database: Statements,
-        named: Mapping[str, Query],
+        named: Queries,
         now: int | Callable[[], int],
     ) -> None:
         """`now` may be known only later: who shares a database learns it with the first answer."""
