@@ -16,7 +16,6 @@ _INSERT = re.compile(
     r"insert into (\w+) \(([^()]+)\)\s+values \((.+?)\)\s*(on conflict [^;]*do nothing)?", re.S
 )
 _PARAMETER = re.compile(r"%\((\w+)\)s")
-_BETWEEN = "\x1f"  # what hardly any text contains
 _TYPES = {int: "bigint", str: "text", float: "double precision"}
 
 Spread = tuple[str, dict[str, Any]]
@@ -42,7 +41,7 @@ class Insert(NamedTuple):
                 given[name] = column[0]
                 said.append("null" if column[0] is None else f"%({name})s::{kind}")
             else:
-                given[name] = _array(column, kind)
+                given[name] = list(column)
                 said.append(f"given.{name}")
                 arrays.append(f"%({name})s::{kind}[]")
                 names.append(name)
@@ -88,17 +87,6 @@ def _type_of(column: Sequence[Any]) -> str | None:
     if not kinds:
         return "text"
     return _TYPES.get(kinds.pop()) if len(kinds) == 1 else None
-
-
-def _array(column: Sequence[Any], kind: str) -> str | list[Any]:
-    """As the server reads it. Of texts all are quoted at once."""
-    if kind != "text" or None in column:
-        return list(column)
-    text = _BETWEEN.join(column)
-    if text.count(_BETWEEN) != len(column) - 1:
-        return list(column)
-    text = text.replace("\\", "\\\\").replace('"', '\\"').replace(_BETWEEN, '","')
-    return f'{{"{text}"}}'
 
 
 def _split(listing: str) -> list[str]:

@@ -59,6 +59,7 @@ class Dialect(NamedTuple):
     item: str  # one of its columns, by its place
     each: str  # a hint that such a table has few rows, to be looked up one by one
     parameter: str = r":\1"
+    columns: bool = False  # whether the lists are given by columns, each a parameter
     one: "Dialect | None" = None  # how a set of one is spelt, if another way is quicker
 
 
@@ -79,9 +80,23 @@ class Queries(dict[str, Query]):
 
     def __missing__(self, name: str) -> Query:
         if name not in self._written:
-            self._written |= _written_in(_OTHERS)
+            self._read_others()
         query = self[name] = self._spelt(name, *self._written[name])
         return query
+
+    def _read_others(self) -> None:
+        own = f"calls.{self._dialect.name}.sql"
+        is_there = os.path.exists(os.path.join(_FOLDER, own))
+        self._written |= _written_in((*_OTHERS, own) if is_there else _OTHERS)
+
+    def at_once(self, name: str, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """The query that says all of these, where tables of calls are given by columns."""
+        return (name,) if self._dialect.columns else parts
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether a table of lists is given as a set for each of its columns."""
+        return self._dialect.columns
 
     @property
     def has_ones(self) -> bool:
@@ -101,7 +116,7 @@ class Queries(dict[str, Query]):
 
     def all(self) -> dict[str, Query]:
         """Every one that there is."""
-        self._written |= _written_in(_OTHERS)
+        self._read_others()
         return {name: self[name] for name in self._written}
 
     def _spelt(self, name: str, text: str, hot: bool) -> Query:
@@ -152,11 +167,12 @@ def _rows(match: re.Match[str], dialect: Dialect) -> str:
     table, field = (
         (dialect.rows, dialect.field) if macro == "ROWS" else (dialect.lists, dialect.item)
     )
-    pairs = (column.split() for column in listing.split(","))
+    pairs = [column.split() for column in listing.split(",")]
     fields = ", ".join(
         field.format(name=name, type=kind, place=place) for place, (name, kind) in enumerate(pairs)
     )
-    return table.format(parameter=parameter, fields=fields)
+    names = ", ".join(name for name, _ in pairs)
+    return table.format(parameter=parameter, fields=fields, names=names)
 
 
 class Migration(NamedTuple):
