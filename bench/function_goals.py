@@ -136,6 +136,7 @@ def _graph(store: str, shape: str, title: str, bound: float) -> Goal:
 
 def _depths(store: str) -> tuple[Goal, ...]:
     depth = f"functions.depth.{store}"
+    full = f"functions.full.{store}"
     return (
         Goal(
             f"memory, 100,000 functions queued, {NAMES[store]}, PSS",
@@ -155,6 +156,16 @@ def _depths(store: str) -> tuple[Goal, ...]:
             over(f"{depth}.last", f"{depth}.first"),
             f"{{{depth}.last:,.0f}}/s",
             f"first tenth {{{depth}.first:,.0f}}/s",
+            NEEDS[store],
+        ),
+        Goal(
+            f"drain with 1,000,000 finished and 100,000 waiting, {NAMES[store]}, x an empty store",
+            Sense.AT_LEAST,
+            0.8,
+            "x",
+            over(f"{full}.full", f"{full}.empty"),
+            f"{{{full}.full:,.0f}}/s",
+            f"empty {{{full}.empty:,.0f}}/s",
             NEEDS[store],
         ),
     )

@@ -162,7 +162,7 @@ class System:
             base = tx.take_ids(count)
         given = {"count": count, "base": base, "job_id": job_id}
         for table in ("jobs", "runs", "claims", "evidence", "edges", "waits", "events"):
-            self._rows.run(_cloning(table, self._rows.columns(table)), given)
+            self._rows.run(cloning(table, self._rows.columns(table)), given)
 
 
 class Rows(Protocol):
@@ -218,7 +218,7 @@ class PostgresRows:
             connection.execute("vacuum analyze")
 
 
-def _cloning(table: str, columns: list[str]) -> str:
+def cloning(table: str, columns: list[str]) -> str:
     columns = [name for name in columns if name != "seq"]
     changed = {
         "id": "n.i + :base",

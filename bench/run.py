@@ -14,6 +14,7 @@ from pathlib import Path
 
 from chart import draw
 from commands import chain, flat
+from fullness import function_full
 from function_goals import FUNCTION_GOALS
 from functions import (
     function_dependent,
@@ -57,6 +58,7 @@ BENCHMARKS: tuple[Callable[[Lab], Figures], ...] = (
     function_dependent,
     function_graphs,
     function_depth,
+    function_full,
     startup,
     memory,
     planning,

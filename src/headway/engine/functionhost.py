@@ -152,21 +152,21 @@ class FunctionHost:
         plain, begun = self.plain, self.begun
         assert self.reader is not None  # noqa: S101
         for kind, token, content in parse(self.reader.read()):
+            held = plain.get(token)
             if kind in STARTS:
-                if token in plain or token in self.calls:
+                if held is not None or token in self.calls:
                     begun.add(token)
                 continue
-            if kind == "e" and token in plain:
+            if kind == "e" and held is not None:
                 when, _, more = content.partition(" ")
                 lasted, _, more = more.partition(" ")
-                only, result = only_returned(more)
+                only, result = (True, None) if more == WELL else only_returned(more)
                 if only:
-                    call, _, slot, _ = plain.pop(token)
-                    end = PlainEnd(
-                        call.job_id, token, slot, call.attempt, call.chain, int(when), result
-                    )
-                    news.ends.append(end)
+                    (job_id, attempt, chain, _, _), _, slot, _ = held
+                    del plain[token]
                     begun.discard(token)
+                    end = PlainEnd(job_id, token, slot, attempt, chain, int(when), result)
+                    news.ends.append(end)
                     took.append(int(lasted))
                     continue
             self._read_other(kind, token, content, news.told, progress)
@@ -249,8 +249,6 @@ def rebooted(claim: Claim, job: Job, now: int) -> Told:
 
 def only_returned(more: str) -> tuple[bool, Any]:
     """Whether a call has returned and there is no more to say of it, and what."""
-    if more == WELL:
-        return True, None
     if not more.startswith("[0,") or not more.endswith(_NOTHING_MORE):
         return False, None
     try:

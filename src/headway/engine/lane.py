@@ -28,8 +28,9 @@ class Quiet(NamedTuple):
 
     door: Door
     slots: frozenset[int]  # in use
-    until: float  # nothing is due before
+    awaited: bool  # someone waits for the end of another
     writes: int  # of this process
+    until: float = 0.0  # nothing is due before
 
     def after(self, ends: Sequence[PlainEnd], taken: Sequence[TakenCall], writes: int) -> "Quiet":
         running = self.door.running - len(ends) + len(taken)
@@ -44,7 +45,7 @@ class Lane:
         self._crew = crew
         self._lease = lease
         self._batches: dict[str, list[TakenCall]] = {}  # by host; without a commit, none
-        self.is_clear = True  # nothing that was seen at the head of the queue is left there
+        self.is_clear = True  # whether there is nothing else that might start
 
     @property
     def taken(self) -> list[TakenCall]:
@@ -70,11 +71,11 @@ class Lane:
         if room <= 0:
             return []
         calls, all_plain = tx.plain_calls(room)
-        known = self._known(calls)
+        known = self.known(calls)
         self.is_clear = all_plain and len(known) == len(calls)
         return known
 
-    def _known(self, calls: list[PlainCall]) -> list[PlainCall]:
+    def known(self, calls: list[PlainCall]) -> list[PlainCall]:
         """Up to the first whose function nobody here knows."""
         tasks = self._crew.tasks
         for place, call in enumerate(calls):
@@ -116,6 +117,7 @@ class QuickSteps:
         self._lane = lane
         self._worker_id = worker_id
         self._quiet: Quiet | None = None
+        self._ahead = _Ahead()
         self.last: tuple[int, int] | None = None  # when calls were claimed, and how many
 
     def stop(self) -> None:
@@ -124,14 +126,15 @@ class QuickSteps:
 
     def seen(self, tx: WriteTx, door: Door) -> Quiet | None:
         """What a whole step has seen by its end, inside its transaction."""
-        if not wide_open(door) or tx.anyone_awaits():
+        if not wide_open(door):
             return None
         tx.others_wrote()  # from now on
-        return Quiet(door, frozenset(tx.slots().used), 0.0, self._store.writes)
+        return Quiet(door, frozenset(tx.slots().used), tx.anyone_awaits(), self._store.writes)
 
     def go_on(self, quiet: Quiet | None, *, now: float, delay: float) -> None:
         """The whole step is over, and nothing will be due before this delay."""
         self._quiet = quiet and quiet._replace(until=now + min(delay, LONGEST_QUIET))
+        self._ahead = _Ahead()
 
     def step(self, now: float) -> float | None:
         """Settle calls that returned and claim others; the seconds until something is due. None:
@@ -161,18 +164,45 @@ class QuickSteps:
     def _write(self, quiet: Quiet, ends: Sequence[PlainEnd]) -> None:
         running = quiet.door.running - len(ends)
         door = quiet.door._replace(running=running, places=self._crew.places())
-        if not ends and not room_for_calls(door):
+        room = min(room_for_calls(door), MOST_AT_ONCE)
+        if not ends and not room:
             return
         with self._store.write_soon() as tx:
-            calls = self._lane.head(tx, door)
-            if tx.others_wrote() or not (calls or ends):
+            next_ones = self._ahead.first(tx, room)
+            if tx.others_wrote() or not (next_ones or ends):
                 raise _NotSoQuietError
-            if ends:
-                tx.finish_calls(ends, actor=self._worker_id, awaited=False)
+            told = bool(ends) and tx.finish_calls(
+                ends, actor=self._worker_id, awaited=quiet.awaited
+            )
+            calls = [] if told else self._lane.known(next_ones)  # whom it told may go first
             if calls:
                 self._lane.claim(tx, calls, quiet.slots - {each.slot for each in ends})
                 self.last = tx.now(), len(calls)
+            self._lane.is_clear = not told and (len(calls) == room or self._ahead.is_end(calls))
             reach("engine.planned")
+        self._ahead.drop(len(calls))
+
+
+class _Ahead:
+    """The head of the queue, read in advance: nobody else has changed it as long as it is quiet."""
+
+    def __init__(self) -> None:
+        self._calls: list[PlainCall] = []
+        self._is_all = False  # nothing is behind them
+        self._all_plain = True
+
+    def first(self, tx: ReadTx, number: int) -> list[PlainCall]:
+        if len(self._calls) < number and not self._is_all:
+            self._calls, self._all_plain = tx.plain_calls(MOST_AT_ONCE)
+            self._is_all = len(self._calls) < MOST_AT_ONCE
+        return self._calls[:number]
+
+    def is_end(self, calls: list[PlainCall]) -> bool:
+        """Whether nothing at all is behind these, which are the first."""
+        return self._all_plain and len(calls) == len(self._calls)
+
+    def drop(self, number: int) -> None:
+        del self._calls[:number]
 
 
 class _NotSoQuietError(Exception):
