@@ -22,7 +22,7 @@ select :at, :actor, 'running', given.job_id, '{"slot":' || given.slot || '}' fro
 
 -- name: finish_calls_at_once
 with ended as (
-  update claims set state = 'gone'
+  delete from claims
   where job_id in $IDS(:ids) and state <> 'ended' and state <> 'gone'
     and token = (:tokens::text[])[array_position(:ids::bigint[], job_id)]
   returning job_id, array_position(:ids::bigint[], job_id) as place

@@ -21,6 +21,3 @@ drop trigger runs_terminal_is_final on runs;
 create trigger runs_terminal_is_final after update on runs for each row
   when (old.status is not null)
   execute function headway_refuse('a finished run is final');
-
--- The end of a run finds room beside its beginning, and its index stays as it is.
-alter table runs set (fillfactor = 50);
