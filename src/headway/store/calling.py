@@ -58,7 +58,7 @@ class CallWriteTx(CallReadTx, Changing):
         given = self._given(_TAKEN, [(each.call.job_id, each.token, each.slot) for each in taken])
         given |= {"at": self._now, "actor": claimant.worker_id, "occupies": _OCCUPIES}
         given |= claimant._asdict() | {"started_at": self._now}
-        for query in self._named.at_once("start_calls_at_once", _START):
+        for query in ("start_calls_at_once",) if self._named.at_once else _START:
             self._tell_given(query, given, len(taken))
         if self._state is not None:
             self._state.took(
@@ -70,7 +70,7 @@ class CallWriteTx(CallReadTx, Changing):
             _ENDED, [(each.job_id, each.token, each.finished_at, each.attempt) for each in ends]
         )
         given |= {"at": self._now, "actor": actor}
-        for query in self._named.at_once("finish_calls_at_once", _FINISH):
+        for query in ("finish_calls_at_once",) if self._named.at_once else _FINISH:
             self._tell_given(query, given, len(ends))
         results = [each for each in ends if each.result is not None]
         if results:
@@ -90,7 +90,7 @@ class CallWriteTx(CallReadTx, Changing):
         if len(rows) == 1 and self._named.has_ones:
             (row,) = rows
             return {"ids": row[0], "tokens": row[1], **dict(zip(names, row, strict=True))}
-        if self._named.by_columns:
+        if self._named.at_once:  # a set for each column
             columns = list(map(list, zip(*rows, strict=True)))
             return {
                 "ids": columns[0],

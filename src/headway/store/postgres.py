@@ -35,11 +35,12 @@ DIALECT = Dialect(
     texts=r"= any(:\1::text[])",
     rows="json_to_recordset(:{parameter}::json) as given({fields})",
     field="{name} {type}",
-    lists="unnest({fields}) as given ({names})",
-    item=":given_{name}::{type}[]",
+    lists="(select {fields} from json_array_elements(:{parameter}::json) as listed(value)) "
+    "as given",
+    item="(value ->> {place})::{type} as {name}",
     each=r"and \1 = any(:\2::bigint[])",
     parameter=r"%(\1)s",
-    columns=True,
+    at_once=True,
 )
 
 

@@ -59,7 +59,7 @@ class Dialect(NamedTuple):
     item: str  # one of its columns, by its place
     each: str  # a hint that such a table has few rows, to be looked up one by one
     parameter: str = r":\1"
-    columns: bool = False  # whether the lists are given by columns, each a parameter
+    at_once: bool = False  # whether it says of plain calls in one statement what others say in four
     one: "Dialect | None" = None  # how a set of one is spelt, if another way is quicker
 
 
@@ -89,14 +89,9 @@ class Queries(dict[str, Query]):
         is_there = os.path.exists(os.path.join(_FOLDER, own))
         self._written |= _written_in((*_OTHERS, own) if is_there else _OTHERS)
 
-    def at_once(self, name: str, parts: tuple[str, ...]) -> tuple[str, ...]:
-        """The query that says all of these, where tables of calls are given by columns."""
-        return (name,) if self._dialect.columns else parts
-
     @property
-    def by_columns(self) -> bool:
-        """Whether a table of lists is given as a set for each of its columns."""
-        return self._dialect.columns
+    def at_once(self) -> bool:
+        return self._dialect.at_once
 
     @property
     def has_ones(self) -> bool:
@@ -167,12 +162,11 @@ def _rows(match: re.Match[str], dialect: Dialect) -> str:
     table, field = (
         (dialect.rows, dialect.field) if macro == "ROWS" else (dialect.lists, dialect.item)
     )
-    pairs = [column.split() for column in listing.split(",")]
+    pairs = (column.split() for column in listing.split(","))
     fields = ", ".join(
         field.format(name=name, type=kind, place=place) for place, (name, kind) in enumerate(pairs)
     )
-    names = ", ".join(name for name, _ in pairs)
-    return table.format(parameter=parameter, fields=fields, names=names)
+    return table.format(parameter=parameter, fields=fields)
 
 
 class Migration(NamedTuple):

@@ -3,8 +3,9 @@
 -- a parameter the server knows no size, and would go through all of it for every row.
 
 -- name: start_calls_at_once
-with given as materialized (select * from $LISTS(:rows, job_id bigint, token text, slot bigint)),
-started as (
+with given as materialized (
+  select * from unnest(:ids::bigint[], :tokens::text[], :given_slot::bigint[]) as each(job_id, token, slot)
+), started as (
   update jobs set status = 'running', stage = null, started_at = :at
   where id in $IDS(:ids) and stage is not null
   returning id, params
