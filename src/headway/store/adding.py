@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headway.core.model import POSITION_GAP, Stage
-from headway.store.rows import dump, dump_job, dump_pairs, load
-from headway.store.seam_adding import Places
+from headway.store.rows import dump, dump_job, dump_pairs, load, written
+from headway.store.seam_adding import Event, Places
 from headway.store.transaction import Telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from headway.core.model import Job
-    from headway.store.seam_adding import Event
+    from headway.store.seam_adding import Alike
 
 _SIMPLE = frozenset({str, int})
 
@@ -60,6 +60,44 @@ class AddingTx(Telling):
             self._add_topics(filed)
         if any(job.needs or job.produces or "worktree" in job.params for job in jobs):
             self._add_graph(jobs)
+
+    def add_alike(self, kinds: Sequence[Alike]) -> int | None:
+        level = kinds[0].model.job.priority
+        first, last, ageing = self._all("next_places", level=level)[0]
+        if ageing is not None:
+            return None
+        position = (last or 0) + POSITION_GAP
+        for model, params in kinds:
+            # A text in a text: not every database takes in every letter that one may have.
+            rows = dump([(place, dump(each)) for place, each in params.items()])
+            self._tell(
+                "add_alike",
+                first=first,
+                position=position,
+                gap=POSITION_GAP,
+                at=self._now,
+                rows=rows,
+                **written(model),
+            )
+        self._state = None  # its mark of the next id is another now
+        self._tell_alike(kinds, first)
+        return int(first)
+
+    def _tell_alike(self, kinds: Sequence[Alike], first: int) -> None:
+        """In the order of the jobs, as all events are."""
+        model, params = kinds[0]
+        if len(kinds) == 1:
+            data = dump_pairs((("name", model.job.name),))
+            self._tell("tell_alike", data=data, first=first, count=len(params))
+            return
+        jobs = {first + place: each.model.job for each in kinds for place in each.params}
+        self.add_events(
+            (
+                Event("submitted", job_id, {"name": jobs[job_id].name}, jobs[job_id].submitted_by)
+                for job_id in sorted(jobs)
+            ),
+            actor="",
+        )
 
     def add_events(self, events: Iterable[Event], *, actor: str) -> None:
         rows = (

@@ -30,6 +30,7 @@ from headway.errors import DataError
 
 if TYPE_CHECKING:
     from headway.core.reservations import Reservation
+    from headway.store.seam_adding import Model
 
 Row = Sequence[Any]
 
@@ -386,6 +387,21 @@ def dump_job(job: Job) -> dict[str, Any]:
         "checked_at": job.created_at if wait else None,
         "waited_on": f'["{wait.kind.value}"]' if wait else "[]",
     }
+
+
+_OF_MODEL = (
+    *("name", "type", "priority", "slug", "labels", "retry", "env_digest", "on_finish", "stage"),
+    "queue",
+)
+
+
+def written(model: Model) -> Mapping[str, Any]:
+    """What `add_alike` needs to know of a model."""
+    if model.written is None:
+        columns = dump_job(model.job)
+        model.written = {name: columns[name] for name in _OF_MODEL}
+        model.written["by"] = columns["submitted_by"]
+    return model.written
 
 
 def load_claim(row: Row) -> Claim:
