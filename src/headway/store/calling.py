@@ -16,6 +16,7 @@ from headway.store.state import Taken
 _OCCUPIES = " ".join(OCCUPIES)
 _TAKEN = ("given_job_id", "given_token", "given_slot")
 _ENDED = ("given_job_id", "given_token", "given_at", "given_attempt")
+_START = ("start_calls", "claim_calls", "add_runs", "tell_calls_started")
 # The claims last: until then they are the fence for what else is written.
 _FINISH = ("finish_runs_of_calls", "finish_calls", "tell_calls_succeeded", "end_claims_of_calls")
 
@@ -57,7 +58,7 @@ class CallWriteTx(CallReadTx, Changing):
         given = self._given(_TAKEN, [(each.call.job_id, each.token, each.slot) for each in taken])
         given |= {"at": self._now, "actor": claimant.worker_id, "occupies": _OCCUPIES}
         given |= claimant._asdict() | {"started_at": self._now}
-        for query in ("start_calls", "claim_calls", "add_runs", "tell_calls_started"):
+        for query in ("start_calls_at_once",) if self._named.at_once else _START:
             self._tell_given(query, given, len(taken))
         if self._state is not None:
             self._state.took(
@@ -69,7 +70,7 @@ class CallWriteTx(CallReadTx, Changing):
             _ENDED, [(each.job_id, each.token, each.finished_at, each.attempt) for each in ends]
         )
         given |= {"at": self._now, "actor": actor}
-        for query in _FINISH:
+        for query in ("finish_calls_at_once",) if self._named.at_once else _FINISH:
             self._tell_given(query, given, len(ends))
         results = [each for each in ends if each.result is not None]
         if results:
@@ -89,6 +90,13 @@ class CallWriteTx(CallReadTx, Changing):
         if len(rows) == 1 and self._named.has_ones:
             (row,) = rows
             return {"ids": row[0], "tokens": row[1], **dict(zip(names, row, strict=True))}
+        if self._named.at_once:  # a set for each column
+            columns = list(map(list, zip(*rows, strict=True)))
+            return {
+                "ids": columns[0],
+                "tokens": columns[1],
+                **dict(zip(names, columns, strict=True)),
+            }
         return {
             "ids": self._database.json([row[0] for row in rows]),
             "tokens": self._database.json([row[1] for row in rows]),

@@ -60,6 +60,7 @@ class Dialect(NamedTuple):
     item: str  # one of its columns, by its place
     each: str  # a hint that such a table has few rows, to be looked up one by one
     parameter: str = r":\1"
+    at_once: bool = False  # whether it says of plain calls in one statement what others say in four
     one: "Dialect | None" = None  # how a set of one is spelt, if another way is quicker
 
 
@@ -80,9 +81,18 @@ class Queries(dict[str, Query]):
 
     def __missing__(self, name: str) -> Query:
         if name not in self._written:
-            self._written |= _written_in(_OTHERS)
+            self._read_others()
         query = self[name] = self._spelt(name, *self._written[name])
         return query
+
+    def _read_others(self) -> None:
+        own = f"calls.{self._dialect.name}.sql"
+        is_there = os.path.exists(os.path.join(_FOLDER, own))
+        self._written |= _written_in((*_OTHERS, own) if is_there else _OTHERS)
+
+    @property
+    def at_once(self) -> bool:
+        return self._dialect.at_once
 
     @property
     def has_ones(self) -> bool:
@@ -102,7 +112,7 @@ class Queries(dict[str, Query]):
 
     def all(self) -> dict[str, Query]:
         """Every one that there is."""
-        self._written |= _written_in(_OTHERS)
+        self._read_others()
         return {name: self[name] for name in self._written}
 
     def _spelt(self, name: str, text: str, hot: bool) -> Query:
