@@ -11,7 +11,6 @@ import resource
 import selectors
 import signal
 import socket
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -315,8 +314,8 @@ class Worker:
         and be woken takes as long as a commit, on a machine that shares its processors."""
         if not self._engine.crew.answers_soon:
             return []
-        give_up_at = time.perf_counter() + AN_INSTANT
-        while not (happened := selector.select(0)) and time.perf_counter() < give_up_at:
+        give_up_at = self._clock.monotonic() + AN_INSTANT
+        while not (happened := selector.select(0)) and self._clock.monotonic() < give_up_at:
             pass
         return happened
 

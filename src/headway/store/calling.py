@@ -17,6 +17,7 @@ _OCCUPIES = " ".join(OCCUPIES)
 _TAKEN = ("given_job_id", "given_token", "given_slot")
 _ENDED = ("given_job_id", "given_token", "given_at", "given_attempt")
 _START = ("start_calls", "claim_calls", "add_runs", "tell_calls_started")
+_RETURNED = ("given_job_id", "given_token", "given_value")
 # The claims last: until then they are the fence for what else is written.
 _FINISH = ("finish_runs_of_calls", "finish_calls", "tell_calls_succeeded", "end_claims_of_calls")
 
@@ -27,7 +28,7 @@ class CallReadTx(SqlReadTx):
             return [], True
         calls: list[PlainCall] = []
         for job_id, attempt, chain, params, plain in self._all("plain_calls", limit=limit):
-            task = task_of(params) if plain else None
+            task = task_of(params) if plain and "\n" not in params else None
             if task is None:
                 return calls, False
             calls.append(PlainCall(job_id, attempt, chain, task, params))
@@ -66,22 +67,20 @@ class CallWriteTx(CallReadTx, Changing):
             )
 
     def finish_calls(self, ends: Sequence[PlainEnd], *, actor: str, awaited: bool) -> bool:
+        returned = [each for each in ends if each.result is not None]
+        if returned:
+            rows = [(each.job_id, each.token, dump(each.result)) for each in returned]
+            self._tell_given("keep_results_of_calls", self._given(_RETURNED, rows), len(rows))
         given = self._given(
             _ENDED, [(each.job_id, each.token, each.finished_at, each.attempt) for each in ends]
         )
         given |= {"at": self._now, "actor": actor}
         for query in ("finish_calls_at_once",) if self._named.at_once else _FINISH:
             self._tell_given(query, given, len(ends))
-        results = [each for each in ends if each.result is not None]
-        if results:
-            self._many(
-                "keep_results",
-                ({"job_id": each.job_id, "value": dump(each.result)} for each in results),
-            )
         if self._state is not None:
             self._state.ended([each.job_id for each in ends])
             if self._state.lendings:
-                self._tell_given("end_lendings_of_jobs", given, len(ends))
+                self._tell_given("end_lendings_of_calls", given, len(ends))
         return awaited and self._satisfy([each.chain for each in ends])
 
     def _given(self, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:

@@ -56,8 +56,8 @@ class Dialect(NamedTuple):
     texts: str  # the same for words
     rows: str  # a table given as one parameter of JSON; {fields} stands for its columns
     field: str  # one of those columns
-    lists: str  # the same with a list for each row
-    item: str  # one of its columns, by its place
+    lists: str  # the same with a list for each row, or for each column
+    item: str  # one of its columns
     each: str  # a hint that such a table has few rows, to be looked up one by one
     parameter: str = r":\1"
     at_once: bool = False  # whether it says of plain calls in one statement what others say in four
@@ -165,16 +165,17 @@ def by_place(sql: str) -> Callable[[Mapping[str, Any]], Any]:
 
 def _rows(match: re.Match[str], dialect: Dialect) -> str:
     """`$ROWS(:rows, id bigint, status text)`: a table `given` with these columns, each row an
-    object with their names; of `$LISTS` each is a list."""
+    object with their names; of `$LISTS` each row, or each column, is a list."""
     macro, parameter, listing = match.groups()
     table, field = (
         (dialect.rows, dialect.field) if macro == "ROWS" else (dialect.lists, dialect.item)
     )
-    pairs = (column.split() for column in listing.split(","))
+    pairs = [column.split() for column in listing.split(",")]
     fields = ", ".join(
         field.format(name=name, type=kind, place=place) for place, (name, kind) in enumerate(pairs)
     )
-    return table.format(parameter=parameter, fields=fields)
+    names = ", ".join(name for name, _ in pairs)
+    return table.format(parameter=parameter, fields=fields, names=names)
 
 
 class Migration(NamedTuple):
