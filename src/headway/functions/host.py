@@ -43,6 +43,9 @@ from headway.functions.output import Outputs
 HINT_EVERY = 10_000_000  # ns
 LOOK_EVERY = 0.01
 MOST_AT_ONCE = 1 << 16
+# Looks for the next order before a thread goes to sleep, a third of a millisecond in all: who is
+# woken loses more on a machine that shares its processors, and the next order is often on its way.
+LOOKS = 300
 
 
 class Host:
@@ -66,6 +69,7 @@ class Host:
         self._spares: list[threading.Thread] = []
         self._waiting = 0
         self._counting = threading.Lock()
+        self._looks_before_sleep = LOOKS if len(os.sched_getaffinity(0)) > 1 else 0
         self._worker = _connect(folder)
         self._said = _poll(self._worker)  # for who has the ear
 
@@ -94,7 +98,8 @@ class Host:
         """Wait for orders, as soon as no other thread does."""
         with self._ear:
             if not self._orders.waiting and not self._leaving:
-                self._said.poll()
+                if not any(self._said.poll(0) for _ in range(self._looks_before_sleep)):
+                    self._said.poll()
                 self._read()
 
     def _stand_by(self) -> None:
