@@ -14,10 +14,10 @@ from headway.store.seam_calls import Claimant, TakenCall
 from headway.store.state import Taken
 
 _OCCUPIES = " ".join(OCCUPIES)
-_TAKEN = ("given_job_id", "given_token", "given_slot")
-_ENDED = ("given_job_id", "given_token", "given_at", "given_attempt")
+_TAKEN = ("job_id", "token", "slot")
+_ENDED = ("job_id", "token", "at", "attempt")
 _START = ("start_calls", "claim_calls", "add_runs", "tell_calls_started")
-_RETURNED = ("given_job_id", "given_token", "given_value")
+_RETURNED = ("job_id", "token", "value")
 # The claims last: until then they are the fence for what else is written.
 _FINISH = ("finish_runs_of_calls", "finish_calls", "tell_calls_succeeded", "end_claims_of_calls")
 
@@ -88,18 +88,12 @@ class CallWriteTx(CallReadTx, Changing):
         single one each value by itself, where that is quicker."""
         if len(rows) == 1 and self._named.has_ones:
             (row,) = rows
-            return {"ids": row[0], "tokens": row[1], **dict(zip(names, row, strict=True))}
-        if self._named.at_once:  # a set for each column
-            columns = list(map(list, zip(*rows, strict=True)))
-            return {
-                "ids": columns[0],
-                "tokens": columns[1],
-                **dict(zip(names, columns, strict=True)),
-            }
+            values = {f"given_{name}": value for name, value in zip(names, row, strict=True)}
+            return {"ids": row[0], "tokens": row[1], **values}
         return {
             "ids": self._database.json([row[0] for row in rows]),
             "tokens": self._database.json([row[1] for row in rows]),
-            "rows": dump(rows),
+            **self._listed(names, rows),
         }
 
     def _tell_given(self, query: str, given: Mapping[str, Any], number: int) -> None:
