@@ -174,8 +174,11 @@ MAY_IMPORT = {
         "home host units"
     ),
     "hints": "",
-    "tasks": "core. app errors hints linking quotas submission units",
-    "app": "core. client clock errors functions.current submission tasks views waiting",
+    "tasks": "core. app client errors hints linking quotas store.seam_adding submission units",
+    "app": (
+        "core. adding client clock errors functions.current store.seam_adding submission tasks "
+        "views waiting"
+    ),
     "functions": "",
     "functions.journal": "",
     "functions.current": "errors functions.journal hints units",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.core.model import (
     FUNCTION,
@@ -20,7 +20,7 @@ from headway.core.model import (
 )
 from headway.core.states import Status
 from headway.errors import ConflictError
-from headway.store.seam_adding import Event
+from headway.store.seam_adding import Event, Model
 
 if TYPE_CHECKING:
     from headway.host import Host
@@ -97,6 +97,33 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
     if ranks:
         _put(tx, jobs, ranks)
     return submitted
+
+
+def model_of(spec: JobSpec, origin: Origin) -> Model | None:
+    """What all jobs have in common whose specifications differ from this only in their parameters,
+    or None if that cannot be said before their transaction begins.
+
+    It can if such a job waits for nothing and concerns no other one, so that nothing is to be asked
+    or to be written but its row and its event. Whatever else a specification may have is not plain.
+    """
+    rest = spec._replace(**_PLAIN, type="")
+    if rest != _NOTHING_ELSE or "worktree" in spec.params:
+        return None
+    job = _job(spec, 0, 0, 0, (), "", origin)
+    return None if origin.host is not None and job.queue == origin.host.id else Model(job)
+
+
+# What a plain specification may have.
+_PLAIN: Mapping[str, Any] = {
+    "params": NOTHING,
+    "name": "",
+    "slug": None,
+    "labels": NOTHING,
+    "priority": 0,
+    "retry": None,
+    "on_finish": (),
+}
+_NOTHING_ELSE = JobSpec(type="", **_PLAIN)
 
 
 def _gained(now: int, ageing: str) -> int:

@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from headway.core.model import Job, JobId, JobSpec, shown
 from headway.core.states import TERMINAL, Status
 from headway.errors import HeadwayError, InvalidInputError, TimedOutError
-from headway.submission import function_spec, with_arguments
+from headway.store.seam_adding import Alike
+from headway.submission import function_spec, params_of_call, with_arguments
 from headway.tasks import Call, Task, linked, name_of, request_for
 
 if TYPE_CHECKING:
     from headway.client import Client
     from headway.clock import Clock
+    from headway.store.seam_adding import Model
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,6 +95,13 @@ class App:
 
     def submit(self, call: Call) -> Handle[Any]:
         """Submit one call; durable when this returns."""
+        client = self.client
+        model = self._model(call, client) if isinstance(call, Call) else None
+        if model is not None:
+            params = params_of_call(model.job.params, call.arguments)
+            job_id = self._submit_alike([Alike(model, {0: params})], client)
+            if job_id is not None:
+                return Handle(self, job_id)
         return self.submit_many([call])[0]
 
     def submit_many(self, calls: Iterable[Call]) -> list[Handle[Any]]:
@@ -101,8 +110,12 @@ class App:
         They may be a graph: `after` of one may name others of them, as in
         `[a := fetch.call(1), use.options(after=[a]).call(2)]`.
         """
-        client = self.client
-        submitted = client.submit_specs(self._specs(list(calls), client))
+        client, calls = self.client, list(calls)
+        kinds = self._kinds(calls, client)
+        first = self._submit_alike(kinds, client) if kinds else None
+        if first is not None:
+            return [Handle(self, job_id) for job_id in range(first, first + len(calls))]
+        submitted = client.submit_specs(self._specs(calls, client))
         return [Handle(self, each.job_id) for each in submitted]
 
     def submit_on(self, connection: Any, *calls: Call) -> list[Handle[Any]]:
@@ -113,6 +126,48 @@ class App:
         client = self.client
         submitted = client.submit_on(connection, self._specs(calls, client))
         return [Handle(self, each.job_id) for each in submitted]
+
+    def _submit_alike(self, kinds: Sequence[Alike], client: Client) -> JobId | None:
+        """Submit calls that are plain, as most are, and say the first id; None: they must be
+        submitted in the way that is there for all."""
+        first = client.store.add_alike(kinds)
+        if first is not None:
+            client.wake()
+        return first
+
+    def _kinds(self, calls: Sequence[Call], client: Client) -> list[Alike]:
+        """The calls of each task, when they also share their options, if all of them are plain."""
+        kinds: dict[tuple[int, int], Alike] = {}
+        for place, call in enumerate(calls):
+            if not isinstance(call, Call):
+                return []
+            kind = id(call.task), id(call.options)
+            if kind not in kinds:
+                model = self._model(call, client)
+                if model is None:
+                    return []
+                kinds[kind] = Alike(model, {})
+            model, params = kinds[kind]
+            params[place] = params_of_call(model.job.params, call.arguments)
+        levels = {each.model.job.priority for each in kinds.values()}
+        # Each kind is a statement of its own, so it must be shared.
+        shared = len(kinds) == 1 or len(kinds) * 4 <= len(calls)
+        return list(kinds.values()) if shared and len(levels) == 1 else []
+
+    def _model(self, call: Call, client: Client) -> Model | None:
+        """What it has in common with others of its kind, kept with a task for its next call."""
+        task, declared = call.task, call.task.declares(call.options)
+        if declared and task.model is not None and task.model[0] is client:
+            return task.model[1]
+        if "after" in call.options:
+            return None
+        from headway.adding import model_of
+
+        spec = function_spec(request_for(call, client.clock.now()), task.name, {})
+        model = model_of(spec, client.origin())
+        if declared and model is not None:
+            task.model = client, model
+        return model
 
     def _specs(self, calls: Sequence[Call], client: Client) -> list[JobSpec]:
         """Checked specifications. What calls of one task have in common, when they also share

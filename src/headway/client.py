@@ -187,8 +187,11 @@ class Client(QueueVerbs):
         self, tx: WriteTx, specs: Sequence[JobSpec], env_digest: str | None = None
     ) -> list[Submitted]:
         self.require(tx, sorted({each for spec in specs for each in spec.after if each > 0}))
+        return add_jobs(tx, specs, self.origin(env_digest))
+
+    def origin(self, env_digest: str | None = None) -> Origin:
         host = self.host if self.store.shared else None
-        return add_jobs(tx, specs, Origin(self.actor, self.home.worktrees, host, env_digest))
+        return Origin(self.actor, self.home.worktrees, host, env_digest)
 
     def require(self, tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
         jobs = tx.jobs(ids) if ids else {}

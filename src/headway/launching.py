@@ -42,8 +42,9 @@ class Bell:
 
     def ring(self, environ: Mapping[str, str], *, start: bool) -> bool:
         """Wake the worker, or start one; says whether one is there now or coming up."""
-        with suppress(FileNotFoundError):
-            os.unlink(self._stopped)
+        if os.access(self._stopped, os.F_OK):  # most often it is not there, and asking is cheap
+            with suppress(FileNotFoundError):
+                os.unlink(self._stopped)
         with self._turn:
             self._waker.wake(b"wake")
         if worker_is_there(self._lock):

@@ -246,10 +246,15 @@ def function_spec(request: Request, task: str, arguments: Mapping[str, Any]) -> 
 
 def with_arguments(spec: JobSpec, arguments: Mapping[str, Any]) -> JobSpec:
     """The same call with these arguments."""
+    return spec._replace(params=params_of_call(spec.params, arguments))
+
+
+def params_of_call(params: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the same call with these arguments."""
     if len(repr(arguments)) > LARGEST_SPEC // 12 and len(json.dumps(arguments)) > LARGEST_SPEC:
-        task = spec.params["task"]
+        task = params["task"]
         raise InvalidInputError(f"{task}: the arguments are larger than 1 MiB; use a file")
-    return spec._replace(params={**spec.params, "args": arguments})
+    return {**params, "args": arguments}
 
 
 def _gates(request: Request, cwd: str) -> "Gates | None":

@@ -23,6 +23,8 @@ from headway.units import parse_duration, parse_instant
 
 if TYPE_CHECKING:
     from headway.app import App, Handle
+    from headway.client import Client
+    from headway.store.seam_adding import Model
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,6 +59,7 @@ class Task(Generic[P, R]):
         self.function = function
         self.name = name
         self._options = options
+        self.model: tuple[Client, Model] | None = None  # of its plain calls
         self._signature = Signature(function)
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", name)
@@ -72,14 +75,16 @@ class Task(Generic[P, R]):
 
     def submit(self, *args: Any, **kwargs: Any) -> Handle[R]:
         """Submit the call. Words that the function does not know are options of the job."""
-        options = {
-            word: kwargs.pop(word)
-            for word in list(kwargs)
-            if word in OPTIONS and word not in self._signature.names
-        }
+        options = self._options
+        if kwargs:
+            own = {
+                word: kwargs.pop(word)
+                for word in list(kwargs)
+                if word in OPTIONS and word not in self._signature.names
+            }
+            options = {**options, **own} if own else options
         arguments = self._signature.bind(self.name, args, kwargs)
-        call = Call(self, arguments, {**self._options, **options})
-        handle: Handle[R] = self.app.submit(call)
+        handle: Handle[R] = self.app.submit(Call(self, arguments, options))
         return handle
 
     def options(self, **options: Any) -> Task[P, R]:
@@ -90,7 +95,12 @@ class Task(Generic[P, R]):
         refuse_unknown(options)
         other = copy(self)  # the signature is read only once
         other._options = {**self._options, **options}
+        other.model = None
         return other
+
+    def declares(self, options: Mapping[str, Any]) -> bool:
+        """Whether a call with these options has none of its own."""
+        return options is self._options
 
     def __repr__(self) -> str:
         return f"<task {self.name}>"

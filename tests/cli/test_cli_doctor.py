@@ -299,7 +299,6 @@ CLAIM = (
             "values (9, 1, 'w', '{}', '[]')",
             "job-9: with a run that contradicts",
         ),
-        ("update marks set value = 2 where name = 'next_job_id'", "job-2: with an id"),
         ("update jobs set labels = '{' where id = 2", "job-2 cannot be read"),
     ],
 )

@@ -41,6 +41,7 @@ def ids(jobs: list[Job]) -> list[int]:
 
 
 def test_every_verb_of_the_seam_is_tested() -> None:
+    import test_store_alike  # noqa: F401
     import test_store_calls  # noqa: F401
     import test_store_claim_verbs  # noqa: F401
     import test_store_entry_verbs  # noqa: F401

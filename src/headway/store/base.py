@@ -26,6 +26,7 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.seam_adding import Alike as Alike
 from headway.store.seam_adding import Event as Event
 from headway.store.seam_adding import Places as Places
 from headway.store.seam_calls import ReadsCalls, WritesCalls
@@ -300,6 +301,10 @@ class WriteTx(
         """Like `take_ids` and `next_position`, in one question."""
 
     def add_jobs(self, jobs: Sequence[Job]) -> None: ...
+    def add_alike(self, kinds: Sequence[Alike]) -> JobId | None:
+        """Add jobs that wait for nothing, concern no other and have one priority, each with its
+        event. The first id, that of place 0; None if nothing was done, for an ageing is set."""
+
     def add_retries(self, jobs: Sequence[Job]) -> None: ...
     def add_events(self, events: Iterable[Event], *, actor: str) -> None: ...
 
@@ -390,6 +395,9 @@ class Store(Protocol):
 
     def story(self, tell: Callable[[WriteTx], Told]) -> Told:
         """What `tell` does in one write transaction; made anew, whole, when others undid it."""
+
+    def add_alike(self, kinds: Sequence[Alike]) -> JobId | None:
+        """The verb of that name as a story of its own."""
 
     def join(self, connection: Any) -> AbstractContextManager[WriteTx]:
         """Write within a transaction of the caller's, who commits it; PostgreSQL only."""

@@ -28,7 +28,6 @@ INVARIANTS = {
     "waiting_without_stage": "waiting where no planning step looks",
     "status_against_finish": "ended by status or by time, but not by both",
     "run_against_job": "with a run that contradicts the job",
-    "id_beyond_counter": "with an id that would be given out again",
 }
 
 

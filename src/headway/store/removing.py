@@ -79,6 +79,7 @@ class RetentionWriteTx(RetentionReadTx, GroupWriteTx):
         about them stays: an edge that was satisfied is satisfied for ever."""
         asked = self._database.json(ids)
         groups = [row[0] for row in self._all("groups_of_jobs", ids=asked)]
+        self._tell("keep_ids")
         if self._run("remove_jobs", ids=asked) != len(set(ids)):
             raise InvalidOperationError("a job that has not ended cannot be removed")
         for query in _ROWS:

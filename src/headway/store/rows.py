@@ -30,6 +30,7 @@ from headway.errors import DataError
 
 if TYPE_CHECKING:
     from headway.core.reservations import Reservation
+    from headway.store.seam_adding import Model
 
 Row = Sequence[Any]
 
@@ -386,6 +387,14 @@ def dump_job(job: Job) -> dict[str, Any]:
         "checked_at": job.created_at if wait else None,
         "waited_on": f'["{wait.kind.value}"]' if wait else "[]",
     }
+
+
+def written(model: Model) -> Mapping[str, Any]:
+    """The parameters of `add_jobs` for jobs of this model, but for what says nothing in it; and
+    what is told of each when it is submitted."""
+    if model.written is None:
+        model.written = {**dump_job(model.job), "told": dump({"name": model.job.name})}
+    return model.written
 
 
 def load_claim(row: Row) -> Claim:

@@ -1,9 +1,11 @@
 """The nouns of the seam that every submit needs; `base` has them too, with all others."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from headway.core.model import NOTHING, JobId
+from headway.core.model import NOTHING, Job, JobId
 
 
 class Event(NamedTuple):
@@ -24,3 +26,21 @@ class Places(NamedTuple):
     first_id: JobId
     position: int
     ageing: str | None
+
+
+class Model:
+    """What jobs that are alike have in common: a job whose id, chain, place, instant and parameters
+    say nothing. A store keeps with it how it writes that down, for the next time."""
+
+    __slots__ = ("job", "written")
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.written: Mapping[str, Any] | None = None
+
+
+class Alike(NamedTuple):
+    """Jobs of one model, as the parameters of each by its place among all that are added along."""
+
+    model: Model
+    params: dict[int, Mapping[str, Any]]

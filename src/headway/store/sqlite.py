@@ -10,7 +10,6 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -28,7 +27,7 @@ from headway.errors import (
     StoreReplacedError,
 )
 from headway.store.filesystems import file_system, refuse_network_file_system
-from headway.store.queries import Dialect, migrations, parameters_of, schema_version
+from headway.store.queries import Dialect, by_place, migrations, schema_version
 
 BUSY_SECONDS = 10.0
 OLDEST_SAFE = (3, 51, 3)  # older ones can corrupt a WAL database when a checkpoint resets the log
@@ -77,6 +76,7 @@ class SqliteDatabase:
         self._connection = connection
         self._pid = os.getpid()
         self._identity = identity or _identity(path)
+        self._begun = False
         self._seen_version: int | None = None
         self._version_written: int | None = None
 
@@ -85,17 +85,19 @@ class SqliteDatabase:
         self._plainly(self._connection.execute, "begin")
 
     def begin_write(self) -> None:
-        """The file is looked at again after the wait: a restore may have had its turn before."""
-        self.check()
+        """The file is looked at after the wait: a restore may have had its turn before. The first
+        time also before, for the log is opened with it, and by its name."""
+        if not self._begun:
+            self.check()
+            self._begun = True
         self._plainly(self._connection.execute, "begin immediate")
         try:
             self.check()
-        except StoreReplacedError:
+        except StoreError:
             self.rollback()
             raise
 
-    def begin_write_soon(self) -> None:
-        self.begin_write()
+    begin_write_soon = begin_write
 
     def commit(self) -> None:
         self._plainly(self._connection.execute, "commit")
@@ -108,22 +110,21 @@ class SqliteDatabase:
                 self._connection.execute("rollback")
 
     def execute(self, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = self._plainly(
-            lambda: self._connection.execute(sql, parameters).fetchall()
-        )
+        try:
+            rows: list[tuple[Any, ...]] = self._connection.execute(sql, parameters).fetchall()
+        except (apsw.Error, UnicodeDecodeError) as error:
+            raise self.translated(error) from error
         return rows
 
     def join(self, connection: Any) -> tuple[Any, int | None]:
         raise InvalidInputError("submit_on needs a store on PostgreSQL, and a connection to it")
 
     def tell(self, sql: str, parameters: Mapping[str, Any]) -> None:
-        self._plainly(self._connection.execute, sql, parameters)
+        self.execute(sql, parameters)
 
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None:
         """By place, which takes half the time of looking up each value by its name."""
-        names = parameters_of(sql)
-        rows = map(itemgetter(*names), parameters) if len(names) > 1 else parameters
-        self._plainly(self._connection.executemany, sql, rows)
+        self._plainly(self._connection.executemany, sql, map(by_place(sql), parameters))
 
     def changes(self) -> int:
         return self._connection.changes()
@@ -139,7 +140,10 @@ class SqliteDatabase:
         return [str(row[3]) for row in rows]
 
     def check(self) -> None:
-        self._check_process()
+        if os.getpid() != self._pid:
+            raise StoreError(
+                f"{self.path} was opened by process {self._pid}; a forked process opens its own"
+            )
         if _identity(self.path) != self._identity:
             raise StoreReplacedError(
                 f"{self.path} was deleted or replaced while it was open; "
@@ -236,21 +240,15 @@ class SqliteDatabase:
         if os.getpid() == self._pid:
             self._connection.close()
 
-    def _check_process(self) -> None:
-        if os.getpid() != self._pid:
-            raise StoreError(
-                f"{self.path} was opened by process {self._pid}; a forked process opens its own"
-            )
-
     def _plainly(self, call: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return call(*arguments)
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise self.translated(error) from error
-        except UnicodeDecodeError as error:
-            raise _damaged(self.path, f"a text is not UTF-8: {error}") from error
 
-    def translated(self, error: apsw.Error) -> Exception:
+    def translated(self, error: apsw.Error | UnicodeDecodeError) -> Exception:
+        if isinstance(error, UnicodeDecodeError):
+            return _damaged(self.path, f"a text is not UTF-8: {error}")
         return translate(error, self.path, self._connection.system_errno)
 
 

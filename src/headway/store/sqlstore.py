@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from headway.clock import Clock, SystemClock
@@ -14,7 +14,10 @@ from headway.store.adding import AddingTx
 from headway.store.rows import COLUMNS
 
 if TYPE_CHECKING:
-    from headway.store.base import HasFileno, ReadTx, WriteTx
+    from contextlib import AbstractContextManager
+
+    from headway.core.model import JobId
+    from headway.store.base import Alike, HasFileno, ReadTx, WriteTx
 
 TRIES = 3
 Told = TypeVar("Told")
@@ -57,6 +60,21 @@ class Database(Statements, Protocol):
     def close(self) -> None: ...
 
 
+class _Soon:
+    """A write transaction from its turn to its end. Not as a generator: a submit would feel it."""
+
+    __slots__ = ("_store",)
+
+    def __init__(self, store: SqlStore) -> None:
+        self._store = store
+
+    def __enter__(self) -> WriteTx:
+        return self._store.begin_soon()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._store.end(well=kind is None)
+
+
 class SqlStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
@@ -86,13 +104,34 @@ class SqlStore:
             with self._ending():
                 yield SqlWriteTx(self.database, self.queries, now)
 
-    @contextmanager
-    def write_soon(self) -> Iterator[WriteTx]:
-        with self._turn:
+    def write_soon(self) -> AbstractContextManager[WriteTx]:
+        return _Soon(self)
+
+    def begin_soon(self) -> WriteTx:
+        """Take the turn and begin; `end` must follow."""
+        self._turn.__enter__()
+        try:
             instant = self.database.begin_write_soon()
-            now = self._instant(None) if instant is None else lambda: self._instant(instant())
-            with self._ending():
-                yield cast("WriteTx", AddingTx(self.database, self.queries, now))
+        except BaseException:
+            self._turn.__exit__(None, None, None)
+            raise
+        self.writes += 1
+        now = self._instant(None) if instant is None else lambda: self._instant(instant())
+        return cast("WriteTx", AddingTx(self.database, self.queries, now))
+
+    def end(self, *, well: bool) -> None:
+        try:
+            if well:
+                self.database.commit()
+        except BaseException:
+            well = False
+            raise
+        finally:
+            try:
+                if not well:
+                    self.database.rollback()
+            finally:
+                self._turn.__exit__(None, None, None)
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
@@ -111,13 +150,19 @@ class SqlStore:
         outcome is unknown is never repeated, and `tell` must do nothing beside the transaction.
         """
         for _ in range(TRIES - 1):
-            with suppress(StoreUndoneError), self.write_soon() as tx:
-                return tell(tx)
+            try:
+                with self.write_soon() as tx:
+                    return tell(tx)
+            except StoreUndoneError:
+                pass
             from random import uniform
 
             self._clock.sleep(uniform(0.01, 0.2))  # noqa: S311  so that not both come again
         with self.write_soon() as tx:
             return tell(tx)
+
+    def add_alike(self, kinds: Sequence[Alike]) -> JobId | None:
+        return self.story(lambda tx: tx.add_alike(kinds))
 
     @contextmanager
     def join(self, connection: Any) -> Iterator[WriteTx]:

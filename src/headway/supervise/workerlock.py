@@ -30,6 +30,7 @@ COMING_FD = "HEADWAY_COMING_FD"
 _FLOCK = "hhqqi4x"
 _PID_AT = 16
 _POLL_SECONDS = 0.02
+_LONGEST_ADDRESS = 107  # bytes that the address of a socket has room for
 
 
 class WorkerLock:
@@ -118,6 +119,8 @@ class WorkerLock:
 
 def worker_is_there(lock_path: str) -> bool:
     """True if a worker stays or is coming up."""
+    if not os.access(lock_path, os.F_OK):
+        return False
     return WorkerLock(lock_path).is_held(STAYS, 2)
 
 
@@ -154,29 +157,37 @@ class Waker:
     def __init__(self, socket_path: str) -> None:
         folder, self._name = os.path.split(socket_path)
         self._folder = folder or "."
+        fits = len(os.fsencode(socket_path)) <= _LONGEST_ADDRESS
+        self._address = socket_path if fits and os.path.isabs(socket_path) else None
         self._at = -1
         self._sender: socket.socket | None = None
 
     def wake(self, message: bytes) -> bool:
         """Send one datagram without waiting; False if nobody took it."""
+        if self._address is not None and not os.access(self._address, os.F_OK):
+            return False
         try:
             if self._sender is None or not self._still_leads_there():
                 self._open()
             assert self._sender is not None  # noqa: S101
-            # An address has room for 108 bytes; through the descriptor the folder costs few.
-            self._sender.sendto(message, f"/proc/self/fd/{self._at}/{self._name}")
+            # Through the descriptor of a folder its path costs few bytes.
+            address = self._address or f"/proc/self/fd/{self._at}/{self._name}"
+            self._sender.sendto(message, address)
         except OSError:
             return False
         reach("wake.sent")
         return True
 
     def _still_leads_there(self) -> bool:
-        """Whether the folder at the path is the one that was opened."""
-        return os.path.samestat(os.stat(self._folder), os.fstat(self._at))
+        """Whether the folder at the path is the one that was opened; a whole path always leads."""
+        return self._address is not None or os.path.samestat(
+            os.stat(self._folder), os.fstat(self._at)
+        )
 
     def _open(self) -> None:
         self.close()
-        self._at = os.open(self._folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        if self._address is None:
+            self._at = os.open(self._folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 
     def close(self) -> None:

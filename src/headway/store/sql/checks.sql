@@ -51,11 +51,6 @@ where not exists (select 1 from jobs where id = runs.job_id and (runs.status is 
   or jobs.status = 'running'))
 order by job_id limit :limit
 
--- name: id_beyond_counter
--- The next submit would fail, or take the folder of another job.
-select id from jobs where id >= (select value from marks where name = 'next_job_id')
-order by id limit :limit
-
 -- name: untold_groups
 -- Closed, and all members have ended, but nobody was told.
 select id from job_groups where closed_at is not null and ended_at is null
@@ -63,7 +58,9 @@ select id from job_groups where closed_at is not null and ended_at is null
 order by id limit :limit
 
 -- name: next_job_id
-select value from marks where name = 'next_job_id'
+select case when value > (select coalesce(max(id), 0) from jobs) then value
+  else (select max(id) + 1 from jobs) end
+from marks where name = 'next_job_id'
 
 -- name: newest_event
 select max(at) from events

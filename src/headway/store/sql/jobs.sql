@@ -1,11 +1,19 @@
+-- The next id is the one after the last job's, unless the mark is beyond it: it is raised when ids are
+-- taken for jobs that are still to come, and when jobs go. So a plain submit does not write it.
+
 -- name: take_ids (hot)
 -- Reserve :count consecutive job ids and say the first of them.
-update marks set value = value + :count where name = 'next_job_id' returning value - :count
+update marks set value = :count + case
+    when value > (select coalesce(max(id), 0) from jobs) then value
+    else (select max(id) + 1 from jobs) end
+where name = 'next_job_id' returning value - :count
 
 -- name: take_places (hot)
 -- The same, and the last position among active jobs of this level; and the ageing that is set.
-update marks set value = value + :count where name = 'next_job_id'
-returning value - :count,
+update marks set value = :count + case
+    when value > (select coalesce(max(id), 0) from jobs) then value
+    else (select max(id) + 1 from jobs) end
+where name = 'next_job_id' returning value - :count,
   (select max(position) from jobs where level = :level and finished_at is null),
   (select settings.value from settings where key = 'scheduler.ageing')
 
@@ -20,6 +28,31 @@ values (:id, :name, :type, :status, :priority, :position, :params, :created_at, 
   :idempotency_key, :spec_digest, :on_finish, :submitted_by, 0, :stage, :wait_kind, :wait_detail,
   :wake_at, :checked_at, :waited_on, :queue, :gates, :approval, :level, :group_id, :sequence_number,
   :subject, :target, :template_id, :quota, :schedule_id)
+
+-- name: next_places (hot)
+-- What the first of new jobs of this level would get: its id, the position before its own; and the
+-- ageing that is set.
+select case when value > (select coalesce(max(id), 0) from jobs) then value
+    else (select max(id) + 1 from jobs) end,
+  (select max(position) from jobs where level = :level and finished_at is null),
+  (select settings.value from settings where key = 'scheduler.ageing')
+from marks where name = 'next_job_id'
+
+-- name: add_alike
+-- Jobs that differ in nothing but their parameters, each with the id and the position of its place.
+insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
+  after_ids, locks, retry, attempt, retries_used, env_digest, spec_digest, on_finish, submitted_by,
+  launch_failures, stage, waited_on, queue, level)
+select :first + place, :name, :type, 'queued', :priority, :position + :gap * place, given.params, :at,
+  :first + place, :slug, :labels, '[]', '[]', :retry, 1, 0, :env_digest, '', :on_finish, :submitted_by, 0, :stage,
+  '[]', :queue, :priority
+from $LISTS(:rows, place bigint, params text)
+
+-- name: tell_alike
+-- The event of each of the jobs from :first on, which have one name.
+insert into events (at, actor, kind, job_id, data)
+select created_at, submitted_by, 'submitted', id, :data from jobs
+where id >= :first and id < :first + :count order by id
 
 -- name: add_edges
 -- The mark is what the predecessor's chain shows now; later its end changes it.

@@ -67,6 +67,11 @@ order by job_id limit :limit
 -- name: files_removed (hot)
 delete from removals where host_id = :host_id and job_id in $IDS(:ids)
 
+-- name: keep_ids (hot)
+-- Those that were given out are not given out again when their jobs are gone.
+update marks set value = (select max(id) + 1 from jobs)
+where name = 'next_job_id' and value <= (select max(id) from jobs)
+
 -- name: remove_jobs (hot)
 delete from jobs where id in $IDS(:ids) and finished_at is not null
 

@@ -30,7 +30,9 @@ select 'setting' as what, key as a, value as b, null as c, null as d from settin
 union all select 'pause', actor, reason, cast(at as text), null from pauses where scope = 'all'
 union all select 'breaker', host_id, kind, cause, cast(failures as text) || ' ' || cast(probe_at as text)
   from breakers
-union all select 'mark', name, cast(value as text), null, null from marks
+union all select 'mark', name, cast(case
+    when name = 'next_job_id' and value <= (select max(id) from jobs) then (select max(id) + 1 from jobs)
+    else value end as text), null, null from marks
 union all select 'slot', cast(slot as text), cast(job_id as text), cast(borrowed_from as text),
   cast(probe as text) || ' ' || coalesce(occupies, '') from claims where state = 'live'
 union all select 'lending', cast(job_id as text), cast(chain as text), cast(expires_at as text), null

@@ -1,0 +1,150 @@
+"""Jobs that are alike are added in one go, and stored as if each had been added by itself."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from recording import verbs
+from stocked import START, add, finish_of, job, start
+
+from headway.core.model import POSITION_GAP, Job, RetryPolicy, Stage
+from headway.store.base import Store, WriteTx
+from headway.store.seam_adding import Alike, Event, Model
+
+_TEXT = st.text(max_size=8)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | _TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+_WORD = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8)
+_PARAMS = st.fixed_dictionaries({"task": _WORD, "args": st.dictionaries(_TEXT, _JSON, max_size=3)})
+_MODEL = st.fixed_dictionaries(
+    {
+        "name": _WORD,
+        "type": st.sampled_from(["function", "command"]),
+        "slug": st.none() | st.just("a-slug"),
+        "labels": st.dictionaries(_WORD, _WORD, max_size=2),
+        "retry": st.just(RetryPolicy()) | st.just(RetryPolicy(3, base=5, jitter=0.5, on=("x",))),
+        "env_digest": st.none() | st.just("digest"),
+        "on_finish": st.just(()) | st.tuples(_WORD),
+        "submitted_by": _WORD,
+        "stage": st.sampled_from([Stage.READY, Stage.WOKEN]),
+        "queue": st.sampled_from(["", "functions"]),
+    }
+)
+# Per call its model, by number, and its parameters.
+_CALLS = st.lists(st.tuples(st.integers(0, 2), _PARAMS), min_size=1, max_size=8)
+
+
+def added_alike(models: list[Model], calls: list[tuple[int, Any]]) -> list[Alike]:
+    kinds: dict[int, dict[int, Any]] = {}
+    for place, (number, params) in enumerate(calls):
+        kinds.setdefault(number, {})[place] = params
+    return [Alike(models[number], params) for number, params in kinds.items()]
+
+
+def added_singly(tx: WriteTx, models: list[Model], calls: list[tuple[int, Any]]) -> int:
+    first, position, _ = tx.take_places(len(calls), models[0].job.priority)
+    jobs = [
+        models[number].job._replace(
+            id=first + place,
+            chain=first + place,
+            position=position + POSITION_GAP * place,
+            params=params,
+            created_at=tx.now(),
+        )
+        for place, (number, params) in enumerate(calls)
+    ]
+    tx.add_jobs(jobs)
+    told = (Event("submitted", each.id, {"name": each.name}, each.submitted_by) for each in jobs)
+    tx.add_events(told, actor="nobody")
+    return first
+
+
+def contents(store: Any) -> dict[str, Any]:
+    """All columns of all rows but those of the earlier ones."""
+    return {name: sorted(store.database.table(name)[1]) for name in ("jobs", "events")}
+
+
+class UndoneError(Exception):
+    """So that each way begins with the same store."""
+
+
+@verbs("add_alike")
+def test_both_ways_store_the_same_rows(store: Store) -> None:
+    @settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+    @given(st.lists(_MODEL, min_size=3, max_size=3), st.integers(-5, 5), _CALLS)
+    def compare(fields: list[dict[str, Any]], priority: int, calls: list[tuple[int, Any]]) -> None:
+        models = [Model(job(1, priority=priority, **each)) for each in fields]
+        seen = []
+        for alike in (True, False):
+            try:
+                with store.write() as tx:
+                    add(tx, priority=priority, position=70)
+                    if alike:
+                        first = tx.add_alike(added_alike(models, calls))
+                    else:
+                        first = added_singly(tx, models, calls)
+                    ids = range(first, first + len(calls))
+                    jobs = tx.jobs(ids)
+                    assert len(jobs) == len(calls)
+                    assert tx.marks()["next_job_id"] == ids.stop
+                    seen.append((contents(store), jobs, [tx.events_of(each) for each in ids]))
+                    raise UndoneError
+            except UndoneError:
+                pass
+        # Numbers of events go on where a database counts them beside its transactions.
+        without_numbers(seen[0]), without_numbers(seen[1])
+        assert seen[0] == seen[1]
+
+    compare()
+
+
+def without_numbers(seen: tuple[dict[str, Any], dict[int, Job], list[list[Event]]]) -> None:
+    tables, _, told = seen
+    rows = sorted(tables["events"])
+    tables["events"] = [row[1:] for row in rows]
+    told[:] = [[each._replace(seq=0) for each in events] for events in told]
+
+
+@verbs("add_alike")
+def test_it_is_a_story_of_its_own_too(store: Store) -> None:
+    model = Model(job(1, name="n", submitted_by="ann"))
+    assert store.add_alike([Alike(model, {0: {"a": 1}, 1: {"a": 2}})]) == 1
+    assert store.add_alike([Alike(model, {0: {"a": 3}})]) == 3
+    with store.read() as tx:
+        found = tx.jobs([1, 2, 3])
+        assert [each.params["a"] for each in found.values()] == [1, 2, 3]
+        assert [each.position for each in found.values()] == [100, 200, 300]
+        assert [each.created_at for each in found.values()] == [START] * 3
+        assert [(each.kind, each.actor) for each in tx.events_of(3)] == [("submitted", "ann")]
+
+
+@verbs("add_alike")
+def test_with_an_ageing_nothing_is_added(store: Store) -> None:
+    with store.write() as tx:
+        tx.set_setting("scheduler.ageing", "1h", by="ann")
+        assert tx.add_alike([Alike(Model(job(1)), {0: {}})]) is None
+        assert tx.active_jobs() == [] and tx.take_ids(1) == 1
+
+
+@verbs("add_alike", "take_ids", "take_places", "remove_jobs", "marks")
+def test_no_id_is_given_twice_whichever_way_it_is_taken(store: Store) -> None:
+    one = [Alike(Model(job(1)), {0: {"argv": ["true"]}})]
+
+    def next_id(tx: WriteTx) -> int:
+        return tx.marks()["next_job_id"]
+
+    with store.write() as tx:
+        assert (next_id(tx), tx.add_alike(one), next_id(tx)) == (1, 1, 2)
+        assert (tx.take_ids(2), next_id(tx)) == (2, 4)
+        assert (tx.add_alike(one), tx.take_places(1, 0).first_id, next_id(tx)) == (4, 5, 6)
+        assert (tx.add_alike(one), next_id(tx)) == (6, 7)
+    with store.write() as tx:
+        tx.finish([finish_of(start(tx, tx.jobs([6])[6]))])
+        tx.remove_jobs([6])
+        assert next_id(tx) == 7
+    with store.write() as tx:
+        assert (next_id(tx), tx.add_alike(one), tx.take_ids(1)) == (7, 7, 8)
