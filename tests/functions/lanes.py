@@ -63,6 +63,7 @@ class Lanes(Shop):
         super().__init__(bench, SOURCE)
         self.asked = asked
         self.quick_steps = 0
+        self.delay = 0.0  # seconds until the next step, as the last one said
 
     # -- stepping ------------------------------------------------------------------------------
 
@@ -80,7 +81,7 @@ class Lanes(Shop):
     def step(self) -> bool:
         """One step, after something may have ended; whether it was a quick one."""
         self.asked.clear()
-        self.bench.step(only_calls=True)
+        self.delay = self.bench.step(only_calls=True)
         quick = "present_state" not in self.asked
         self.quick_steps += quick
         return quick

@@ -109,14 +109,13 @@ def test_a_quick_step_costs_a_handful_of_statements_however_many_calls(
     for handle in handles[:10]:
         lanes.let_go(str(handles.index(handle)), handle)
     assert lanes.step()
-    finish = ["finish_runs_of_calls", "finish_calls", "tell_calls_succeeded", "end_claims_of_calls"]
-    claim = ["start_calls", "claim_calls", "add_runs", "tell_calls_started"]
-    assert lanes.asked == ["plain_calls", *finish, *claim]
+    assert lanes.asked[0] == "plain_calls" and len(lanes.asked) <= 9
+    written = lanes.asked[1:]
     assert lanes.running() == [each.job_id for each in handles[10:20]]
     for handle in handles[10:15]:
         lanes.let_go(str(handles.index(handle)), handle)
     assert lanes.step()
-    assert lanes.asked == [*finish, *claim], "the queue was read in advance"
+    assert lanes.asked == written, "the queue was read in advance"
     assert lanes.running() == [each.job_id for each in handles[15:25]]
 
 
@@ -134,7 +133,7 @@ def test_who_waits_for_a_call_hears_of_its_end_and_goes_first(lanes: Lanes) -> N
     lanes.become_quiet()
     lanes.let_go("a", a)
     assert lanes.step(), "to settle one needs no whole step"
-    assert lanes.running() == []
+    assert lanes.running() == [] and lanes.delay == 0, "the next follows at once"
     assert not lanes.step()
     assert lanes.running() == [c.job_id], "the one that waited stands before the other"
     assert lanes.settled(a, b, c) == ["succeeded", None, None]
@@ -163,6 +162,25 @@ def test_a_call_that_was_cancelled_while_it_waited_never_starts(
     assert not lanes.step()
     assert lanes.running() == [c.job_id]
     assert lanes.settled(a, b, c) == ["succeeded", "cancelled", None]
+
+
+def test_what_was_read_in_advance_is_read_anew_once_others_wrote(
+    lanes: Lanes, elsewhere: Elsewhere
+) -> None:
+    a, b, c, d, e = held(lanes, *"abcde")
+    lanes.let_go("a", a)
+    assert lanes.step() and lanes.running() == [b.job_id]
+    elsewhere.client.cancel([c.job_id])
+    lanes.let_go("b", b)
+    assert not lanes.step()
+    assert lanes.running() == [d.job_id] and lanes.is_quiet
+    lanes.let_go("d", d)
+    assert lanes.step() and lanes.running() == [e.job_id]
+    assert lanes.settled(a, b, c, d, e) == [
+        *("succeeded", "succeeded", "cancelled"),
+        "succeeded",
+        None,
+    ]
 
 
 def test_what_is_more_urgent_goes_first_whoever_submits_it(
@@ -266,7 +284,7 @@ def test_a_call_that_needs_more_is_left_to_a_whole_step(lanes: Lanes) -> None:
     lanes.become_quiet()
     lanes.let_go("a", a)
     assert lanes.step(), "it settles what has ended"
-    assert lanes.settled(a) == ["succeeded"] and lanes.running() == []
+    assert lanes.settled(a) == ["succeeded"] and lanes.running() == [] and lanes.delay == 0
     assert not lanes.step()
     assert lanes.running() == [locked.job_id]
     with lanes.bench.store.read() as tx:
@@ -279,7 +297,7 @@ def test_a_call_of_a_function_that_nobody_knows_keeps_no_other_waiting(lanes: La
     a, unknown, c = lanes.hold.submit("a"), lanes.ghost.submit(), lanes.hold.submit("c")
     lanes.become_quiet()
     lanes.let_go("a", a)
-    assert lanes.step() and lanes.running() == []
+    assert lanes.step() and lanes.running() == [] and lanes.delay == 0
     assert not lanes.step()
     assert lanes.running() == [c.job_id]
     wait = lanes.bench.job(unknown.job_id).wait
