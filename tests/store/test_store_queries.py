@@ -65,6 +65,8 @@ PLAUSIBLE: dict[str, Any] = {
     "schedules": ["schedule-7"],
     "outcome": "fired",
     "zones": "2026a",
+    "given_job_id": [1, 2, 3],
+    "given_token": ["token-1", "token-2", "token-3"],
     "given_at": [7, 8, 9],
     "given_attempt": [1, 1, 1],
     "given_slot": [1, 2, 3],
