@@ -65,6 +65,11 @@ PLAUSIBLE: dict[str, Any] = {
     "schedules": ["schedule-7"],
     "outcome": "fired",
     "zones": "2026a",
+    "given_at": [7, 8, 9],
+    "given_attempt": [1, 1, 1],
+    "given_slot": [1, 2, 3],
+    **dict.fromkeys(("actor", "worker_id", "home", "boot_id", "folder", "function_host"), "x"),
+    "occupies": "type:function",
 }
 
 FINISHED = """
@@ -200,6 +205,16 @@ def test_no_hot_query_reads_a_table_from_end_to_end(large: Store, name: str) -> 
     database = large.database  # type: ignore[attr-defined]
     sql = large.queries[name].sql  # type: ignore[attr-defined]
     assert not scanned(database, sql), plan(database, sql)
+
+
+def test_no_query_of_one_database_alone_reads_a_table_from_end_to_end(large: Store) -> None:
+    """# fault C11: these are all in a step."""
+    database = large.database  # type: ignore[attr-defined]
+    queries = large.queries.all()  # type: ignore[attr-defined]
+    own = queries.keys() - Queries(DIALECT, COLUMNS).all().keys()
+    assert bool(own) == (database.dialect.name == "postgres")
+    for name in own:
+        assert not scanned(database, queries[name].sql), plan(database, queries[name].sql)
 
 
 def test_a_scan_would_be_noticed(large: Store) -> None:

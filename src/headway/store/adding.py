@@ -98,9 +98,10 @@ class AddingTx(Telling):
         """A statement for each kind."""
         for model, params in kinds:
             # A text in a text: not every database takes in every letter that one may have.
-            rows = dump([(place, dump(each)) for place, each in params.items()])
+            rows = [(place, dump(each)) for place, each in params.items()]
             places = {"first": first, "position": position, "gap": POSITION_GAP, "at": self._now}
-            self._tell("add_alike", **{**written(model), **places}, rows=rows)
+            given = {**written(model), **places, **self._listed(("place", "params"), rows)}
+            self._tell("add_alike", **given)
         if len(kinds) == 1:
             model, params = kinds[0]
             self._tell("tell_alike", data=written(model)["told"], first=first, count=len(params))

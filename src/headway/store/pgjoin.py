@@ -19,7 +19,7 @@ from headway.store.pgsession import LEAVE_TRACE, LOCK_SPACE, NOW, SCHEMA_HASH
 class Joined:
     """The part of a database that a write transaction needs, on somebody else's connection."""
 
-    def __init__(self, connection: Any, address: Address) -> None:
+    def __init__(self, connection: Any, address: Address, key: int | None) -> None:
         if not isinstance(connection, psycopg.Connection):
             raise InvalidInputError(
                 f"submit_on needs a psycopg.Connection, not {type(connection).__name__}"
@@ -32,6 +32,7 @@ class Joined:
             )
         self._connection = connection
         self._address = address
+        self._key = key
         self._changes = 0
 
     def begin(self) -> int:
@@ -40,7 +41,7 @@ class Joined:
 
     def commit(self) -> None:
         """Leave the trace. Whether it is ever seen is the caller's to decide."""
-        self.execute(LEAVE_TRACE, {"token": os.urandom(16).hex()})
+        self.execute(LEAVE_TRACE, {"token": os.urandom(16).hex(), "key": str(self._key)})
 
     def execute(self, statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         try:

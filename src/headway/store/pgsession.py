@@ -17,8 +17,8 @@ from psycopg import errors
 
 from headway.errors import StoreBusyError
 from headway.store.pgaddress import Address, Connection
-from headway.store.pgcopy import ENOUGH, copy_of
 from headway.store.pgpool import Connections
+from headway.store.pgspread import ENOUGH, insert_of
 from headway.store.pgwire import Answer, Parameters
 
 BUSY_SECONDS = 10.0
@@ -36,24 +36,30 @@ SCHEMA_HASH = (
 NEWEST = "coalesce((select number from commits where place = -1), 0)"
 # The lock is a statement of its own, so that the instant and all that is read come after the wait.
 # A writer that vanished without a word must not keep its turn.
+# A prepared statement is not planned anew for the values of each step: for few rows of a table with
+# many indexes the server would take that for worth it, and it takes longer than all the rest.
 _BEGIN_WRITE = "begin isolation level read committed"
-_PATIENCE = (
+_TURN = (
     "select set_config('lock_timeout', %(busy)s, true), "
-    "set_config('idle_in_transaction_session_timeout', %(silent)s, true)"
+    "set_config('idle_in_transaction_session_timeout', %(silent)s, true), "
+    "set_config('plan_cache_mode', 'force_generic_plan', true), "
+    "pg_advisory_xact_lock({space}, {key})"
 )
-_LOCK = "select pg_advisory_xact_lock({space}, {key})"
 _INSTANT = "select {now}, pg_current_xact_id()::text, {newest}"
 _BEGIN_READ = "begin isolation level repeatable read read only"
-# The traces are a ring, and the newest number stands before it, at -1.
+# The traces are a ring, and the newest number stands before it, at -1. Others hear of it: in which
+# store, for there may be several in one database, the how-manieth, and whose.
 LEAVE_TRACE = (
     "with head as (insert into commits (place, number, token) values (-1, 1, '') "  # noqa: S608
     "on conflict (place) do update set number = commits.number + 1 returning number) "
     "insert into commits (place, number, token) "
     f"select mod(number, {TRACES}), number, %(token)s from head "
     "on conflict (place) do update set number = excluded.number, token = excluded.token "
-    "returning number, pg_notify('headway', token)"
+    "returning number, pg_notify('headway', %(key)s || ' ' || number || ' ' || token)"
 )
 _FIND_TRACE = f"select {NEWEST}, exists (select 1 from commits where token = %(token)s)"  # noqa: S608
+
+_READS = ("select ", "with recursive ", "explain ", "show ")  # what begins so changes nothing
 
 Found = TypeVar("Found")
 Row = tuple[Any, ...]
@@ -75,6 +81,8 @@ class Session:
         self._transaction_id = ""
         self._before = 0  # the newest number when this began
         self._writing = False
+        self._wrote = False
+        self._key: int | None = None  # of the writers' lock, and so of the store
 
     @property
     def connection(self) -> Connection:
@@ -96,11 +104,11 @@ class Session:
     def begin_write(self, key: int | None) -> None:
         """Wait for the turn; without a key, before there are tables."""
         busy, silent = f"{BUSY_SECONDS:g}s", f"{SILENT_SECONDS:g}s"
-        lock = _LOCK.format(space=LOCK_SPACE, key=SCHEMA_HASH if key is None else key)
+        self._key = key
+        turn = _TURN.format(space=LOCK_SPACE, key=SCHEMA_HASH if key is None else key)
         self._opening = [
             (_BEGIN_WRITE, {}),
-            (_PATIENCE, {"busy": busy, "silent": silent}),
-            (lock, {}),
+            (turn, {"busy": busy, "silent": silent}),
             (_INSTANT.format(now=NOW, newest="0" if key is None else NEWEST), {}),
         ]
         self._writing = True
@@ -160,11 +168,16 @@ class Session:
     def _in_our_words(self, error: Exception) -> Exception:
         return self._address.translated(error) if isinstance(error, psycopg.Error) else error
 
+    @property
+    def wrote(self) -> bool:
+        """Whether there is anything that others could see."""
+        return self._wrote
+
     def commit(self, token: str) -> int | None:
         """The number of this commit; None if its answer was lost, but it has happened."""
         if self._opening:
             self._begin()  # what holds a commit is never sent twice
-        self._queue.append((LEAVE_TRACE, {"token": token}))
+        self._queue.append((LEAVE_TRACE, {"token": token, "key": str(self._key)}))
         self._queue.append(("commit", {}))
         try:
             *_, trace, _ = self._send()
@@ -231,14 +244,18 @@ class Session:
 
     def tell(self, statement: str, rows: Sequence[Parameters]) -> None:
         """Changes of one kind of which nobody needs to hear; sent when something else is."""
-        copy = copy_of(statement) if len(rows) >= ENOUGH else None
-        if copy is None:
+        self._wrote = True
+        insert = insert_of(statement) if len(rows) >= ENOUGH else None
+        spread = insert.spread(rows) if insert is not None else None
+        if spread is not None:
+            self._queue.append(spread)
+        else:
             self._queue.extend((statement, row) for row in rows)
-            return
-        self._plainly(self._send)
-        self._plainly(lambda: copy.run(self.connection, rows))
 
     def execute(self, statement: str, parameters: Parameters) -> list[Row]:
+        if not statement.startswith(_READS):
+            self._wrote = True
+
         def run() -> list[Row]:
             self._queue.append((statement, parameters))
             answer = self._send()[-1]
@@ -249,6 +266,7 @@ class Session:
 
     def script(self, text: str) -> None:
         """Many statements without parameters."""
+        self._wrote = True
         self._plainly(self._send)
         self._plainly(lambda: self.connection.execute(_trusted(text), prepare=False))
 

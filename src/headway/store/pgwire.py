@@ -21,6 +21,7 @@ Row = tuple[Any, ...]
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 _NEVER_PREPARED = (b"commit", b"rollback")  # there is nothing to be kept
 _GOOD = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
+_BETWEEN = "\x1f"  # what hardly any text contains
 _READ = select.POLLIN
 _BOTH = select.POLLIN | select.POLLOUT
 
@@ -68,6 +69,18 @@ class Wire:
         if failed is not None:
             raise self._error(failed)
         return [self._answer(each) for each in results]
+
+    def notices(self) -> list[str]:
+        """What the server has told us unasked, of what we listen to."""
+        try:
+            self._line.consume_input()
+        except psycopg.OperationalError:
+            self._connection.close()
+            raise
+        found = []
+        while (notice := self._line.notifies()) is not None:
+            found.append(notice.extra.decode())
+        return found
 
     def _exchange(self, batch: Sequence[Numbered]) -> list[Any]:
         line = self._line
@@ -186,8 +199,21 @@ def _bytes(value: Any) -> bytes | None:
         case float():
             return repr(value).encode()
         case list():
-            return b"{%s}" % b",".join(map(_element, value))
+            return _list(value)
     raise TypeError(f"{type(value).__name__} cannot be a parameter")
+
+
+def _list(values: list[Any]) -> bytes:
+    """In one go if all are numbers, or texts without the sign that is put between them."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        return f"{{{','.join(map(str, values))}}}".encode()
+    if kinds == {str}:
+        text = _BETWEEN.join(values)
+        if text.count(_BETWEEN) == len(values) - 1:
+            text = text.replace("\\", "\\\\").replace('"', '\\"').replace(_BETWEEN, '","')
+            return _bytes(f'{{"{text}"}}') or b""
+    return b"{%s}" % b",".join(map(_element, values))
 
 
 def _element(value: Any) -> bytes:

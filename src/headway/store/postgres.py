@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import errors
@@ -35,12 +35,20 @@ DIALECT = Dialect(
     texts=r"= any(:\1::text[])",
     rows="json_to_recordset(:{parameter}::json) as given({fields})",
     field="{name} {type}",
-    lists="(select {fields} from json_array_elements(:{parameter}::json) as listed(value)) "
-    "as given",
-    item="(value ->> {place})::{type} as {name}",
+    lists="unnest({fields}) as given ({names})",
+    item=":given_{name}::{type}[]",
     each=r"and \1 = any(:\2::bigint[])",
     parameter=r"%(\1)s",
+    at_once=True,
 )
+
+
+class Notice(NamedTuple):
+    """What the server tells of a commit."""
+
+    store: str
+    number: int  # 0: not known
+    own: bool
 
 
 class PostgresDatabase:
@@ -58,7 +66,7 @@ class PostgresDatabase:
         self._of_thread = threading.local()
         self._looking = threading.RLock()
         self._seen: int | None = None
-        self._written: int | None = None  # the number of our last commit
+        self._known: int | None = None  # up to this one, all others' commits were told of
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
         self._key: int | None = None
 
@@ -102,16 +110,23 @@ class PostgresDatabase:
         session = self._present()
         if session is None:
             raise StoreError(f"{self.address}: there is no transaction to commit")
+        if session.wrote:
+            self._leave_trace(session)
+        else:  # there is nothing to be told to anyone
+            session.rollback()
+        self._end(session)
+        reach("store.committed")
+
+    def _leave_trace(self, session: Session) -> None:
         token = os.urandom(16).hex()
         if self.listener is not None:
             self._own.append(token)
         number = session.commit(token)
-        self._written = number
-        self._end(session)
+        if self._known is not None and number == self._known + 1:
+            self._known = number
         with self._looking:
             if self._seen is not None and number == self._seen + 1:
                 self._seen = number  # nobody else committed in between
-        reach("store.committed")
 
     def rollback(self) -> None:
         session = self._present()
@@ -139,7 +154,7 @@ class PostgresDatabase:
 
     def join(self, connection: Any) -> tuple[Joined, int | None]:
         """Somebody else's transaction, with the lock and the instant of ours."""
-        joined = Joined(connection, self.address)
+        joined = Joined(connection, self.address, self._key)
         return joined, joined.begin()
 
     # -- statements ----------------------------------------------------------------------------
@@ -163,9 +178,13 @@ class PostgresDatabase:
         return int(self._of_thread.changes)
 
     def others_wrote(self) -> bool:
-        """Within a write transaction: whether our last commit is not the newest."""
+        """Within a write transaction: whether others committed since this was asked in the last
+        one."""
         session = self._present()
-        return session is None or session.newest() != self._written
+        if session is None:
+            return True
+        before, self._known = self._known, session.newest()
+        return before != self._known
 
     def json(self, values: Sequence[Any]) -> Any:
         return list(values)
@@ -185,12 +204,23 @@ class PostgresDatabase:
         """Whether someone else committed since this was last asked."""
         self._check_process()
         with self._looking:
-            if self._only_own_notices():
-                return False
+            told = self._notices()
+            if told and all(each.number for each in told):
+                return True in [self._is_news(each) for each in told]  # all of them
             newest = int(self._ask(f"select {NEWEST}")[0][0])
             changed = newest != self._seen
             self._seen = newest
             return changed
+
+    def _is_news(self, notice: Notice) -> bool:
+        """They come in the order of the commits; one that is missing is found by asking."""
+        if notice.store != str(self._key):
+            return False
+        seen = self._seen or 0
+        if notice.number == seen + 1 or (notice.number > seen and not notice.own):
+            self._seen = notice.number
+            return not notice.own
+        return False
 
     def _ask(self, statement: str) -> list[tuple[Any, ...]]:
         """On a connection for this alone, outside of any transaction."""
@@ -209,25 +239,22 @@ class PostgresDatabase:
             return self._listening()
         return None
 
-    def _only_own_notices(self) -> bool:
-        """Take all that have come, before looking: what is committed after the look is told anew.
-        Whether there were some, and all of them about commits of our own."""
+    def _notices(self) -> list[Notice]:
+        """All that have come, taken before anyone looks: what is committed after the look is told
+        anew."""
         if self.listener is None:
-            return False
+            return []
         try:
-            tokens = [notice.payload for notice in self._listening().notifies(timeout=0)]
+            told = [_notice(each, self._own) for each in self._listening().wire.notices()]
         except (psycopg.OperationalError, StoreBusyError):
             self.listener = None
-            return False
-        own = [token for token in tokens if token in self._own]
-        for token in own:
-            self._own.remove(token)
-        return bool(tokens) and len(own) == len(tokens)
+            return []
+        return told
 
     def _listening(self) -> Connection:
         if self.listener is None or self.listener.closed:
             self.listener = self.address.connect()
-            self.listener.execute("listen headway")
+            self.listener.wire.run([("listen headway", {})])
         return self.listener
 
     # -- the store as a whole ------------------------------------------------------------------
@@ -279,6 +306,16 @@ class PostgresDatabase:
             return 0
         version, self._key = rows[0]
         return int(version)
+
+
+def _notice(payload: str, own: deque[str]) -> Notice:
+    """An older Headway tells only its token."""
+    *rest, token = payload.split(" ")
+    is_own = token in own
+    if is_own:
+        own.remove(token)
+    store, number = rest if len(rest) == 2 else ("", "0")
+    return Notice(store, int(number), is_own)
 
 
 def driver_version() -> str:

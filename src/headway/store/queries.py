@@ -56,10 +56,12 @@ class Dialect(NamedTuple):
     texts: str  # the same for words
     rows: str  # a table given as one parameter of JSON; {fields} stands for its columns
     field: str  # one of those columns
-    lists: str  # the same with a list for each row
-    item: str  # one of its columns, by its place
+    lists: str  # the same with a list for each row, or for each column
+    item: str  # one of its columns
     each: str  # a hint that such a table has few rows, to be looked up one by one
     parameter: str = r":\1"
+    # Whether `lists` are of columns, and of plain calls one statement says what elsewhere four do.
+    at_once: bool = False
     one: "Dialect | None" = None  # how a set of one is spelt, if another way is quicker
 
 
@@ -80,9 +82,18 @@ class Queries(dict[str, Query]):
 
     def __missing__(self, name: str) -> Query:
         if name not in self._written:
-            self._written |= _written_in(_OTHERS)
+            self._read_others()
         query = self[name] = self._spelt(name, *self._written[name])
         return query
+
+    def _read_others(self) -> None:
+        own = f"calls.{self._dialect.name}.sql"
+        is_there = os.path.exists(os.path.join(_FOLDER, own))
+        self._written |= _written_in((*_OTHERS, own) if is_there else _OTHERS)
+
+    @property
+    def at_once(self) -> bool:
+        return self._dialect.at_once
 
     @property
     def has_ones(self) -> bool:
@@ -102,7 +113,7 @@ class Queries(dict[str, Query]):
 
     def all(self) -> dict[str, Query]:
         """Every one that there is."""
-        self._written |= _written_in(_OTHERS)
+        self._read_others()
         return {name: self[name] for name in self._written}
 
     def _spelt(self, name: str, text: str, hot: bool) -> Query:
@@ -155,16 +166,17 @@ def by_place(sql: str) -> Callable[[Mapping[str, Any]], Any]:
 
 def _rows(match: re.Match[str], dialect: Dialect) -> str:
     """`$ROWS(:rows, id bigint, status text)`: a table `given` with these columns, each row an
-    object with their names; of `$LISTS` each is a list."""
+    object with their names; of `$LISTS` each row, or each column, is a list."""
     macro, parameter, listing = match.groups()
     table, field = (
         (dialect.rows, dialect.field) if macro == "ROWS" else (dialect.lists, dialect.item)
     )
-    pairs = (column.split() for column in listing.split(","))
+    pairs = [column.split() for column in listing.split(",")]
     fields = ", ".join(
         field.format(name=name, type=kind, place=place) for place, (name, kind) in enumerate(pairs)
     )
-    return table.format(parameter=parameter, fields=fields)
+    names = ", ".join(name for name, _ in pairs)
+    return table.format(parameter=parameter, fields=fields, names=names)
 
 
 class Migration(NamedTuple):

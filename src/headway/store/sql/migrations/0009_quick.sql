@@ -1,0 +1,1 @@
+-- What only one of the databases needs for jobs to run quickly; see its own text.
