@@ -63,6 +63,7 @@ class SqliteDatabase:
 
     dialect = DIALECT
     shared = False
+    can_at_once = False
     one_at_a_time = True
 
     def __init__(
@@ -76,7 +77,6 @@ class SqliteDatabase:
         self._connection = connection
         self._pid = os.getpid()
         self._identity = identity or _identity(path)
-        self._begun = False
         self._seen_version: int | None = None
         self._version_written: int | None = None
 
@@ -85,11 +85,8 @@ class SqliteDatabase:
         self._plainly(self._connection.execute, "begin")
 
     def begin_write(self) -> None:
-        """The file is looked at after the wait: a restore may have had its turn before. The first
-        time also before, for the log is opened with it, and by its name."""
-        if not self._begun:
-            self.check()
-            self._begun = True
+        """The file is looked at again after the wait: a restore may have had its turn before."""
+        self.check()
         self._plainly(self._connection.execute, "begin immediate")
         try:
             self.check()
@@ -102,6 +99,9 @@ class SqliteDatabase:
     def commit(self) -> None:
         self._plainly(self._connection.execute, "commit")
         reach("store.committed")
+
+    def at_once(self, statement: str, parameters: Mapping[str, Any]) -> int | None:
+        raise NotImplementedError  # a transaction costs no round trips here
 
     def rollback(self) -> None:
         if self._connection.in_transaction:
