@@ -65,6 +65,9 @@ PLAUSIBLE: dict[str, Any] = {
     "schedules": ["schedule-7"],
     "outcome": "fired",
     "zones": "2026a",
+    "given_place": [0, 1, 2],
+    "given_params": ["{}", "{}", "{}"],
+    **dict.fromkeys(("slug", "labels", "retry", "env_digest", "on_finish", "type", "data"), "x"),
     "given_job_id": [1, 2, 3],
     "given_token": ["token-1", "token-2", "token-3"],
     "given_at": [7, 8, 9],
@@ -166,15 +169,18 @@ def _scanned_by_sqlite(database: Database, lines: list[str]) -> Iterator[str]:
 
 
 def _scanned_by_postgres(database: Database, lines: list[str]) -> Iterator[str]:
-    """An index that is read without a condition on it is read whole, too."""
+    """An index that is read without a condition on it is read whole, too, unless what is at its end
+    is all that is asked for."""
     indexes = dict(
         database.execute(
             "select indexname, indexdef from pg_indexes where schemaname = current_schema()", {}
         )
     )
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+    for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
         if match := re.search(r"Seq Scan on (\w+)", line):
             yield match[1]
+        if "Limit " in above and " rows=1 " in above and "Filter" not in below:
+            continue
         match = re.search(r"Index (?:Only )?Scan (?:Backward )?using (\w+) on (\w+)", line)
         if match and "Index Cond" not in below and " WHERE " not in indexes[match[1]]:
             yield match[2]
