@@ -469,3 +469,24 @@ def test_a_quick_step_that_comes_to_nothing_is_made_up_for_once(lanes: Lanes) ->
     lanes.ended(b)
     assert lanes.settled(a, b) == ["succeeded", "succeeded"]
     assert lanes.ledger() == ["a", "b"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_call_whose_parameters_are_damaged_fails_alone(
+    make_lanes: MakeLanes, threads: int
+) -> None:
+    """fault: a row was changed by other means; only who reads all of it can know."""
+    lanes = make_lanes(max_active=3, threads=threads)
+    a, damaged, c = (lanes.work.submit(word) for word in "abc")
+    database: Any = lanes.bench.store.database  # type: ignore[attr-defined]
+    with lanes.bench.store.write():
+        params = '{"args":{"word":b},"task":"shop_tasks.work"}'
+        database.execute(f"update jobs set params = '{params}' where id = {damaged.job_id}", {})
+    statuses = f"select status from jobs where id <= {c.job_id} order by id"
+    wanted = [("succeeded",), ("failed",), ("succeeded",)]
+    lanes.bench.until(lambda: database.execute(statuses, {}) == wanted, "all to end")
+    assert lanes.settled(a, c) == ["succeeded"] * 2
+    with lanes.bench.store.read() as tx:
+        kinds = [event.kind for event in tx.events_of(damaged.job_id)]
+    assert kinds.count("unclaimed") <= 1 and kinds[-1] == "failed"
+    assert sorted(lanes.ledger()) == ["a", "c"]

@@ -226,7 +226,11 @@ class Host:
 
     def _call(self, order: str, ended: str, caller: Caller) -> str:
         """Make the call, if it may still be made; what is to be written with the next one."""
-        token, job_id, attempt, params = read_order(order)
+        try:
+            token, job_id, attempt, params = read_order(order)
+        except (ValueError, RecursionError):  # who reads the whole row will say what is wrong
+            self._void([order.split(" ", 2)[1]])
+            return ended
         job = Current(job_id, attempt, token, self._add, self._waits)
         if not self._begins(token, job):
             return ended
