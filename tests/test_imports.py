@@ -275,7 +275,10 @@ DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}
 
 # Pragmas, begin, commit and its trace are the connection's own, and catalogs and whole tables are a
 # server's; everything else is a named query.
-SPEAKS_SQL = {"store.sqlite", "store.postgres", "store.pgsession", "store.serverside"}
+SPEAKS_SQL = {
+    *("store.sqlite", "store.postgres", "store.pgsession", "store.serverside"),
+    "store.pgspread",  # spells one insert for many rows
+}
 SQL = re.compile(
     r"^\s*(select\s.+\sfrom\s|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|create\s+table\s)",
     re.I | re.S,

@@ -18,10 +18,7 @@ from headway.client import Client, connect
 from headway.errors import StoreError, StoreUndoneError
 from headway.store import open_store
 from headway.store.base import Event, Store
-from headway.store.pgspread import insert_of
-from headway.store.postgres import DIALECT, PostgresDatabase
-from headway.store.queries import Queries
-from headway.store.rows import COLUMNS
+from headway.store.postgres import PostgresDatabase
 from headway.submission import Request
 from headway.testing import FakeClock
 
@@ -328,57 +325,6 @@ def test_a_look_needs_one_round_trip(line: Line, opened: Open) -> None:
     store.changed()
     assert line.round_trips - before == 1
     store.close()
-
-
-ODD_TEXTS = [
-    "",
-    "a",
-    "'",
-    '"',
-    "\\",
-    "{}",
-    ",",
-    "null",
-    "NULL",
-    "é\n\t",
-    "\x1f",
-    "🙂",
-    '{"a":"b\\n"}',
-]
-
-
-@pytest.mark.parametrize("texts", [ODD_TEXTS, [*ODD_TEXTS, None], ["a", None], ["\x1f", "b"]])
-def test_many_rows_are_the_same_as_each_by_itself(
-    opened: Open, postgres_url: str, texts: list[str | None]
-) -> None:
-    store = opened(postgres_url)
-    with store.write() as tx:
-        few = [add(tx, slug=text, name=text or "x", params={"x": text}) for text in texts]
-        first = tx.take_ids(len(texts))
-        many = [
-            each._replace(id=first + n, chain=first + n, position=each.position + n)
-            for n, each in enumerate(few)
-        ]
-        tx.add_jobs(many)
-        found = tx.jobs([each.id for each in [*few, *many]])
-        assert [found[each.id] for each in [*few, *many]] == [*few, *many]
-
-
-def test_many_rows_are_stored_in_their_order(opened: Open, postgres_url: str) -> None:
-    store = opened(postgres_url)
-    kinds = [f"kind-{number:03}" for number in range(300)]
-    with store.write() as tx:
-        tx.add_events((Event(kind) for kind in kinds), actor="ann")
-    with store.read() as tx:
-        assert [each.kind for each in tx.events_since(0, 1000)] == kinds
-
-
-def test_every_insert_of_many_rows_that_has_only_values_is_one_statement() -> None:
-    queries = Queries(DIALECT, COLUMNS).all()
-    together = {name for name, query in queries.items() if insert_of(query.sql)}
-    assert {"add_jobs", "add_events", "add_claims", "add_waits", "hold_locks"} <= together
-    assert {"keep_results", "add_evidence"} <= together, "one that is there already is kept"
-    assert not {"add_edges", "copy_edges", "lend", "set_setting"} & together
 
 
 # -- made again -----------------------------------------------------------------------------------

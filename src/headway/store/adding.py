@@ -140,6 +140,20 @@ class AddingTx(Telling):
         self._many("add_events", rows)
 
 
+def all_of(kind: Alike, at: int | None) -> dict[str, Any]:
+    """The parameters of `add_alike_at_once`; `at` is None where the database tells the time."""
+    model, params = kind
+    return {
+        **written(model),
+        "by": model.job.submitted_by,
+        "data": dump_pairs((("name", model.job.name),)),
+        "at": at,
+        "gap": POSITION_GAP,
+        "given_place": list(params),
+        "given_params": [dump(each) for each in params.values()],
+    }
+
+
 def _data(data: Mapping[str, Any]) -> str:
     for value in data.values():
         if type(value) not in _SIMPLE:  # True and 1 are equal, and not the same

@@ -10,7 +10,7 @@ again.
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import psycopg
 from psycopg import errors
@@ -24,6 +24,7 @@ from headway.store.pgwire import Answer, Parameters
 BUSY_SECONDS = 10.0
 SILENT_SECONDS = 30.0
 RECONNECT_SECONDS = 30.0
+MOMENT_SECONDS = 10.0
 TRACES = 1024
 LOCK_SPACE = 0x48656164  # so that no one else's advisory locks are meant
 
@@ -57,13 +58,42 @@ LEAVE_TRACE = (
     "on conflict (place) do update set number = excluded.number, token = excluded.token "
     "returning number, pg_notify('headway', %(key)s || ' ' || number || ' ' || token)"
 )
-_FIND_TRACE = f"select {NEWEST}, exists (select 1 from commits where token = %(token)s)"  # noqa: S608
+# With what a statement before it has answered, for those who have heard neither.
+_LEAVE_ANSWER = LEAVE_TRACE.replace(
+    "%(token)s from", "concat(%(token)s::text, ' ', current_setting('headway.answer', true)) from"
+)
+_FIND_TRACE = (
+    f"select {NEWEST}, (select token from commits "  # noqa: S608
+    "where token = %(token)s or token like %(token)s || ' %%' limit 1)"
+)
+_IS_OVER = "select pg_xact_status(%s::xid8)"
+_IS_GONE = "select 'gone' where not exists (select 1 from pg_stat_activity where pid = %s)"
 
 _READS = ("select ", "with recursive ", "explain ", "show ")  # what begins so changes nothing
 
 Found = TypeVar("Found")
 Row = tuple[Any, ...]
 Statement = tuple[str, Parameters]
+
+
+class Latest:
+    """The number of a commit that was the newest one a moment ago, while it is of use: by it is
+    known whether the trace of one that came later may have been overwritten."""
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+        self._at = 0.0
+
+    def heard(self, number: int) -> None:
+        self._number, self._at = number, time.monotonic()
+
+    def number(self) -> int | None:
+        return self._number if time.monotonic() - self._at < MOMENT_SECONDS else None
+
+
+class Answered(NamedTuple):
+    said: int | None
+    number: int | None
 
 
 class Session:
@@ -80,6 +110,7 @@ class Session:
         self._now = 0
         self._transaction_id = ""
         self._before = 0  # the newest number when this began
+        self._server = 0  # the pid of the process that serves it
         self._writing = False
         self._wrote = False
         self._key: int | None = None  # of the writers' lock, and so of the store
@@ -146,10 +177,7 @@ class Session:
                 return ask()
             except errors.LockNotAvailable as error:
                 self.rollback()
-                raise StoreBusyError(
-                    f"{self._address}: another process is writing since {BUSY_SECONDS:g} s; "
-                    "try again"
-                ) from error
+                raise self._busy() from error
             except (psycopg.OperationalError, StoreBusyError) as error:
                 if self._connection is not None and not self._connection.closed:
                     self.rollback()
@@ -164,6 +192,11 @@ class Session:
             except BaseException:
                 self.rollback()
                 raise
+
+    def _busy(self) -> StoreBusyError:
+        return StoreBusyError(
+            f"{self._address}: another process is writing since {BUSY_SECONDS:g} s; try again"
+        )
 
     def _in_our_words(self, error: Exception) -> Exception:
         return self._address.translated(error) if isinstance(error, psycopg.Error) else error
@@ -189,14 +222,40 @@ class Session:
                 raise self._address.undone(error) from error
             return None
 
+    def at_once(self, statement: str, parameters: Parameters, token: str, before: int) -> Answered:
+        """The one statement of a transaction, which is begun and committed with it: what it
+        answers, a number or nothing, and the number of the commit, None if its answer was lost.
+        `before` is at most the number of the last one."""
+        self._before, self._server = before, self.connection.info.backend_pid
+        opening, self._opening = self._opening[:-1], []  # without the question for the instant
+        trace = (_LEAVE_ANSWER, {"token": token, "key": str(self._key)})
+        try:
+            answers = self._run([*opening, (statement, parameters), trace, ("commit", {})])
+        except psycopg.Error as error:
+            if not self.connection.closed:
+                self.rollback()
+                if isinstance(error, errors.LockNotAvailable):
+                    raise self._busy() from error
+                raise self._address.translated(error) from error
+            found = self._found_trace(token)
+            if found is None:
+                raise self._address.undone(error) from error
+            answer = found.partition(" ")[2]
+            return Answered(int(answer) if answer else None, None)
+        *_, said, trace_left, _ = answers
+        return Answered(said.rows[0][0] if said.rows else None, int(trace_left.rows[0][0]))
+
     def _was_committed(self, token: str) -> bool:
+        return self._found_trace(token) is not None
+
+    def _found_trace(self, token: str) -> str | None:
         """Ask the server about the transaction whose answer was lost, once it is over."""
         give_up_at = time.monotonic() + RECONNECT_SECONDS
         while time.monotonic() < give_up_at:
             try:
                 if self._is_over():
                     newest, found = self._last_trace(token)
-                    if not found and newest - self._before >= TRACES:
+                    if found is None and newest - self._before >= TRACES:
                         break  # it may have been overwritten
                     return found
             except (psycopg.OperationalError, StoreBusyError):
@@ -210,18 +269,19 @@ class Session:
     def _is_over(self) -> bool:
         if self.connection.closed:
             self._drop()
+        if not self._transaction_id:  # it was lost before we heard of it; its process ends with it
+            gone = self.connection.execute(_IS_GONE, [self._server]).fetchone()
+            return gone is not None
         try:
-            row = self.connection.execute(
-                "select pg_xact_status(%s::xid8)", [self._transaction_id]
-            ).fetchone()
+            row = self.connection.execute(_IS_OVER, [self._transaction_id]).fetchone()
         except errors.InvalidParameterValue:
             return True  # after a crash the server has not come to this number again
         return row is None or row[0] != "in progress"
 
-    def _last_trace(self, token: str) -> tuple[int, bool]:
+    def _last_trace(self, token: str) -> tuple[int, str | None]:
         row = self.connection.execute(_trusted(_FIND_TRACE), {"token": token}).fetchone()
         newest, found = cast(Row, row)
-        return int(newest), bool(found)
+        return int(newest), found
 
     def rollback(self) -> None:
         """Undo it; one that only read has nothing to undo."""

@@ -24,7 +24,7 @@ from headway.errors import SchemaTooNewError, StoreBusyError, StoreError
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgjoin import Joined
 from headway.store.pgpool import Connections
-from headway.store.pgsession import NEWEST, SCHEMA_HASH, Session
+from headway.store.pgsession import NEWEST, SCHEMA_HASH, Latest, Session
 from headway.store.queries import Dialect, migrations, schema_version
 
 DIALECT = Dialect(
@@ -60,6 +60,7 @@ class PostgresDatabase:
 
     def __init__(self, url: str, *, poll_only: bool = False) -> None:
         self.address = Address(url, poll_only=poll_only)
+        self.can_at_once = not poll_only  # else nobody knows which process of the server it was
         self.connections = Connections(self.address)
         self.listener: Connection | None = None
         self._pid = os.getpid()
@@ -67,6 +68,7 @@ class PostgresDatabase:
         self._looking = threading.RLock()
         self._seen: int | None = None
         self._known: int | None = None  # up to this one, all others' commits were told of
+        self._latest = Latest()
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
         self._key: int | None = None
 
@@ -118,15 +120,43 @@ class PostgresDatabase:
         reach("store.committed")
 
     def _leave_trace(self, session: Session) -> None:
+        self._committed(session.commit(self._new_token()))
+
+    def _new_token(self) -> str:
         token = os.urandom(16).hex()
         if self.listener is not None:
             self._own.append(token)
-        number = session.commit(token)
+        return token
+
+    def _committed(self, number: int | None) -> None:
         if self._known is not None and number == self._known + 1:
             self._known = number
+        if number is not None:
+            self._latest.heard(number)
         with self._looking:
             if self._seen is not None and number == self._seen + 1:
                 self._seen = number  # nobody else committed in between
+
+    def at_once(self, statement: str, parameters: Mapping[str, Any]) -> int | None:
+        """A transaction of one statement in one round trip: the number that it answers."""
+        before = self._latest.number()
+        with self._beginning() as session:
+            session.begin_write(self._key)
+        try:
+            if before is None:  # without it nobody could tell whether a trace was overwritten
+                rows = session.execute(statement, parameters)
+                said = rows[0][0] if rows else None
+                number = session.commit(self._new_token())
+            else:
+                said, number = session.at_once(statement, parameters, self._new_token(), before)
+        except BaseException:
+            session.rollback()
+            raise
+        finally:
+            self._end(session)
+        self._committed(number)
+        reach("store.committed")
+        return said
 
     def rollback(self) -> None:
         session = self._present()
@@ -297,24 +327,25 @@ class PostgresDatabase:
     def version(self) -> int:
         """That of the schema; 0 without one. Learns the key of the writers' lock on the way."""
         try:
-            rows = self._ask(f"select version, {SCHEMA_HASH} from schema_version")  # noqa: S608
+            rows = self._ask(f"select version, {SCHEMA_HASH}, {NEWEST} from schema_version")  # noqa: S608
         except StoreError as error:
             if not isinstance(error.__cause__, errors.UndefinedTable):
                 raise
             return 0
         if not rows:
             return 0
-        version, self._key = rows[0]
+        version, self._key, newest = rows[0]
+        self._latest.heard(newest)
         return int(version)
 
 
 def _notice(payload: str, own: deque[str]) -> Notice:
     """An older Headway tells only its token."""
-    *rest, token = payload.split(" ")
+    words = payload.split(" ")
+    store, number, token, *_ = words if len(words) > 2 else ("", "0", payload)
     is_own = token in own
     if is_own:
         own.remove(token)
-    store, number = rest if len(rest) == 2 else ("", "0")
     return Notice(store, int(number), is_own)
 
 

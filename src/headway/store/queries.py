@@ -32,6 +32,7 @@ _OTHERS = (
     "entries.sql",
     "checks.sql",
 )
+_OF_ONE_DATABASE = ("jobs.postgres.sql", "calls.postgres.sql")
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")
 _OBJECT = (  # compiled when it is used
     r"(?m)^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"
@@ -61,7 +62,7 @@ class Dialect(NamedTuple):
     item: str  # one of its columns
     each: str  # a hint that such a table has few rows, to be looked up one by one
     parameter: str = r":\1"
-    # Whether `lists` are of columns, and of plain calls one statement says what elsewhere four do.
+    # Whether `lists` are of columns, and of plain calls one statement says what elsewhere many do.
     at_once: bool = False
     one: "Dialect | None" = None  # how a set of one is spelt, if another way is quicker
 
@@ -78,19 +79,19 @@ class Queries(dict[str, Query]):
         super().__init__()
         self._dialect = dialect
         self._columns = columns
-        self._written = _written_in(_OF_A_SUBMIT)
+        self._written = self._read(_OF_A_SUBMIT)
         self._ones: dict[str, Query] = {}
 
     def __missing__(self, name: str) -> Query:
         if name not in self._written:
-            self._read_others()
+            self._written |= self._read(_OTHERS)
         query = self[name] = self._spelt(name, *self._written[name])
         return query
 
-    def _read_others(self) -> None:
-        own = f"calls.{self._dialect.name}.sql"
-        is_there = os.path.exists(os.path.join(_FOLDER, own))
-        self._written |= _written_in((*_OTHERS, own) if is_there else _OTHERS)
+    def _read(self, file_names: Sequence[str]) -> dict[str, tuple[str, bool]]:
+        """What these say, and what is said of them for this database alone."""
+        own = [each.replace(".sql", f".{self._dialect.name}.sql") for each in file_names]
+        return _written_in((*file_names, *(each for each in own if each in _OF_ONE_DATABASE)))
 
     @property
     def at_once(self) -> bool:
@@ -114,7 +115,7 @@ class Queries(dict[str, Query]):
 
     def all(self) -> dict[str, Query]:
         """Every one that there is."""
-        self._read_others()
+        self._written |= self._read(_OTHERS)
         return {name: self[name] for name in self._written}
 
     def _spelt(self, name: str, text: str, hot: bool) -> Query:

@@ -63,6 +63,7 @@ class SqliteDatabase:
 
     dialect = DIALECT
     shared = False
+    can_at_once = False
     one_at_a_time = True
 
     def __init__(
@@ -98,6 +99,9 @@ class SqliteDatabase:
     def commit(self) -> None:
         self._plainly(self._connection.execute, "commit")
         reach("store.committed")
+
+    def at_once(self, statement: str, parameters: Mapping[str, Any]) -> int | None:
+        raise NotImplementedError  # a transaction costs no round trips here
 
     def rollback(self) -> None:
         if self._connection.in_transaction:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from headway.clock import Clock, SystemClock
 from headway.errors import StoreUndoneError
 from headway.store import queries
-from headway.store.adding import AddingTx
+from headway.store.adding import AddingTx, all_of
 from headway.store.rows import COLUMNS
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ class Database(Statements, Protocol):
     def begin_write_soon(self) -> Callable[[], int] | None: ...
     def rollback(self) -> None: ...
     def explain(self, sql: str, parameters: Mapping[str, Any]) -> list[str]: ...
+
+    can_at_once: bool  # whether a transaction of one statement is best told as a whole
+
+    def at_once(self, statement: str, parameters: Mapping[str, Any]) -> int | None: ...
 
     shared: bool
     one_at_a_time: bool  # it has one connection, so that its threads must take turns
@@ -149,20 +153,32 @@ class SqlStore:
         Others may have been in the way (a deadlock, a lost line before the commit). A commit whose
         outcome is unknown is never repeated, and `tell` must do nothing beside the transaction.
         """
+
+        def act() -> Told:
+            with self.write_soon() as tx:
+                return tell(tx)
+
+        return self._surely(act)
+
+    def _surely(self, act: Callable[[], Told]) -> Told:
         for _ in range(TRIES - 1):
             try:
-                with self.write_soon() as tx:
-                    return tell(tx)
+                return act()
             except StoreUndoneError:
                 pass
             from random import uniform
 
             self._clock.sleep(uniform(0.01, 0.2))  # noqa: S311  so that not both come again
-        with self.write_soon() as tx:
-            return tell(tx)
+        return act()
 
     def add_alike(self, kinds: Sequence[Alike]) -> JobId | None:
-        return self.story(lambda tx: tx.add_alike(kinds))
+        if len(kinds) > 1 or not self.database.can_at_once:
+            return self.story(lambda tx: tx.add_alike(kinds))
+        at = None if isinstance(self._clock, SystemClock) else self._clock.now()
+        given = all_of(kinds[0], at)
+        query = self.queries["add_alike_at_once"].sql
+        self.writes += 1
+        return self._surely(lambda: self.database.at_once(query, given))
 
     @contextmanager
     def join(self, connection: Any) -> Iterator[WriteTx]:

@@ -1,0 +1,26 @@
+-- Jobs that are alike on PostgreSQL, with their places and their events in one statement.
+
+-- name: add_alike_at_once
+-- What next_places, add_alike and tell_alike say. It answers the first id; nothing if an ageing is set.
+with place as (
+  select case when value > (select coalesce(max(id), 0) from jobs) then value
+      else (select max(id) + 1 from jobs) end as first,
+    coalesce((select max(position) from jobs where level = :priority and finished_at is null), 0) as last,
+    coalesce(:at::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint) as at
+  from marks where name = 'next_job_id'
+    and not exists (select 1 from settings where key = 'scheduler.ageing')
+), given as materialized (
+  select * from unnest(:given_place::bigint[], :given_params::text[]) as each (place, params)
+), added as (
+  insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
+    after_ids, locks, retry, attempt, retries_used, env_digest, spec_digest, on_finish, submitted_by,
+    launch_failures, stage, waited_on, queue, level)
+  select place.first + given.place, :name, :type, 'queued', :priority,
+    place.last + :gap * (given.place + 1), given.params, place.at, place.first + given.place, :slug, :labels,
+    '[]', '[]', :retry, 1, 0, :env_digest, '', :on_finish, :by, 0, :stage, '[]', :queue, :priority
+  from place, given
+), told as (
+  insert into events (at, actor, kind, job_id, data)
+  select place.at, :by, 'submitted', place.first + given.place, :data from place, given
+)
+select set_config('headway.answer', first::text, true)::bigint from place

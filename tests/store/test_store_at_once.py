@@ -1,0 +1,228 @@
+"""What goes to a server as a whole: many rows in a statement, a submit in a round trip."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import psycopg
+import pytest
+from servers import CrashableServer, Line, line_to
+from stocked import START, add, job
+
+from headway.errors import StoreBusyError, StoreError
+from headway.store import open_store, pgsession
+from headway.store.base import Event, Store
+from headway.store.pgspread import insert_of
+from headway.store.postgres import DIALECT, PostgresDatabase
+from headway.store.queries import Queries
+from headway.store.rows import COLUMNS
+from headway.store.seam_adding import Alike, Model
+from headway.testing import FakeClock
+
+Open = Callable[..., Store]
+MODEL = Model(job(1, name="alike", submitted_by="ann"))
+ONE = [Alike(MODEL, {0: {"a": 1}})]
+
+
+@pytest.fixture
+def opened() -> Iterator[Open]:
+    with ExitStack() as stack:
+
+        def open_it(url: str, **options: Any) -> Store:
+            store = open_store(url, FakeClock(START), create=True, **options)
+            stack.callback(store.close)
+            return store
+
+        yield open_it
+
+
+@pytest.fixture
+def line(postgres_url: str) -> Iterator[Line]:
+    with line_to(postgres_url) as line:
+        yield line
+
+
+def ids(store: Store) -> list[int]:
+    with store.read() as tx:
+        return sorted(each.id for each in tx.active_jobs())
+
+
+# -- a submit -------------------------------------------------------------------------------------
+
+
+def test_a_plain_submit_needs_one_round_trip(opened: Open, line: Line) -> None:
+    store = opened(line.url)
+    for _ in range(4):
+        store.add_alike(ONE)  # what is often asked is now prepared
+    before = line.round_trips
+    assert store.add_alike(ONE) == 5
+    assert line.round_trips - before == 1
+    store.close()
+
+
+@pytest.mark.parametrize("poll_only", [False, True])
+def test_others_hear_of_it_and_who_submits_does_not(
+    opened: Open, postgres_url: str, poll_only: bool
+) -> None:
+    store, other = opened(postgres_url, poll_only=poll_only), opened(postgres_url)
+    for each in (store, other):
+        each.hints()
+        each.changed()
+    for number in range(1, 4):
+        assert store.add_alike(ONE) == number
+        assert other.changed() and not store.changed()
+
+
+@pytest.mark.parametrize("cut", ["before", "after"])
+def test_a_submit_whose_answer_is_lost_happens_once_and_has_its_id(
+    opened: Open, line: Line, postgres_url: str, cut: Any
+) -> None:
+    """# fault D2"""
+    store, other = opened(line.url), opened(postgres_url)
+    store.add_alike(ONE)
+    theirs = []
+    line.cut, line.meanwhile = cut, lambda: theirs.append(other.add_alike(ONE))
+    mine = store.add_alike(ONE)
+    assert line.cut is None
+    assert sorted([1, mine, *theirs]) == ids(store) == [1, 2, 3]
+    with store.read() as tx:
+        assert [each.kind for each in tx.events_of(mine or 0)] == ["submitted"]
+    store.close()
+
+
+def test_whether_it_happened_is_said_to_be_unknown_when_its_trace_may_be_overwritten(
+    opened: Open, line: Line, postgres_url: str
+) -> None:
+    """# fault D2"""
+    store = opened(line.url)
+    store.add_alike(ONE)
+
+    def overwrite_all_traces() -> None:
+        with psycopg.connect(postgres_url, autocommit=True) as operator:
+            while operator.execute("select count(*) from jobs").fetchone() != (2,):
+                pass  # the server has the commit, but may not have made it yet
+            operator.execute("update commits set number = number + 1000000, token = 'another'")
+
+    line.cut, line.meanwhile = "after", overwrite_all_traces
+    with pytest.raises(StoreBusyError, match="look before you repeat it"):
+        store.add_alike(ONE)
+    assert ids(store) == [1, 2]
+    store.close()
+
+
+def test_a_submit_to_a_server_that_was_restarted_happens_once(
+    opened: Open, crashable: CrashableServer, crashable_url: str
+) -> None:
+    """# fault D1"""
+    store = opened(crashable_url)
+    assert store.add_alike(ONE) == 1
+    crashable.crash()
+    assert store.add_alike(ONE) == 2
+    assert ids(store) == [1, 2]
+
+
+def test_a_turn_that_does_not_come_is_a_busy_store(
+    opened: Open, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = opened(postgres_url), opened(postgres_url)
+    store.add_alike(ONE)
+    monkeypatch.setattr(pgsession, "BUSY_SECONDS", 0.05)
+    with other.write(), pytest.raises(StoreBusyError, match="another process is writing"):
+        store.add_alike(ONE)
+    assert store.add_alike(ONE) == 2
+
+
+def test_with_an_ageing_nothing_is_added(opened: Open, postgres_url: str) -> None:
+    store = opened(postgres_url)
+    with store.write() as tx:
+        tx.set_setting("scheduler.ageing", "1h", by="ann")
+    assert store.add_alike(ONE) is None and ids(store) == []
+
+
+def test_what_the_server_refuses_harms_nothing(opened: Open, postgres_url: str) -> None:
+    store = opened(postgres_url)
+    store.add_alike(ONE)
+    wrong = [Alike(Model(job(1, name="n", type="a\0b")), {0: {}})]
+    with pytest.raises(StoreError, match="NUL"):
+        store.add_alike(wrong)
+    assert store.add_alike(ONE) == 2
+
+
+# -- a transaction without changes ----------------------------------------------------------------
+
+
+def test_who_only_looks_leaves_no_trace(opened: Open, postgres_url: str) -> None:
+    store, other = opened(postgres_url), opened(postgres_url)
+    other.hints()
+    other.changed()
+    with store.write() as tx:
+        assert tx.active_jobs() == [] and tx.marks()["next_job_id"] == 1
+    assert not other.changed()
+    with store.write() as tx:
+        tx.set_mark("last_dispatch_count", 7)
+    assert other.changed()
+
+
+def test_prepared_statements_are_not_planned_anew_while_writing(
+    opened: Open, postgres_url: str
+) -> None:
+    database = opened(postgres_url).database  # type: ignore[attr-defined]
+    assert isinstance(database, PostgresDatabase)
+    database.begin_write()
+    shown = database.execute("show plan_cache_mode", {})
+    database.rollback()
+    assert shown == [("force_generic_plan",)]
+    assert database.execute("show plan_cache_mode", {}) == [("auto",)]
+
+
+# -- many rows ------------------------------------------------------------------------------------
+
+ODD_TEXTS = [
+    "",
+    "a",
+    "'",
+    '"',
+    "\\",
+    "{}",
+    ",",
+    "null",
+    "NULL",
+    "é\n\t",
+    "\x1f",
+    "🙂",
+    '{"a":"b\\n"}',
+]
+
+
+@pytest.mark.parametrize("texts", [ODD_TEXTS, [*ODD_TEXTS, None], ["a", None], ["\x1f", "b"]])
+def test_many_rows_are_the_same_as_each_by_itself(
+    opened: Open, postgres_url: str, texts: list[str | None]
+) -> None:
+    store = opened(postgres_url)
+    with store.write() as tx:
+        few = [add(tx, slug=text, name=text or "x", params={"x": text}) for text in texts]
+        first = tx.take_ids(len(texts))
+        many = [
+            each._replace(id=first + n, chain=first + n, position=each.position + n)
+            for n, each in enumerate(few)
+        ]
+        tx.add_jobs(many)
+        found = tx.jobs([each.id for each in [*few, *many]])
+        assert [found[each.id] for each in [*few, *many]] == [*few, *many]
+
+
+def test_many_rows_are_stored_in_their_order(opened: Open, postgres_url: str) -> None:
+    store = opened(postgres_url)
+    kinds = [f"kind-{number:03}" for number in range(300)]
+    with store.write() as tx:
+        tx.add_events((Event(kind) for kind in kinds), actor="ann")
+    with store.read() as tx:
+        assert [each.kind for each in tx.events_since(0, 1000)] == kinds
+
+
+def test_every_insert_of_many_rows_that_has_only_values_is_one_statement() -> None:
+    queries = Queries(DIALECT, COLUMNS).all()
+    together = {name for name, query in queries.items() if insert_of(query.sql)}
+    assert {"add_jobs", "add_events", "add_claims", "add_waits", "hold_locks"} <= together
+    assert {"keep_results", "add_evidence"} <= together, "one that is there already is kept"
+    assert not {"add_edges", "copy_edges", "lend", "set_setting"} & together
