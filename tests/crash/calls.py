@@ -68,8 +68,8 @@ def worker_dies_calling(stage: Stage, point: str) -> None:
 
 def worker_dies_taking_back(stage: Stage, point: str) -> None:
     """It takes back what an earlier one had handed out, and dies before it says so in the store."""
-    stage.patches["headway.engine.crew.STUCK"] = 3600.0
-    stage.patches["headway.engine.crew.AIM"] = 3600.0
+    stage.patches["headway.engine.hosting.STUCK"] = 3600.0
+    stage.patches["headway.engine.functionhost.AIM"] = 3600.0
     submit_calls(stage, "second", "third")
     worker = stage.actor(work)
     stage.until_ended(*stage.names)  # quick ones, so that a call may wait inside the host

@@ -253,9 +253,9 @@ def test_folders_of_old_hosts_are_cleared_away(bench: Bench) -> None:
 def test_a_host_whose_journal_is_large_makes_room_for_another(
     make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headway.engine import crew
+    from headway.engine import crew, hosting
 
-    monkeypatch.setattr(crew, "LARGEST_JOURNAL", 2000)
+    monkeypatch.setattr(hosting, "LARGEST_JOURNAL", 2000)
     monkeypatch.setattr(crew, "SHORTEST_LIFE", 0.0)
     shop = make_shop(WORK, max_active=20)
     first = shop.work.submit(-1)
@@ -325,10 +325,10 @@ def test_no_more_run_than_may(make_shop: MakeShop) -> None:
 def test_what_waits_behind_a_slow_function_is_given_back_once(
     make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headway.engine import crew
+    from headway.engine import hosting
 
     shop = make_shop(WORK, max_active=20)
-    monkeypatch.setattr(crew, "STUCK", 0.1)
+    monkeypatch.setattr(hosting, "STUCK", 0.1)
     shop.let_wait()
     held = shop.hold.submit(0)
     shop.until_noted("0")

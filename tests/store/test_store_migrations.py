@@ -10,11 +10,13 @@ import apsw
 import psycopg
 import pytest
 from others import another, words
-from stocked import START, add
+from stocked import START, add, finish_of
 
 from headway.errors import InvalidInputError, SchemaTooNewError
 from headway.store import open_store
-from headway.store.queries import schema_version
+from headway.store.postgres import DIALECT as SERVER
+from headway.store.queries import migrations, schema_version
+from headway.store.sqlite import DIALECT as FILE
 from headway.store.transfer import TABLES
 from headway.testing import FakeClock
 
@@ -338,3 +340,72 @@ def test_ten_processes_that_create_one_store_on_a_server_make_one(bare_postgres_
         assert operator.execute("select version from schema_version").fetchall() == [
             (schema_version(),)
         ]
+
+
+# -- from an older one ----------------------------------------------------------------------------
+
+OLD_CLAIM = (
+    "insert into claims values ('{}', {}, '{}', {}, 'worker', 'host', '/home', 'boot', '/jobs', "
+    "{}, {}, 0, 9, 'host-a', 'type:function')"
+)
+OLD_CLAIMS = [  # token, job, state, slot, claimed_at, borrowed_from
+    ("live", 1, "live", 1, 100, "null"),
+    ("borrows", 2, "live", 2, 100, "1"),
+    ("ended", 3, "ended", 1, 50, "null"),
+    ("gone", 4, "gone", 1, 40, "null"),
+    ("first try", 5, "gone", 3, 10, "null"),
+    ("second try", 5, "live", 3, 60, "null"),
+    ("one", 6, "ended", 2, 30, "null"),
+    ("other", 6, "gone", 2, 20, "null"),
+]
+KEPT = ["live", "borrows", "ended", "gone", "second try", "one"]
+
+
+def old_claims() -> list[str]:
+    return [OLD_CLAIM.format(*each) for each in OLD_CLAIMS]
+
+
+def assert_claims_are_kept(url: str) -> None:
+    store = open_store(url, FakeClock(START))
+    try:
+        with store.read() as tx:
+            live = {each.token: each for each in tx.live_claims()}
+            assert {*live} == {"live", "borrows", "second try"}
+            assert live["borrows"].borrowed_from == 1 and live["borrows"].slot == 2
+            assert live["live"].function_host == "host-a" and live["live"].lease_until == 9
+            assert live["live"].occupies == ("type:function",)
+            assert [each.token for each in tx.unproven_claims()] == ["ended", "one"]
+            last = tx.last_claims(range(1, 7))
+            assert [last[job_id].token for job_id in range(1, 7)] == KEPT
+            assert tx.slots().used == {1, 2, 3}
+        with store.write() as tx:
+            assert tx.finish([finish_of(live["live"])]) == [True]
+            assert tx.finish([finish_of(live["live"])]) == [False]
+    finally:
+        store.close()
+
+
+def test_claims_of_a_file_of_schema_6_are_kept(tmp_path: Path) -> None:
+    """Those that live and those whose processes may; of several of one job the last."""
+    path = tmp_path / "headway.db"
+    connection = apsw.Connection(str(path))
+    for step in migrations(FILE)[:6]:
+        connection.execute(step.script)
+    connection.execute("; ".join(["pragma user_version = 6", *old_claims()]))
+    connection.close()
+    assert_claims_are_kept(f"sqlite://{path}")
+    assert schema_of(path) == SCHEMA.read_text()
+
+
+def test_claims_of_a_server_of_schema_6_are_kept(bare_postgres_url: str) -> None:
+    with psycopg.connect(bare_postgres_url) as operator:
+        for step in migrations(SERVER)[:6]:
+            operator.execute(step.script.encode())
+        operator.execute("create table schema_version (version bigint)")
+        operator.execute("insert into schema_version values (6)")
+        for claim in old_claims():
+            operator.execute(claim.encode())
+    assert_claims_are_kept(bare_postgres_url)
+    with psycopg.connect(bare_postgres_url) as operator:
+        versions = operator.execute("select version from schema_version").fetchall()
+    assert versions == [(schema_version(),)]

@@ -38,8 +38,9 @@ class PlainEnd(NamedTuple):
 
 
 def is_plain(job: Job) -> bool:
-    """Whether a ready job is one of these. The store finds them by a query that says the same."""
-    return job.queue == FUNCTIONS and not (
+    """Whether a ready job is one of these. The store finds them by a query that says the same. Not
+    all in that queue are functions: what one of them has asked for at its end is there, too."""
+    return (job.type, job.queue) == (FUNCTION, FUNCTIONS) and not (
         job.wait
         or job.locks
         or job.on_finish

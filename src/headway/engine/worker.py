@@ -11,7 +11,6 @@ import resource
 import selectors
 import signal
 import socket
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -34,7 +33,7 @@ from headway.supervise.workerlock import COMING, COMING_FD, START, STAYS, Worker
 
 POLL = 1.0  # the longest time between a commit of someone else and our look at it
 SETTLED_AFTER = 60.0
-AN_INSTANT = 0.0002
+LOOKS = 100  # for what happens within an instant, before a worker goes to sleep
 COMES_UP_WITHIN = 10.0
 HANDS_OVER_WITHIN = 60.0  # it has been asked and will leave: giving up early would leave none
 WORST_BACKOFF = 60.0
@@ -114,6 +113,7 @@ class Worker:
         self._looked_at = 0.0  # whether others had committed
         self._hints: HasFileno | None = None
         self._hints_fd: int | None = None
+        self._has_processors = len(os.sched_getaffinity(0)) > 1
 
     def run(self) -> None:
         """Live until idle, asked to hand over, or told to stop."""
@@ -315,10 +315,8 @@ class Worker:
         and be woken takes as long as a commit, on a machine that shares its processors."""
         if not self._engine.crew.answers_soon:
             return []
-        give_up_at = time.perf_counter() + AN_INSTANT
-        while not (happened := selector.select(0)) and time.perf_counter() < give_up_at:
-            pass
-        return happened
+        looks = (selector.select(0) for _ in range(LOOKS if self._has_processors else 0))
+        return next((happened for happened in looks if happened), [])
 
     def _listen(self) -> socket.socket:
         folder = os.open(self._home.run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -36,23 +36,23 @@ class Retry(Exception):  # noqa: N818
 class Current:
     """The job that the calling function is. Of use only while it runs."""
 
+    cancel: Callable[[], None] | None = None  # of an async function
+    _cancelled = False
+    _log: logging.Logger | None = None
+
     def __init__(
         self,
         job_id: int,
         attempt: int,
         token: str,
-        *,
         add: Callable[[str], None],
         waits: Callable[[bool], None] = lambda waiting: None,
     ) -> None:
         self.job_id = job_id
         self.attempt = attempt
         self.token = token
-        self.cancel: Callable[[], None] | None = None  # of an async function
         self._add = add
         self.waits = waits  # its host may call another function meanwhile
-        self._cancelled = False
-        self._log: logging.Logger | None = None
 
     @property
     def id(self) -> str:

@@ -62,8 +62,7 @@ class Journal:
         line = f"s {token}" if deadline is None else f"t {token} {deadline:.6f}"
         entry = f"\n{before}{line}\n".encode()
         with self._turn:
-            if not self._write(entry):
-                self._write_again(entry)
+            self._write(entry)
             here = os.lseek(self._fd, 0, os.SEEK_CUR)
             if here != self._expected:
                 self._read_voids(self._seen, here)
@@ -75,7 +74,7 @@ class Journal:
         """Take claims back, for recovery; those of them that had not been started."""
         wanted = set(tokens)
         with self._turn:
-            self._append("".join(f"v {token}\n" for token in sorted(wanted)))
+            self._write(("\n" + "".join(f"v {token}\n" for token in sorted(wanted))).encode())
             first: dict[str, str] = {}
             for kind, token, _ in parse(self._all()):
                 if token in wanted:
@@ -83,34 +82,25 @@ class Journal:
         return {token for token, kind in first.items() if kind == "v"}
 
     def add(self, lines: str) -> None:
-        with self._turn:
-            self._append(lines)
-
-    def _append(self, lines: str) -> None:
         entry = f"\n{lines}".encode()
-        if not self._write(entry):
-            self._write_again(entry)
+        with self._turn:
+            self._write(entry)
 
-    def _write_again(self, entry: bytes) -> None:
-        """What was torn is written again as a whole, as soon as there is room."""
-        time.sleep(RETRY_SECONDS)
-        while not self._write(entry):
+    def _write(self, entry: bytes) -> None:
+        """Write it whole. A patient one waits for room, and writes what was torn once more."""
+        while True:
+            try:
+                written = os.write(self._fd, entry)
+            except OSError as error:
+                if not self._patient or error.errno not in FULL:
+                    raise
+                written = 0
+            self._expected += written
+            if written == len(entry):
+                return
+            if not self._patient:
+                raise OSError(errno.ENOSPC, "no space for the journal")
             time.sleep(RETRY_SECONDS)
-
-    def _write(self, lines: bytes) -> bool:
-        """Write all lines; False if there is no room for them, and someone to wait for it."""
-        try:
-            written = os.write(self._fd, lines)
-        except OSError as error:
-            if not self._patient or error.errno not in FULL:
-                raise
-            return False
-        self._expected += written
-        if written == len(lines):
-            return True
-        if not self._patient:
-            raise OSError(errno.ENOSPC, "no space for the journal")
-        return False
 
     def _read_voids(self, since: int, end: int) -> None:
         started = set()

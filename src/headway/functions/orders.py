@@ -37,29 +37,25 @@ class Orders:
 
     def hear(self, data: bytes, obey: Callable[[dict[str, Any]], None]) -> None:
         """Keep the orders, and have the rest obeyed. ValueError if it makes no sense."""
-        end = data.rfind(b"\n") + 1
-        if not end:
-            self._torn += data
-            return
-        lines = (bytes(self._torn) + data[:end] if self._torn else data[:end]).decode().split("\n")
-        self._torn[:] = data[end:]
-        for line in lines:
+        if self._torn or not data.endswith(b"\n"):
+            data = self._whole_lines(data)
+        for line in data.decode().split("\n"):
             if line.startswith("r "):
                 self.waiting.append(line)
             elif line:
-                self._understand(json.loads(line), obey)
+                message = json.loads(line)
+                if not isinstance(message, dict):
+                    raise ValueError(f"not a message: {line}")
+                obey(message)
 
-    def _understand(self, message: Any, obey: Callable[[dict[str, Any]], None]) -> None:
-        if not isinstance(message, dict):
-            raise ValueError(f"not a message: {message!r}")
-        if "run" not in message:
-            obey(message)
-            return
-        for token, job_id, attempt, task, arguments, timeout in message["run"]:
-            params = {"task": task, "args": arguments}
-            if timeout is not None:
-                params["timeout_seconds"] = timeout
-            self.waiting.append(f"r {token} {job_id} {attempt} {json.dumps(params)}")
+    def _whole_lines(self, data: bytes) -> bytes:
+        end = data.rfind(b"\n") + 1
+        if not end:
+            self._torn += data
+            return b""
+        whole = bytes(self._torn) + data[:end]
+        self._torn[:] = data[end:]
+        return whole
 
     def take_all(self) -> list[str]:
         """The tokens of all that waits, which no longer does."""

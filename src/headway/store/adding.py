@@ -6,19 +6,21 @@ loaded. So a new part of the store costs a submit nothing, and its user sees no 
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from headway.core.model import POSITION_GAP, Stage
 from headway.store.rows import dump, dump_job, dump_pairs, load, written
-from headway.store.seam_adding import Event, Places
+from headway.store.seam_adding import Places
 from headway.store.transaction import Telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from headway.core.model import Job
-    from headway.store.seam_adding import Alike
+    from headway.store.seam_adding import Alike, Event
 
+MANY = 6  # jobs that are alike, from which on they are added together
 _SIMPLE = frozenset({str, int})
 
 
@@ -67,37 +69,62 @@ class AddingTx(Telling):
         if ageing is not None:
             return None
         position = (last or 0) + POSITION_GAP
-        for model, params in kinds:
-            # A text in a text: not every database takes in every letter that one may have.
-            rows = dump([(place, dump(each)) for place, each in params.items()])
-            self._tell(
-                "add_alike",
-                first=first,
-                position=position,
-                gap=POSITION_GAP,
-                at=self._now,
-                rows=rows,
-                **written(model),
-            )
+        if sum(len(each.params) for each in kinds) < MANY:
+            self._add_few(kinds, first, position)
+        else:
+            self._add_many(kinds, first, position)
         self._state = None  # its mark of the next id is another now
-        self._tell_alike(kinds, first)
         return int(first)
 
-    def _tell_alike(self, kinds: Sequence[Alike], first: int) -> None:
-        """In the order of the jobs, as all events are."""
-        model, params = kinds[0]
+    def _add_few(self, kinds: Sequence[Alike], first: int, position: int) -> None:
+        """A statement for each job."""
+        now = self._now
+        jobs = [
+            {
+                **written(model),
+                "id": first + place,
+                "chain": first + place,
+                "position": position + POSITION_GAP * place,
+                "created_at": now,
+                "params": dump(each),
+            }
+            for model, params in kinds
+            for place, each in params.items()
+        ]
+        self._many("add_jobs", jobs)
+        self._tell_submitted(kinds, first)
+
+    def _add_many(self, kinds: Sequence[Alike], first: int, position: int) -> None:
+        """A statement for each kind."""
+        for model, params in kinds:
+            # A text in a text: not every database takes in every letter that one may have.
+            rows = [(place, dump(each)) for place, each in params.items()]
+            places = {"first": first, "position": position, "gap": POSITION_GAP, "at": self._now}
+            given = {**written(model), **places, **self._listed(("place", "params"), rows)}
+            self._tell("add_alike", **given)
         if len(kinds) == 1:
-            data = dump_pairs((("name", model.job.name),))
-            self._tell("tell_alike", data=data, first=first, count=len(params))
-            return
-        jobs = {first + place: each.model.job for each in kinds for place in each.params}
-        self.add_events(
-            (
-                Event("submitted", job_id, {"name": jobs[job_id].name}, jobs[job_id].submitted_by)
-                for job_id in sorted(jobs)
-            ),
-            actor="",
-        )
+            model, params = kinds[0]
+            self._tell("tell_alike", data=written(model)["told"], first=first, count=len(params))
+        else:
+            self._tell_submitted(kinds, first)
+
+    def _tell_submitted(self, kinds: Sequence[Alike], first: int) -> None:
+        """In the order of the jobs, as all events are."""
+        now = self._now
+        told = [
+            {
+                "at": now,
+                "actor": model.job.submitted_by,
+                "kind": "submitted",
+                "job_id": first + place,
+                "data": written(model)["told"],
+            }
+            for model, params in kinds
+            for place in params
+        ]
+        if len(kinds) > 1:
+            told.sort(key=itemgetter("job_id"))
+        self._many("add_events", told)
 
     def add_events(self, events: Iterable[Event], *, actor: str) -> None:
         rows = (
@@ -118,8 +145,6 @@ def all_of(kind: Alike, at: int | None) -> dict[str, Any]:
     model, params = kind
     return {
         **written(model),
-        "by": model.job.submitted_by,
-        "data": dump_pairs((("name", model.job.name),)),
         "at": at,
         "gap": POSITION_GAP,
         "given_place": list(params),

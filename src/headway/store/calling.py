@@ -14,9 +14,10 @@ from headway.store.seam_calls import Claimant, TakenCall
 from headway.store.state import Taken
 
 _OCCUPIES = " ".join(OCCUPIES)
-_TAKEN = ("given_job_id", "given_token", "given_slot")
-_ENDED = ("given_job_id", "given_token", "given_at", "given_attempt")
+_TAKEN = ("job_id", "token", "slot")
+_ENDED = ("job_id", "token", "at", "attempt")
 _START = ("start_calls", "claim_calls", "add_runs", "tell_calls_started")
+_RETURNED = ("job_id", "token", "value")
 # The claims last: until then they are the fence for what else is written.
 _FINISH = ("finish_runs_of_calls", "finish_calls", "tell_calls_succeeded", "end_claims_of_calls")
 
@@ -27,7 +28,7 @@ class CallReadTx(SqlReadTx):
             return [], True
         calls: list[PlainCall] = []
         for job_id, attempt, chain, params, plain in self._all("plain_calls", limit=limit):
-            task = task_of(params) if plain else None
+            task = task_of(params) if plain and "\n" not in params else None
             if task is None:
                 return calls, False
             calls.append(PlainCall(job_id, attempt, chain, task, params))
@@ -66,22 +67,20 @@ class CallWriteTx(CallReadTx, Changing):
             )
 
     def finish_calls(self, ends: Sequence[PlainEnd], *, actor: str, awaited: bool) -> bool:
+        returned = [each for each in ends if each.result is not None]
+        if returned:
+            rows = [(each.job_id, each.token, dump(each.result)) for each in returned]
+            self._tell_given("keep_results_of_calls", self._given(_RETURNED, rows), len(rows))
         given = self._given(
             _ENDED, [(each.job_id, each.token, each.finished_at, each.attempt) for each in ends]
         )
         given |= {"at": self._now, "actor": actor}
         for query in ("finish_calls_at_once",) if self._named.at_once else _FINISH:
             self._tell_given(query, given, len(ends))
-        results = [each for each in ends if each.result is not None]
-        if results:
-            self._many(
-                "keep_results",
-                ({"job_id": each.job_id, "value": dump(each.result)} for each in results),
-            )
         if self._state is not None:
             self._state.ended([each.job_id for each in ends])
             if self._state.lendings:
-                self._tell_given("end_lendings_of_jobs", given, len(ends))
+                self._tell_given("end_lendings_of_calls", given, len(ends))
         return awaited and self._satisfy([each.chain for each in ends])
 
     def _given(self, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
@@ -89,18 +88,12 @@ class CallWriteTx(CallReadTx, Changing):
         single one each value by itself, where that is quicker."""
         if len(rows) == 1 and self._named.has_ones:
             (row,) = rows
-            return {"ids": row[0], "tokens": row[1], **dict(zip(names, row, strict=True))}
-        if self._named.at_once:  # a set for each column
-            columns = list(map(list, zip(*rows, strict=True)))
-            return {
-                "ids": columns[0],
-                "tokens": columns[1],
-                **dict(zip(names, columns, strict=True)),
-            }
+            values = {f"given_{name}": value for name, value in zip(names, row, strict=True)}
+            return {"ids": row[0], "tokens": row[1], **values}
         return {
             "ids": self._database.json([row[0] for row in rows]),
             "tokens": self._database.json([row[1] for row in rows]),
-            "rows": dump(rows),
+            **self._listed(names, rows),
         }
 
     def _tell_given(self, query: str, given: Mapping[str, Any], number: int) -> None:

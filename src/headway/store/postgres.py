@@ -35,9 +35,8 @@ DIALECT = Dialect(
     texts=r"= any(:\1::text[])",
     rows="json_to_recordset(:{parameter}::json) as given({fields})",
     field="{name} {type}",
-    lists="(select {fields} from json_array_elements(:{parameter}::json) as listed(value)) "
-    "as given",
-    item="(value ->> {place})::{type} as {name}",
+    lists="unnest({fields}) as given ({names})",
+    item=":given_{name}::{type}[]",
     each=r"and \1 = any(:\2::bigint[])",
     parameter=r"%(\1)s",
     at_once=True,
@@ -68,7 +67,7 @@ class PostgresDatabase:
         self._of_thread = threading.local()
         self._looking = threading.RLock()
         self._seen: int | None = None
-        self._written: int | None = None  # the number of our last commit
+        self._known: int | None = None  # up to this one, all others' commits were told of
         self._latest = Latest()
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
         self._key: int | None = None
@@ -130,9 +129,10 @@ class PostgresDatabase:
         return token
 
     def _committed(self, number: int | None) -> None:
-        self._written = number
         if number is not None:
             self._latest.heard(number)
+        if self._known is not None and number == self._known + 1:
+            self._known = number
         with self._looking:
             if self._seen is not None and number == self._seen + 1:
                 self._seen = number  # nobody else committed in between
@@ -208,9 +208,13 @@ class PostgresDatabase:
         return int(self._of_thread.changes)
 
     def others_wrote(self) -> bool:
-        """Within a write transaction: whether our last commit is not the newest."""
+        """Within a write transaction: whether others committed since this was asked in the last
+        one."""
         session = self._present()
-        return session is None or session.newest() != self._written
+        if session is None:
+            return True
+        before, self._known = self._known, session.newest()
+        return before != self._known
 
     def json(self, values: Sequence[Any]) -> Any:
         return list(values)

@@ -6,9 +6,10 @@ the end of a job; a test asks the database for the plan of each hot one and refu
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
 _NAME = re.compile(r"^-- name: (\w+)( \(hot\))?$", re.M)
@@ -56,11 +57,12 @@ class Dialect(NamedTuple):
     texts: str  # the same for words
     rows: str  # a table given as one parameter of JSON; {fields} stands for its columns
     field: str  # one of those columns
-    lists: str  # the same with a list for each row
-    item: str  # one of its columns, by its place
+    lists: str  # the same with a list for each row, or for each column
+    item: str  # one of its columns
     each: str  # a hint that such a table has few rows, to be looked up one by one
     parameter: str = r":\1"
-    at_once: bool = False  # whether it says of plain calls in one statement what others say in many
+    # Whether `lists` are of columns, and of plain calls one statement says what elsewhere four do.
+    at_once: bool = False
     one: "Dialect | None" = None  # how a set of one is spelt, if another way is quicker
 
 
@@ -156,18 +158,26 @@ def parameters_of(sql: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_PARAMETER.findall(sql)))
 
 
+@lru_cache(maxsize=200)
+def by_place(sql: str) -> Callable[[Mapping[str, Any]], Any]:
+    """What puts the values of a text's parameters into that order; one alone keeps its name."""
+    names = parameters_of(sql)
+    return itemgetter(*names) if len(names) > 1 else dict
+
+
 def _rows(match: re.Match[str], dialect: Dialect) -> str:
     """`$ROWS(:rows, id bigint, status text)`: a table `given` with these columns, each row an
-    object with their names; of `$LISTS` each is a list."""
+    object with their names; of `$LISTS` each row, or each column, is a list."""
     macro, parameter, listing = match.groups()
     table, field = (
         (dialect.rows, dialect.field) if macro == "ROWS" else (dialect.lists, dialect.item)
     )
-    pairs = (column.split() for column in listing.split(","))
+    pairs = [column.split() for column in listing.split(",")]
     fields = ", ".join(
         field.format(name=name, type=kind, place=place) for place, (name, kind) in enumerate(pairs)
     )
-    return table.format(parameter=parameter, fields=fields)
+    names = ", ".join(name for name, _ in pairs)
+    return table.format(parameter=parameter, fields=fields, names=names)
 
 
 class Migration(NamedTuple):

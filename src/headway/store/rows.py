@@ -389,18 +389,11 @@ def dump_job(job: Job) -> dict[str, Any]:
     }
 
 
-_OF_MODEL = (
-    *("name", "type", "priority", "slug", "labels", "retry", "env_digest", "on_finish", "stage"),
-    "queue",
-)
-
-
 def written(model: Model) -> Mapping[str, Any]:
-    """What `add_alike` needs to know of a model."""
+    """The parameters of `add_jobs` for jobs of this model, but for what says nothing in it; and
+    what is told of each when it is submitted."""
     if model.written is None:
-        columns = dump_job(model.job)
-        model.written = {name: columns[name] for name in _OF_MODEL}
-        model.written["by"] = columns["submitted_by"]
+        model.written = {**dump_job(model.job), "told": dump({"name": model.job.name})}
     return model.written
 
 

@@ -10,7 +10,6 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -28,7 +27,7 @@ from headway.errors import (
     StoreReplacedError,
 )
 from headway.store.filesystems import file_system, refuse_network_file_system
-from headway.store.queries import Dialect, migrations, parameters_of, schema_version
+from headway.store.queries import Dialect, by_place, migrations, schema_version
 
 BUSY_SECONDS = 10.0
 OLDEST_SAFE = (3, 51, 3)  # older ones can corrupt a WAL database when a checkpoint resets the log
@@ -129,9 +128,7 @@ class SqliteDatabase:
 
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None:
         """By place, which takes half the time of looking up each value by its name."""
-        names = parameters_of(sql)
-        rows = map(itemgetter(*names), parameters) if len(names) > 1 else parameters
-        self._plainly(self._connection.executemany, sql, rows)
+        self._plainly(self._connection.executemany, sql, map(by_place(sql), parameters))
 
     def changes(self) -> int:
         return self._connection.changes()

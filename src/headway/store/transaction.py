@@ -6,8 +6,10 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from headway.store.rows import dump
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from headway.core.model import JobId
     from headway.store.queries import Queries, Query
@@ -72,6 +74,13 @@ class Telling(Asking):
         named = self._named[query]
         self._forget(named)
         return self._database.execute(named.sql, parameters)
+
+    def _listed(self, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+        """The parameters of a table given by `$LISTS`, whose columns have these names."""
+        if self._named.at_once:
+            columns = map(list, zip(*rows, strict=True))
+            return {f"given_{name}": each for name, each in zip(names, columns, strict=True)}
+        return {"rows": dump(rows)}
 
     def _many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Run a change for each of these; for none, nothing is done."""

@@ -3,8 +3,8 @@
 -- name: plain_calls (hot)
 -- The head of their queue, and whether it is one; one that has waited may have more to be cleared away.
 select id, attempt, chain, params,
-  wait_kind is null and locks = '[]' and on_finish = '[]' and gates is null and approval is null
-  and quota is null and group_id is null and subject is null and target is null
+  type = 'function' and wait_kind is null and locks = '[]' and on_finish = '[]' and gates is null
+  and approval is null and quota is null and group_id is null and subject is null and target is null
   and cancel_requested_at is null
 from jobs where stage = 'ready' and queue = 'functions'
 order by level desc, position, created_at, id limit :limit
@@ -27,6 +27,13 @@ from $LISTS(:rows, job_id bigint, token text, slot bigint)
 
 -- The ends, each fenced by the token of its claim, which is ended last. The instant of an end is in its
 -- run; a run that has one belongs to a job that ends.
+
+-- name: keep_results_of_calls
+insert into results (job_id, value)
+select given.job_id, given.value from $LISTS(:rows, job_id bigint, token text, value text)
+where exists (select 1 from claims where claims.job_id = given.job_id
+              and claims.token = given.token and claims.state <> 'ended' and claims.state <> 'gone')
+on conflict (job_id) do nothing
 
 -- name: finish_runs_of_calls (hot)
 update runs set status = 'COMPLETED', exit_code = 0, finished_at = given.at
@@ -53,6 +60,11 @@ where exists (select 1 from claims where claims.job_id = given.job_id
 -- Nothing of them is left that anyone could look for: no files, no process of their own.
 delete from claims
 where job_id in $IDS(:ids) and token in $TEXTS(:tokens) and state <> 'ended' and state <> 'gone'
+
+-- name: end_lendings_of_calls (hot)
+-- Of those whose claims have ended by now.
+delete from lendings where job_id in $IDS(:ids)
+  and not exists (select 1 from claims where claims.job_id = lendings.job_id and claims.state = 'live')
 
 -- name: satisfy_chains_of_calls (hot)
 -- Those that somebody waits for, if they have succeeded indeed.

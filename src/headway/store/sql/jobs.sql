@@ -43,8 +43,8 @@ from marks where name = 'next_job_id'
 insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
   after_ids, locks, retry, attempt, retries_used, env_digest, spec_digest, on_finish, submitted_by,
   launch_failures, stage, waited_on, queue, level)
-select :first + place, :name, :type, 'queued', :priority, :position + :gap * place, params, :at,
-  :first + place, :slug, :labels, '[]', '[]', :retry, 1, 0, :env_digest, '', :on_finish, :by, 0, :stage,
+select :first + place, :name, :type, 'queued', :priority, :position + :gap * place, given.params, :at,
+  :first + place, :slug, :labels, '[]', '[]', :retry, 1, 0, :env_digest, '', :on_finish, :submitted_by, 0, :stage,
   '[]', :queue, :priority
 from $LISTS(:rows, place bigint, params text)
 

@@ -1,0 +1,203 @@
+"""Plain calls in every store: claimed and settled together as each would be by itself."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from called import CLAIMANT, UndoneError, add_call, end_of, plain, taken
+from recording import verbs
+from stocked import HOST, START, add, filing, finish_of, start
+
+from headway.core.model import (
+    Claim,
+    chain_topic,
+)
+from headway.core.plaincalls import OCCUPIES, PlainEnd
+from headway.core.settle import Ending, Outcome
+from headway.core.states import Status
+from headway.engine.settling import Settler, Verdict
+from headway.store.base import Event, Lending, Store, WriteTx
+from headway.store.seam_calls import TakenCall
+from headway.store.transfer import TABLES
+
+# -- the same rows ------------------------------------------------------------------------------
+
+
+def rows_after(store: Any, act: Callable[[WriteTx], object]) -> dict[str, list[Any]]:
+    """All rows of all tables after this, which is then undone. Events without their numbers, which
+    a server does not give out again."""
+    found: dict[str, list[Any]] = {}
+    with suppress(UndoneError), store.write() as tx:
+        act(tx)
+        for table in TABLES:
+            columns, rows = store.database.table(table)
+            named = [dict(zip(columns, row, strict=True)) for row in rows]
+            if table == "events":
+                named.sort(key=lambda row: row.pop("seq"))
+            found[table] = named if table == "events" else sorted(named, key=repr)
+        raise UndoneError
+    return found
+
+
+def claim_of(each: TakenCall) -> Claim:
+    return Claim(
+        job_id=each.call.job_id,
+        token=each.token,
+        slot=each.slot,
+        claimed_at=each.claimed_at,
+        occupies=OCCUPIES,
+        **CLAIMANT._asdict(),
+    )
+
+
+def claim_one_by_one(tx: Any, calls: Sequence[TakenCall]) -> None:
+    """As a planner does it."""
+    jobs = tx.jobs([each.call.job_id for each in calls])
+    tx.claim([(jobs[each.call.job_id], claim_of(each)) for each in calls])
+    tx.add_events(
+        (Event("running", each.call.job_id, {"slot": each.slot}) for each in calls),
+        actor="worker",
+    )
+
+
+def finish_one_by_one(tx: Any, ends: Sequence[PlainEnd], calls: Sequence[TakenCall]) -> None:
+    """As a settler does it."""
+    judged = [
+        (
+            claim_of(each),
+            Verdict(Outcome(Ending.EXITED, end.finished_at, exit_code=0), tree_gone=True),
+        )
+        for end, each in zip(ends, calls, strict=True)
+    ]
+    ended = Settler(HOST, "worker").apply(tx, judged)
+    results = {end.token: end.result for end in ends if end.result is not None}
+    tx.keep_results([(c.job_id, results[c.token]) for c, _ in ended if c.token in results])
+
+
+@pytest.mark.parametrize("number", [1, 3])
+@verbs("claim_calls")
+def test_claimed_together_they_are_as_if_each_was_claimed(store: Store, number: int) -> None:
+    with store.write() as tx:
+        jobs = [add_call(tx, attempt=place + 1) for place in range(number)]
+        add_call(tx)
+        start(tx, add(tx))
+    calls = taken(jobs)
+    together = rows_after(store, lambda tx: tx.claim_calls(CLAIMANT, calls))
+    assert together == rows_after(store, lambda tx: claim_one_by_one(tx, calls))
+    assert len(together["claims"]) == number + 1 == len(together["runs"])
+
+
+@pytest.mark.parametrize("leased", [True, False])
+@verbs("claim_calls", "plain_calls", "slots", "live_claims")
+def test_what_is_claimed_is_known_to_the_same_transaction(store: Store, leased: bool) -> None:
+    with store.write() as tx:
+        assert tx.slots().used == frozenset()
+        calls = taken([add_call(tx), add_call(tx)])
+        claimant = CLAIMANT if leased else CLAIMANT._replace(lease_until=None)
+        tx.claim_calls(claimant, calls)
+        assert tx.slots().used == {each.slot for each in calls}
+        assert {each.keys for each in tx.slots().occupants} == {OCCUPIES}
+        assert tx.plain_calls(10) == ([], True)
+        claims = [claim_of(each)._replace(lease_until=claimant.lease_until) for each in calls]
+        assert sorted(tx.live_claims()) == claims
+
+
+RESULTS: list[Any] = [None, 0, "é\u2028\0", {"a": [1, None, 1.5]}, [], "x" * 70_000]
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["unawaited", "awaited"])
+@pytest.mark.parametrize("results", [[None], [None] * 3, RESULTS, ["one"]], ids=len)
+@verbs("finish_calls", "anyone_awaits", "claim_calls")
+def test_settled_together_they_are_as_if_each_was_settled(
+    store: Store, results: list[Any], awaited: bool
+) -> None:
+    with store.write() as tx:
+        jobs = [add_call(tx, attempt=place + 1) for place in range(len(results))]
+        calls = taken(jobs)
+        tx.claim_calls(CLAIMANT, calls)
+        left = add_call(tx)
+        tx.claim_calls(CLAIMANT, [TakenCall(plain(left), "left", 99, START)])
+        if awaited:
+            for chain in (jobs[0].id, left.id):
+                waiting = add(tx, after=(chain,))
+                tx.file([filing(waiting, chain_topic(chain))])
+            add(tx, after=(jobs[0].id, left.id))
+        tx.lend("lending", Lending(jobs[0].id, 99, START + 99))
+        tx.lend("other", Lending(left.id, 99, START + 99))
+    ends = [end_of(each, result) for each, result in zip(calls, results, strict=True)]
+    told = []
+
+    def together(tx: Any) -> None:
+        told.append(tx.finish_calls(ends, actor="worker", awaited=tx.anyone_awaits()))
+
+    rows = rows_after(store, together)
+    assert rows == rows_after(store, lambda tx: finish_one_by_one(tx, ends, calls))
+    assert told == [awaited]
+    assert len(rows["results"]) == sum(result is not None for result in results)
+    assert [row["job_id"] for row in rows["lendings"]] == [left.id]
+
+
+@verbs("finish_calls", "slots", "results")
+def test_what_is_settled_is_known_to_the_same_transaction(store: Store) -> None:
+    with store.write() as tx:
+        calls = taken([add_call(tx), add_call(tx)])
+        tx.claim_calls(CLAIMANT, calls)
+        assert len(tx.slots().used) == 2
+        assert not tx.finish_calls([end_of(calls[0], [1])], actor="worker", awaited=False)
+        assert tx.slots().used == {calls[1].slot}
+        assert tx.results([call.call.job_id for call in calls]) == {calls[0].call.job_id: [1]}
+
+
+# -- the fence ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("others", [True, False], ids=["among others", "alone"])
+@verbs("finish_calls")
+def test_only_ends_of_live_claims_are_written(store: Store, others: bool) -> None:
+    """fault: a worker that was away settles what others have taken over."""
+    with store.write() as tx:
+        jobs = [add_call(tx) for _ in range(4)]
+        calls = taken(jobs)
+        tx.claim_calls(CLAIMANT, calls)
+        for each in jobs:
+            waiting = add(tx, after=(each.id,))
+            tx.file([filing(waiting, chain_topic(each.id))])
+        tx.lend("lending", Lending(jobs[0].id, 99, START + 99))
+        settled = finish_of(claim_of(calls[1]), status=Status.FAILED, exit_code=1, error="no")
+        assert tx.finish([settled]) == [True]
+        unproven = finish_of(claim_of(calls[3]), tree_gone=False, status=Status.FAILED)
+        assert tx.finish([unproven]) == [True]
+    stale = [
+        end_of(calls[0], "stale")._replace(token="of another"),
+        end_of(calls[1], "late"),
+        end_of(calls[3], "later"),
+    ]
+    good = [end_of(calls[2], "good")]
+
+    def settle(*ends: PlainEnd) -> Callable[[WriteTx], object]:
+        return lambda tx: tx.finish_calls(ends, actor="worker", awaited=tx.anyone_awaits())
+
+    if others:
+        assert rows_after(store, settle(*stale, *good)) == rows_after(store, settle(*good))
+    else:
+        untouched = rows_after(store, lambda tx: None)
+        for each in stale:
+            assert rows_after(store, settle(each)) == untouched
+        assert rows_after(store, settle(*good)) != untouched
+
+
+@verbs("finish_calls", "claim_calls")
+def test_a_call_is_settled_once_whoever_comes_twice(store: Store) -> None:
+    with store.write() as tx:
+        calls = taken([add_call(tx)])
+        tx.claim_calls(CLAIMANT, calls)
+        tx.finish_calls([end_of(calls[0], 1)], actor="worker", awaited=False)
+    before = rows_after(store, lambda tx: None)
+    again = end_of(calls[0], 2)
+    for ends in ([again], [again, again]):
+
+        def settle(tx: Any, ends: list[PlainEnd] = ends) -> None:
+            assert not tx.finish_calls(ends, actor="worker", awaited=True)
+
+        assert rows_after(store, settle) == before

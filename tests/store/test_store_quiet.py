@@ -1,0 +1,182 @@
+"""By what every store tells that nothing is to be looked at but calls."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from called import CLAIMANT, UndoneError, add_call, end_of, taken
+from recording import verbs
+from stocked import HOST, SECOND, START, Opener, add, filing, finish_of, start
+
+from headway.core.model import (
+    Job,
+    Lock,
+    Stage,
+)
+from headway.store.base import Lending, Store
+
+# -- who else wrote -----------------------------------------------------------------------------
+
+
+def others_wrote(store: Any) -> bool:
+    with store.write() as tx:
+        return bool(tx.others_wrote())
+
+
+@verbs("others_wrote")
+def test_nobody_else_has_written_until_another_connection_commits(
+    store: Store, opener: Opener
+) -> None:
+    other = opener()
+    assert others_wrote(store), "before anyone has asked"
+    assert not others_wrote(store)
+    with store.write() as tx:
+        add(tx)
+        assert not tx.others_wrote()
+    with suppress(UndoneError), store.write() as tx:
+        add(tx)
+        raise UndoneError
+    with suppress(UndoneError), store.write() as tx:
+        assert not tx.others_wrote()
+        raise UndoneError
+    assert not others_wrote(store)
+    with other.read() as tx:
+        assert len(tx.active_jobs()) == 1
+    with suppress(UndoneError), other.write() as tx:
+        add(tx)
+        raise UndoneError
+    assert not others_wrote(store), "what was undone was never there"
+    with other.write() as tx:
+        add(tx)
+    assert others_wrote(store)
+    assert not others_wrote(store)
+
+
+@verbs("others_wrote")
+def test_a_commit_of_our_own_does_not_hide_that_of_another(store: Store, opener: Opener) -> None:
+    other = opener()
+    others_wrote(store)
+    with other.write() as tx:
+        add(tx)
+    with store.write() as tx:
+        add(tx)
+    assert others_wrote(store)
+
+
+@verbs("others_wrote")
+def test_what_was_asked_in_vain_was_asked(store: Store, opener: Opener) -> None:
+    other = opener()
+    others_wrote(store)
+    with other.write() as tx:
+        add(tx)
+    with suppress(UndoneError), store.write() as tx:
+        assert tx.others_wrote()
+        raise UndoneError
+    assert not others_wrote(store)
+
+
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+@verbs("others_wrote", "join")
+def test_in_a_transaction_of_the_callers_own_nothing_is_known(store: Store, url: str) -> None:
+    import psycopg
+
+    others_wrote(store)
+    with psycopg.connect(url) as connection, store.join(connection) as tx:
+        assert tx.others_wrote() and tx.others_wrote()
+    assert others_wrote(store), "and it is another's for everyone else"
+
+
+# -- whether anyone waits -----------------------------------------------------------------------
+
+
+@verbs("anyone_awaits", "finish_calls")
+def test_someone_waits_for_another_until_that_one_has_ended(store: Store) -> None:
+    with store.write() as tx:
+        assert not tx.anyone_awaits()
+        first = add_call(tx)
+        waiting = add(tx, after=(first.id,))
+        assert tx.anyone_awaits()
+    with store.read() as tx:
+        assert tx.anyone_awaits()
+    with store.write() as tx:
+        calls = taken([first])
+        tx.claim_calls(CLAIMANT, calls)
+        assert tx.finish_calls([end_of(calls[0])], actor="worker", awaited=True)
+        assert tx.jobs([waiting.id])[waiting.id].stage is Stage.WOKEN
+    with store.read() as tx:
+        assert not tx.anyone_awaits()
+
+
+def pause_nothing(tx: Any, call: Job) -> None:
+    """Nothing at all beside calls at the door and calls that run."""
+    start(tx, call)
+    add_call(tx)
+
+
+def at_the_door(tx: Any, call: Job) -> None:
+    add(tx, stage=Stage.READY)
+
+
+def at_the_door_of_ours(tx: Any, call: Job) -> None:
+    add(tx, stage=Stage.READY, queue=HOST.id)
+
+
+def woken(tx: Any, call: Job) -> None:
+    add_call(tx, stage=Stage.WOKEN)
+
+
+def cancelling(tx: Any, call: Job) -> None:
+    start(tx, call)
+    tx.request_cancel(call.id, "ann")
+
+
+def unproven(tx: Any, call: Job) -> None:
+    tx.finish([finish_of(start(tx, call), tree_gone=False)])
+
+
+def lending(tx: Any, call: Job) -> None:
+    start(tx, call)
+    tx.lend("lending", Lending(call.id, 99, START + 99))
+
+
+def limited(tx: Any, call: Job) -> None:
+    tx.file([filing(add(tx, resources=("gpu",)), "limit:resource:gpu")])
+
+
+def reserved(tx: Any, call: Job) -> None:
+    from stocked import reservation
+
+    tx.reserve(reservation(1))
+
+
+NOT_ALONE = [
+    *(at_the_door, at_the_door_of_ours, woken, cancelling, unproven, lending, limited, reserved),
+]
+
+
+@verbs("only_calls_wait")
+def test_calls_are_alone_beside_those_who_lie_elsewhere(store: Store) -> None:
+    with store.write() as tx:
+        pause_nothing(tx, add_call(tx))
+        add(tx, stage=Stage.READY, queue="another-host")
+        tx.file([filing(add(tx, locks=(Lock("k"),)), "lock:k")])
+        tx.file([filing(add(tx, after=(1,)), "chain:1", wake_at=START + SECOND)])
+    for begin in (store.read, store.write):
+        with begin() as tx:
+            assert tx.only_calls_wait(["", HOST.id])
+
+
+@pytest.mark.parametrize("act", NOT_ALONE)
+@verbs("only_calls_wait")
+def test_calls_are_not_alone_if_anything_else_is_to_be_done(
+    store: Store, act: Callable[[Any, Job], None]
+) -> None:
+    with store.write() as tx:
+        call = add_call(tx)
+        assert tx.only_calls_wait(["", HOST.id])
+        act(tx, call)
+        assert not tx.only_calls_wait(["", HOST.id]), "also in the transaction that did it"
+    for begin in (store.read, store.write):
+        with begin() as tx:
+            assert not tx.only_calls_wait(["", HOST.id])
