@@ -20,11 +20,11 @@ from headway.core.model import (
 )
 from headway.core.states import Status
 from headway.errors import ConflictError
-from headway.store.seam_adding import Event, Model
+from headway.store.seam_adding import Alike, Event, Model
 
 if TYPE_CHECKING:
     from headway.host import Host
-    from headway.store.base import ReadTx, WriteTx
+    from headway.store.base import ReadTx, Store, WriteTx
 
 
 class Submitted(NamedTuple):
@@ -97,6 +97,34 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
     if ranks:
         _put(tx, jobs, ranks)
     return submitted
+
+
+def add_plain(store: Store, specs: Sequence[JobSpec], origin: Origin) -> list[Submitted] | None:
+    """Store those that are all plain, and mostly alike, as a story; None: nothing was done."""
+    kinds: list[Alike] = []
+    known: JobSpec | None = None
+    for place, spec in enumerate(specs):
+        rest = spec._replace(params=NOTHING)
+        if rest != known:
+            model = model_of(spec, origin)
+            if model is None or not worth_it(len(kinds), place):
+                return None
+            known = rest
+            kinds.append(Alike(model, {}))
+        elif "worktree" in spec.params:
+            return None
+        kinds[-1].params[place] = spec.params
+    if len({each.model.job.priority for each in kinds}) != 1:
+        return None
+    first = store.add_alike(kinds)
+    if first is None:
+        return None
+    return [Submitted(first + place, created=True) for place in range(len(specs))]
+
+
+def worth_it(kinds: int, jobs: int) -> bool:
+    """Whether so many kinds are few for so many jobs: each is a statement of its own."""
+    return kinds * 4 <= jobs + 8
 
 
 def model_of(spec: JobSpec, origin: Origin) -> Model | None:

@@ -137,6 +137,8 @@ class App:
 
     def _kinds(self, calls: Sequence[Call], client: Client) -> list[Alike]:
         """The calls of each task, when they also share their options, if all of them are plain."""
+        from headway.adding import worth_it
+
         kinds: dict[tuple[int, int], Alike] = {}
         for place, call in enumerate(calls):
             if not isinstance(call, Call):
@@ -150,9 +152,9 @@ class App:
             model, params = kinds[kind]
             params[place] = params_of_call(model.job.params, call.arguments)
         levels = {each.model.job.priority for each in kinds.values()}
-        # Each kind is a statement of its own, so it must be shared.
-        shared = len(kinds) == 1 or len(kinds) * 4 <= len(calls)
-        return list(kinds.values()) if shared and len(levels) == 1 else []
+        if len(levels) != 1 or not worth_it(len(kinds), len(calls)):
+            return []
+        return list(kinds.values())
 
     def _model(self, call: Call, client: Client) -> Model | None:
         """What it has in common with others of its kind, kept with a task for its next call."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.adding import Origin, Submitted, add_jobs
+from headway.adding import Origin, Submitted, add_jobs, add_plain
 from headway.clock import Clock, SystemClock
 from headway.config import Config, limits_set, load_config, store_setting
 from headway.core.model import (
@@ -159,12 +159,12 @@ class Client(QueueVerbs):
         specs: Sequence[JobSpec],
         prepare: Callable[[WriteTx], Sequence[JobSpec]] | None = None,
     ) -> list[Submitted]:
-        """Submit checked commands with the present environment, all or none. `prepare` gives them
-        another form inside of the transaction, after it has done something of its own there."""
+        """Submit checked commands; `prepare` gives them another form, inside of the transaction."""
         env_digest = keep_environment(
             self.home, self.environ, umask=present_umask(), working_directory=os.getcwd()
         )
-        submitted = self.store.story(
+        plain = None if prepare else add_plain(self.store, specs, self.origin(env_digest))
+        submitted = plain or self.store.story(
             lambda tx: self._add(tx, prepare(tx) if prepare else specs, env_digest)
         )
         self.wake()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from headway.core.model import FUNCTIONS, JobId, chain_topic
@@ -20,6 +21,11 @@ _START = ("start_calls", "claim_calls", "add_runs", "tell_calls_started")
 _RETURNED = ("job_id", "token", "value")
 # The claims last: until then they are the fence for what else is written.
 _FINISH = ("finish_runs_of_calls", "finish_calls", "tell_calls_succeeded", "end_claims_of_calls")
+
+
+@lru_cache(maxsize=100)
+def _together(*statements: str) -> str:
+    return ";\n".join(statements)
 
 
 class CallReadTx(SqlReadTx):
@@ -59,8 +65,8 @@ class CallWriteTx(CallReadTx, Changing):
         given = self._given(_TAKEN, [(each.call.job_id, each.token, each.slot) for each in taken])
         given |= {"at": self._now, "actor": claimant.worker_id, "occupies": _OCCUPIES}
         given |= claimant._asdict() | {"started_at": self._now}
-        for query in ("start_calls_at_once",) if self._named.at_once else _START:
-            self._tell_given(query, given, len(taken))
+        queries = ("start_calls_at_once",) if self._named.at_once else _START
+        self._tell_given(queries, given, len(taken))
         if self._state is not None:
             self._state.took(
                 {each.call.job_id: Taken(each.slot, None, False, OCCUPIES) for each in taken}
@@ -70,17 +76,18 @@ class CallWriteTx(CallReadTx, Changing):
         returned = [each for each in ends if each.result is not None]
         if returned:
             rows = [(each.job_id, each.token, dump(each.result)) for each in returned]
-            self._tell_given("keep_results_of_calls", self._given(_RETURNED, rows), len(rows))
+            kept = self._given(_RETURNED, rows)
+            self._tell_given(("keep_results_of_calls",), kept, len(rows))
         given = self._given(
             _ENDED, [(each.job_id, each.token, each.finished_at, each.attempt) for each in ends]
         )
         given |= {"at": self._now, "actor": actor}
-        for query in ("finish_calls_at_once",) if self._named.at_once else _FINISH:
-            self._tell_given(query, given, len(ends))
+        queries = ("finish_calls_at_once",) if self._named.at_once else _FINISH
+        self._tell_given(queries, given, len(ends))
         if self._state is not None:
             self._state.ended([each.job_id for each in ends])
             if self._state.lendings:
-                self._tell_given("end_lendings_of_calls", given, len(ends))
+                self._tell_given(("end_lendings_of_calls",), given, len(ends))
         return awaited and self._satisfy([each.chain for each in ends])
 
     def _given(self, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
@@ -96,10 +103,12 @@ class CallWriteTx(CallReadTx, Changing):
             **self._listed(names, rows),
         }
 
-    def _tell_given(self, query: str, given: Mapping[str, Any], number: int) -> None:
-        named = self._named.of_one(query) if number == 1 else self._named[query]
-        self._forget(named)
-        self._database.tell(named.sql, given)
+    def _tell_given(self, queries: Sequence[str], given: Mapping[str, Any], number: int) -> None:
+        """All in one go, with the same parameters."""
+        named = [self._named.of_one(each) if number == 1 else self._named[each] for each in queries]
+        for each in named:
+            self._forget(each)
+        self._database.tell(_together(*(each.sql for each in named)), given)
 
     def _satisfy(self, chains: Sequence[JobId]) -> bool:
         rows = self._all("satisfy_chains_of_calls", chains=self._database.json(chains))

@@ -129,10 +129,10 @@ class PostgresDatabase:
         return token
 
     def _committed(self, number: int | None) -> None:
-        if number is not None:
-            self._latest.heard(number)
         if self._known is not None and number == self._known + 1:
             self._known = number
+        if number is not None:
+            self._latest.heard(number)
         with self._looking:
             if self._seen is not None and number == self._seen + 1:
                 self._seen = number  # nobody else committed in between

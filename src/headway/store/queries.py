@@ -61,7 +61,7 @@ class Dialect(NamedTuple):
     item: str  # one of its columns
     each: str  # a hint that such a table has few rows, to be looked up one by one
     parameter: str = r":\1"
-    # Whether `lists` are of columns, and of plain calls one statement says what elsewhere four do.
+    # Whether `lists` are of columns, and of plain calls one statement says what elsewhere many do.
     at_once: bool = False
     one: "Dialect | None" = None  # how a set of one is spelt, if another way is quicker
 

@@ -77,7 +77,6 @@ class SqliteDatabase:
         self._connection = connection
         self._pid = os.getpid()
         self._identity = identity or _identity(path)
-        self._begun = False
         self._seen_version: int | None = None
         self._version_written: int | None = None
 
@@ -86,11 +85,8 @@ class SqliteDatabase:
         self._plainly(self._connection.execute, "begin")
 
     def begin_write(self) -> None:
-        """The file is looked at after the wait: a restore may have had its turn before. The first
-        time also before, for the log is opened with it, and by its name."""
-        if not self._begun:
-            self.check()
-            self._begun = True
+        """The file is looked at again after the wait: a restore may have had its turn before."""
+        self.check()
         self._plainly(self._connection.execute, "begin immediate")
         try:
             self.check()
