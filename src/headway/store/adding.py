@@ -145,8 +145,6 @@ def all_of(kind: Alike, at: int | None) -> dict[str, Any]:
     model, params = kind
     return {
         **written(model),
-        "by": model.job.submitted_by,
-        "data": dump_pairs((("name", model.job.name),)),
         "at": at,
         "gap": POSITION_GAP,
         "given_place": list(params),

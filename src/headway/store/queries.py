@@ -38,6 +38,7 @@ _OBJECT = (  # compiled when it is used
     r"(?m)^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"
     r"(?: rename to (\w+))?"
 )
+_OF_TABLE = r"(?m)^\s*create(?: unique)? (?:index|trigger) (\w+)[^;]*?\bon (\w+)"
 
 
 class Query(NamedTuple):
@@ -204,15 +205,19 @@ def migrations(dialect: Dialect) -> list[Migration]:
 
 def objects(dialect: Dialect) -> set[str]:
     """The names of the tables, indexes and triggers that the migrations make."""
-    found: set[str] = set()
+    found: dict[str, str] = {}  # with the table that it goes with
     for step in migrations(dialect):
+        tables = dict(re.findall(_OF_TABLE, step.script))
         for verb, name, renamed in re.findall(_OBJECT, step.script):
             if verb.startswith("create"):
-                found.add(name)
-            elif verb.startswith("drop") or renamed:
-                found.discard(name)
-                found |= {renamed} - {""}
-    return found
+                found[name] = tables.get(name, "")
+            elif renamed:
+                del found[name]
+                found = {each: renamed if of == name else of for each, of in found.items()}
+                found[renamed] = ""
+            elif verb.startswith("drop"):
+                found = {each: of for each, of in found.items() if name not in (each, of)}
+    return set(found)
 
 
 def schema_version() -> int:

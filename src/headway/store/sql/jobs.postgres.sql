@@ -17,10 +17,10 @@ with place as (
     launch_failures, stage, waited_on, queue, level)
   select place.first + given.place, :name, :type, 'queued', :priority,
     place.last + :gap * (given.place + 1), given.params, place.at, place.first + given.place, :slug, :labels,
-    '[]', '[]', :retry, 1, 0, :env_digest, '', :on_finish, :by, 0, :stage, '[]', :queue, :priority
+    '[]', '[]', :retry, 1, 0, :env_digest, '', :on_finish, :submitted_by, 0, :stage, '[]', :queue, :priority
   from place, given
 ), told as (
   insert into events (at, actor, kind, job_id, data)
-  select place.at, :by, 'submitted', place.first + given.place, :data from place, given
+  select place.at, :submitted_by, 'submitted', place.first + given.place, :told from place, given
 )
 select set_config('headway.answer', first::text, true)::bigint from place
