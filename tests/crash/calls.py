@@ -66,6 +66,20 @@ def worker_dies_calling(stage: Stage, point: str) -> None:
     check_calls(stage)
 
 
+def worker_dies_among_many(stage: Stage, point: str) -> None:
+    """It settles one call and claims the next, again and again, and looks at nothing else."""
+    names = [f"call-{number}" for number in range(12)]
+    stage.client.set_setting("scheduler.max_active", 1)
+    submit_calls(stage, *names)
+    stage.dies_at(point, work, visit=8)
+    stage.finish()
+    stage.settings["app.modules"] = ()
+    stage.check_settled()
+    assert {stage.status(stage.number(name)) for name in names} == {Status.SUCCEEDED}
+    once = sorted((word, name) for word in ("start", "end") for name in names)
+    assert sorted(stage.written()) == once
+
+
 def worker_dies_taking_back(stage: Stage, point: str) -> None:
     """It takes back what an earlier one had handed out, and dies before it says so in the store."""
     stage.patches["headway.engine.hosting.STUCK"] = 3600.0

@@ -383,6 +383,24 @@ def test_a_call_of_a_quick_step_that_a_dead_host_never_began_is_made_by_the_next
     assert job.status is Status.SUCCEEDED and lanes.ledger().count("waiting") == 1
 
 
+def test_what_a_quick_step_claimed_is_taken_up_by_the_next_worker(make_lanes: MakeLanes) -> None:
+    lanes = make_lanes(max_active=2)
+    first, begun, waiting = (lanes.hold.submit(word) for word in ("first", "begun", "waiting"))
+    lanes.become_quiet()
+    lanes.let_go("first", first)
+    assert lanes.step() and lanes.running() == [begun.job_id, waiting.job_id]
+    lanes.until_written("s", lanes.claims()[begun.job_id])
+    lanes.bench.crash()
+    lanes.bench.engine.recover()
+    assert "unclaimed" in lanes.bench.kinds(waiting.job_id)
+    lanes.touch("go-begun")
+    lanes.touch("go-waiting")
+    jobs = lanes.ended(begun, waiting)
+    assert {job.status for job in jobs} == {Status.SUCCEEDED}
+    assert lanes.settled(begun) == ["succeeded"]
+    assert sorted(lanes.ledger()) == ["begun", "first", "waiting"], "each once"
+
+
 def test_a_call_of_a_quick_step_ends_at_its_deadline(lanes: Lanes) -> None:
     first, call = lanes.hold.submit("first"), lanes.too_long.submit("call")
     lanes.become_quiet()
