@@ -47,13 +47,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The named queries of write transactions, in order."""
     names: list[str] = []
     for part, verb in (
-        *((Telling, verb) for verb in ("_all", "_many", "_tell")),
+        *((Telling, verb) for verb in ("_all", "_ask", "_many", "_tell")),
         (CallWriteTx, "_tell_given"),
     ):
         ask = getattr(part, verb)
 
-        def counted(self: Any, query: str, /, *rows: Any, ask: Any = ask, **said: Any) -> Any:
-            names.append(query)
+        def counted(self: Any, query: Any, /, *rows: Any, ask: Any = ask, **said: Any) -> Any:
+            names.extend([query] if isinstance(query, str) else query)
             return ask(self, query, *rows, **said)
 
         monkeypatch.setattr(part, verb, counted)

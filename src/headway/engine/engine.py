@@ -22,7 +22,7 @@ from headway.engine.finisher import Finisher
 from headway.engine.functionhost import AppSettings, News
 from headway.engine.helpers import Helpers
 from headway.engine.janitor import put_back_environments
-from headway.engine.lane import Lane, QuickSteps, Quiet
+from headway.engine.lane import MOST_AT_ONCE, Lane, QuickSteps, Quiet
 from headway.engine.looks import Looks
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
@@ -220,6 +220,8 @@ class Engine:
         self.planner.served.clear()
         try:
             with self.store.write_soon() as tx:
+                if self.store.shared and self.dispatching:
+                    tx.look_at_calls(min(self.crew.places(), MOST_AT_ONCE))
                 documents = self._settle(tx, judged)
                 self._settle_calls(tx, news)
                 tx.wake_topics(self.looks.take_in())

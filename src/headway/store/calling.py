@@ -12,7 +12,7 @@ from headway.store.changing import Changing
 from headway.store.reading import SqlReadTx
 from headway.store.rows import dump, task_of
 from headway.store.seam_calls import Claimant, TakenCall
-from headway.store.state import Taken
+from headway.store.state import Taken, load_state
 
 _OCCUPIES = " ".join(OCCUPIES)
 _TAKEN = ("job_id", "token", "slot")
@@ -33,12 +33,21 @@ class CallReadTx(SqlReadTx):
         if self._whereabouts is not None and FUNCTIONS not in self._whereabouts.ready:
             return [], True
         calls: list[PlainCall] = []
-        for job_id, attempt, chain, params, plain in self._all("plain_calls", limit=limit):
+        asked, rows = self._ahead
+        rows = rows[:limit] if limit <= asked else self._all("plain_calls", limit=limit)
+        for job_id, attempt, chain, params, plain in rows:
             task = task_of(params) if plain and "\n" not in params else None
             if task is None:
                 return calls, False
             calls.append(PlainCall(job_id, attempt, chain, task, params))
         return calls, True
+
+    def look_at_calls(self, limit: int) -> None:
+        if self._state is not None or limit <= 0:
+            return
+        state, calls = self._ask({"present_state": {}, "plain_calls": {"limit": limit}})
+        self._state, self._whereabouts = load_state(state)
+        self._ahead = limit, calls
 
     def only_calls_wait(self, queues: Collection[str]) -> bool:
         self._present()

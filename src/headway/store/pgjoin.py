@@ -52,6 +52,9 @@ class Joined:
         except psycopg.Error as error:
             raise self._address.translated(error) from error
 
+    def ask(self, questions: Sequence[tuple[str, Mapping[str, Any]]]) -> list[list[Any]]:
+        return [self.execute(*each) for each in questions]
+
     def others_wrote(self) -> bool:
         return True  # whatever we have seen was in another transaction
 

@@ -312,6 +312,15 @@ class Session:
         else:
             self._queue.extend((statement, row) for row in rows)
 
+    def ask(self, questions: Sequence[Statement]) -> list[list[Any]]:
+        """Several that change nothing, in one round trip."""
+
+        def run() -> list[list[Any]]:
+            self._queue.extend(questions)
+            return [answer.rows for answer in self._send()[-len(questions) :]]
+
+        return self._plainly(run)
+
     def execute(self, statement: str, parameters: Parameters) -> list[Row]:
         if not statement.startswith(_READS):
             self._wrote = True

@@ -195,6 +195,12 @@ class PostgresDatabase:
             self._of_thread.changes = session.changes
             return rows
 
+    def ask(self, questions: Sequence[tuple[str, Mapping[str, Any]]]) -> list[list[Any]]:
+        """What several of them show, in one round trip."""
+        with self._session() as session:
+            answers: list[list[Any]] = session.ask(questions)
+            return answers
+
     def tell(self, statement: str, parameters: Mapping[str, Any]) -> None:
         self.execute_many(statement, [parameters])
 

@@ -32,6 +32,10 @@ class ReadsCalls(Protocol):
         """Those at the head of the queue of functions, up to the first that is not plain, and
         whether there was none such."""
 
+    def look_at_calls(self, limit: int) -> None:
+        """Ask for the state and for so many plain calls together, at the beginning: both will be
+        needed, and where questions travel they travel once."""
+
     def only_calls_wait(self, queues: Collection[str]) -> bool:
         """Whether no job of these queues, nor any other, is to be looked at, settled or cancelled
         but functions at the door; and nobody waits for anything but a slot."""

@@ -153,6 +153,9 @@ class SqliteDatabase:
     def hints(self) -> None:
         return None  # commands wake the worker through its socket
 
+    def ask(self, questions: Sequence[tuple[str, Mapping[str, Any]]]) -> list[list[Any]]:
+        return [self.execute(*each) for each in questions]
+
     def others_wrote(self) -> bool:
         """Within a write transaction: whether another connection committed since this was asked in
         the last one."""

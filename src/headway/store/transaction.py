@@ -32,6 +32,7 @@ class Asking:
         self._state: State | None = None
         self._whereabouts: Whereabouts | None = None
         self._crowded = False  # more are woken than are looked at together
+        self._ahead: tuple[int, list[Any]] = 0, []  # plain calls, asked for with the state
 
     def now(self) -> int:
         """The instant of this transaction; every row it writes carries the same."""
@@ -45,6 +46,10 @@ class Asking:
 
     def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
         return self._database.execute(self._named[query].sql, parameters)
+
+    def _ask(self, questions: Mapping[str, Mapping[str, Any]], /) -> list[list[Any]]:
+        """What several queries show that change nothing, each with its parameters."""
+        return self._database.ask([(self._named[each].sql, questions[each]) for each in questions])
 
     def _one(self, query: str, /, **parameters: Any) -> tuple[Any, ...] | None:
         rows = self._all(query, **parameters)
@@ -65,6 +70,8 @@ class Telling(Asking):
 
     def _forget(self, query: Query) -> None:
         """What this query may have changed is asked for anew when it is needed."""
+        if query.table == "jobs" and query.name != "finish_calls":
+            self._ahead = 0, []
         if self._state is not None and self._state.is_changed_by(query.name, query.table):
             self._state = None
         if self._whereabouts is not None and query.table is not None:
