@@ -76,7 +76,9 @@ def make_lanes(
             "app.processes": processes,
         }
         bench = make_bench(settings=settings, max_active=max_active, clock=FakeClock())
-        return Lanes(bench, asked)
+        lanes = Lanes(bench, asked)
+        lanes.come_up()
+        return lanes
 
     return make
 

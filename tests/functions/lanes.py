@@ -67,9 +67,14 @@ class Lanes(Shop):
 
     # -- stepping ------------------------------------------------------------------------------
 
+    def come_up(self) -> None:
+        """Have the hosts say what they can, before anyone wants anything of them."""
+        crew = self.bench.engine.crew
+        self.bench.until(lambda: self.hosts and all(host.ready for host in self.hosts), "hosts")
+        self.bench.until(lambda: not crew.news, "what they can to be known")
+
     def become_quiet(self) -> None:
         """Step until the last step has seen that there are only calls."""
-        self.bench.until(lambda: all(host.ready for host in self.hosts), "hosts to be ready")
         for host in self.hosts:
             host.window = 50  # calls may wait inside
         wait_for(lambda: self.bench.step() >= 0 and self.is_quiet, what="quiet")

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from called import TASK, add_call, damage, plain
+from called import CLAIMANT, TASK, add_call, damage, plain, taken
 from hypothesis import given
 from hypothesis import strategies as st
 from recording import verbs
@@ -148,6 +148,24 @@ def test_where_nobody_stands_nobody_is_looked_for(store: Store) -> None:
         assert tx.plain_calls(10) == ([], True)
         first = add_call(tx)
         assert tx.only_calls_wait([""]) and tx.plain_calls(10) == ([plain(first)], True)
+
+
+@verbs("plain_calls", "look_at_calls", "slots")
+def test_calls_that_were_looked_at_in_advance_are_those_that_are_there(store: Store) -> None:
+    with store.write() as tx:
+        first, second = add_call(tx), add_call(tx)
+    with store.write() as tx:
+        tx.look_at_calls(5)
+        assert tx.slots().used == frozenset()
+        assert tx.plain_calls(1) == ([plain(first)], True)
+        assert tx.plain_calls(5) == ([plain(first), plain(second)], True)
+        urgent = add_call(tx, priority=5)
+        assert tx.plain_calls(2) == ([plain(urgent), plain(first)], True)
+    with store.write() as tx:
+        tx.look_at_calls(1)
+        assert tx.plain_calls(2) == ([plain(urgent), plain(first)], True), "more than was asked for"
+        tx.claim_calls(CLAIMANT, taken([urgent]))
+        assert tx.plain_calls(1) == ([plain(first)], True)
 
 
 @verbs("plain_calls")
