@@ -1,13 +1,17 @@
 """Everything that needs a store is proven on both; functions run in real host processes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from lanes import Elsewhere, Lanes
 from shop import Shop
 
 from harness import Bench
-from headway.engine import hosting
+from headway.engine import functionhost, hosting
+from headway.store.calling import CallWriteTx
+from headway.store.transaction import Telling
+from headway.testing import FakeClock
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -36,3 +40,54 @@ def make_shop(
         return Shop(make_bench(settings=settings, **options), source)
 
     return make
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The named queries of write transactions, in order."""
+    names: list[str] = []
+    for part, verb in (
+        *((Telling, verb) for verb in ("_all", "_ask", "_many", "_tell")),
+        (CallWriteTx, "_tell_given"),
+    ):
+        ask = getattr(part, verb)
+
+        def counted(self: Any, query: Any, /, *rows: Any, ask: Any = ask, **said: Any) -> Any:
+            names.extend([query] if isinstance(query, str) else query)
+            return ask(self, query, *rows, **said)
+
+        monkeypatch.setattr(part, verb, counted)
+    return names
+
+
+@pytest.fixture
+def make_lanes(
+    make_bench: Callable[..., Bench], asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Lanes]:
+    """Time stands still, so that it ends no quiet."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr(hosting, "STUCK", 3600.0)
+    monkeypatch.setattr(functionhost, "AIM", 1e9)  # calls may wait inside however long others take
+
+    def make(*, max_active: int = 1, processes: int = 1, threads: int = 1) -> Lanes:
+        settings = {
+            "app.modules": ("shop_tasks",),
+            "app.threads": threads,
+            "app.processes": processes,
+        }
+        bench = make_bench(settings=settings, max_active=max_active, clock=FakeClock())
+        return Lanes(bench, asked)
+
+    return make
+
+
+@pytest.fixture
+def lanes(make_lanes: Callable[..., Lanes]) -> Lanes:
+    return make_lanes()
+
+
+@pytest.fixture
+def elsewhere(lanes: Lanes) -> Iterator[Elsewhere]:
+    other = Elsewhere(lanes.bench)
+    yield other
+    other.store.close()

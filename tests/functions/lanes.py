@@ -152,6 +152,14 @@ class Lanes(Shop):
         return [each[0] if each else None for each in found]
 
 
+def held(lanes: Lanes, *words: str) -> list[Handle[Any]]:
+    """Calls of which the first runs, seen by a whole step that saw nothing else."""
+    handles = [lanes.hold.submit(word) for word in words]
+    lanes.become_quiet()
+    assert lanes.running() == [handles[0].job_id]
+    return handles
+
+
 class Elsewhere:
     """Another process with the same store."""
 
