@@ -204,3 +204,22 @@ def test_a_call_is_settled_once_whoever_comes_twice(store: Store) -> None:
             assert not tx.finish_calls(ends, actor="worker", awaited=True)
 
         assert rows_after(store, settle) == before
+
+
+@verbs("look_at_calls", "plain_calls")
+def test_calls_that_come_with_the_state_are_those_of_now(store: Store) -> None:
+    with store.write() as tx:
+        first, second, third = (plain(add_call(tx)) for _ in range(3))
+    with store.write() as tx:
+        tx.look_at_calls(0)
+        tx.look_at_calls(2)
+        assert tx.plain_calls(1) == ([first], True)
+        assert tx.plain_calls(2) == ([first, second], True)
+        assert tx.plain_calls(3) == ([first, second, third], True), "more than were asked for"
+        urgent = plain(add_call(tx, priority=7))
+        assert tx.plain_calls(2) == ([urgent, first], True), "they are no longer the next"
+    with store.write() as tx:
+        tx.slots()
+        tx.look_at_calls(2)  # the state is known already
+        tx.claim_calls(CLAIMANT, taken([add_call(tx)]))
+        assert tx.plain_calls(1) == ([urgent], True)

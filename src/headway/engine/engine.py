@@ -220,7 +220,7 @@ class Engine:
         self.planner.served.clear()
         try:
             with self.store.write_soon() as tx:
-                if self.store.shared and self.dispatching:
+                if self.store.shared and self.dispatching and not (judged or self.crew.news):
                     tx.look_at_calls(min(self.crew.places(), MOST_AT_ONCE))
                 documents = self._settle(tx, judged)
                 self._settle_calls(tx, news)

@@ -38,4 +38,4 @@ with ended as (
 )
 insert into events (at, actor, kind, job_id, data)
 select :at, :actor, 'succeeded', job_id,
-  '{"attempt":' || (:given_attempt::bigint[])[place] || ',"exit_code":0}' from ended
+  '{"attempt":' || (:given_attempt::bigint[])[place] || ',"exit_code":0}' from ended order by place
