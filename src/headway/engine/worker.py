@@ -33,7 +33,7 @@ from headway.supervise.workerlock import COMING, COMING_FD, START, STAYS, Worker
 
 POLL = 1.0  # the longest time between a commit of someone else and our look at it
 SETTLED_AFTER = 60.0
-LOOKS = 100  # for what happens within an instant, before a worker goes to sleep
+LOOKS = 400  # for what happens within an instant, before a worker goes to sleep
 COMES_UP_WITHIN = 10.0
 HANDS_OVER_WITHIN = 60.0  # it has been asked and will leave: giving up early would leave none
 WORST_BACKOFF = 60.0
