@@ -132,7 +132,7 @@ class App:
         submitted in the way that is there for all."""
         first = client.store.add_alike(kinds)
         if first is not None:
-            client.wake()
+            client.wake(only_calls=True)
         return first
 
     def _kinds(self, calls: Sequence[Call], client: Client) -> list[Alike]:

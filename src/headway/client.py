@@ -34,7 +34,7 @@ from headway.launching import Bell
 from headway.store import open_store
 from headway.store.seam_adding import Event
 from headway.submission import Request, refers_inside, specify
-from headway.supervise.workerlock import worker_is_there
+from headway.supervise.workerlock import CALLS_CAME, WAKE, worker_is_there
 from headway.verbs import QueueVerbs
 
 if TYPE_CHECKING:
@@ -210,9 +210,10 @@ class Client(QueueVerbs):
 
         return (*queues_of(self.store.shared, self.host), FUNCTIONS)
 
-    def wake(self) -> bool:
+    def wake(self, *, only_calls: bool = False) -> bool:
         """Make sure a worker looks at what was committed; False if none is there."""
-        return self._bell.ring(self.environ, start=self.config["worker.autostart"])
+        start = self.config["worker.autostart"]
+        return self._bell.ring(self.environ, CALLS_CAME if only_calls else WAKE, start=start)
 
     def worker_is_there(self) -> bool:
         return worker_is_there(self.home.worker_lock)

@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 from headway.home import Home
-from headway.supervise.workerlock import Waker, autostart, worker_is_there
+from headway.supervise.workerlock import WAKE, Waker, autostart, worker_is_there
 
 # What a background worker may know of the one who happened to start it.
 _KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV")
@@ -40,13 +40,13 @@ class Bell:
         self._waker = Waker(home.worker_socket)
         self._turn = threading.Lock()
 
-    def ring(self, environ: Mapping[str, str], *, start: bool) -> bool:
+    def ring(self, environ: Mapping[str, str], word: bytes = WAKE, *, start: bool) -> bool:
         """Wake the worker, or start one; says whether one is there now or coming up."""
         if os.access(self._stopped, os.F_OK):  # most often it is not there, and asking is cheap
             with suppress(FileNotFoundError):
                 os.unlink(self._stopped)
         with self._turn:
-            self._waker.wake(b"wake")
+            self._waker.wake(word)
         if worker_is_there(self._lock):
             return True
         if not start:

@@ -49,7 +49,10 @@ def test_a_quick_step_costs_a_handful_of_statements_however_many_calls(
     for handle in handles[10:15]:
         lanes.let_go(str(handles.index(handle)), handle)
     assert lanes.step()
-    assert lanes.asked == written, "the queue was read in advance"
+    if lanes.bench.store.shared:
+        assert lanes.asked == ["plain_calls", *written], "others may have added to the queue"
+    else:
+        assert lanes.asked == written, "the queue was read in advance"
     assert lanes.running() == [each.job_id for each in handles[15:25]]
 
 
@@ -123,7 +126,8 @@ def test_what_is_more_urgent_goes_first_whoever_submits_it(
     a, b = held(lanes, "a", "b")
     urgent = elsewhere.submitting(lanes, lambda: lanes.hold.submit("c", priority=5))
     lanes.let_go("a", a)
-    assert not lanes.step()
+    # A server tells that it was only a call, which a quick step sees by itself.
+    assert lanes.step() == lanes.bench.store.shared
     assert lanes.running() == [urgent.job_id]
     lanes.become_quiet()
     more = lanes.hold.submit("d", priority=9)  # by the worker's own process

@@ -114,6 +114,8 @@ class Line:
                     if cut == "after":
                         server.sendall(message)
                         _pass_on_to_the_sync(letter, store, server)
+                    else:
+                        shut(server)  # it gives up the turn, which others may wait for meanwhile
                     self.meanwhile()
                     return
             server.sendall(message)

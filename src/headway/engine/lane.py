@@ -20,7 +20,7 @@ from headway.store.base import ReadTx, Store, WriteTx
 from headway.store.seam_calls import Claimant, TakenCall
 
 MOST_AT_ONCE = 200
-LONGEST_QUIET = 0.5  # seconds until all is looked at again, however quiet it seems
+LONGEST_QUIET = 5.0  # seconds until all is looked at again, however quiet it seems
 
 
 class Quiet(NamedTuple):
@@ -117,7 +117,7 @@ class QuickSteps:
         self._lane = lane
         self._worker_id = worker_id
         self._quiet: Quiet | None = None
-        self._ahead = _Ahead()
+        self._ahead = _Ahead(store.shared)
         self.last: tuple[int, int] | None = None  # when calls were claimed, and how many
 
     def stop(self) -> None:
@@ -134,7 +134,7 @@ class QuickSteps:
     def go_on(self, quiet: Quiet | None, *, now: float, delay: float) -> None:
         """The whole step is over, and nothing will be due before this delay."""
         self._quiet = quiet and quiet._replace(until=now + min(delay, LONGEST_QUIET))
-        self._ahead = _Ahead()
+        self._ahead = _Ahead(self._store.shared)
 
     def step(self, now: float) -> float | None:
         """Settle calls that returned and claim others; the seconds until something is due. None:
@@ -184,17 +184,20 @@ class QuickSteps:
 
 
 class _Ahead:
-    """The head of the queue, read in advance: nobody else has changed it as long as it is quiet."""
+    """The head of the queue, read in advance: nobody else has changed it as long as it is quiet.
+    But of a store that is `shared`, where calls may be added meanwhile, it is read each time."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: bool) -> None:
+        self._is_shared = shared
         self._calls: list[PlainCall] = []
         self._is_all = False  # nothing is behind them
         self._all_plain = True
 
     def first(self, tx: ReadTx, number: int) -> list[PlainCall]:
-        if len(self._calls) < number and not self._is_all:
-            self._calls, self._all_plain = tx.plain_calls(MOST_AT_ONCE)
-            self._is_all = len(self._calls) < MOST_AT_ONCE
+        if number and (self._is_shared or (len(self._calls) < number and not self._is_all)):
+            most = number if self._is_shared else MOST_AT_ONCE
+            self._calls, self._all_plain = tx.plain_calls(most)
+            self._is_all = len(self._calls) < most
         return self._calls[:number]
 
     def is_end(self, calls: list[PlainCall]) -> bool:

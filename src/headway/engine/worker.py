@@ -29,7 +29,15 @@ from headway.home import Home
 from headway.host import Host
 from headway.store.base import Event, HasFileno, Store, WorkerRecord
 from headway.supervise.launcher import Launcher
-from headway.supervise.workerlock import COMING, COMING_FD, START, STAYS, WorkerLock, wake
+from headway.supervise.workerlock import (
+    CALLS_CAME,
+    COMING,
+    COMING_FD,
+    START,
+    STAYS,
+    WorkerLock,
+    wake,
+)
 
 POLL = 1.0  # the longest time between a commit of someone else and our look at it
 SETTLED_AFTER = 60.0
@@ -343,14 +351,23 @@ class Worker:
         self._hints, self._hints_fd = hints, None
         if hints is not None:
             self._hints_fd = hints.fileno()
-            selector.register(self._hints_fd, selectors.EVENT_READ, self._changed)
+            selector.register(self._hints_fd, selectors.EVENT_READ, self._hinted)
 
-    def _hear(self) -> None:
+    def _hinted(self) -> object:
+        """False: it was about our own commit."""
+        changed = self._changed()
+        return ONLY_CALLS if changed and self._store.only_calls_came() else changed
+
+    def _hear(self) -> object:
+        """`ONLY_CALLS`, if that is all that anyone says; a store in a file does not tell others
+        apart, so there it makes no difference."""
+        only_calls = self._store.shared
         while True:
             try:
                 message, sender = self._listener.recvfrom(256)
             except BlockingIOError:
-                return
+                return ONLY_CALLS if only_calls else None
+            only_calls = only_calls and message == CALLS_CAME
             if message == b"handover" and self._mode is Mode.BACKGROUND:
                 self._wishes.leave = "handover"
             elif message == b"step" and sender:

@@ -414,4 +414,7 @@ class Store(Protocol):
     def changed(self) -> bool:
         """Whether someone else committed since this was last asked: the poll behind the hints."""
 
+    def only_calls_came(self) -> bool:
+        """Whether that is known to have been nothing but plain calls."""
+
     def close(self) -> None: ...

@@ -26,6 +26,7 @@ SILENT_SECONDS = 30.0
 RECONNECT_SECONDS = 30.0
 MOMENT_SECONDS = 10.0
 TRACES = 1024
+CALLS = "calls"  # the last word about a commit that only adds plain calls
 LOCK_SPACE = 0x48656164  # so that no one else's advisory locks are meant
 
 NOW = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
@@ -35,6 +36,7 @@ SCHEMA_HASH = (
     "from pg_class where oid = to_regclass('jobs'))), current_schema())::text)"
 )
 NEWEST = "coalesce((select number from commits where place = -1), 0)"
+_DISTURBED = "coalesce((select nullif(token, '')::bigint from commits where place = -1), 0)"
 # The lock is a statement of its own, so that the instant and all that is read come after the wait.
 # A writer that vanished without a word must not keep its turn.
 # A prepared statement is not planned anew for the values of each step: for few rows of a table with
@@ -46,13 +48,17 @@ _TURN = (
     "set_config('plan_cache_mode', 'force_generic_plan', true), "
     "pg_advisory_xact_lock({space}, {key})"
 )
-_INSTANT = "select {now}, pg_current_xact_id()::text, {newest}"
+_INSTANT = "select {now}, pg_current_xact_id()::text, {newest}, {disturbed}"
+_NUMBERS = {"newest": NEWEST, "disturbed": _DISTURBED}
+_NO_NUMBERS = {"newest": "0", "disturbed": "0"}
 _BEGIN_READ = "begin isolation level repeatable read read only"
-# The traces are a ring, and the newest number stands before it, at -1. Others hear of it: in which
-# store, for there may be several in one database, the how-manieth, and whose.
+# The traces are a ring, and the newest number stands before it, at -1; in the place of a token is
+# that of the last one which did more than to add plain calls. Others hear of it: in which store,
+# for there may be several in one database, the how-manieth, and whose.
 LEAVE_TRACE = (
-    "with head as (insert into commits (place, number, token) values (-1, 1, '') "  # noqa: S608
-    "on conflict (place) do update set number = commits.number + 1 returning number) "
+    "with head as (insert into commits (place, number, token) values (-1, 1, '1') "  # noqa: S608
+    "on conflict (place) do update set number = commits.number + 1, "
+    "token = (commits.number + 1)::text returning number) "
     "insert into commits (place, number, token) "
     f"select mod(number, {TRACES}), number, %(token)s from head "
     "on conflict (place) do update set number = excluded.number, token = excluded.token "
@@ -61,6 +67,11 @@ LEAVE_TRACE = (
 # With what a statement before it has answered, for those who have heard neither.
 _LEAVE_ANSWER = LEAVE_TRACE.replace(
     "%(token)s from", "concat(%(token)s::text, ' ', current_setting('headway.answer', true)) from"
+)
+_LEAVE_CALLS = (
+    _LEAVE_ANSWER.replace("(-1, 1, '1')", "(-1, 1, '')")
+    .replace(", token = (commits.number + 1)::text", "")
+    .replace("|| token)", f"|| token || ' {CALLS}')")
 )
 _FIND_TRACE = (
     f"select {NEWEST}, (select token from commits "  # noqa: S608
@@ -110,6 +121,7 @@ class Session:
         self._now = 0
         self._transaction_id = ""
         self._before = 0  # the newest number when this began
+        self._disturbed = 0  # and that of the last one which did more than to add calls
         self._server = 0  # the pid of the process that serves it
         self._writing = False
         self._wrote = False
@@ -130,7 +142,7 @@ class Session:
     # -- begin and end -------------------------------------------------------------------------
 
     def begin_read(self) -> None:
-        self._opening = [(_BEGIN_READ, {}), (f"select {NOW}, '', 0", {})]
+        self._opening = [(_BEGIN_READ, {}), (f"select {NOW}, '', 0, 0", {})]
 
     def begin_write(self, key: int | None) -> None:
         """Wait for the turn; without a key, before there are tables."""
@@ -140,7 +152,7 @@ class Session:
         self._opening = [
             (_BEGIN_WRITE, {}),
             (turn, {"busy": busy, "silent": silent}),
-            (_INSTANT.format(now=NOW, newest="0" if key is None else NEWEST), {}),
+            (_INSTANT.format(now=NOW, **(_NUMBERS if key is not None else _NO_NUMBERS)), {}),
         ]
         self._writing = True
 
@@ -155,13 +167,19 @@ class Session:
         self.instant()
         return self._before
 
+    def disturbed(self) -> int:
+        """The number of the last one before it that did more than to add plain calls."""
+        self.instant()
+        return self._disturbed
+
     def _begin(self) -> list[Answer]:
         """Begin, and send along what is queued: all of that is undone if the line is lost, so it
         can be sent again on another. The answers to what was queued."""
         queue, self._queue = self._queue, []
         answers = self.surely(lambda: self._run([*self._opening, *queue]))
         count, self._opening = len(self._opening), []
-        self._now, self._transaction_id, self._before = answers[count - 1].rows[0]
+        row = answers[count - 1].rows[0]
+        self._now, self._transaction_id, self._before, self._disturbed = row
         return answers[count:]
 
     def _run(self, statements: Sequence[Statement]) -> list[Answer]:
@@ -222,13 +240,16 @@ class Session:
                 raise self._address.undone(error) from error
             return None
 
-    def at_once(self, statement: str, parameters: Parameters, token: str, before: int) -> Answered:
+    def at_once(
+        self, statement: str, parameters: Parameters, token: str, *, before: int, calls: bool
+    ) -> Answered:
         """The one statement of a transaction, which is begun and committed with it: what it
         answers, a number or nothing, and the number of the commit, None if its answer was lost.
-        `before` is at most the number of the last one."""
+        `before` is at most the number of the last one; `calls`: it only adds plain ones."""
         self._before, self._server = before, self.connection.info.backend_pid
         opening, self._opening = self._opening[:-1], []  # without the question for the instant
-        trace = (_LEAVE_ANSWER, {"token": token, "key": str(self._key)})
+        leave = _LEAVE_CALLS if calls else _LEAVE_ANSWER
+        trace = (leave, {"token": token, "key": str(self._key)})
         try:
             answers = self._run([*opening, (statement, parameters), trace, ("commit", {})])
         except psycopg.Error as error:

@@ -24,7 +24,7 @@ from headway.errors import SchemaTooNewError, StoreBusyError, StoreError
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgjoin import Joined
 from headway.store.pgpool import Connections
-from headway.store.pgsession import NEWEST, SCHEMA_HASH, Latest, Session
+from headway.store.pgsession import CALLS, NEWEST, SCHEMA_HASH, Latest, Session
 from headway.store.queries import Dialect, migrations, schema_version
 
 DIALECT = Dialect(
@@ -49,6 +49,7 @@ class Notice(NamedTuple):
     store: str
     number: int  # 0: not known
     own: bool
+    calls: bool  # it only added plain ones
 
 
 class PostgresDatabase:
@@ -67,6 +68,7 @@ class PostgresDatabase:
         self._of_thread = threading.local()
         self._looking = threading.RLock()
         self._seen: int | None = None
+        self.only_calls_came = False  # in what was told when it was last asked for changes
         self._known: int | None = None  # up to this one, all others' commits were told of
         self._latest = Latest()
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
@@ -137,7 +139,7 @@ class PostgresDatabase:
             if self._seen is not None and number == self._seen + 1:
                 self._seen = number  # nobody else committed in between
 
-    def at_once(self, statement: str, parameters: Mapping[str, Any]) -> int | None:
+    def at_once(self, statement: str, parameters: Mapping[str, Any], *, calls: bool) -> int | None:
         """A transaction of one statement in one round trip: the number that it answers."""
         before = self._latest.number()
         with self._beginning() as session:
@@ -148,7 +150,10 @@ class PostgresDatabase:
                 said = rows[0][0] if rows else None
                 number = session.commit(self._new_token())
             else:
-                said, number = session.at_once(statement, parameters, self._new_token(), before)
+                token = self._new_token()
+                said, number = session.at_once(
+                    statement, parameters, token, before=before, calls=calls
+                )
         except BaseException:
             session.rollback()
             raise
@@ -220,7 +225,7 @@ class PostgresDatabase:
         if session is None:
             return True
         before, self._known = self._known, session.newest()
-        return before != self._known
+        return before is None or session.disturbed() > before
 
     def json(self, values: Sequence[Any]) -> Any:
         return list(values)
@@ -241,8 +246,11 @@ class PostgresDatabase:
         self._check_process()
         with self._looking:
             told = self._notices()
+            self.only_calls_came = False
             if told and all(each.number for each in told):
-                return True in [self._is_news(each) for each in told]  # all of them
+                news = [each for each in told if self._is_news(each)]
+                self.only_calls_came = all(each.calls for each in news)
+                return bool(news)
             newest = int(self._ask(f"select {NEWEST}")[0][0])
             changed = newest != self._seen
             self._seen = newest
@@ -352,7 +360,7 @@ def _notice(payload: str, own: deque[str]) -> Notice:
     is_own = token in own
     if is_own:
         own.remove(token)
-    return Notice(store, int(number), is_own)
+    return Notice(store, int(number), is_own, words[-1] == CALLS)
 
 
 def driver_version() -> str:

@@ -64,6 +64,7 @@ class SqliteDatabase:
     dialect = DIALECT
     shared = False
     can_at_once = False
+    only_calls_came = False  # nobody tells
     one_at_a_time = True
 
     def __init__(
@@ -100,7 +101,7 @@ class SqliteDatabase:
         self._plainly(self._connection.execute, "commit")
         reach("store.committed")
 
-    def at_once(self, statement: str, parameters: Mapping[str, Any]) -> int | None:
+    def at_once(self, statement: str, parameters: Mapping[str, Any], *, calls: bool) -> int | None:
         raise NotImplementedError  # a transaction costs no round trips here
 
     def rollback(self) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from headway.clock import Clock, SystemClock
+from headway.core.model import FUNCTIONS
 from headway.errors import StoreUndoneError
 from headway.store import queries
 from headway.store.adding import AddingTx, all_of
@@ -49,7 +50,11 @@ class Database(Statements, Protocol):
 
     can_at_once: bool  # whether a transaction of one statement is best told as a whole
 
-    def at_once(self, statement: str, parameters: Mapping[str, Any]) -> int | None: ...
+    only_calls_came: bool
+
+    def at_once(
+        self, statement: str, parameters: Mapping[str, Any], *, calls: bool
+    ) -> int | None: ...
 
     shared: bool
     one_at_a_time: bool  # it has one connection, so that its threads must take turns
@@ -179,7 +184,8 @@ class SqlStore:
         given = all_of(kinds[0], at)
         query = self.queries["add_alike_at_once"].sql
         self.writes += 1
-        return self._surely(lambda: self.database.at_once(query, given))
+        calls = kinds[0].model.job.queue == FUNCTIONS
+        return self._surely(lambda: self.database.at_once(query, given, calls=calls))
 
     @contextmanager
     def join(self, connection: Any) -> Iterator[WriteTx]:
@@ -213,6 +219,9 @@ class SqlStore:
     def changed(self) -> bool:
         with self._turn:
             return self.database.changed()
+
+    def only_calls_came(self) -> bool:
+        return self.database.only_calls_came
 
     def close(self) -> None:
         self.database.close()

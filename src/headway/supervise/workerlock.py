@@ -27,6 +27,8 @@ STAYS = 1  # a worker that stays
 COMING = 2  # a worker is coming up; next to STAYS, so that one question is about both
 
 COMING_FD = "HEADWAY_COMING_FD"
+WAKE = b"wake"
+CALLS_CAME = b"calls"  # the same, when nothing but plain calls was committed
 _FLOCK = "hhqqi4x"
 _PID_AT = 16
 _POLL_SECONDS = 0.02
