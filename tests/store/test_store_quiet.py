@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 from called import CLAIMANT, UndoneError, add_call, end_of, taken
 from recording import verbs
-from stocked import HOST, SECOND, START, Opener, add, filing, finish_of, start
+from stocked import HOST, SECOND, START, Opener, add, filing, finish_of, job, start
 
 from headway.core.model import (
+    FUNCTIONS,
     Job,
     Lock,
     Stage,
 )
 from headway.store.base import Lending, Store
+from headway.store.seam_adding import Alike, Model
 
 # -- who else wrote -----------------------------------------------------------------------------
 
@@ -180,3 +182,23 @@ def test_calls_are_not_alone_if_anything_else_is_to_be_done(
     for begin in (store.read, store.write):
         with begin() as tx:
             assert not tx.only_calls_wait(["", HOST.id])
+
+
+@verbs("only_calls_came", "changed", "others_wrote")
+def test_a_server_tells_when_only_calls_came(store: Store, opener: Opener) -> None:
+    mine, theirs = store, opener()
+    plain_call = Alike(Model(job(0, type="function", queue=FUNCTIONS, stage=Stage.READY)), {0: {}})
+    command = Alike(Model(job(0)), {0: {}})
+    mine.hints()
+    theirs.add_alike([plain_call])  # the first of a client may take the way that is there for all
+    mine.changed()
+    with mine.write() as tx:
+        tx.others_wrote()
+        tx.set_mark("log_bytes", 1)
+    for kind, is_call in ((plain_call, True), (command, False), (plain_call, True)):
+        theirs.add_alike([kind])
+        assert mine.changed()
+        assert mine.only_calls_came() == (is_call and mine.shared)
+        with mine.write() as tx:
+            assert tx.others_wrote() == (not is_call or not mine.shared)
+            tx.set_mark("log_bytes", 2)
