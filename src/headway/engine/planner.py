@@ -6,7 +6,6 @@ look at or its bound is reached. A claim's files are made before the claim commi
 """
 
 import errno
-import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple, assert_never
@@ -35,7 +34,7 @@ from headway.core.policies import BUILT_IN, ConcurrencyPolicy, keys_of
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
 from headway.core.states import Status
 from headway.engine.crew import Crew
-from headway.engine.lane import Lane
+from headway.engine.lane import Lane, tokens
 from headway.engine.looks import Looks
 from headway.engine.settling import Settler, Verdict
 from headway.errors import DataError, HeadwayError, StoreError
@@ -344,7 +343,7 @@ class Planner:
         now = tx.now()
         return Claim(
             job_id=job.id,
-            token=_token(now),
+            token=tokens(now, 1)[0],
             slot=slot,
             worker_id=self._worker_id,
             host_id=self._host.id,
@@ -430,12 +429,6 @@ class Planner:
     def _block(self, tx: WriteTx, job: Job, block: Block) -> None:
         wait = Wait(block.kind, block.detail)
         end_unstarted(tx, job, block.status, block.detail, wait=wait, actor=self._worker_id)
-
-
-def _token(now: int) -> str:
-    """Not to be guessed, and growing with time: so the newest stand together in an index, and a
-    batch of them changes a page of it and not one for each."""
-    return f"{now & 0xFF_FFFF_FFFF_FFFF:014x}{os.urandom(9).hex()}"
 
 
 def _wake_nobody(planned: Sequence[Planned]) -> bool:
