@@ -32,7 +32,7 @@ from headway.store.queries import Dialect, by_place, migrations, schema_version
 BUSY_SECONDS = 10.0
 OLDEST_SAFE = (3, 51, 3)  # older ones can corrupt a WAL database when a checkpoint resets the log
 
-DIALECT = Dialect(
+_SETS = Dialect(
     name="sqlite",
     identifier="integer primary key",
     serial="integer primary key",
@@ -43,18 +43,16 @@ DIALECT = Dialect(
     lists="(select {fields} from json_each(:{parameter})) as given",
     item="value ->> {place} as {name}",
     each="",
-    one=Dialect(
-        name="sqlite",
-        identifier="integer primary key",
-        serial="integer primary key",
+)
+DIALECT = _SETS._replace(
+    one=_SETS._replace(
         ids=r"= :\1",
         texts=r"= :\1",
         rows="(select {fields}) as given",
         field=":given_{name} as {name}",
         lists="(select {fields}) as given",
         item=":given_{name} as {name}",
-        each="",
-    ),
+    )
 )
 
 
