@@ -13,6 +13,7 @@ from typing import Any
 import headway.cancelling
 import headway.engine.engine
 import headway.engine.finisher
+import headway.engine.lane
 import headway.engine.planner
 import headway.engine.rescuer
 from headway.store.base import Store
@@ -50,7 +51,7 @@ def installed(rng: Random, passed: Passed) -> Iterator[None]:
     shim = _Os(rng)
     replaced: list[tuple[Any, str, Any]] = [
         (planner, "Evidence", SimulatedEvidence),
-        (planner, "os", shim),
+        (headway.engine.lane, "os", shim),
         (rescuer, "Evidence", SimulatedEvidence),
         (rescuer, "rescue", SimulatedRescue),
         (rescuer, "os", shim),
