@@ -73,7 +73,7 @@ MAY_IMPORT = {
         "core. store.seam_adding store.seam_calls store.seam_entries store.seam_governor "
         "store.seam_limits "
         "store.seam_groups store.seam_order store.seam_reservations store.seam_schedules "
-        "store.seam_templates"
+        "store.seam_templates store.seam_waking"
     ),
     "store.seam_adding": "core.",
     "store.seam_calls": "core.",
@@ -111,7 +111,7 @@ MAY_IMPORT = {
     "probes": "bounded core. errors git.looking git.program probes. sources tether",
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base store.seam_calls "
-        "bounded clock "
+        "store.seam_waking bounded clock "
         "collecting config consequences crashpoints documents environment errors filing gather "
         "home host launching passing policies probes probes.pressure units expiring firing timing."
     ),
@@ -204,6 +204,7 @@ MAY_IMPORT = {
     "__main__": "cli.",
     "__init__": "app client functions.current jobsfile.registry",  # when they are asked for
     "store.seam_templates": "core.",
+    "store.seam_waking": "core.",
     "store.seam_schedules": "core.",
     "firing": (
         "adding config consequences core. errors gating graphs home host linking store.base "

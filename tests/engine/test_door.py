@@ -1,6 +1,7 @@
 """The door: pause, cap, passes; one function behind status, dry run and dispatch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -19,13 +20,18 @@ class Recorder:
     def __init__(self, store: SqlStore) -> None:
         self.asked: list[str] = []
         names = {query.sql: query.name for query in store.queries.all().values()}
-        execute = store.database.execute
+        execute, ask = store.database.execute, store.database.ask
 
         def recording(sql: str, parameters: object) -> object:
             self.asked.append(names.get(sql, sql))
             return execute(sql, parameters)  # type: ignore[arg-type]
 
+        def recording_all(questions: Sequence[tuple[str, Any]]) -> object:
+            self.asked.extend(names.get(sql, sql) for sql, _ in questions)
+            return ask(questions)
+
         store.database.execute = recording  # type: ignore[assignment,method-assign]
+        store.database.ask = recording_all  # type: ignore[assignment,method-assign]
 
 
 @pytest.mark.req("G7", "G36")

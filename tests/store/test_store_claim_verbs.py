@@ -23,7 +23,7 @@ from headway.core.model import (
 )
 from headway.core.states import Status
 from headway.errors import (
-    InvalidOperationError,
+    HeadwayError,
     InvalidTransitionError,
 )
 from headway.store.base import (
@@ -82,7 +82,7 @@ def test_what_is_not_waiting_cannot_be_claimed(store: Store) -> None:
     with store.write() as tx:
         waiting = add(tx)
         start(tx, waiting)
-    with pytest.raises(InvalidOperationError), store.write() as tx:
+    with pytest.raises(HeadwayError, match="is no longer waiting"), store.write() as tx:
         tx.claim([(waiting, claim_for(waiting.id, 2, token="second"))])
     with store.write() as tx, pytest.raises(InvalidTransitionError):
         going = tx.jobs([waiting.id])[waiting.id]

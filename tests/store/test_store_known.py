@@ -10,6 +10,7 @@ from stocked import HOST, START, add, claim_for, filing, finish_of, reservation,
 from headway.core.model import Claim, HostTrouble, Job, Pause, Stage, WaitKind
 from headway.core.states import Status
 from headway.store.base import Lending, Store, WriteTx
+from headway.store.seam_waking import ROUND_JOBS
 from headway.store.writing import SqlWriteTx
 
 QUEUES = ("", HOST.id, "functions")
@@ -24,7 +25,8 @@ QUESTIONS: dict[str, Callable[[WriteTx], Any]] = {
     "settings": lambda tx: tx.settings(),
     "pause": lambda tx: tx.pause_in_force(),
     "trouble": lambda tx: tx.host_trouble(HOST.id),
-    "woken": lambda tx: [job.id for job in tx.woken(100, QUEUES)],
+    "woken": lambda tx: [job.id for job in tx.woken(ROUND_JOBS, QUEUES)],
+    "unmet": lambda tx: tx.predecessors(tx.woken(ROUND_JOBS, QUEUES)),
     "ready": lambda tx: [job.id for job in tx.ready(100, QUEUES)],
     "next_wake": lambda tx: tx.next_wake(),
     "cancelling": lambda tx: tx.cancelling_jobs(),
@@ -71,8 +73,10 @@ class Acts:
 
     def do_add(self) -> None:
         stage = self.lots.choice([Stage.WOKEN, Stage.READY])
-        makes = {"produces": ("custom:x",)} if self.lots.random() < 0.1 else {}
-        self.jobs.append(add(self.tx, stage=stage, queue=self.lots.choice(QUEUES), **makes))
+        more: dict[str, Any] = {"produces": ("custom:x",)} if self.lots.random() < 0.1 else {}
+        if self.jobs and self.lots.random() < 0.3:
+            more["after"] = (self.lots.choice(self.jobs).id,)
+        self.jobs.append(add(self.tx, stage=stage, queue=self.lots.choice(QUEUES), **more))
 
     def do_claim(self) -> None:
         for job in self.at_hand()[: self.lots.randrange(3)]:

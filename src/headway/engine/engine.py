@@ -221,7 +221,8 @@ class Engine:
         try:
             with self.store.write_soon() as tx:
                 if self.store.shared and self.dispatching and not (judged or self.crew.news):
-                    tx.look_at_calls(min(self.crew.places(), MOST_AT_ONCE))
+                    calls = min(self.crew.places(), MOST_AT_ONCE)
+                    (tx.look_at_calls if any(news) else tx.look_around)(calls)
                 documents = self._settle(tx, judged)
                 self._settle_calls(tx, news)
                 tx.wake_topics(self.looks.take_in())
@@ -241,7 +242,7 @@ class Engine:
                     step = self.planner.step(tx, limit=limit)
                     started = step.started
                     if self._quick.last and not started and not self._lane.taken:
-                        self.planner.note_dispatch(tx, *self._quick.last)
+                        tx.note_dispatch(*self._quick.last)
                     self._quick.last = None
                     more = self._sweep(tx, now) or step.more or more
                 self.helpers.note_failures(tx, actor=self.worker_id)

@@ -45,9 +45,9 @@ from headway.home import Home
 from headway.host import Host
 from headway.passing import Look, plan_pass
 from headway.store.base import Event, Filing, ReadTx, WriteTx
+from headway.store.seam_waking import ROUND_JOBS
 from headway.supervise.evidence import Evidence
 
-ROUND_JOBS = 200
 STEP_JOBS = 1000
 SWEEP_JOBS = 100
 LEAST_LOOKED_AT = 4  # at the head of the queue, where some may lack something else than a slot
@@ -142,12 +142,8 @@ class Planner:
         times = [each.until for each in door.rates.values() if each.until is not None]
         self.look_again_at = min(times, default=None)
         if started or calls:
-            self.note_dispatch(tx, tx.now(), len(started) + calls)
+            tx.note_dispatch(tx.now(), len(started) + calls)
         return Step(tuple(started), more=looked_at >= STEP_JOBS)
-
-    def note_dispatch(self, tx: WriteTx, at: int, count: int) -> None:
-        tx.set_mark("last_dispatch_at", at)
-        tx.set_mark("last_dispatch_count", count)
 
     def _claim_calls(self, tx: WriteTx, door: Door, limit: int | None) -> tuple[int, bool]:
         """Claim plain calls, if nobody can stand before them; how many, and whether anything else

@@ -11,11 +11,11 @@ from headway.core.model import Job, JobId, LockMode, lock_topic
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.store.base import HeldLock, LockWaiter, Marker, Product
-from headway.store.reading import SqlReadTx
 from headway.store.rows import dump, load
+from headway.store.waking import WakingReadTx
 
 
-class GraphReadTx(SqlReadTx):
+class GraphReadTx(WakingReadTx):
     def artifact_views(self, keys: Iterable[ArtifactKey]) -> dict[ArtifactKey, ArtifactView]:
         """What is known of each of these artifacts, of those that anything is known of."""
         wanted = sorted(set(keys))

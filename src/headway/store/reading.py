@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from headway.core.facts import Holder, LockView, Predecessor, Reserver, TaskView, waits_for_last
+from headway.core.facts import Holder, LockView, Reserver, TaskView
 from headway.core.model import (
     Claim,
     HostTrouble,
@@ -36,7 +36,6 @@ from headway.store.rows import (
     load_job,
     load_outline,
     load_run,
-    queue_of,
     stand_in,
 )
 from headway.store.state import State, load_state
@@ -166,18 +165,6 @@ class SqlReadTx(Asking):
         """Those of active jobs, and of jobs that ended since then."""
         return {row[0] for row in self._all("env_digests_in_use", since=since)}
 
-    def woken(self, limit: int, queues: Sequence[str] = ("",)) -> list[Job]:
-        """Jobs of these queues to look at, in dispatch order."""
-        if self._whereabouts is not None and not self._whereabouts.woken:
-            return []
-        if len(queues) > 1 and not self._crowded:
-            rows = self._all("woken_anywhere", limit=limit)
-            self._crowded = len(rows) >= limit
-            if not self._crowded:
-                found = self._readable(row for row in rows if queue_of(row) in queues)
-                return sorted(found, key=lambda job: job.order)
-        return self._queued("woken", limit, queues)
-
     def ready(self, limit: int, queues: Sequence[str] = ("",)) -> list[Job]:
         """The head of these queues at the door, in dispatch order."""
         if self._whereabouts is not None:
@@ -215,27 +202,6 @@ class SqlReadTx(Asking):
             self._all("stale_waiters", before=before, limit=limit, queue=each) for each in queues
         )
         return [job for rows in found for job in self._readable(rows)]
-
-    def predecessors(self, jobs: Iterable[Job]) -> dict[JobId, tuple[Predecessor, ...]]:
-        """What is unmet: at most the first failed and one pending edge of each job.
-
-        A mark is an index; the word that counts is the chain's own, read here.
-        """
-        found = {}
-        for job in jobs:
-            if not job.after:
-                continue
-            query = "unmet_edges_of_many" if waits_for_last(job.after) else "unmet_edges"
-            edges = self._all(query, job_id=job.id)
-            found[job.id] = tuple(self._predecessor(*edge) for edge in edges)
-        return found
-
-    def _predecessor(self, declared: JobId, chain: JobId) -> Predecessor:
-        try:
-            last = self.last_in_chain(chain)
-        except DataError as error:
-            return Predecessor(declared, chain, None, error=str(error))
-        return Predecessor(declared, chain, last.status if last else None)
 
     def lock_views(self, keys: Iterable[str]) -> dict[str, LockView]:
         keys = list(keys)

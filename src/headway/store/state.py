@@ -25,7 +25,7 @@ _FOLLOWED = frozenset(
     {
         *("add_claims", "end_claims", "forget_claim", "prove_claim_gone", "renew_leases"),
         *("claim_calls", "end_claims_of_calls"),
-        *("set_mark", "add_to_mark"),
+        *("set_mark", "add_to_mark", "note_dispatch"),
     }
 )
 # Queries that wake: from wherever a job lies it is moved to those that are to be looked at.
@@ -82,6 +82,7 @@ class Taken(NamedTuple):
     borrowed_from: JobId | None
     probe: bool
     occupies: tuple[str, ...]
+    token: str = ""  # of one that was claimed within this transaction it need not be known
 
 
 class State:
@@ -122,9 +123,16 @@ class State:
     def claimed(self, claims: Iterable[Claim]) -> None:
         for each in claims:
             self.taken[each.job_id] = Taken(
-                each.slot, each.borrowed_from, each.probe, each.occupies
+                each.slot, each.borrowed_from, each.probe, each.occupies, each.token
             )
         self._slots = None
+
+    def holds(self, job_id: JobId, token: str) -> bool | None:
+        """Whether this claim is live; None: that must be asked."""
+        taken = self.taken.get(job_id)
+        if taken is None:
+            return False
+        return taken.token == token if taken.token else None
 
     def took(self, taken: Mapping[JobId, Taken]) -> None:
         self.taken.update(taken)
@@ -143,8 +151,8 @@ def load_state(rows: Iterable[tuple[Any, ...]]) -> tuple[State, Whereabouts]:
     for what, a, b, c, d in rows:
         if what == "slot":
             borrowed_from = None if c is None else int(c)
-            probe, *occupies = d.split()
-            state.taken[int(b)] = Taken(int(a), borrowed_from, probe != "0", tuple(occupies))
+            probe, token, *occupies = d.split()
+            state.taken[int(b)] = Taken(int(a), borrowed_from, probe != "0", tuple(occupies), token)
         elif what == "mark":
             state.marks[a] = int(b)
         elif what == "setting":

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headway.store.queries import Queries, Query
     from headway.store.sqlstore import Statements
     from headway.store.state import State, Whereabouts
+    from headway.store.waking import Woken
 
 
 class Asking:
@@ -33,6 +34,7 @@ class Asking:
         self._whereabouts: Whereabouts | None = None
         self._crowded = False  # more are woken than are looked at together
         self._ahead: tuple[int, list[Any]] = 0, []  # plain calls, asked for with the state
+        self._looked: Woken | None = None  # who is woken, with all that is to be known of them
 
     def now(self) -> int:
         """The instant of this transaction; every row it writes carries the same."""
@@ -72,6 +74,8 @@ class Telling(Asking):
         """What this query may have changed is asked for anew when it is needed."""
         if query.table == "jobs" and query.name != "finish_calls":
             self._ahead = 0, []
+        if query.table in ("jobs", "edges"):
+            self._looked = None
         if self._state is not None and self._state.is_changed_by(query.name, query.table):
             self._state = None
         if self._whereabouts is not None and query.table is not None:

@@ -15,7 +15,6 @@ from headway.core.model import (
     Pause,
     Stage,
     Wait,
-    chain_topic,
     lock_topic,
 )
 from headway.core.states import RUN_STATUS, Move, Status, after
@@ -135,11 +134,11 @@ class SqlWriteTx(
 
     def file(self, filings: Iterable[Filing]) -> None:
         filings = list(filings)
-        known = self._whereabouts
+        known, looked = self._whereabouts, self._looked
         self._many("clear_waits", ({"job_id": filing.job.id} for filing in filings))
         self._many("file_job", map(self._filed, filings))
         self._many("add_waits", (row for filing in filings for row in _wait_rows(filing)))
-        self._follow_filed(known, filings)
+        self._follow_filed(known, filings, looked)
 
     def _filed(self, filing: Filing) -> dict[str, Any]:
         return {
@@ -205,10 +204,7 @@ class SqlWriteTx(
         for job, _ in claims:
             after(job.status, Move.CLAIM)
         ids = [job.id for job, _ in claims]
-        claimed = self._all("claim_jobs", ids=self._database.json(ids), at=claims[0][1].claimed_at)
-        if len(claimed) != len(ids):
-            gone = set(ids) - {row[0] for row in claimed}
-            raise InvalidOperationError(f"job-{min(gone, default=ids[0])} is no longer waiting")
+        self._take(ids, claims[0][1].claimed_at)
         self._many("clear_waits", ({"job_id": job.id} for job, _ in claims if _was_filed(job)))
         self._many("add_claims", (dump_claim(claim) for _, claim in claims))
         if self._state is not None:
@@ -229,6 +225,19 @@ class SqlWriteTx(
             ),
         )
 
+    def _take(self, ids: Sequence[JobId], at: int) -> None:
+        """These jobs wait no more; if one of them did not, nothing of this is committed."""
+        given = {"ids": self._database.json(ids), "at": at}
+        if self._named.at_once:
+            self._tell("claim_jobs_surely", count=len(ids), **given)
+            self._ahead = 0, []
+            self._seen_to(self._looked, ids)
+            return
+        claimed = self._all("claim_jobs", **given)
+        if len(claimed) != len(ids):
+            gone = set(ids) - {row[0] for row in claimed}
+            raise InvalidOperationError(f"job-{min(gone, default=ids[0])} is no longer waiting")
+
     def renew_leases(self, host_id: str, until: int) -> None:
         self._tell("renew_leases", host_id=host_id, until=until)
 
@@ -240,13 +249,7 @@ class SqlWriteTx(
         for state, gone in (("gone", True), ("ended", False)):
             ended = [each for each in finishes if each.tree_gone is gone]
             if ended:
-                rows = self._all(
-                    "end_claims",
-                    ids=self._database.json([each.job_id for each in ended]),
-                    rows=dump([{"job_id": each.job_id, "token": each.token} for each in ended]),
-                    state=state,
-                )
-                live.update(row[0] for row in rows)
+                live |= self._end_claims(ended, state)
                 if self._whereabouts is not None and not gone:
                     self._whereabouts = self._whereabouts._replace(unproven=True)
         written = [each for each in finishes if each.token in live]
@@ -265,6 +268,27 @@ class SqlWriteTx(
                 self._keep(each.token, "outcome", each.job_id, each.document)
         self._let_go([each.job_id for each in written])
         return [each.token in live for each in finishes]
+
+    def _end_claims(self, finishes: Sequence[Finish], state: str) -> set[str]:
+        """The tokens of those that were live. What this transaction knows already is not asked
+        again where that would be a journey; but then it must be so, or nothing is committed."""
+        known = None
+        if self._state is not None and self._named.at_once:
+            known = {each.token: self._state.holds(each.job_id, each.token) for each in finishes}
+        if known is None or None in known.values():
+            rows = self._all("end_claims", state=state, **self._claims_of(finishes))
+            return {row[0] for row in rows}
+        live = [each for each in finishes if known[each.token]]
+        if live:
+            given = self._claims_of(live)
+            self._tell("end_claims_surely", state=state, count=len(live), **given)
+        return {each.token for each in live}
+
+    def _claims_of(self, finishes: Sequence[Finish]) -> dict[str, Any]:
+        return {
+            "ids": self._database.json([each.job_id for each in finishes]),
+            "rows": dump([{"job_id": each.job_id, "token": each.token} for each in finishes]),
+        }
 
     def _let_go(self, ids: Sequence[JobId]) -> None:
         """These jobs run no more: they hold no slot, and lend nothing."""
@@ -312,12 +336,6 @@ class SqlWriteTx(
 
     def prove_gone(self, token: str) -> None:
         self._tell("prove_claim_gone", token=token)
-
-    def chains_succeeded(self, chains: Sequence[JobId]) -> None:
-        if not chains:
-            return
-        awaited = self._all("satisfy_chains", chains=self._database.json(chains))
-        self.wake_topics(chain_topic(chain) for chain in {row[0] for row in awaited})
 
     def chains_failed(self, chains: Sequence[JobId]) -> None:
         self._many("fail_chain", ({"chain": chain} for chain in chains))

@@ -34,7 +34,7 @@ union all select 'mark', name, cast(case
     when name = 'next_job_id' and value <= (select max(id) from jobs) then (select max(id) + 1 from jobs)
     else value end as text), null, null from marks
 union all select 'slot', cast(slot as text), cast(job_id as text), cast(borrowed_from as text),
-  cast(probe as text) || ' ' || coalesce(occupies, '') from claims where state = 'live'
+  cast(probe as text) || ' ' || token || ' ' || coalesce(occupies, '') from claims where state = 'live'
 union all select 'lending', cast(job_id as text), cast(chain as text), cast(expires_at as text), null
   from lendings
 union all select 'reserved', null, null, null, null
@@ -107,6 +107,10 @@ select id, name, home from hosts
 
 -- name: set_mark (hot)
 update marks set value = :value where name = :name
+
+-- name: note_dispatch (hot)
+update marks set value = case name when 'last_dispatch_at' then :at else :count end
+where name in ('last_dispatch_at', 'last_dispatch_count')
 
 -- name: add_to_mark (hot)
 update marks set value = value + :amount where name = :name

@@ -1,0 +1,215 @@
+"""Who is woken and what they wait for, asked together or one by one: the answers are the same. And
+what a transaction has read is so when it writes, or nothing is written."""
+
+from typing import Any
+
+import pytest
+from called import add_call, plain
+from recording import verbs
+from stocked import START, add, claim_for, filing, finish_of, job, start
+
+from headway.core.facts import MANY, Predecessor
+from headway.core.model import Job, Stage
+from headway.core.states import Status
+from headway.errors import StoreError
+from headway.store.base import Event, Store, WriteTx
+from headway.store.seam_waking import ROUND_JOBS
+from headway.store.writing import SqlWriteTx
+
+QUEUES = ("", "mine", "functions")
+# For what a file need not be asked: it tells at once what a change has changed.
+only_a_server = pytest.mark.parametrize("url", ["postgres"], indirect=True)
+
+
+def looked(tx: WriteTx) -> tuple[list[Job], dict[int, tuple[Predecessor, ...]]]:
+    woken = tx.woken(ROUND_JOBS, QUEUES)
+    return woken, tx.predecessors(woken)
+
+
+def asked(store: Store) -> tuple[list[Job], dict[int, tuple[Predecessor, ...]]]:
+    """The same in a transaction that remembers nothing: job by job."""
+    fresh: Any = SqlWriteTx(store.database, store.queries, START)  # type: ignore[attr-defined]
+    woken = fresh.woken(ROUND_JOBS, QUEUES)
+    found: dict[int, tuple[Predecessor, ...]] = {}
+    for each in woken:
+        found |= SqlWriteTx(store.database, store.queries, START).predecessors([each])  # type: ignore[attr-defined]
+    return woken, found
+
+
+def end(tx: WriteTx, made: Job, status: Status = Status.SUCCEEDED) -> None:
+    tx.finish([finish_of(start(tx, made, 50 + made.id), status=status)])
+    if status is Status.SUCCEEDED:
+        tx.chains_succeeded([made.chain])
+    else:
+        tx.chains_failed([made.chain])
+
+
+@verbs("look_around", "woken", "predecessors", "plain_calls")
+def test_what_comes_with_the_state_is_what_would_be_heard(store: Store) -> None:
+    with store.write() as tx:
+        good, bad, first, second = (add(tx, stage=Stage.READY) for _ in range(4))
+        many = [add(tx, stage=Stage.READY) for _ in range(MANY + 1)]
+        waiting = {
+            "met": add(tx, after=(good.id,), queue="mine"),
+            "failed": add(tx, after=(first.id, bad.id), queue="functions"),
+            "pending": add(tx, after=(good.id, first.id, second.id)),
+            "last": add(tx, after=tuple(each.id for each in many)),
+            "none": add(tx, priority=3, queue="functions"),
+            "elsewhere": add(tx, after=(first.id,), queue="theirs"),
+        }
+        end(tx, good)
+        end(tx, bad, Status.FAILED)
+        call = add_call(tx)
+    with store.write() as tx:
+        tx.look_around(5)
+        tx.look_around(5)
+        woken, found = looked(tx)
+        assert (woken, found) == asked(store)
+        assert {each.id for each in woken} == {
+            each.id for name, each in waiting.items() if name != "elsewhere"
+        }
+        assert woken[0] == waiting["none"], "in their order, whatever their queue"
+        assert found == {
+            waiting["met"].id: (),
+            waiting["failed"].id: (
+                Predecessor(bad.id, bad.id, Status.FAILED),
+                Predecessor(first.id, first.id, Status.QUEUED),
+            ),
+            waiting["pending"].id: (Predecessor(first.id, first.id, Status.QUEUED),),
+            waiting["last"].id: (Predecessor(many[-1].id, many[-1].id, Status.QUEUED),),
+        }
+        assert tx.plain_calls(5) == ([plain(call)], True)
+
+
+@verbs("look_around", "file", "claim", "wake_jobs", "end_waiting", "chains_succeeded")
+def test_what_is_remembered_of_the_woken_follows_every_change(store: Store) -> None:
+    with store.write() as tx:
+        first = add(tx, stage=Stage.READY)
+        made = [add(tx, after=(first.id,)) for _ in range(5)]
+    with store.write() as tx:
+        tx.look_around(0)
+        tx.claim([(made[0], claim_for(made[0].id, 7))])
+        assert looked(tx) == asked(store)
+        assert looked(tx)[0] == made[1:]
+        tx.file([filing(each, f"chain:{first.id}", wake_at=START + 9) for each in made[1:4]])
+        assert looked(tx) == asked(store) and looked(tx)[0] == made[4:]
+        tx.file([filing(made[4], f"chain:{first.id}")])
+        assert looked(tx) == ([], {}) == asked(store)
+        tx.wake_jobs([made[1].id])
+        assert looked(tx) == asked(store) and len(looked(tx)[0]) == 1
+        end(tx, first)
+        assert looked(tx) == asked(store)
+        assert [each.id for each in looked(tx)[0]] == [each.id for each in made[1:]]
+        assert set(looked(tx)[1].values()) == {()} and tx.next_wake() is None
+        tx.end_waiting(made[1], Status.CANCELLED, "because", None)
+        assert looked(tx) == asked(store) and len(looked(tx)[0]) == 3
+
+
+@verbs("chains_succeeded", "next_wake")
+def test_a_time_that_still_comes_is_known_after_others_were_woken(store: Store) -> None:
+    with store.write() as tx:
+        first, later = add(tx, stage=Stage.READY), add(tx)
+        waiting = add(tx, after=(first.id,))
+        tx.file([filing(later, wake_at=START + 9)])
+        tx.file([filing(waiting, f"chain:{first.id}", wake_at=START + 5)])
+    with store.write() as tx:
+        tx.slots()
+        end(tx, first)
+        assert [each.id for each in tx.woken(ROUND_JOBS)] == [waiting.id]
+        assert tx.next_wake() == START + 9
+
+
+@verbs("woken", "predecessors")
+def test_more_than_are_looked_at_together_are_looked_at_in_order(store: Store) -> None:
+    with store.write() as tx:
+        first = add(tx, stage=Stage.READY)
+        ids = range(tx.take_ids(30), 32)
+        tx.add_jobs([job(each, after=(first.id,), priority=each) for each in ids])
+        assert [each.id for each in tx.woken(20, QUEUES)] == [*range(31, 11, -1)]
+        found = tx.predecessors(tx.woken(20, QUEUES))
+        assert set(found.values()) == {(Predecessor(first.id, first.id, Status.QUEUED),)}
+        assert len(found) == 20
+
+
+@verbs("note_dispatch", "marks")
+def test_when_jobs_were_last_started_is_noted(store: Store) -> None:
+    with store.write() as tx:
+        before = tx.marks()
+        tx.note_dispatch(START + 3, 17)
+        after = {**before, "last_dispatch_at": START + 3, "last_dispatch_count": 17}
+        assert tx.marks() == after
+    with store.read() as tx:
+        assert tx.marks() == after
+
+
+# -- what was read is so, or nothing is written ----------------------------------------------------
+
+
+def behind_its_back(store: Store, statement: str) -> None:
+    """What nobody does who takes turns: a change that this transaction does not hear of."""
+    store.database.execute(statement, {})  # type: ignore[attr-defined]
+
+
+def kept(store: Store) -> list[Any]:
+    with store.read() as tx:
+        ids = [each.id for each in tx.active_jobs()]
+        return [tx.events_since(0, 100), tx.jobs(ids), tx.runs(ids), tx.live_claims(), tx.marks()]
+
+
+@only_a_server
+@pytest.mark.parametrize("awaited", [False, True])
+def test_nothing_is_committed_about_a_claim_that_is_not_as_it_was_read(
+    store: Store, awaited: bool
+) -> None:
+    with store.write() as tx:
+        made = [add(tx, stage=Stage.READY) for _ in range(2)]
+        claims = [start(tx, each, slot) for slot, each in enumerate(made, 1)]
+        if awaited:
+            tx.file([filing(add(tx, after=(made[0].id,)), f"chain:{made[0].id}")])
+    ends = [finish_of(each) for each in claims]
+    before = kept(store)
+    with pytest.raises(StoreError, match="nothing was changed"), store.write() as tx:
+        tx.slots()
+        behind_its_back(store, "update claims set state = 'gone' where job_id = 2")
+        tx.finish(ends)
+        tx.add_events([Event("succeeded", each.id) for each in made], actor="worker")
+        tx.chains_succeeded([each.id for each in made])
+        tx.note_dispatch(START, 1)
+    assert kept(store) == before
+    with store.write() as tx:
+        assert tx.finish(ends) == [True, True], "and it can be made anew"
+
+
+@only_a_server
+def test_nothing_is_committed_about_a_job_that_is_not_as_it_was_read(store: Store) -> None:
+    with store.write() as tx:
+        made = [add(tx, stage=Stage.READY) for _ in range(2)]
+    before = kept(store)
+    claims = [(each, claim_for(each.id, each.id)) for each in made]
+    with pytest.raises(StoreError, match="no longer waiting"), store.write() as tx:
+        tx.slots()
+        behind_its_back(store, "update jobs set stage = null where id = 2")
+        tx.claim(claims)
+        tx.note_dispatch(START, 2)
+    assert kept(store) == before
+    with store.write() as tx:
+        tx.claim(claims)
+    with store.read() as tx:
+        assert len(tx.live_claims()) == 2, "and it can be made anew"
+
+
+@verbs("finish")
+def test_a_claim_that_has_ended_is_known_without_asking(store: Store) -> None:
+    with store.write() as tx:
+        claims = [start(tx, add(tx, stage=Stage.READY), slot) for slot in range(1, 4)]
+        tx.finish([finish_of(claims[0])])
+    stolen = claims[1]._replace(token="another")
+    with store.write() as tx:
+        tx.slots()
+        ends = [finish_of(each) for each in (claims[0], stolen, claims[2])]
+        assert tx.finish(ends) == [False, False, True]
+        assert tx.finish(ends) == [False, False, False]
+    with store.read() as tx:
+        found = tx.jobs([each.job_id for each in claims]).values()
+        assert [each.status for each in found].count(Status.RUNNING) == 1
+        assert [each.job_id for each in tx.live_claims()] == [claims[1].job_id]
