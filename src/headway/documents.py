@@ -15,7 +15,7 @@ from headway.core.subjects import RECORDED, SLING
 from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.home import Home
 from headway.quotas import rate_text
-from headway.store.base import Progress, ReadTx
+from headway.store.base import Marker, Progress, ReadTx
 from headway.supervise.evidence import Evidence
 from headway.units import show_instant
 
@@ -24,18 +24,16 @@ VERSION = 1
 
 def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, dict[str, Any]]:
     """Documents of the given jobs with their runs; without those that cannot be read."""
-    jobs = tx.readable_jobs(ids)
-    executed = [job.id for job in jobs.values() if job.started_at is not None]
-    runs = tx.runs(executed) if executed else {}
-    evidence = tx.evidence(executed) if executed else {}
-    called = [each for each in executed if jobs[each].type == FUNCTION]
+    kept = tx.records(ids)
+    jobs = kept.jobs
+    called = [each for each in kept.runs if jobs[each].type == FUNCTION]
     results = tx.results(called) if called else {}
-    worktrees, made = worktrees_of(tx, jobs.values()), made_by(tx, executed)
+    worktrees, made = worktrees_of(tx, jobs.values()), _made(kept.markers)
     return {
         job.id: job_document(
             job,
-            runs.get(job.id),
-            evidence.get(job.id, {}),
+            kept.runs.get(job.id),
+            kept.evidence.get(job.id, {}),
             folder=home.job(job.id),
             result=results.get(job.id),
             worktree=worktrees.get(job.id),
@@ -54,8 +52,12 @@ def worktrees_of(tx: ReadTx, jobs: Iterable[Job]) -> dict[JobId, OwnedWorktree]:
 
 def made_by(tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, list[str]]:
     """The artifacts that these jobs have published, and that still count."""
+    return _made(tx.markers_by(ids) if ids else ())
+
+
+def _made(markers: Iterable[Marker]) -> dict[JobId, list[str]]:
     made: dict[JobId, list[str]] = {}
-    for marker in tx.markers_by(ids) if ids else ():
+    for marker in markers:
         if marker.withdrawn_at is None:
             made.setdefault(marker.job_id, []).append(marker.artifact)
     return made

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from stocked import HOST, START, add, claim_for, filing, finish_of, reservation, unclaim_of
 
-from headway.core.model import Claim, HostTrouble, Job, Pause, Stage, WaitKind
+from headway.core.model import Claim, HostTrouble, Job, Lock, Pause, Stage, WaitKind
 from headway.core.states import Status
 from headway.store.base import Lending, Store, WriteTx
 from headway.store.seam_waking import ROUND_JOBS
@@ -76,6 +76,8 @@ class Acts:
         more: dict[str, Any] = {"produces": ("custom:x",)} if self.lots.random() < 0.1 else {}
         if self.jobs and self.lots.random() < 0.3:
             more["after"] = (self.lots.choice(self.jobs).id,)
+        if self.lots.random() < 0.3:
+            more["locks"] = (Lock(f"k-{len(self.jobs)}"),)
         self.jobs.append(add(self.tx, stage=stage, queue=self.lots.choice(QUEUES), **more))
 
     def do_claim(self) -> None:
@@ -94,6 +96,11 @@ class Acts:
     def do_unclaim(self) -> None:
         if self.claims:
             self.tx.unclaim([unclaim_of(self.claims.pop())])
+
+    def do_release_locks(self) -> None:
+        held = [(each.job_id, each.key) for each in self.tx.locks_held()]
+        for job in self.jobs:
+            assert self.tx.release_locks(job.id) == [key for of, key in held if of == job.id]
 
     def do_file(self) -> None:
         for job in self.at_hand()[:1]:

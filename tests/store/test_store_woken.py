@@ -4,7 +4,7 @@ what a transaction has read is so when it writes, or nothing is written."""
 from typing import Any
 
 import pytest
-from called import add_call, plain
+from called import add_call, damage, plain
 from recording import verbs
 from stocked import START, add, claim_for, filing, finish_of, job, start
 
@@ -12,7 +12,7 @@ from headway.core.facts import MANY, Predecessor
 from headway.core.model import Job, Stage
 from headway.core.states import Status
 from headway.errors import StoreError
-from headway.store.base import Event, Store, WriteTx
+from headway.store.base import Event, Marker, Store, WriteTx
 from headway.store.seam_waking import ROUND_JOBS
 from headway.store.writing import SqlWriteTx
 
@@ -140,6 +140,24 @@ def test_when_jobs_were_last_started_is_noted(store: Store) -> None:
         assert tx.marks() == after
     with store.read() as tx:
         assert tx.marks() == after
+
+
+@verbs("records", "readable_jobs", "runs", "evidence", "markers_by")
+def test_what_is_kept_of_jobs_is_the_same_asked_together(store: Store) -> None:
+    with store.write() as tx:
+        ended, running, waiting, broken = (add(tx, stage=Stage.READY) for _ in range(4))
+        claims = [start(tx, each, each.id) for each in (ended, running, broken)]
+        tx.finish([finish_of(claims[0], document={"a": 1}), finish_of(claims[2])])
+        tx.publish([Marker("custom:a", ended.id, START, {"b": 2})])
+    with store.write() as tx:
+        damage(store, "locks = 'x'", running.id)
+        ids = [each.id for each in (ended, running, waiting, broken)]
+        kept = tx.records(ids)
+        started = [ended.id, broken.id]
+        assert kept.jobs == tx.readable_jobs(ids) and running.id not in kept.jobs
+        assert kept.runs == tx.runs(started) and len(kept.runs) == 2
+        assert kept.evidence == tx.evidence(started) == {ended.id: {"outcome": {"a": 1}}}
+        assert kept.markers == tx.markers_by(started) and len(kept.markers) == 1
 
 
 # -- what was read is so, or nothing is written ----------------------------------------------------

@@ -130,6 +130,16 @@ class Ended(NamedTuple):
     last: bool
 
 
+class Records(NamedTuple):
+    """Jobs, and of those that were started what is kept of that: their runs, what supervisors
+    reported, what they published."""
+
+    jobs: dict[JobId, Job]
+    runs: dict[JobId, Run]
+    evidence: dict[JobId, dict[str, Any]]
+    markers: list[Marker]
+
+
 class HeldLock(NamedTuple):
     key: str
     job_id: JobId
@@ -218,6 +228,9 @@ class ReadTx(
     def anything_active(self) -> bool: ...
     def anything_woken(self) -> bool: ...
     def runs(self, ids: Sequence[JobId]) -> dict[JobId, Run]: ...
+    def records(self, ids: Sequence[JobId]) -> Records:
+        """Asked together; without jobs whose rows cannot be read."""
+
     def evidence(self, ids: Sequence[JobId]) -> dict[JobId, dict[str, Any]]: ...
     def dependents_of(self, chains: Sequence[JobId]) -> list[JobId]: ...
     def chains_of(self, ids: Sequence[JobId]) -> dict[JobId, JobId]: ...

@@ -10,8 +10,9 @@ from headway.core.facts import ArtifactView, Producer
 from headway.core.model import Job, JobId, LockMode, lock_topic
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
-from headway.store.base import HeldLock, LockWaiter, Marker, Product
-from headway.store.rows import dump, load
+from headway.store.base import HeldLock, LockWaiter, Marker, Product, Records
+from headway.store.reading import evidence_in
+from headway.store.rows import dump, load, load_run
 from headway.store.waking import WakingReadTx
 
 
@@ -109,6 +110,19 @@ class GraphReadTx(WakingReadTx):
         """What these jobs have published."""
         rows = self._all("markers_of_jobs", ids=self._database.json(ids))
         return [_marker(row) for row in rows]
+
+    def records(self, ids: Sequence[JobId]) -> Records:
+        asked = ("jobs_by_id", "runs_by_job", "evidence_by_job", "markers_of_jobs")
+        given = {"ids": self._database.json(ids)}
+        found, runs, evidence, markers = self._ask(dict.fromkeys(asked, given))
+        jobs = {job.id: job for job in self._readable(found)}
+        started = {job.id for job in jobs.values() if job.started_at is not None}
+        return Records(
+            jobs,
+            {row[0]: load_run(row) for row in runs if row[0] in started},
+            evidence_in(row for row in evidence if row[0] in started),
+            [_marker(row) for row in markers if row[1] in started],
+        )
 
     def markers(self, keys: Sequence[ArtifactKey]) -> list[Marker]:
         rows = self._all("markers_of_keys", keys=self._database.json(keys))

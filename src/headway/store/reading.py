@@ -72,8 +72,15 @@ class SqlReadTx(Asking):
 
     def running_jobs(self, ids: Sequence[JobId]) -> dict[JobId, Job]:
         """Jobs to be settled. One whose row cannot be read gets a stand-in without parameters and
-        policy: its outcome is known all the same, and it must not keep the others from theirs."""
-        rows = self._all("jobs_by_id", ids=self._database.json(ids))
+        policy: its outcome is known all the same, and it must not keep the others from theirs.
+
+        Who settles asks for the state, too; where questions travel it comes along."""
+        given = {"ids": self._database.json(ids)}
+        if self._state is None and self._named.at_once:
+            state, rows = self._ask({"present_state": {}, "jobs_by_id": given})
+            self._state, self._whereabouts = load_state(state)
+        else:
+            rows = self._all("jobs_by_id", **given)
         found = {}
         for row in rows:
             try:
@@ -155,11 +162,7 @@ class SqlReadTx(Asking):
 
     def evidence(self, ids: Sequence[JobId]) -> dict[JobId, dict[str, Any]]:
         """What supervisors reported: job -> kind of evidence -> document."""
-        found: dict[JobId, dict[str, Any]] = {}
-        for job_id, kind, document in self._all("evidence_by_job", ids=self._database.json(ids)):
-            document = load(document, f"the {kind} of job-{job_id}")
-            found.setdefault(job_id, {})[kind] = document
-        return found
+        return evidence_in(self._all("evidence_by_job", ids=self._database.json(ids)))
 
     def env_digests_in_use(self, since: int) -> set[str]:
         """Those of active jobs, and of jobs that ended since then."""
@@ -304,6 +307,14 @@ class SqlReadTx(Asking):
     def last_event(self) -> int:
         row = self._one("last_event")
         return row[0] or 0 if row else 0
+
+
+def evidence_in(rows: Iterable[Row]) -> dict[JobId, dict[str, Any]]:
+    found: dict[JobId, dict[str, Any]] = {}
+    for job_id, kind, document in rows:
+        document = load(document, f"the {kind} of job-{job_id}")
+        found.setdefault(job_id, {})[kind] = document
+    return found
 
 
 def _event(row: tuple[Any, ...]) -> Event:

@@ -50,6 +50,7 @@ class Whereabouts(NamedTuple):
     next_wake: int | None
     cancelling: bool
     unproven: bool
+    held: bool  # locks
     products: bool  # what any job declares to make
     awaited: bool  # edges to jobs that have not ended
 
@@ -65,7 +66,7 @@ class Whereabouts(NamedTuple):
     def after(self, query: str, table: str | None) -> Whereabouts | None:
         """What is still known after this query; None: it must be asked for anew."""
         if table not in _OF_WHEREABOUTS or query in _TAKE_AWAY:
-            return self
+            return self._replace(held=True) if query == "hold_locks" else self
         if query in _WAKE and self.next_wake is None:  # else one may have had its time, and has not
             return self._replace(woken=True)
         return None
@@ -178,6 +179,7 @@ def load_state(rows: Iterable[tuple[Any, ...]]) -> tuple[State, Whereabouts]:
         next_wake=min((int(each) for each in lies["wake"] if each is not None), default=None),
         cancelling="cancelling" in there,
         unproven="unproven" in there,
+        held="held" in there,
         products="products" in there,
         awaited="awaited" in there,
     )

@@ -134,13 +134,13 @@ class WakingWriteTx(AddingTx, WakingReadTx):
             self._whereabouts = known._replace(woken=bool(woken), next_wake=next_wake)
 
     def _seen_to(self, before: Woken | None, ids: Iterable[JobId]) -> None:
-        """These jobs were started, or put where they wait. About the other ones nothing has changed
-        by that; if there are none, nobody need be asked who is woken."""
+        """These jobs were started, or put where they wait. The other ones are as they were, but not
+        all that they wait for; if there are none, nobody need be asked who is woken."""
         if before is None or len(before.rows) >= before.limit:
             return
         seen_to = set(ids)
         rows = [row for row in before.rows if row[0] not in seen_to]
-        self._looked = before._replace(rows=rows)
+        self._looked = before._replace(rows=rows, unmet={})
         if not rows and self._whereabouts is not None:
             self._whereabouts = self._whereabouts._replace(woken=False)
 

@@ -332,6 +332,8 @@ class SqlWriteTx(
         )
 
     def release_locks(self, job_id: JobId) -> list[str]:
+        if self._whereabouts is not None and not self._whereabouts.held:
+            return []
         return [row[0] for row in self._all("release_locks", job_id=job_id)]
 
     def prove_gone(self, token: str) -> None:

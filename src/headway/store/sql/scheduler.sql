@@ -48,6 +48,8 @@ union all select 'cancelling', null, null, null, null
   from (select 1 from jobs where cancel_requested_at is not null and finished_at is null limit 1) as found
 union all select 'unproven', null, null, null, null
   from (select 1 from claims where state = 'ended' limit 1) as found
+union all select 'held', null, null, null, null
+  from (select 1 from held_locks limit 1) as found
 union all select 'products', null, null, null, null
   from (select 1 from produces where artifact > '' limit 1) as found
 union all select 'awaited', null, null, null, null
