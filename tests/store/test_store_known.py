@@ -95,7 +95,9 @@ class Acts:
 
     def do_unclaim(self) -> None:
         if self.claims:
-            self.tx.unclaim([unclaim_of(self.claims.pop())])
+            claim = self.claims.pop()
+            self.tx.unclaim([unclaim_of(claim)])
+            self.tx.release_locks(claim.job_id)
 
     def do_release_locks(self) -> None:
         held = [(each.job_id, each.key) for each in self.tx.locks_held()]
