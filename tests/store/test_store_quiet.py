@@ -9,6 +9,7 @@ from called import CLAIMANT, UndoneError, add_call, end_of, taken
 from recording import verbs
 from stocked import HOST, SECOND, START, Opener, add, filing, finish_of, job, start
 
+from harness import wait_for
 from headway.core.model import (
     FUNCTIONS,
     Job,
@@ -197,7 +198,7 @@ def test_a_server_tells_when_only_calls_came(store: Store, opener: Opener) -> No
         tx.set_mark("log_bytes", 1)
     for kind, is_call in ((plain_call, True), (command, False), (plain_call, True)):
         theirs.add_alike([kind])
-        assert mine.changed()
+        wait_for(mine.changed, what="the word of it")
         assert mine.only_calls_came() == (is_call and mine.shared)
         with mine.write() as tx:
             assert tx.others_wrote() == (not is_call or not mine.shared)

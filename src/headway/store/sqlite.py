@@ -93,7 +93,11 @@ class SqliteDatabase:
             self.rollback()
             raise
 
-    begin_write_soon = begin_write
+    def begin_write_soon(
+        self, *, blindly: bool = False, meanwhile: Callable[[], None] | None = None
+    ) -> None:
+        """There is no other way here: nothing has to travel, and nothing is waited for."""
+        self.begin_write()
 
     def commit(self) -> None:
         self._plainly(self._connection.execute, "commit")
