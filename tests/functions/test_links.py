@@ -22,9 +22,9 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     sent: list[list[str]] = []
     run = Wire.run
 
-    def counted(self: Wire, statements: Any) -> Any:
+    def counted(self: Wire, statements: Any, *more: Any) -> Any:
         sent.append([" ".join(text.split())[:60] for text, _ in statements])
-        return run(self, statements)
+        return run(self, statements, *more)
 
     monkeypatch.setattr(Wire, "run", counted)
     return sent
