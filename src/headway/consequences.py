@@ -22,7 +22,7 @@ from headway.core.groups import (
     status_of,
     turn_topic,
 )
-from headway.core.model import Job, JobId, LockMode, Wait, lock_topic, shown
+from headway.core.model import Claim, Job, JobId, LockMode, Wait, lock_topic, shown
 from headway.core.settle import Ended, Retry, follow_up, next_in_chain
 from headway.core.states import WAITING, Move, Status, after
 from headway.store.base import Event, Marker, WriteTx
@@ -210,6 +210,14 @@ def pass_on_shared(tx: WriteTx, job: Job, *, lacking: Collection[str] = ()) -> N
 def release_locks(tx: WriteTx, job_id: JobId) -> None:
     """The job's process tree is gone: its locks are free."""
     tx.wake_first([lock_topic(key) for key in tx.release_locks(job_id)])
+
+
+def trees_gone(tx: WriteTx, claims: Sequence[Claim], *, actor: str) -> None:
+    """Of claims that were settled before, the trees are gone now."""
+    for claim in claims:
+        tx.prove_gone(claim.token)
+        release_locks(tx, claim.job_id)
+    tx.add_events((Event("tree_unproven", claim.job_id) for claim in claims), actor=actor)
 
 
 def kept_log_bytes(outcome: Mapping[str, Any]) -> int:

@@ -65,3 +65,21 @@ def file_new(
                 wait=wait,
                 waited_on=(wait.kind.value,),
             )
+
+
+def stands_already(filing: Filing) -> bool:
+    """A job pulled from the head of the queue that goes back to where it stood."""
+    job = filing.job
+    return (
+        job.stage is filing.stage is Stage.READY
+        and job.status is filing.status
+        and not filing.topics
+    )
+
+
+def says_something_new(filing: Filing) -> bool:
+    before = filing.job.wait
+    return before is None or (before.kind, before.detail) != (
+        filing.wait.kind,
+        filing.wait.detail,
+    )

@@ -131,6 +131,29 @@ def test_more_than_are_looked_at_together_are_looked_at_in_order(store: Store) -
         assert len(found) == 20
 
 
+@verbs("remember", "recall", "others_wrote")
+def test_what_one_transaction_knew_another_knows(store: Store) -> None:
+    with store.write() as tx:
+        first = add(tx, stage=Stage.READY)
+        tx.file([filing(add(tx, after=(first.id,)), f"chain:{first.id}")])
+        assert tx.remember() is None, "it has asked for nothing"
+        tx.others_wrote()
+    with store.write() as tx:
+        claim = start(tx, first, 3)
+        tx.slots()
+        tx.others_wrote()
+        known = tx.remember()
+        before = tx.slots(), tx.marks(), tx.woken(ROUND_JOBS), tx.next_wake()
+    with store.write() as tx:
+        tx.recall(known)
+        assert before == (tx.slots(), tx.marks(), tx.woken(ROUND_JOBS), tx.next_wake())
+        assert tx.finish([finish_of(claim)]) == [True]
+        tx.chains_succeeded([first.chain])
+        assert looked(tx) == asked(store) and len(looked(tx)[0]) == 1
+        tx.set_setting("scheduler.max_active", 3, by="ann")
+        assert tx.remember() is None, "it must be asked for anew"
+
+
 @verbs("note_dispatch", "marks")
 def test_when_jobs_were_last_started_is_noted(store: Store) -> None:
     with store.write() as tx:

@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.clock import SECOND, Clock
 from headway.config import Config, store_setting
-from headway.consequences import release_locks
+from headway.consequences import trees_gone
 from headway.core.model import TASKS_TOPIC, Claim, JobId, WaitKind
 from headway.core.pressure import Measured
 from headway.crashpoints import reach
@@ -24,11 +24,13 @@ from headway.engine.helpers import Helpers
 from headway.engine.janitor import put_back_environments
 from headway.engine.lane import MOST_AT_ONCE, Lane, QuickSteps, Quiet
 from headway.engine.looks import Looks
+from headway.engine.memory import Memory
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.rounds import Rounds
 from headway.engine.settling import Settler, Verdict
 from headway.engine.timekeeper import Timekeeper
+from headway.errors import OthersWroteError
 from headway.executors import specification
 from headway.executors.command import how_to_reach_a_worker
 from headway.executors.function import host_specification
@@ -39,7 +41,7 @@ from headway.host import Host, queues_of
 from headway.policies import all_policies
 from headway.probes import look_at
 from headway.probes.pressure import measure
-from headway.store.base import Event, HostRecord, ReadTx, Store, WriteTx
+from headway.store.base import HostRecord, ReadTx, Store, WriteTx
 from headway.supervise.evidence import Evidence
 from headway.supervise.launcher import Launcher
 from headway.supervise.rescue import forget_cgroup, tell_to_cancel
@@ -153,6 +155,7 @@ class Engine:
         self._expected_delay = RESCUE_EVERY
         self._grant_until = 0
         self._direct = DirectCalls(store, host.id, clock)
+        self._memory = Memory(store, self.looks)
 
     def recover(self) -> None:
         """Judge every claim of this host and home; before anything is dispatched."""
@@ -190,7 +193,13 @@ class Engine:
         """Do what there is to do now; returns the seconds until time itself brings more. With
         `only_calls` nothing is known to have happened but that functions may have returned."""
         delay = self._quick_step() if only_calls and self.dispatching else None
-        return self._whole_step(limit) if delay is None else delay
+        if delay is not None:
+            return delay
+        try:
+            return self._whole_step(limit, only_calls=only_calls)
+        except OthersWroteError:
+            self._memory.was_wrong()
+            return self._whole_step(limit)
 
     def _quick_step(self) -> float | None:
         now = self._clock.monotonic()
@@ -202,7 +211,7 @@ class Engine:
             self.started = self._quick.started
         return delay
 
-    def _whole_step(self, limit: int | None) -> float:
+    def _whole_step(self, limit: int | None, *, only_calls: bool = False) -> float:
         self._notice_suspend()
         overdue = self._direct.end_overdue(self._grant_until)
         self.rounds.notice()
@@ -211,22 +220,23 @@ class Engine:
         again = self.crew.keep_up(now) if self.dispatching else None
         news = self.crew.take_in()
         started: tuple[Claim, ...] = ()
-        more = False
         quiet: Quiet | None = None
         self._quick.stop()
         self._lane.begin()
-        self.planner.prepared.clear()
-        self.planner.chosen.clear()
-        self.planner.served.clear()
+        self.planner.begin()
+        # Whatever else there is to do is rare, or could not be done twice.
+        only_told = only_calls and bool(news.told) and not (judged or overdue or self.crew.news)
+        duty = self._must_renew(now) or now >= self._next_sweep or self._quick.last is not None
         try:
-            with self.store.write_soon() as tx:
+            with self._memory.write(usable=only_told and not duty) as tx:
+                self._memory.recall(tx)
                 if self.store.shared and self.dispatching and not (judged or self.crew.news):
                     calls = min(self.crew.places(), MOST_AT_ONCE)
                     (tx.look_at_calls if any(news) else tx.look_around)(calls)
                 documents = self._settle(tx, judged)
                 self._settle_calls(tx, news)
                 tx.wake_topics(self.looks.take_in())
-                self._look_at_probes(tx)
+                self._settler.look_at_probes(tx, self.finisher.claims)
                 self._end_expired_lendings(tx)
                 if overdue:
                     remove_expired(tx, overdue, actor=self.worker_id)
@@ -234,8 +244,7 @@ class Engine:
                 more = self.dispatching and self.timekeeper.step(tx)
                 if self.dispatching:
                     self.rounds.step(tx)
-                busy = self.finisher.claims or self.crew.running()
-                cancelling = tx.cancelling_jobs() if busy else set()
+                cancelling = tx.cancelling_jobs() if self._busy() else set()
                 limit = self._limit(tx, limit, now)
                 planning = self.dispatching and limit != 0 and self._parent_is_there(tx)
                 if planning:
@@ -250,15 +259,13 @@ class Engine:
                 delay = self._delay(tx, now, planning=planning)
                 if planning and not more and not spacing(tx):
                     quiet = self._seen_quiet(tx)
+                self._memory.keep(tx)
                 reach("engine.planned")
         except BaseException:
             self.finisher.put_back(judged)
             self.crew.put_back(news)
-            self.crew.unchoose(self.planner.chosen)
+            self.planner.undo()
             self._lane.undo()
-            for claim in self.planner.prepared:
-                with suppress(OSError):
-                    Evidence(claim.folder, claim.token).discard()
             raise
         reach("engine.claimed")
         self.timekeeper.committed()
@@ -429,11 +436,15 @@ class Engine:
 
     def _renew_leases(self, tx: WriteTx, now: float) -> None:
         """Other hosts see by it that this one's claims are looked after."""
-        busy = self.finisher.claims or self.crew.running()
-        if not self.store.shared or not busy or now < self._next_renewal:
-            return
-        self._next_renewal = now + RENEW_EVERY
-        tx.renew_leases(self._host.id, tx.now() + LEASE)
+        if self._must_renew(now):
+            self._next_renewal = now + RENEW_EVERY
+            tx.renew_leases(self._host.id, tx.now() + LEASE)
+
+    def _must_renew(self, now: float) -> bool:
+        return self.store.shared and now >= self._next_renewal and self._busy()
+
+    def _busy(self) -> bool:
+        return bool(self.finisher.claims or self.crew.running())
 
     def _pass_on_cancels(self, cancelling: set[JobId]) -> None:
         """Tell the supervisors of cancelled jobs: who cancelled may be on another host, or may
@@ -446,15 +457,6 @@ class Engine:
             if claim.job_id in cancelling and claim.token not in self._told:
                 tell_to_cancel(Evidence(claim.folder, claim.token))
                 self._told.add(claim.token)
-
-    def _look_at_probes(self, tx: WriteTx) -> None:
-        """A probe that got as far as its command proves that the host can start again."""
-        if tx.host_trouble(self._host.id) is None:
-            return
-        for claim in self.finisher.claims:
-            if claim.probe and Evidence(claim.folder, claim.token).has_begun():
-                self._settler.host_recovered(tx)
-                return
 
     def _rescue(self, now: float) -> None:
         """Look after trees that are not yet gone, and claims whose supervisor is silent."""
@@ -489,10 +491,5 @@ class Engine:
         if not proven:
             return
         with self.store.write() as tx:
-            for claim in proven:
-                tx.prove_gone(claim.token)
-                release_locks(tx, claim.job_id)
-            tx.add_events(
-                (Event("tree_unproven", claim.job_id) for claim in proven), actor=self.worker_id
-            )
+            trees_gone(tx, proven, actor=self.worker_id)
         reach("engine.proved_gone")

@@ -7,6 +7,7 @@ look at or its bound is reached. A claim's files are made before the claim commi
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Any, NamedTuple, assert_never
 
@@ -38,13 +39,13 @@ from headway.engine.lane import Lane, tokens
 from headway.engine.looks import Looks
 from headway.engine.settling import Settler, Verdict
 from headway.errors import DataError, HeadwayError, StoreError
-from headway.filing import filing_of, told
+from headway.filing import filing_of, says_something_new, stands_already, told
 from headway.gather import Waiters, gather, waiters
 from headway.gather import door as open_door
 from headway.home import Home
 from headway.host import Host
 from headway.passing import Look, plan_pass
-from headway.store.base import Event, Filing, ReadTx, WriteTx
+from headway.store.base import Event, ReadTx, WriteTx
 from headway.store.seam_waking import ROUND_JOBS
 from headway.supervise.evidence import Evidence
 
@@ -106,6 +107,20 @@ class Planner:
         self.look_again_at: int | None = None  # a rate that is used up has room then
         self.strained = False  # the host had enough to do when it was last looked at
         self.prepared: list[Claim] = []  # claims whose files exist; without a commit they go
+
+    def begin(self) -> None:
+        """A step begins; nothing of the last one is left to be undone."""
+        self.prepared.clear()
+        self.chosen.clear()
+        self.served.clear()
+
+    def undo(self) -> None:
+        """Its transaction was rolled back."""
+        if self._crew is not None:
+            self._crew.unchoose(self.chosen)
+        for claim in self.prepared:
+            with suppress(OSError):
+                Evidence(claim.folder, claim.token).discard()
 
     def step(self, tx: WriteTx, *, limit: int | None = None) -> Step:
         """Plan until nothing is left to look at, starting at most `limit` jobs."""
@@ -396,7 +411,7 @@ class Planner:
         changed = [
             (filing, hold)
             for filing, hold in ((filing_of(job, hold), hold) for job, hold in holds)
-            if not _stands_already(filing)
+            if not stands_already(filing)
         ]
         for job, hold in holds:
             if hold.expected:
@@ -408,7 +423,7 @@ class Planner:
             (
                 told(filing)
                 for filing, hold in changed
-                if _says_something_new(filing) and not hold.expected
+                if says_something_new(filing) and not hold.expected
             ),
             actor=self._worker_id,
         )
@@ -468,21 +483,3 @@ def _need_not_have_been_woken(job: Job, decision: Decision) -> bool:
     if was in (WaitKind.LOCKS, WaitKind.CAPACITY, WaitKind.RATE) and decision.at_door:
         return True
     return bool(decision.asks)
-
-
-def _stands_already(filing: Filing) -> bool:
-    """A job pulled from the head of the queue that goes back to where it stood."""
-    job = filing.job
-    return (
-        job.stage is filing.stage is Stage.READY
-        and job.status is filing.status
-        and not filing.topics
-    )
-
-
-def _says_something_new(filing: Filing) -> bool:
-    before = filing.job.wait
-    return before is None or (before.kind, before.detail) != (
-        filing.wait.kind,
-        filing.wait.detail,
-    )

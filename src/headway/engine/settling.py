@@ -1,7 +1,7 @@
 """Settle claims: ask the core what an outcome means, and write it down, fenced by the token."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, assert_never
 
 from headway.config import store_setting
@@ -18,6 +18,7 @@ from headway.core.settle import Ended, Ending, Outcome, Undone, host_trouble, ne
 from headway.core.states import Status
 from headway.host import Host
 from headway.store.base import Event, Finish, Unclaim, WriteTx
+from headway.supervise.evidence import Evidence
 from headway.units import parse_duration
 
 
@@ -124,6 +125,15 @@ class Settler:
         tx.open_breaker(self._host.id, trouble)
         data = {"kind": kind.value, "cause": cause, "failures": failures}
         tx.add_events([Event("host_trouble", None, data)], actor=self._worker_id)
+
+    def look_at_probes(self, tx: WriteTx, claims: Iterable[Claim]) -> None:
+        """A probe that got as far as its command proves that the host can start again."""
+        if tx.host_trouble(self._host.id) is None:
+            return
+        for claim in claims:
+            if claim.probe and Evidence(claim.folder, claim.token).has_begun():
+                self.host_recovered(tx)
+                return
 
     def host_recovered(self, tx: WriteTx) -> None:
         if tx.close_breaker(self._host.id):

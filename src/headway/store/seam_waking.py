@@ -22,6 +22,13 @@ class ReadsWaking(Protocol):
 
 
 class WritesWaking(Protocol):
+    def remember(self) -> object:
+        """What this transaction knows of how things stand, for a later one in which nobody else can
+        have changed it; None: not enough."""
+
+    def recall(self, known: object) -> None:
+        """At the beginning: know this, as if it had been asked."""
+
     def chains_succeeded(self, chains: Sequence[JobId]) -> None:
         """Who waits for one of these chains need not wait for it any more, and is woken."""
 

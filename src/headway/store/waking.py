@@ -107,6 +107,13 @@ class WakingReadTx(SqlReadTx):
 
 
 class WakingWriteTx(AddingTx, WakingReadTx):
+    def remember(self) -> object:
+        known = self._state, self._whereabouts
+        return None if None in known else known
+
+    def recall(self, known: Any) -> None:
+        self._state, self._whereabouts = known
+
     def chains_succeeded(self, chains: Sequence[JobId]) -> None:
         if not chains:
             return
