@@ -54,7 +54,7 @@ def stepped(lanes: Lanes, trips: list[list[str]]) -> int:
 
 
 @pytest.mark.parametrize("submit", [chain_of, one_by_one])
-def test_a_link_of_a_chain_is_two_journeys(
+def test_a_link_of_a_chain_is_two_round_trips(
     make_lanes: MakeLanes, trips: list[list[str]], submit: Callable[..., list[Handle[Any]]]
 ) -> None:
     """To settle, and to hear who waited for it; to start that one."""

@@ -1,9 +1,9 @@
-"""What the last whole step has seen of a store that is asked by journeys, for the next one.
+"""What the last whole step has seen of a store that is a round trip away, for the next one.
 
 It holds as long as nobody else has written: neither another process, which the server knows, nor
 this one elsewhere. So a step that only settles calls and starts what waited for them asks nothing
-of the kind, and begins in one journey with what it changes. If it errs, all of it is undone, and it
-is made anew by looking.
+of the kind, and begins in one round trip with what it changes. If it errs, all of it is undone, and
+it is made anew by looking.
 """
 
 from contextlib import AbstractContextManager

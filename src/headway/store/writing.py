@@ -271,7 +271,7 @@ class SqlWriteTx(
 
     def _end_claims(self, finishes: Sequence[Finish], state: str) -> set[str]:
         """The tokens of those that were live. What this transaction knows already is not asked
-        again where that would be a journey; but then it must be so, or nothing is committed."""
+        again where that would be a round trip; but then it must be so, or nothing is committed."""
         known = None
         if self._state is not None and self._named.at_once:
             known = {each.token: self._state.holds(each.job_id, each.token) for each in finishes}

@@ -1,4 +1,4 @@
--- Claims on PostgreSQL, where to hear what a change has changed is a journey of its own. These are told,
+-- Claims on PostgreSQL, where to hear what a change has changed is a round trip of its own. These are told,
 -- and nobody waits for the answer: the database itself refuses the whole transaction if they do not
 -- find every row as it was read before. Nobody who takes turns can have changed it since.
 

@@ -1,4 +1,4 @@
--- The planning step on PostgreSQL, where every question is a journey: what planning.sql asks one after
+-- The planning step on PostgreSQL, where every question is a round trip: what planning.sql asks one after
 -- the other, or of each job by itself, is asked here at once.
 
 -- name: woken_with_unmet (hot)
