@@ -23,3 +23,43 @@ with claimed as (
 select cast(case count(*) when :count then '1'
             else 'headway: a job is no longer waiting; nothing was changed' end as bigint)
 from claimed
+
+-- name: finish_one_surely
+-- As `end_claims_surely`, `finish_jobs` and `finish_runs`, for a single claim.
+with ended as (
+  update claims set state = :state
+  where job_id = :job_id and token = :token and state <> 'ended' and state <> 'gone'
+  returning 1
+), finished as (
+  update jobs set status = :status, reason = :reason, finished_at = :finished_at, stage = null
+  where id = :job_id and status = 'running'
+), run as (
+  update runs set status = :run_status, exit_code = :exit_code, error = :error,
+    finished_at = :finished_at
+  where job_id = :job_id and status is null
+)
+select cast(case count(*) when 1 then '1'
+            else 'headway: a claim has ended that was live; nothing was changed' end as bigint)
+from ended
+
+-- name: claim_one_surely
+-- As `claim_jobs_surely`, `clear_waits`, `add_claims` and `add_runs`, for a single job.
+with claimed as (
+  update jobs set status = 'running', stage = null, wait_kind = null, wait_detail = null,
+    wake_at = null, checked_at = null, started_at = :claimed_at
+  where id = :job_id and stage is not null
+  returning params
+), cleared as (
+  delete from waits where job_id = :job_id
+), claim as (
+  insert into claims (token, job_id, state, slot, worker_id, host_id, home, boot_id, folder,
+    claimed_at, borrowed_from, probe, function_host, lease_until, occupies)
+  values (:token, :job_id, 'live', :slot, :worker_id, :host_id, :home, :boot_id, :folder,
+    :claimed_at, :borrowed_from, :probe, :function_host, :lease_until, :occupies)
+), run as (
+  insert into runs (job_id, started_at, worker_id, params_snapshot, artifacts)
+  select :job_id, :claimed_at, :worker_id, params, '[]' from claimed
+)
+select cast(case count(*) when 1 then '1'
+            else 'headway: a job is no longer waiting; nothing was changed' end as bigint)
+from claimed

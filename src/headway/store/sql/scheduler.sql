@@ -49,7 +49,7 @@ union all select 'cancelling', null, null, null, null
 union all select 'unproven', null, null, null, null
   from (select 1 from claims where state = 'ended' limit 1) as found
 union all select 'held', null, null, null, null
-  from (select 1 from held_locks limit 1) as found
+  from (select 1 from held_locks where key >= '' limit 1) as found
 union all select 'products', null, null, null, null
   from (select 1 from produces where artifact > '' limit 1) as found
 union all select 'awaited', null, null, null, null
