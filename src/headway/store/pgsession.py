@@ -286,7 +286,8 @@ class Session:
         """In our words. `in_turn`: the turn had come, so it is not what was waited for."""
         if isinstance(error, errors.LockNotAvailable) and not in_turn:
             return self._busy()
-        if isinstance(error, errors.DivisionByZero) and self._blindly:
+        guarded = isinstance(error, errors.DivisionByZero) and self._blindly
+        if guarded or _is_guard(error):
             return OthersWroteError(f"{self._address}: others have written; look again")
         return self._address.translated(error) if isinstance(error, psycopg.Error) else error
 
@@ -418,12 +419,16 @@ class Session:
     def _plainly(self, run: Callable[[], Found]) -> Found:
         try:
             return run()
-        except psycopg.OperationalError as error:
-            if self._connection is None or self._connection.closed:
-                raise self._address.undone(error) from error
-            raise self._address.translated(error) from error
         except psycopg.Error as error:
-            raise self._address.translated(error) from error
+            lost = self._connection is None or self._connection.closed
+            if lost and isinstance(error, psycopg.OperationalError):
+                raise self._address.undone(error) from error
+            raise self._refused(error, in_turn=True) from error
+
+
+def _is_guard(error: Exception) -> bool:
+    """Whether a statement found other rows than it was written for."""
+    return isinstance(error, errors.InvalidTextRepresentation) and "headway: " in str(error)
 
 
 def _trusted(statement: str) -> Any:
