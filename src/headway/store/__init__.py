@@ -31,9 +31,9 @@ def open_store(
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite" and rest.startswith("/"):
         from headway.store.sqlite import open_database
-        from headway.store.sqlstore import SqlStore
+        from headway.store.sqlitestore import SqliteStore
 
-        return SqlStore(open_database(rest, create=create, unsafe_fs=unsafe_fs), clock)
+        return SqliteStore(open_database(rest, create=create, unsafe_fs=unsafe_fs), clock)
     if scheme in ("postgresql", "postgres"):
         try:
             from headway.store.postgres import open_database as open_postgres

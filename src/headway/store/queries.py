@@ -32,7 +32,7 @@ _OTHERS = (
     "entries.sql",
     "checks.sql",
 )
-_OF_ONE_DATABASE = ("jobs.postgres.sql", "calls.postgres.sql")
+_OF_ONE_DATABASE = ("jobs.postgres.sql", "jobs.sqlite.sql", "calls.postgres.sql")
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")
 _OBJECT = (  # compiled when it is used
     r"(?m)^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"
