@@ -106,7 +106,7 @@ class Line:
         while letter := store.recv(1):
             message = read_message(store, letter=letter)
             self.round_trips += letter in b"QSF"  # after these the server says that it is ready
-            if letter in b"QP" and message[5:].strip(b"\0").lower() == b"commit":
+            if letter in b"QP" and _commits(message):
                 self.commits += 1
                 cut, self.cut = self.cut, None
                 if cut:
@@ -162,6 +162,12 @@ def shut(end: socket.socket) -> None:
 def read_message(source: socket.socket, *, letter: bytes) -> bytes:
     length = exactly(source, 4)
     return letter + length + exactly(source, int.from_bytes(length, "big") - 4)
+
+
+def _commits(message: bytes) -> bool:
+    """Whether it is a commit, or a statement that is a transaction of its own."""
+    text = message[5:].strip(b"\0").lower()
+    return text == b"commit" or text.startswith(b"select headway_submit(")
 
 
 def _pass_on_to_the_sync(letter: bytes, store: socket.socket, server: socket.socket) -> None:

@@ -73,6 +73,19 @@ def test_others_hear_of_it_and_who_submits_does_not(
         assert other.changed() and not store.changed()
 
 
+def test_the_first_trace_of_all_is_left_like_any_other(opened: Open, postgres_url: str) -> None:
+    store, other = opened(postgres_url), opened(postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as operator:
+        operator.execute("delete from commits")
+        for number in (1, 2):
+            assert store.add_alike(ONE) == number and other.changed()
+            traces = operator.execute("select place, number, token from commits order by 1")
+            head, *left = traces.fetchall()
+            assert head == (-1, number, str(number)), "it is no call of a function"
+            assert [place for place, _, _ in left] == list(range(1, number + 1))
+            assert left[-1][2].endswith(f" {number}")
+
+
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_submit_whose_answer_is_lost_happens_once_and_has_its_id(
     opened: Open, line: Line, postgres_url: str, cut: Any

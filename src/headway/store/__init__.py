@@ -41,9 +41,9 @@ def open_store(
             raise InvalidInputError(
                 f"a PostgreSQL store needs psycopg: pip install 'headway[postgres]' ({error})"
             ) from None
-        from headway.store.sqlstore import SqlStore
+        from headway.store.pgstore import PostgresStore
 
-        return SqlStore(open_postgres(url, poll_only=poll_only), clock)
+        return PostgresStore(open_postgres(url, poll_only=poll_only), clock)
     raise InvalidInputError(
         f"store.url is {url!r}; use sqlite:///absolute/path or postgresql://host/database"
     )

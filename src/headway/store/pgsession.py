@@ -19,7 +19,7 @@ from headway.errors import StoreBusyError
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgpool import Connections
 from headway.store.pgspread import ENOUGH, insert_of
-from headway.store.pgwire import Answer, Parameters
+from headway.store.pgwire import Answer, Numbered, Parameters
 
 BUSY_SECONDS = 10.0
 SILENT_SECONDS = 30.0
@@ -255,16 +255,37 @@ class Session:
         except psycopg.Error as error:
             if not self.connection.closed:
                 self.rollback()
-                if isinstance(error, errors.LockNotAvailable):
-                    raise self._busy() from error
-                raise self._address.translated(error) from error
-            found = self._found_trace(token)
-            if found is None:
-                raise self._address.undone(error) from error
-            answer = found.partition(" ")[2]
-            return Answered(int(answer) if answer else None, None)
+            return Answered(self._answer_lost_with(error, token), None)
         *_, said, trace_left, _ = answers
         return Answered(said.rows[0][0] if said.rows else None, int(trace_left.rows[0][0]))
+
+    def alone(self, statement: Numbered, token: str, *, before: int) -> Answered:
+        """A statement that is a whole transaction, and leaves its trace itself. It answers with its
+        number and that of the commit, or with nothing if it did nothing."""
+        connection = self.connection
+        self._before, self._server = before, connection.pgconn.backend_pid
+        try:
+            [answer] = connection.wire.run_numbered([statement])
+        except psycopg.Error as error:
+            return Answered(self._answer_lost_with(error, token), None)
+        [[said]] = answer.rows
+        if said is None:
+            return Answered(None, None)
+        number, _, commit = said.partition(" ")
+        return Answered(int(number), int(commit))
+
+    def _answer_lost_with(self, error: psycopg.Error, token: str) -> int | None:
+        """What the server would have answered, if the transaction was made and only that is lost;
+        else this raises."""
+        if not self.connection.closed:
+            if isinstance(error, errors.LockNotAvailable):
+                raise self._busy() from error
+            raise self._address.translated(error) from error
+        found = self._found_trace(token)
+        if found is None:
+            raise self._address.undone(error) from error
+        answer = found.partition(" ")[2]
+        return int(answer) if answer else None
 
     def _was_committed(self, token: str) -> bool:
         return self._found_trace(token) is not None

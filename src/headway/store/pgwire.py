@@ -37,6 +37,16 @@ class Numbered(NamedTuple):
     values: list[bytes | None]
 
 
+class Ready(NamedTuple):
+    """A statement of which all values are written down but the first few."""
+
+    kind: Kind
+    values: list[bytes | None]
+
+    def with_first(self, *values: Any) -> Numbered:
+        return Numbered(self.kind, [*map(_bytes, values), *self.values])
+
+
 class Answer(NamedTuple):
     rows: list[Row]
     changes: int
@@ -59,7 +69,9 @@ class Wire:
     def run(self, statements: Sequence[tuple[str, Parameters]]) -> list[Answer]:
         """The answers to all of these, in one round trip; nothing after one that fails is done,
         and its error is raised. Who is interrupted cannot go on with the connection."""
-        batch = [_numbered(statement, parameters) for statement, parameters in statements]
+        return self.run_numbered([_numbered(*each) for each in statements])
+
+    def run_numbered(self, batch: Sequence[Numbered]) -> list[Answer]:
         try:
             results = self._exchange(batch)
         except BaseException:
@@ -170,6 +182,15 @@ def _numbered(statement: str, parameters: Parameters) -> Numbered:
     values = [parameters[name] for name in names]
     types = tuple([_TYPES.get(type(value), 0) for value in values])
     return Numbered((text, types), [_bytes(value) for value in values])
+
+
+def ready(statement: str, first: Mapping[str, type], parameters: Parameters) -> Ready:
+    """With the types of those that differ from one time to the next, and the values of the rest."""
+    text, names = _text_and_names(statement)
+    rest = [parameters[name] for name in names[len(first) :]]
+    kinds = [*first.values(), *map(type, rest)]
+    types = tuple([_TYPES.get(kind, 0) for kind in kinds])
+    return Ready((text, types), [_bytes(value) for value in rest])
 
 
 @lru_cache(maxsize=500)

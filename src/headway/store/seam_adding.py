@@ -37,7 +37,7 @@ class Model:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.written: Mapping[str, Any] | None = None
-        self.ready: Any = None  # the same in the form in which it is handed over
+        self.ready: tuple[Any, Any] | None = None  # a store, and how that one hands it over
 
 
 class Alike(NamedTuple):

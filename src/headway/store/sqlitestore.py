@@ -40,7 +40,8 @@ class SqliteStore(SqlStore):
         model, params = kinds[0]
         if len(kinds) > 1 or len(params) > 1:
             return super().add_alike(kinds)
-        ready = model.ready or self._get_ready(model)
+        known = model.ready
+        ready = known[1] if known is not None and known[0] is self else self._get_ready(model)
         (text,) = map(dump, params.values())
         file = self._file
         with self._turn:
@@ -61,5 +62,6 @@ class SqliteStore(SqlStore):
         values = {**written(model), "gap": POSITION_GAP}
         _, _, *names = parameters_of(self._add)
         of_job = tuple(values[name] for name in names)
-        model.ready = ready = _Ready(of_job, model.job.submitted_by, values["told"])
+        ready = _Ready(of_job, model.job.submitted_by, values["told"])
+        model.ready = self, ready
         return ready
