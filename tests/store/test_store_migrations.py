@@ -229,6 +229,11 @@ def shape_of_schema(connection: psycopg.Connection[Any]) -> Shape:
         "and attnum = number order by place) from pg_constraint join pg_class on "
         "pg_class.oid = conrelid where connamespace = current_schema()::regnamespace"
     )
+    constraints += ask(  # those of the types of columns
+        "select relname, contype::text, array[attname::text] from pg_constraint "
+        "join pg_attribute on atttypid = contypid join pg_class on pg_class.oid = attrelid "
+        "where relnamespace = current_schema()::regnamespace and relkind = 'r' and contypid <> 0"
+    )
     keys = {table: key for table, kind, key in constraints if kind == "p"}
     indexes = ask(
         "select indexname, indexdef from pg_indexes where schemaname = current_schema() "

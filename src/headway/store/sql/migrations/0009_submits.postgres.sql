@@ -52,3 +52,43 @@ begin
   perform pg_notify('headway', given_key || ' ' || newest || ' ' || trace || given_last_word);
   return new_id || ' ' || newest;
 end $$;
+
+-- The words that a column may have are those of its type. A check of the table is read and planned anew
+-- for each statement that writes to it, whichever columns that changes; of a type a server does so once.
+-- The rows are looked at when the type gets its check, and none has to be written anew.
+
+create domain headway_job_status as text;
+create domain headway_job_stage as text;
+create domain headway_run_status as text;
+create domain headway_claim_state as text;
+
+drop trigger jobs_params_are_frozen on jobs;
+drop trigger runs_terminal_is_final on runs;
+drop trigger runs_stay_with_their_job on runs;
+
+alter table jobs drop constraint jobs_status_check, drop constraint jobs_stage_check,
+  alter column status type headway_job_status, alter column stage type headway_job_stage;
+alter table runs drop constraint runs_status_check, alter column status type headway_run_status;
+alter table claims drop constraint claims_of_jobs_state_check,
+  alter column state type headway_claim_state;
+
+alter domain headway_job_status add constraint jobs_status_check check (value in (
+  'queued', 'waiting_on_deps', 'waiting_on_approval', 'waiting_on_locks', 'running', 'succeeded',
+  'failed', 'skipped', 'cancelled', 'blocked_by_dependency', 'blocked_by_approval'));
+alter domain headway_job_stage add constraint jobs_stage_check check (value in ('woken', 'ready', 'filed'));
+alter domain headway_run_status add constraint runs_status_check
+  check (value in ('COMPLETED', 'FAILED', 'SKIPPED'));
+alter domain headway_claim_state add constraint claims_state_check
+  check (value in ('live', 'ended', 'gone'));
+
+create trigger jobs_params_are_frozen after update of params on jobs for each row
+  when (old.status = 'running' and old.params is distinct from new.params)
+  execute function headway_refuse('Cannot modify params');
+
+create trigger runs_terminal_is_final after update on runs for each row
+  when (old.status is not null)
+  execute function headway_refuse('a finished run is final');
+
+create trigger runs_stay_with_their_job before delete on runs for each row
+  when (old.status is not null)
+  execute function headway_stays_with_its_job('a finished run is final', 'never');
