@@ -64,6 +64,10 @@ class StoreUndoneError(StoreBusyError):
     """Others were in the way, or the line was lost; it is certain that nothing was changed."""
 
 
+class OthersWroteError(StoreUndoneError):
+    """It was written for a state that is not so any more; nothing was changed."""
+
+
 class StoreFullError(StoreError):
     """The disk, quota or file size limit is used up; the transaction was rolled back."""
 

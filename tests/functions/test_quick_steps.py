@@ -49,10 +49,7 @@ def test_a_quick_step_costs_a_handful_of_statements_however_many_calls(
     for handle in handles[10:15]:
         lanes.let_go(str(handles.index(handle)), handle)
     assert lanes.step()
-    if lanes.bench.store.shared:
-        assert lanes.asked == ["plain_calls", *written], "others may have added to the queue"
-    else:
-        assert lanes.asked == written, "the queue was read in advance"
+    assert lanes.asked == written, "the queue was read in advance"
     assert lanes.running() == [each.job_id for each in handles[15:25]]
 
 
@@ -240,3 +237,75 @@ def test_a_call_of_a_function_that_nobody_knows_keeps_no_other_waiting(lanes: La
     assert lanes.running() == [c.job_id]
     wait = lanes.bench.job(unknown.job_id).wait
     assert wait is not None and "ghost" in wait.detail
+
+
+# -- while a commit is waited for -----------------------------------------------------------------
+
+
+def test_what_returns_during_a_commit_is_settled_by_the_next_one_at_once(
+    make_lanes: MakeLanes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server is at work without us; meanwhile calls are handed out, and journals read."""
+    lanes = make_lanes(max_active=2)
+    a, b, c, d = (lanes.hold.submit(word) for word in "abcd")
+    lanes.become_quiet()
+    crew, found = lanes.bench.engine.crew, []
+    read_ahead, of_b = crew.read_ahead, lanes.claims()[b.job_id]
+
+    def read_the_end_of_b() -> None:
+        if not found:
+            lanes.touch("go-b")
+            lanes.until_written("e", of_b)
+            found.append("b")
+        read_ahead()
+
+    monkeypatch.setattr(crew, "read_ahead", read_the_end_of_b)
+    lanes.let_go("a", a)
+    assert lanes.step()
+    if not lanes.bench.store.shared:  # a file is written by ourselves
+        assert found == [] and lanes.settled(a, b) == ["succeeded", None]
+        return
+    assert lanes.settled(a, b) == ["succeeded", "succeeded"]
+    assert lanes.running() == [c.job_id, d.job_id] == lanes.bench.engine.started
+    lanes.until_written("s", lanes.claims()[c.job_id])  # the host has them both
+    lanes.let_go("c", c)
+    lanes.until_written("s", lanes.claims()[d.job_id])
+
+
+def test_trouble_during_a_commit_is_told_after_it(
+    lanes: Lanes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = held(lanes, "a", "b")
+    crew = lanes.bench.engine.crew
+
+    def fail() -> None:
+        raise OSError("the journal cannot be read")
+
+    monkeypatch.setattr(crew, "read_ahead", fail)
+    lanes.let_go("a", a)
+    if lanes.bench.store.shared:
+        with pytest.raises(OSError, match="journal"):
+            lanes.step()
+    else:
+        assert lanes.step()
+    monkeypatch.undo()
+    assert lanes.settled(a, b) == ["succeeded", None]
+    lanes.until_written("s", lanes.claims()[b.job_id])
+    lanes.let_go("b", b)
+    lanes.ended(b)
+
+
+def test_where_others_add_calls_no_more_is_read_than_is_needed_at_once(
+    lanes: Lanes, elsewhere: Elsewhere
+) -> None:
+    a, b, c = held(lanes, *"abc")
+    limits = []
+    for word, handle in (("a", a), ("b", b)):
+        elsewhere.submitting(lanes, lambda: lanes.hold.submit("later"))
+        lanes.let_go(word, handle)
+        assert lanes.step() == lanes.bench.store.shared
+        limits.append(lanes.asked.count("plain_calls"))
+    assert lanes.running() == [c.job_id]
+    if lanes.bench.store.shared:
+        ahead = lanes.bench.engine._quick._ahead
+        assert limits == [1, 1] and not ahead.suffices(1) and len(ahead._calls) <= 1

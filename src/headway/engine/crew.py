@@ -138,6 +138,17 @@ class Crew(Hosting):
         self._gone.clear()
         return news
 
+    def read_ahead(self) -> None:
+        """What the journals say by now, for the next time that it is asked for."""
+        for host in self._hosts.values():
+            if host.plain:
+                self._read(host, self._news)
+
+    @property
+    def knows_more(self) -> bool:
+        """Whether something was read that is still to be taken in."""
+        return bool(self._news.ends or self._news.told)
+
     def put_back(self, news: News) -> None:
         self._news.ends.extend(news.ends)
         self._news.told.extend(news.told)

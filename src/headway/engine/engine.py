@@ -199,7 +199,7 @@ class Engine:
         if delay is not None:
             self._last_step = self._clock.now()
             self._expected_delay = delay
-            self.started = [each.call.job_id for each in self._lane.taken]
+            self.started = self._quick.started
         return delay
 
     def _whole_step(self, limit: int | None) -> float:
@@ -264,6 +264,7 @@ class Engine:
         self.rounds.committed()
         self.started = [claim.job_id for claim in started]
         self.started += [each.call.job_id for each in self._lane.taken]
+        self._lane.committed()
         self._lane.send()
         self.crew.send([claim for claim in started if claim.function_host])
         self.finisher.launch([claim for claim in started if not claim.function_host])

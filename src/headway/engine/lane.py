@@ -12,14 +12,18 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from headway.core.facts import Door
+from headway.core.model import JobId
 from headway.core.plaincalls import PlainCall, PlainEnd, room_for_calls, wide_open
 from headway.crashpoints import reach
 from headway.engine.crew import Crew
+from headway.errors import OthersWroteError
 from headway.host import Host
 from headway.store.base import ReadTx, Store, WriteTx
 from headway.store.seam_calls import Claimant, TakenCall
 
 MOST_AT_ONCE = 200
+IN_A_ROW = 4  # transactions of one step, if more is known by the end of each
+BUSY_STEPS = 8  # without reading ahead, where others add calls all the time
 LONGEST_QUIET = 5.0  # seconds until all is looked at again, however quiet it seems
 
 
@@ -45,6 +49,7 @@ class Lane:
         self._crew = crew
         self._lease = lease
         self._batches: dict[str, list[TakenCall]] = {}  # by host; without a commit, none
+        self._unsent: list[dict[str, list[TakenCall]]] = []
         self.is_clear = True  # whether there is nothing else that might start
 
     @property
@@ -54,16 +59,21 @@ class Lane:
 
     def begin(self) -> None:
         """A step begins."""
-        self._batches.clear()
+        self._batches = {}
         self.is_clear = True
 
     def undo(self) -> None:
         """Its transaction was rolled back."""
         self._crew.give_up(self._batches)
 
+    def committed(self) -> None:
+        """Its transaction was: now they may be sent."""
+        self._unsent.append(self._batches)
+
     def send(self) -> None:
-        """Its transaction was committed."""
-        self._crew.send_calls(self._batches)
+        """Hand out what was committed."""
+        while self._unsent:
+            self._crew.send_calls(self._unsent.pop(0))
 
     def head(self, tx: ReadTx, door: Door, limit: int | None = None) -> list[PlainCall]:
         """The calls that may start now."""
@@ -117,8 +127,10 @@ class QuickSteps:
         self._lane = lane
         self._worker_id = worker_id
         self._quiet: Quiet | None = None
-        self._ahead = _Ahead(store.shared)
+        self._ahead = _Ahead()
         self.last: tuple[int, int] | None = None  # when calls were claimed, and how many
+        self.started: list[JobId] = []  # by the last step
+        self._trouble: Exception | None = None  # while a commit was waited for
 
     def stop(self) -> None:
         """Something else is to be done: the next step is a whole one."""
@@ -134,11 +146,25 @@ class QuickSteps:
     def go_on(self, quiet: Quiet | None, *, now: float, delay: float) -> None:
         """The whole step is over, and nothing will be due before this delay."""
         self._quiet = quiet and quiet._replace(until=now + min(delay, LONGEST_QUIET))
-        self._ahead = _Ahead(self._store.shared)
+        self._ahead = _Ahead()
 
     def step(self, now: float) -> float | None:
         """Settle calls that returned and claim others; the seconds until something is due. None:
         there may be more to do than that."""
+        self.started = []
+        try:
+            for _ in range(IN_A_ROW):
+                delay = self._step(now)
+                if delay is None or not self._crew.knows_more:
+                    break
+            return delay
+        finally:
+            self._lane.send()
+            trouble, self._trouble = self._trouble, None
+            if trouble is not None:
+                raise trouble
+
+    def _step(self, now: float) -> float | None:
         quiet, self._quiet = self._quiet, None
         if quiet is None or now >= quiet.until or self._store.writes != quiet.writes:
             return None
@@ -147,7 +173,7 @@ class QuickSteps:
         try:
             if news.told or self._crew.news or self._crew.progress:
                 raise _NotSoQuietError
-            self._write(quiet, news.ends)
+            self._settle_and_claim(quiet, news.ends)
         except BaseException as error:
             self._crew.put_back(news)
             self._lane.undo()
@@ -155,19 +181,47 @@ class QuickSteps:
                 return None
             raise
         reach("engine.claimed")
-        self._lane.send()
+        self._lane.committed()
+        self.started += [each.call.job_id for each in self._lane.taken]
         if not self._lane.is_clear:
             return 0.0
         self._quiet = quiet.after(news.ends, self._lane.taken, self._store.writes)
-        return max(0.0, quiet.until - now)
+        return 0.0 if self._crew.knows_more else max(0.0, quiet.until - now)
 
-    def _write(self, quiet: Quiet, ends: Sequence[PlainEnd]) -> None:
+    def _meanwhile(self) -> None:
+        """What can be done while a commit is waited for: hand out what the last one claimed, and
+        read what has returned."""
+        if self._trouble is not None:
+            return
+        try:
+            self._lane.send()
+            self._crew.read_ahead()
+        except Exception as error:  # the answer is to be heard, whatever happens here
+            self._trouble = error
+
+    def _settle_and_claim(self, quiet: Quiet, ends: Sequence[PlainEnd]) -> None:
         running = quiet.door.running - len(ends)
         door = quiet.door._replace(running=running, places=self._crew.places())
         room = min(room_for_calls(door), MOST_AT_ONCE)
         if not ends and not room:
             return
-        with self._store.write_soon() as tx:
+        if not self._ahead.suffices(room) or not self._write_blindly(quiet, ends, room):
+            self._write(quiet, ends, room)
+
+    def _write_blindly(self, quiet: Quiet, ends: Sequence[PlainEnd], room: int) -> bool:
+        try:
+            self._write(quiet, ends, room, blindly=True)
+        except OthersWroteError:  # at most calls were added, else there would have been a word
+            self._lane.undo()
+            self._lane.begin()
+            self._ahead = _Ahead(busy=BUSY_STEPS)
+            return False
+        return True
+
+    def _write(
+        self, quiet: Quiet, ends: Sequence[PlainEnd], room: int, *, blindly: bool = False
+    ) -> None:
+        with self._store.write_soon(blindly=blindly, meanwhile=self._meanwhile) as tx:
             next_ones = self._ahead.first(tx, room)
             if tx.others_wrote() or not (next_ones or ends):
                 raise _NotSoQuietError
@@ -185,19 +239,24 @@ class QuickSteps:
 
 class _Ahead:
     """The head of the queue, read in advance: nobody else has changed it as long as it is quiet.
-    But of a store that is `shared`, where calls may be added meanwhile, it is read each time."""
+    Calls may be added, though, and of a store that is shared this is only known at the commit; so
+    in the next steps after that has happened no more is read than is needed at once."""
 
-    def __init__(self, shared: bool) -> None:
-        self._is_shared = shared
+    def __init__(self, busy: int = 0) -> None:
+        self._busy = busy
         self._calls: list[PlainCall] = []
         self._is_all = False  # nothing is behind them
         self._all_plain = True
 
+    def suffices(self, number: int) -> bool:
+        return not self._busy and (len(self._calls) >= number or self._is_all)
+
     def first(self, tx: ReadTx, number: int) -> list[PlainCall]:
-        if number and (self._is_shared or (len(self._calls) < number and not self._is_all)):
-            most = number if self._is_shared else MOST_AT_ONCE
-            self._calls, self._all_plain = tx.plain_calls(most)
+        if not self.suffices(number):
+            most = number if self._busy else MOST_AT_ONCE
+            self._calls, self._all_plain = tx.plain_calls(most) if most else ([], True)
             self._is_all = len(self._calls) < most
+            self._busy = max(0, self._busy - 1)
         return self._calls[:number]
 
     def is_end(self, calls: list[PlainCall]) -> bool:

@@ -382,16 +382,21 @@ class HasFileno(Protocol):
 
 
 class Store(Protocol):
-    shared: bool
-    writes: int  # transactions of this process  # by several hosts
+    shared: bool  # by several hosts
+    writes: int  # transactions of this process
 
     def hints(self) -> HasFileno | None:
         """Becomes readable when someone else has committed; another object after a lost line."""
 
     def read(self) -> AbstractContextManager[ReadTx]: ...
     def write(self) -> AbstractContextManager[WriteTx]: ...
-    def write_soon(self) -> AbstractContextManager[WriteTx]:
-        """Like `write`, but the turn may be waited for only with the first question."""
+    def write_soon(
+        self, *, blindly: bool = False, meanwhile: Callable[[], None] | None = None
+    ) -> AbstractContextManager[WriteTx]:
+        """Like `write`, but the turn may be waited for only with the first question. `blindly`: by
+        one who asks nothing, because he knows what others may have changed, and that is nothing;
+        if he errs, his commit raises `OthersWroteError`. `meanwhile` may be done, more than once,
+        while the commit is waited for."""
 
     def story(self, tell: Callable[[WriteTx], Told]) -> Told:
         """What `tell` does in one write transaction; made anew, whole, when others undid it."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import psycopg
 from psycopg import errors
 
-from headway.errors import StoreBusyError
+from headway.errors import OthersWroteError, StoreBusyError
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgpool import Connections
 from headway.store.pgspread import ENOUGH, insert_of
@@ -49,6 +49,12 @@ _TURN = (
     "pg_advisory_xact_lock({space}, {key})"
 )
 _INSTANT = "select {now}, pg_current_xact_id()::text, {newest}, {disturbed}"
+# For one who has said all that is to be done without having heard anything: it fails unless all is
+# as it is thought to be, the number of the newest commit and, nearly, the time.
+_AS_THOUGHT = (
+    f"select {NOW}, pg_current_xact_id()::text, {NEWEST}, {_DISTURBED}, 1 / (case "
+    f"when {NEWEST} = %(number)s and {NOW} - %(now)s between 0 and 1000000 then 1 else 0 end)"
+)
 _NUMBERS = {"newest": NEWEST, "disturbed": _DISTURBED}
 _NO_NUMBERS = {"newest": "0", "disturbed": "0"}
 _BEGIN_READ = "begin isolation level repeatable read read only"
@@ -102,6 +108,17 @@ class Latest:
         return self._number if time.monotonic() - self._at < MOMENT_SECONDS else None
 
 
+class Heard(NamedTuple):
+    """The server's time, and when it was heard by a clock that only goes forward."""
+
+    instant: int
+    at: float
+
+    def now(self) -> int:
+        """At most what it is by now at the server's."""
+        return self.instant + int((time.monotonic() - self.at) * 1_000_000)
+
+
 class Answered(NamedTuple):
     said: int | None
     number: int | None
@@ -120,6 +137,9 @@ class Session:
         self._queue: list[Statement] = []
         self._now = 0
         self._transaction_id = ""
+        self.heard: Heard | None = None
+        self.meanwhile: Callable[[], None] | None = None  # something to do while it is committed
+        self._blindly = False  # whether it may be committed before anything was heard
         self._before = 0  # the newest number when this began
         self._disturbed = 0  # and that of the last one which did more than to add calls
         self._server = 0  # the pid of the process that serves it
@@ -156,9 +176,17 @@ class Session:
         ]
         self._writing = True
 
+    def expect(self, number: int, now: int) -> None:
+        """That the newest commit is still this one. If nothing is asked until our own, all travels
+        in one round trip with it; the server refuses it if it is not so."""
+        self._opening[-1] = (_AS_THOUGHT, {"number": number, "now": now})
+        self._before = self._disturbed = number
+        self._now = now
+        self._blindly = True
+
     def instant(self) -> int:
         """When it began, by the server's clock."""
-        if self._opening:
+        if self._opening and not self._blindly:
             self._begin()
         return self._now
 
@@ -178,14 +206,19 @@ class Session:
         queue, self._queue = self._queue, []
         answers = self.surely(lambda: self._run([*self._opening, *queue]))
         count, self._opening = len(self._opening), []
-        row = answers[count - 1].rows[0]
-        self._now, self._transaction_id, self._before, self._disturbed = row
+        self._hear(answers[count - 1])
         return answers[count:]
 
-    def _run(self, statements: Sequence[Statement]) -> list[Answer]:
+    def _hear(self, answer: Answer) -> None:
+        self._now, self._transaction_id, self._before, self._disturbed, *_ = answer.rows[0]
+        self.heard = Heard(self._now, time.monotonic())
+
+    def _run(
+        self, statements: Sequence[Statement], meanwhile: Callable[[], None] | None = None
+    ) -> list[Answer]:
         wire = self.connection.wire
         self._sent = True
-        return wire.run(statements)
+        return wire.run(statements, meanwhile)
 
     def surely(self, ask: Callable[[], Found]) -> Found:
         """Ask what may be asked again, on a new connection if the old one was lost."""
@@ -193,20 +226,17 @@ class Session:
         while True:
             try:
                 return ask()
-            except errors.LockNotAvailable as error:
-                self.rollback()
-                raise self._busy() from error
             except (psycopg.OperationalError, StoreBusyError) as error:
                 if self._connection is not None and not self._connection.closed:
                     self.rollback()
-                    raise self._in_our_words(error) from error
+                    raise self._refused(error) from error
                 self._drop()
                 if time.monotonic() > give_up_at:
                     raise self._address.unavailable(error) from error
                 time.sleep(random.uniform(0.05, 0.5))  # noqa: S311  so that not all come at once
             except psycopg.Error as error:
                 self.rollback()
-                raise self._address.translated(error) from error
+                raise self._refused(error) from error
             except BaseException:
                 self.rollback()
                 raise
@@ -216,9 +246,6 @@ class Session:
             f"{self._address}: another process is writing since {BUSY_SECONDS:g} s; try again"
         )
 
-    def _in_our_words(self, error: Exception) -> Exception:
-        return self._address.translated(error) if isinstance(error, psycopg.Error) else error
-
     @property
     def wrote(self) -> bool:
         """Whether there is anything that others could see."""
@@ -226,19 +253,47 @@ class Session:
 
     def commit(self, token: str) -> int | None:
         """The number of this commit; None if its answer was lost, but it has happened."""
-        if self._opening:
+        if self._opening and not self._blindly:
             self._begin()  # what holds a commit is never sent twice
-        self._queue.append((LEAVE_TRACE, {"token": token, "key": str(self._key)}))
-        self._queue.append(("commit", {}))
-        try:
-            *_, trace, _ = self._send()
-            return int(trace.rows[0][0])
-        except psycopg.Error as error:
-            if not self.connection.closed:  # the server's own word: it is undone
-                raise self._address.translated(error) from error
-            if not self._was_committed(token):
-                raise self._address.undone(error) from error
+        trace = (LEAVE_TRACE, {"token": token, "key": str(self._key)})
+        opening = self._opening
+        answers = self._finish(opening, [*self._queue, trace], token)
+        if isinstance(answers, str):
             return None
+        if opening:
+            self._hear(answers[len(opening) - 1])
+        return int(answers[-2].rows[0][0])
+
+    def _finish(
+        self, opening: Sequence[Statement], statements: Sequence[Statement], token: str
+    ) -> list[Answer] | str:
+        """Send what is left to be said, with the commit, once. If the answers were lost but it has
+        happened, its trace."""
+        self._server = self.connection.info.backend_pid
+        self._opening = []
+        try:
+            return self._run([*opening, *statements, ("commit", {})], self.meanwhile)
+        except psycopg.Error as error:
+            return self._trace_after(error, token, in_turn=not opening)
+
+    def _trace_after(self, error: psycopg.Error, token: str, *, in_turn: bool = False) -> str:
+        """The trace of what was sent with its commit, if only the answer was lost; else it is
+        undone, and this raises."""
+        if not self.connection.closed:  # the server's own word
+            self.rollback()
+            raise self._refused(error, in_turn=in_turn) from error
+        found = self._found_trace(token)
+        if found is None:
+            raise self._address.undone(error) from error
+        return found
+
+    def _refused(self, error: Exception, *, in_turn: bool = False) -> Exception:
+        """In our words. `in_turn`: the turn had come, so it is not what was waited for."""
+        if isinstance(error, errors.LockNotAvailable) and not in_turn:
+            return self._busy()
+        if isinstance(error, errors.DivisionByZero) and self._blindly:
+            return OthersWroteError(f"{self._address}: others have written; look again")
+        return self._address.translated(error) if isinstance(error, psycopg.Error) else error
 
     def at_once(
         self, statement: str, parameters: Parameters, token: str, *, before: int, calls: bool
@@ -246,16 +301,13 @@ class Session:
         """The one statement of a transaction, which is begun and committed with it: what it
         answers, a number or nothing, and the number of the commit, None if its answer was lost.
         `before` is at most the number of the last one; `calls`: it only adds plain ones."""
-        self._before, self._server = before, self.connection.info.backend_pid
-        opening, self._opening = self._opening[:-1], []  # without the question for the instant
+        self._before = before
+        opening = self._opening[:-1]  # without the question for the instant
         leave = _LEAVE_CALLS if calls else _LEAVE_ANSWER
         trace = (leave, {"token": token, "key": str(self._key)})
-        try:
-            answers = self._run([*opening, (statement, parameters), trace, ("commit", {})])
-        except psycopg.Error as error:
-            if not self.connection.closed:
-                self.rollback()
-            return Answered(self._answer_lost_with(error, token), None)
+        answers = self._finish(opening, [(statement, parameters), trace], token)
+        if isinstance(answers, str):
+            return _answered_in(answers)
         *_, said, trace_left, _ = answers
         return Answered(said.rows[0][0] if said.rows else None, int(trace_left.rows[0][0]))
 
@@ -267,28 +319,12 @@ class Session:
         try:
             [answer] = connection.wire.run_numbered([statement])
         except psycopg.Error as error:
-            return Answered(self._answer_lost_with(error, token), None)
+            return _answered_in(self._trace_after(error, token))
         [[said]] = answer.rows
         if said is None:
             return Answered(None, None)
         number, _, commit = said.partition(" ")
         return Answered(int(number), int(commit))
-
-    def _answer_lost_with(self, error: psycopg.Error, token: str) -> int | None:
-        """What the server would have answered, if the transaction was made and only that is lost;
-        else this raises."""
-        if not self.connection.closed:
-            if isinstance(error, errors.LockNotAvailable):
-                raise self._busy() from error
-            raise self._address.translated(error) from error
-        found = self._found_trace(token)
-        if found is None:
-            raise self._address.undone(error) from error
-        answer = found.partition(" ")[2]
-        return int(answer) if answer else None
-
-    def _was_committed(self, token: str) -> bool:
-        return self._found_trace(token) is not None
 
     def _found_trace(self, token: str) -> str | None:
         """Ask the server about the transaction whose answer was lost, once it is over."""
@@ -407,6 +443,12 @@ class Session:
             raise self._address.translated(error) from error
         except psycopg.Error as error:
             raise self._address.translated(error) from error
+
+
+def _answered_in(trace: str) -> Answered:
+    """What the one who left it would have answered."""
+    answer = trace.partition(" ")[2]
+    return Answered(int(answer) if answer else None, None)
 
 
 def _trusted(statement: str) -> Any:

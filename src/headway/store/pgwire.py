@@ -6,7 +6,7 @@ them to libpq ourselves takes a fraction of the time. What comes back is read by
 
 import re
 import select
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -66,14 +66,21 @@ class Wire:
         self._ready = select.poll()
         self._ready.register(self._line.socket, _READ)
 
-    def run(self, statements: Sequence[tuple[str, Parameters]]) -> list[Answer]:
+    def run(
+        self,
+        statements: Sequence[tuple[str, Parameters]],
+        meanwhile: Callable[[], None] | None = None,
+    ) -> list[Answer]:
         """The answers to all of these, in one round trip; nothing after one that fails is done,
-        and its error is raised. Who is interrupted cannot go on with the connection."""
-        return self.run_numbered([_numbered(*each) for each in statements])
+        and its error is raised. Who is interrupted cannot go on with the connection. `meanwhile`
+        is done now and then while the server is at work."""
+        return self.run_numbered([_numbered(*each) for each in statements], meanwhile)
 
-    def run_numbered(self, batch: Sequence[Numbered]) -> list[Answer]:
+    def run_numbered(
+        self, batch: Sequence[Numbered], meanwhile: Callable[[], None] | None = None
+    ) -> list[Answer]:
         try:
-            results = self._exchange(batch)
+            results = self._exchange(batch, meanwhile)
         except BaseException:
             self._connection.close()
             raise
@@ -94,15 +101,19 @@ class Wire:
             found.append(notice.extra.decode())
         return found
 
-    def _exchange(self, batch: Sequence[Numbered]) -> list[Any]:
+    def _exchange(
+        self, batch: Sequence[Numbered], meanwhile: Callable[[], None] | None
+    ) -> list[Any]:
         line = self._line
         line.enter_pipeline_mode()
         fresh = [self._send(each) for each in batch]
         line.pipeline_sync()
         self._flush()
+        if meanwhile is not None:
+            meanwhile()
         results: list[Any] = []
         while True:
-            result = self._next_result()
+            result = self._next_result(meanwhile)
             if result is None:  # the end of one statement's results
                 continue
             if result.status == pq.ExecStatus.PIPELINE_SYNC:
@@ -156,8 +167,10 @@ class Wire:
             if happened and happened[0][1] & ~select.POLLOUT:
                 self._line.consume_input()
 
-    def _next_result(self) -> Any:
+    def _next_result(self, meanwhile: Callable[[], None] | None) -> Any:
         while self._line.is_busy():
+            while meanwhile is not None and not self._ready.poll(1):
+                meanwhile()
             self._ready.poll()
             self._line.consume_input()
         return self._line.get_result()

@@ -21,7 +21,7 @@ from psycopg import errors
 
 from headway.core.model import FUNCTIONS
 from headway.crashpoints import reach
-from headway.errors import SchemaTooNewError, StoreBusyError, StoreError
+from headway.errors import OthersWroteError, SchemaTooNewError, StoreBusyError, StoreError
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgjoin import Joined
 from headway.store.pgpool import Connections
@@ -32,6 +32,7 @@ from headway.store.pgsession import (
     NEWEST,
     SCHEMA_HASH,
     TRACES,
+    Heard,
     Latest,
     Session,
 )
@@ -82,6 +83,7 @@ class PostgresDatabase:
         self.only_calls_came = False  # in what was told when it was last asked for changes
         self._known: int | None = None  # up to this one, all others' commits were told of
         self._latest = Latest()
+        self._heard: Heard | None = None
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
         self._key: int | None = None
 
@@ -97,10 +99,19 @@ class PostgresDatabase:
             session.begin_write(self._key)
             return session.instant()
 
-    def begin_write_soon(self) -> Callable[[], int]:
-        """The turn is waited for in one round trip with the first question."""
+    def begin_write_soon(
+        self, *, blindly: bool = False, meanwhile: Callable[[], None] | None = None
+    ) -> Callable[[], int]:
+        """The turn is waited for in one round trip with the first question; blindly, with the
+        commit, if there is none."""
         with self._beginning() as session:
             session.begin_write(self._key)
+            session.meanwhile = meanwhile
+            if blindly:
+                known, heard = self._known, self._heard
+                if known is None or heard is None or not self.can_at_once:
+                    raise OthersWroteError(f"{self.address}: nothing is known of what others wrote")
+                session.expect(known, heard.now())
         return session.instant
 
     @contextmanager
@@ -219,6 +230,7 @@ class PostgresDatabase:
             self._end(session)
 
     def _end(self, session: Session) -> None:
+        self._heard = session.heard or self._heard
         self._of_thread.session = None
         session.release()
 

@@ -107,7 +107,11 @@ class SqliteDatabase:
         finally:
             connection.set_busy_timeout(_BUSY_MILLISECONDS)
 
-    begin_write_soon = begin_write
+    def begin_write_soon(
+        self, *, blindly: bool = False, meanwhile: Callable[[], None] | None = None
+    ) -> None:
+        """There is no other way here: nothing has to travel, and nothing is waited for."""
+        self.begin_write()
 
     def commit(self) -> None:
         try:

@@ -44,7 +44,9 @@ class Database(Statements, Protocol):
 
     def begin_read(self) -> int | None: ...
     def begin_write(self) -> int | None: ...
-    def begin_write_soon(self) -> Callable[[], int] | None: ...
+    def begin_write_soon(
+        self, *, blindly: bool = False, meanwhile: Callable[[], None] | None = None
+    ) -> Callable[[], int] | None: ...
     def rollback(self) -> None: ...
     def explain(self, sql: str, parameters: Mapping[str, Any]) -> list[str]: ...
 
@@ -73,13 +75,17 @@ class Database(Statements, Protocol):
 class _Soon:
     """A write transaction from its turn to its end. Not as a generator: a submit would feel it."""
 
-    __slots__ = ("_store",)
+    __slots__ = ("_blindly", "_meanwhile", "_store")
 
-    def __init__(self, store: SqlStore) -> None:
+    def __init__(
+        self, store: SqlStore, blindly: bool, meanwhile: Callable[[], None] | None
+    ) -> None:
         self._store = store
+        self._blindly = blindly
+        self._meanwhile = meanwhile
 
     def __enter__(self) -> WriteTx:
-        return self._store.begin_soon()
+        return self._store.begin_soon(self._blindly, self._meanwhile)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._store.end(well=kind is None)
@@ -114,14 +120,16 @@ class SqlStore:
             with self._ending():
                 yield SqlWriteTx(self.database, self.queries, now)
 
-    def write_soon(self) -> AbstractContextManager[WriteTx]:
-        return _Soon(self)
+    def write_soon(
+        self, *, blindly: bool = False, meanwhile: Callable[[], None] | None = None
+    ) -> AbstractContextManager[WriteTx]:
+        return _Soon(self, blindly, meanwhile)
 
-    def begin_soon(self) -> WriteTx:
+    def begin_soon(self, blindly: bool, meanwhile: Callable[[], None] | None) -> WriteTx:
         """Take the turn and begin; `end` must follow."""
         self._turn.__enter__()
         try:
-            instant = self.database.begin_write_soon()
+            instant = self.database.begin_write_soon(blindly=blindly, meanwhile=meanwhile)
         except BaseException:
             self._turn.__exit__(None, None, None)
             raise

@@ -1,0 +1,178 @@
+"""A write by one who asks nothing: all of it in one round trip, refused if others wrote before."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from recording import verbs
+from servers import Line, line_to
+from stocked import START, add, job
+
+from headway.core.model import FUNCTIONS, Stage
+from headway.errors import OthersWroteError, StoreBusyError
+from headway.store import open_store
+from headway.store.base import Store
+from headway.store.postgres import PostgresDatabase
+from headway.store.seam_adding import Alike, Model
+from headway.testing import FakeClock
+
+Open = Callable[..., Store]
+CALL = Alike(Model(job(0, type="function", queue=FUNCTIONS, stage=Stage.READY)), {0: {}})
+
+
+@pytest.fixture
+def opened() -> Iterator[Open]:
+    with ExitStack() as stack:
+
+        def open_it(url: str, **options: Any) -> Store:
+            store = open_store(url, FakeClock(START), create=True, **options)
+            stack.callback(store.close)
+            return store
+
+        yield open_it
+
+
+@pytest.fixture
+def line(postgres_url: str) -> Iterator[Line]:
+    with line_to(postgres_url) as line:
+        yield line
+
+
+@pytest.fixture
+def mine(opened: Open, line: Line) -> Store:
+    """One that knows how things stand, and whose statements are prepared."""
+    store = opened(line.url)
+    with store.write() as tx:
+        tx.others_wrote()
+        tx.set_mark("log_bytes", 0)
+    for number in range(4):
+        mark(store, number)
+    return store
+
+
+@pytest.fixture
+def theirs(opened: Open, postgres_url: str) -> Store:
+    return opened(postgres_url)
+
+
+def mark(store: Store, value: int, **options: Any) -> None:
+    with store.write_soon(blindly=True, **options) as tx:
+        assert not tx.others_wrote(), "so it seems"
+        tx.set_mark("log_bytes", value)
+
+
+def marked(store: Store) -> int:
+    with store.read() as tx:
+        return tx.marks()["log_bytes"]
+
+
+@verbs("write_soon")
+def test_a_file_is_written_as_always(store: Store) -> None:
+    """And a server by who does not know anything yet, not at all."""
+    if store.shared:
+        with pytest.raises(OthersWroteError):
+            mark(store, 7)
+    else:
+        with store.write_soon(blindly=True) as tx:
+            tx.set_mark("log_bytes", 7)
+    assert marked(store) == (0 if store.shared else 7)
+
+
+def test_all_of_it_travels_once(mine: Store, theirs: Store, line: Line) -> None:
+    before = line.round_trips
+    mark(mine, 8)
+    mark(mine, 9)
+    assert line.round_trips - before == 2
+    assert marked(theirs) == 9 and theirs.changed()
+
+
+@pytest.mark.parametrize("kind", ["a call", "a mark", "a job"])
+def test_it_is_refused_if_anyone_wrote_anything(mine: Store, theirs: Store, kind: str) -> None:
+    if kind == "a call":
+        theirs.add_alike([CALL])
+    else:
+        with theirs.write() as tx:
+            if kind == "a mark":
+                tx.set_mark("log_bytes", 50)
+            else:
+                add(tx)
+    before = marked(theirs)
+    for _ in range(2):  # it is not known by that what they wrote
+        with pytest.raises(OthersWroteError):
+            mark(mine, 8)
+    assert marked(theirs) == before
+    with mine.write_soon() as tx:
+        assert tx.others_wrote() == (kind != "a call")
+        tx.set_mark("log_bytes", 9)
+    mark(mine, 10)
+    assert marked(theirs) == 10
+
+
+def test_who_asks_after_all_is_answered_or_refused_then(
+    mine: Store, theirs: Store, line: Line
+) -> None:
+    before = line.round_trips
+    with mine.write_soon(blindly=True) as tx:
+        assert tx.marks()["log_bytes"] == 3
+        tx.set_mark("log_bytes", 8)
+    assert line.round_trips - before == 2
+    with theirs.write() as tx:
+        tx.set_mark("log_bytes", 50)
+    asked = mine.write_soon(blindly=True)
+    with pytest.raises(OthersWroteError), asked as tx:
+        tx.set_mark("log_bytes", 9)
+        raise AssertionError(tx.marks())
+    assert marked(theirs) == 50
+
+
+@pytest.mark.parametrize("seconds", [-2, 0.5])
+def test_it_is_refused_if_the_time_is_not_what_was_thought(mine: Store, seconds: float) -> None:
+    """A machine that was asleep must not write what is long past, nor what is to come."""
+    database = mine.database  # type: ignore[attr-defined]
+    assert isinstance(database, PostgresDatabase) and database._heard is not None
+    instant = database._heard.instant + int(seconds * 1_000_000)
+    database._heard = database._heard._replace(instant=instant)
+    with pytest.raises(OthersWroteError):
+        mark(mine, 8)
+    assert marked(mine) == 3
+
+
+def test_behind_a_pooler_nothing_is_written_blindly(opened: Open, postgres_url: str) -> None:
+    store = opened(postgres_url, poll_only=True)
+    with store.write() as tx:
+        tx.others_wrote()
+        tx.set_mark("log_bytes", 1)
+    with pytest.raises(OthersWroteError):
+        mark(store, 2)
+    assert marked(store) == 1
+
+
+def test_one_whose_answer_is_lost_has_happened(mine: Store, theirs: Store, line: Line) -> None:
+    """# fault D2"""
+    line.cut = "after"
+    mark(mine, 8)
+    assert line.cut is None and marked(theirs) == 8
+    with pytest.raises(OthersWroteError):
+        mark(mine, 9)  # of that one the number is not known
+
+
+def test_one_that_never_arrived_has_not(mine: Store, theirs: Store, line: Line) -> None:
+    """# fault D2"""
+    line.cut = "before"
+    with pytest.raises(StoreBusyError, match="try again"):
+        mark(mine, 8)
+    assert line.cut is None and marked(theirs) == 3
+    mark(mine, 9)
+    assert marked(theirs) == 9
+
+
+def test_something_else_is_done_while_it_is_committed(mine: Store, theirs: Store) -> None:
+    seen = []
+    mark(mine, 8, meanwhile=lambda: seen.append(marked(theirs)))
+    assert seen and set(seen) <= {3, 8}
+    with mine.write_soon(meanwhile=lambda: seen.append(-1)) as tx:
+        assert tx.marks()["log_bytes"] == 8
+        assert -1 not in seen, "questions are not long enough for that"
+        tx.set_mark("log_bytes", 9)
+    assert seen[-1] == -1
