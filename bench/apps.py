@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import noops
 from headway.app import App
 from headway.client import Client
+from headway.tasks import Call
 from homes import open_client, worker
 from measure import HERE, Lab, children, wait_for
 from server import database
@@ -46,6 +47,14 @@ def site(lab: Lab, store: str, *, max_active: int) -> Iterator[Site]:
         finally:
             app.close()
             client.close()
+
+
+def chain_of(home: Site, count: int) -> list[Call]:
+    """Calls of which each waits for the one before, to be submitted together."""
+    calls: list[Call] = []
+    for _ in range(count):
+        calls.append(home.noop.options(after=calls[-1:]).call(1, 2))
+    return calls
 
 
 def open_app(folder: Path, url: str | None) -> App:

@@ -8,7 +8,7 @@ import random
 import time
 from pathlib import Path
 
-from apps import Site, fill, held, site, stores, tree, working
+from apps import Site, chain_of, fill, held, site, stores, tree, working
 from homes import refuse_failures, runs, until_drained
 from measure import Figures, Lab, PeerError, pss_bytes, quantile, run_script, wait_for
 from server import database
@@ -105,12 +105,14 @@ def function_graphs(lab: Lab) -> Figures:
     """A chain of 2,000 and a fan of 1 to 10,000 to 1, in ms per node, beside DBOS.
 
     From the first submit until the store shows the last one finished; the worker is up and begins
-    with the first while others are still submitted, as DBOS does.
+    with the first while others are still submitted, as DBOS does. The chain once in one call, as
+    DBOS gets it as one workflow, and once one by one.
     """
     length, width = lab.size(2_000), lab.size(10_000)
     figures: Figures = {}
+    shapes = (("chain", _chain, length), ("links", _links, length), ("fan", _fan, width + 2))
     for store in stores(lab):
-        for shape, submit, nodes in (("chain", _chain, length), ("fan", _fan, width + 2)):
+        for shape, submit, nodes in shapes:
             with site(lab, store, max_active=100) as home, working(home):
                 begin = time.perf_counter()
                 ids = submit(home, nodes)
@@ -156,6 +158,10 @@ def _record_chain(home: Site, count: int) -> list[int]:
 
 
 def _chain(home: Site, count: int) -> list[int]:
+    return [each.job_id for each in home.app.submit_many(chain_of(home, count))]
+
+
+def _links(home: Site, count: int) -> list[int]:
     ids: list[int] = []
     for _ in range(count):
         ids.append(home.noop.submit(1, 2, after=ids[-1:]).job_id)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
-from apps import Site, site, stores, working
+from apps import Site, chain_of, site, stores, working
 from headway.client import Client
 from headway.clock import SystemClock
 from headway.core.model import Claim
@@ -140,7 +140,7 @@ def _run(lab: Lab, store: str) -> Figures:
     figures: Figures = {}
     for shape, count in (("chain", length), ("fan", width + 2)):
         with site(lab, store, max_active=100) as home, working(home):
-            calls = _chain(home, count) if shape == "chain" else _fan(home, count)
+            calls = chain_of(home, count) if shape == "chain" else _fan(home, count)
             begin = time.perf_counter()
             ids = [each.job_id for each in home.app.submit_many(calls)]
             until_drained(home.client)
@@ -148,13 +148,6 @@ def _run(lab: Lab, store: str) -> Figures:
             refuse_failures(home.client, ids)
         figures[f"graph.{shape}.{store}"] = 1e3 * taken / count
     return figures
-
-
-def _chain(home: Site, count: int) -> list[Call]:
-    calls: list[Call] = []
-    for _ in range(count):
-        calls.append(home.noop.options(after=calls[-1:]).call(1, 2))
-    return calls
 
 
 def _fan(home: Site, count: int) -> Sequence[Call]:
