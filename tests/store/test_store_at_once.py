@@ -86,18 +86,19 @@ def test_the_first_trace_of_all_is_left_like_any_other(opened: Open, postgres_ur
             assert left[-1][2].endswith(f" {number}")
 
 
+@pytest.mark.parametrize("earlier", [1, 2, 3])  # the second time it is prepared, then used so
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_submit_whose_answer_is_lost_happens_once_and_has_its_id(
-    opened: Open, line: Line, postgres_url: str, cut: Any
+    opened: Open, line: Line, postgres_url: str, cut: Any, earlier: int
 ) -> None:
     """# fault D2"""
     store, other = opened(line.url), opened(postgres_url)
-    store.add_alike(ONE)
-    theirs = []
+    before = [store.add_alike(ONE) for _ in range(earlier)]
+    theirs: list[Any] = []
     line.cut, line.meanwhile = cut, lambda: theirs.append(other.add_alike(ONE))
     mine = store.add_alike(ONE)
     assert line.cut is None
-    assert sorted([1, mine, *theirs]) == ids(store) == [1, 2, 3]
+    assert sorted([*before, mine, *theirs]) == ids(store) == list(range(1, earlier + 3))
     with store.read() as tx:
         assert [each.kind for each in tx.events_of(mine or 0)] == ["submitted"]
     store.close()

@@ -317,10 +317,9 @@ class Session:
         connection = self.connection
         self._before, self._server = before, connection.pgconn.backend_pid
         try:
-            [answer] = connection.wire.run_numbered([statement])
+            said = connection.wire.value_of(statement)
         except psycopg.Error as error:
             return _answered_in(self._trace_after(error, token))
-        [[said]] = answer.rows
         if said is None:
             return Answered(None, None)
         number, _, commit = said.partition(" ")

@@ -89,6 +89,29 @@ class Wire:
             raise self._error(failed)
         return [self._answer(each) for each in results]
 
+    def value_of(self, statement: Numbered) -> str | None:
+        """The one value that a statement answers with. Alone it needs no pipeline, which takes both
+        sides longer than to hand over a small statement."""
+        known = self._names.get(statement.kind)
+        if known is None:
+            [answer] = self.run_numbered([statement])
+            return None if answer.rows[0][0] is None else str(answer.rows[0][0])
+        try:
+            self._line.send_query_prepared(known, statement.values)
+            self._flush()
+            result = self._next_result(None)
+            while self._next_result(None) is not None:
+                pass  # there is one result; then libpq says that it was the last
+            if self._line.status == pq.ConnStatus.BAD:
+                raise errors.OperationalError(_said(result) or "the connection was lost")
+        except BaseException:
+            self._connection.close()
+            raise
+        if result.status not in _GOOD:
+            raise self._error(result)
+        value = result.get_value(0, 0)
+        return None if value is None else value.decode()
+
     def notices(self) -> list[str]:
         """What the server has told us unasked, of what we listen to."""
         try:
