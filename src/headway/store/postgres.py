@@ -50,6 +50,7 @@ DIALECT = Dialect(
     lists="unnest({fields}) as given ({names})",
     item=":given_{name}::{type}[]",
     each=r"and \1 = any(:\2::bigint[])",
+    chain=r"\1chain \2",
     parameter=r"%(\1)s",
     at_once=True,
 )

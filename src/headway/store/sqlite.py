@@ -45,6 +45,8 @@ _SETS = Dialect(
     lists="(select {fields} from json_each(:{parameter})) as given",
     item="value ->> {place} as {name}",
     each="",
+    # The first job of a chain is found by its id, which is the chain's: no other index has it.
+    chain=r"(\1id \2 or (\1chain \2 and \1chain <> \1id))",
 )
 DIALECT = _SETS._replace(
     one=_SETS._replace(
