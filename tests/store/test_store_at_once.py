@@ -138,9 +138,9 @@ def test_a_submit_to_a_server_that_was_restarted_happens_once(
 def test_a_turn_that_does_not_come_is_a_busy_store(
     opened: Open, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pgsession, "BUSY_SECONDS", 0.05)
     store, other = opened(postgres_url), opened(postgres_url)
     store.add_alike(ONE)
-    monkeypatch.setattr(pgsession, "BUSY_SECONDS", 0.05)
     with other.write(), pytest.raises(StoreBusyError, match="another process is writing"):
         store.add_alike(ONE)
     assert store.add_alike(ONE) == 2

@@ -444,6 +444,17 @@ class Session:
             raise self._address.translated(error) from error
 
 
+def terms(key: int | None, *, calls: bool) -> dict[str, Any]:
+    """What a statement that is a whole transaction must know of the turn and of its trace."""
+    return {
+        "space": LOCK_SPACE,
+        "key": key,
+        "busy": f"{BUSY_SECONDS:g}s",
+        "traces": TRACES,
+        "last_word": f" {CALLS}" if calls else "",
+    }
+
+
 def _answered_in(trace: str) -> Answered:
     """What the one who left it would have answered."""
     answer = trace.partition(" ")[2]

@@ -25,17 +25,7 @@ from headway.errors import OthersWroteError, SchemaTooNewError, StoreBusyError, 
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgjoin import Joined
 from headway.store.pgpool import Connections
-from headway.store.pgsession import (
-    BUSY_SECONDS,
-    CALLS,
-    LOCK_SPACE,
-    NEWEST,
-    SCHEMA_HASH,
-    TRACES,
-    Heard,
-    Latest,
-    Session,
-)
+from headway.store.pgsession import CALLS, NEWEST, SCHEMA_HASH, Heard, Latest, Session, terms
 from headway.store.pgwire import Ready, ready
 from headway.store.queries import Dialect, migrations, schema_version
 
@@ -192,15 +182,7 @@ class PostgresDatabase:
 
     def ready_to_add(self, statement: str, parameters: Mapping[str, Any]) -> Ready:
         """What `add_one` sends for jobs that have these in common."""
-        calls = parameters["queue"] == FUNCTIONS
-        known = {
-            **parameters,
-            "space": LOCK_SPACE,
-            "key": self._key,
-            "busy": f"{BUSY_SECONDS:g}s",
-            "traces": TRACES,
-            "last_word": f" {CALLS}" if calls else "",
-        }
+        known = {**parameters, **terms(self._key, calls=parameters["queue"] == FUNCTIONS)}
         try:
             return ready(statement, {"token": str, "params": str, "at": int}, known)
         except psycopg.Error as error:
