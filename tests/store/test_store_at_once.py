@@ -1,5 +1,6 @@
 """What goes to a server as a whole: many rows in a statement, a submit in a round trip."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from servers import CrashableServer, Line, line_to
 from stocked import START, add, job
 
+from harness import wait_for
 from headway.errors import StoreBusyError, StoreError
 from headway.store import open_store, pgsession
 from headway.store.base import Event, Store
@@ -144,6 +146,29 @@ def test_a_turn_that_does_not_come_is_a_busy_store(
     with other.write(), pytest.raises(StoreBusyError, match="another process is writing"):
         store.add_alike(ONE)
     assert store.add_alike(ONE) == 2
+
+
+def test_who_waited_for_the_turn_sees_what_was_committed_before_it(
+    opened: Open, postgres_url: str
+) -> None:
+    """Also where transactions see what was there when they began, unless they ask for another."""
+    assert "?options=" in postgres_url or "&options=" in postgres_url
+    strict_url = f"{postgres_url}%20-cdefault_transaction_isolation%3Dserializable"
+    store, other = opened(strict_url), opened(postgres_url)
+    mine = []
+    with psycopg.connect(postgres_url, autocommit=True) as operator:
+
+        def waits() -> bool:
+            asked = "select 1 from pg_locks where not granted and locktype = 'advisory'"
+            return operator.execute(asked).fetchone() is not None
+
+        with other.write() as tx:
+            add(tx)
+            waiting = threading.Thread(target=lambda: mine.append(store.add_alike(ONE)))
+            waiting.start()
+            wait_for(waits)
+        waiting.join()
+    assert mine == [2] and ids(other) == [1, 2]
 
 
 def test_with_an_ageing_nothing_is_added(opened: Open, postgres_url: str) -> None:
