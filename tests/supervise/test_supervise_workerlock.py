@@ -79,6 +79,36 @@ def test_bytes_are_held_one_by_one(path: str) -> None:
     second.close()
 
 
+def test_what_a_dead_worker_was_about_to_start_is_no_worker(path: str) -> None:
+    """A process between fork and exec holds what its parent held; under load that takes a while."""
+    told, tell = os.pipe()
+    program = f"""
+import os, sys
+sys.path.insert(0, {SOURCE!r})
+from headway.supervise.workerlock import *
+lock = WorkerLock({path!r})
+assert lock.take(STAYS)
+lock.write_pid()
+if os.fork():
+    print("held", flush=True)
+    sys.stdin.read()
+else:
+    os.read({told}, 1)  # as if it came to its exec only then
+"""
+    argv = [sys.executable, "-c", program]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "pass_fds": [told]}
+    with subprocess.Popen(argv, **pipes) as worker:  # type: ignore[call-overload]
+        assert worker.stdout.readline() == b"held\n"
+        lock = WorkerLock(path)
+        assert not lock.take_from_the_dead(STAYS, 60), "it lives"
+        worker.kill()
+    os.close(told)
+    assert not lock.take_from_the_dead(STAYS, 0)
+    os.close(tell)
+    assert lock.take_from_the_dead(STAYS, 60)
+    lock.close()
+
+
 def test_taking_waits_no_longer_than_asked(path: str) -> None:
     first, second = WorkerLock(path), WorkerLock(path)
     assert first.take(START)

@@ -164,7 +164,7 @@ class Worker:
             self._lock = WorkerLock.adopt(int(inherited))
         elif not self._lock.take_within(COMING, COMES_UP_WITHIN):
             raise self._occupied()
-        if not self._lock.take(STAYS):
+        if not self._lock.take_from_the_dead(STAYS, COMES_UP_WITHIN):
             if self._mode is Mode.BACKGROUND or not self._ask_to_hand_over():
                 raise self._occupied()
             if not self._lock.take_within(STAYS, HANDS_OVER_WITHIN):

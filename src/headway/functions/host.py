@@ -43,9 +43,9 @@ from headway.functions.output import Outputs
 HINT_EVERY = 10_000_000  # ns
 LOOK_EVERY = 0.01
 MOST_AT_ONCE = 1 << 16
-# Looks for the next order before a thread goes to sleep, a third of a millisecond in all: who is
-# woken loses more on a machine that shares its processors, and the next order is often on its way.
-LOOKS = 300
+# So long a thread looks for the next order before it goes to sleep, if the last one came no later:
+# to be woken takes as long as many calls do, on a machine that shares its processors.
+MOMENT = 0.001
 
 
 class Host:
@@ -69,7 +69,8 @@ class Host:
         self._spares: list[threading.Thread] = []
         self._waiting = 0
         self._counting = threading.Lock()
-        self._looks_before_sleep = LOOKS if len(os.sched_getaffinity(0)) > 1 else 0
+        self._has_processors = len(os.sched_getaffinity(0)) > 1
+        self._hurry = False  # whether the last order came within a moment
         self._worker = _connect(folder)
         self._said = _poll(self._worker)  # for who has the ear
 
@@ -98,8 +99,11 @@ class Host:
         """Wait for orders, as soon as no other thread does."""
         with self._ear:
             if not self._orders.waiting and not self._leaving:
-                if not any(self._said.poll(0) for _ in range(self._looks_before_sleep)):
-                    self._said.poll()
+                begin = time.monotonic()
+                while self._hurry and not self._said.poll(0):
+                    self._hurry = time.monotonic() - begin < MOMENT
+                self._said.poll()
+                self._hurry = self._has_processors and time.monotonic() - begin < MOMENT
                 self._read()
 
     def _stand_by(self) -> None:

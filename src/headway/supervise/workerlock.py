@@ -82,6 +82,17 @@ class WorkerLock:
             time.sleep(_POLL_SECONDS)
         return True
 
+    def take_from_the_dead(self, byte: int, seconds: float) -> bool:
+        """Take the byte if it is free, or held by nobody but what its dead holder was about to
+        start: a process that was forked and lets go of it at its exec."""
+        give_up_at = time.monotonic() + seconds
+        while not self.take(byte):
+            pid = self.read_pid()
+            if pid is None or proc.start_time(pid) is not None or time.monotonic() >= give_up_at:
+                return False
+            time.sleep(_POLL_SECONDS)
+        return True
+
     def wait_until_free(self, byte: int) -> None:
         """Sleep until nobody holds the byte, for however long that is."""
         fcntl.fcntl(self.fileno(), fcntl.F_OFD_SETLKW, _flock(fcntl.F_WRLCK, byte))
@@ -92,7 +103,7 @@ class WorkerLock:
             fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, _flock(fcntl.F_UNLCK, byte))
 
     def write_pid(self) -> None:
-        """Note who holds the lock, for people; nothing is decided by it."""
+        """Note who holds the lock, for people, and so that it is known when it has died."""
         os.pwrite(self.fileno(), b"%-10d\n" % os.getpid(), _PID_AT)
 
     def read_pid(self) -> int | None:
