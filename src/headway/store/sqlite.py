@@ -97,7 +97,7 @@ class SqliteDatabase:
             try:
                 connection.execute(_BEGIN_WRITE)
             except apsw.BusyError:
-                self._check_file()
+                self.check()
                 connection.set_busy_timeout(_BUSY_MILLISECONDS)
                 connection.execute(_BEGIN_WRITE)
             self._check_file()
