@@ -164,8 +164,8 @@ MAY_IMPORT = {
     "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "
-        "store.postgres store.sqlite store.transfer supervise. clock crashpoints errors home host "
-        "units"
+        "store.postgres store.sqlite store.sqlitefiles store.transfer supervise. clock crashpoints "
+        "errors home host units"
     ),
     "checkup": (
         "checkup. core. elsewhere jobsfile.model jobsfile.reading runners. store store.base "

@@ -95,12 +95,15 @@ class App:
 
     def submit(self, call: Call) -> Handle[Any]:
         """Submit one call; durable when this returns."""
-        client = self.client
+        client = self._client
+        if client is None or self._pid != os.getpid():
+            client = self.client
         model = self._model(call, client) if isinstance(call, Call) else None
         if model is not None:
             params = params_of_call(model.job.params, call.arguments)
-            job_id = self._submit_alike([Alike(model, {0: params})], client)
+            job_id = client.store.add_alike([Alike(model, {0: params})])
             if job_id is not None:
+                client.wake(only_calls=True)
                 return Handle(self, job_id)
         return self.submit_many([call])[0]
 
@@ -158,9 +161,10 @@ class App:
 
     def _model(self, call: Call, client: Client) -> Model | None:
         """What it has in common with others of its kind, kept with a task for its next call."""
-        task, declared = call.task, call.task.declares(call.options)
-        if declared and task.model is not None and task.model[0] is client:
-            return task.model[1]
+        task, known = call.task, call.task.model
+        declared = task.declares(call.options)
+        if declared and known is not None and known[0] is client:
+            return known[1]
         if "after" in call.options:
             return None
         from headway.adding import model_of

@@ -74,6 +74,8 @@ def json_value(value: Any, at: str, depth: int = 0) -> str | None:
 
 
 def _plain(hint: type) -> Check:
+    if hint is int:
+        return _int
     name = _PLAIN[hint]
     allowed = (int, float) if hint is float else (hint,)
     always_good = hint if hint in (str, bool) else None
@@ -86,6 +88,15 @@ def _plain(hint: type) -> Check:
         return json_value(value, at)
 
     return check
+
+
+def _int(value: Any, at: str) -> str | None:
+    """By far the most of them are small."""
+    if type(value) is int and -_SMALL < value < _SMALL:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return _not(value, "an int", at)
+    return json_value(value, at)
 
 
 def _union(checks: Sequence[Check], name: str) -> Check:

@@ -101,7 +101,7 @@ class Restorer:
     def _scratch(self) -> Iterator[str]:
         """A new file beside the store; what killed restores left there goes first."""
         from headway.store.filesystems import file_system, refuse_network_file_system
-        from headway.store.sqlite import remove_half_made
+        from headway.store.sqlitefiles import remove_half_made
 
         beside = self._path or self._home.database
         folder = os.path.dirname(beside)

@@ -136,13 +136,14 @@ class Signature:
 
     def bind(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments by name, checked. Raises with the name of the one that is wrong."""
+        checks = self._checks
         bound: Mapping[str, Any]
         if not kwargs and len(args) == self._all_by_place:
-            bound = dict(zip(self._checks, args, strict=True))
+            bound = dict(zip(checks, args))  # noqa: B905  there are as many of both
         else:
             bound = self._bound(task, args, kwargs)
         for name, value in bound.items():
-            problem = self._checks[name](value, "")
+            problem = checks[name](value, "")
             if problem:
                 raise InvalidInputError(f"{task}: argument {name}{_joined(problem)}")
         return self._flat(bound) if self._takes_more else bound

@@ -83,7 +83,8 @@ OF_A_SUBMIT = {
     *("headway.cli.scope", "headway.cli.submit", "headway.launching", "headway.submission"),
     *("headway.store", "headway.store.adding", "headway.store.filesystems"),
     *("headway.store.queries", "headway.store.rows", "headway.store.seam_adding"),
-    *("headway.store.sqlite", "headway.store.sqlstore", "headway.store.transaction"),
+    *("headway.store.sqlite", "headway.store.sqlitestore", "headway.store.sqlstore"),
+    "headway.store.transaction",
     *("headway.supervise", "headway.supervise.proc", "headway.supervise.workerlock"),
     *("headway.units", "headway.verbs"),
 }

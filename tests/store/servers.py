@@ -103,10 +103,11 @@ class Line:
     ) -> None:
         """A message is a letter and a length; only the very first has no letter."""
         server.sendall(read_message(store, letter=b""))
+        prepared: set[bytes] = set()
         while letter := store.recv(1):
             message = read_message(store, letter=letter)
             self.round_trips += letter in b"QSF"  # after these the server says that it is ready
-            if letter in b"QP" and message[5:].strip(b"\0").lower() == b"commit":
+            if _commits(letter, message[5:], prepared):
                 self.commits += 1
                 cut, self.cut = self.cut, None
                 if cut:
@@ -162,6 +163,19 @@ def shut(end: socket.socket) -> None:
 def read_message(source: socket.socket, *, letter: bytes) -> bytes:
     length = exactly(source, 4)
     return letter + length + exactly(source, int.from_bytes(length, "big") - 4)
+
+
+def _commits(letter: bytes, body: bytes, prepared: set[bytes]) -> bool:
+    """Whether it is a commit, or a statement that is a transaction of its own: its text, or a use
+    of one that is `prepared`."""
+    name, _, text = body.partition(b"\0") if letter == b"P" else (b"", b"", body)
+    text = text.partition(b"\0")[0].lower()
+    if letter == b"B":
+        return body.split(b"\0")[1] in prepared
+    if letter not in b"QP" or not (text == b"commit" or text.startswith(b"select headway_submit(")):
+        return False
+    prepared.update({name} - {b""})
+    return True
 
 
 def _pass_on_to_the_sync(letter: bytes, store: socket.socket, server: socket.socket) -> None:

@@ -123,11 +123,38 @@ def test_it_is_a_story_of_its_own_too(store: Store) -> None:
 
 
 @verbs("add_alike")
+def test_one_that_is_a_story_of_its_own_is_stored_as_any_other(store: Store) -> None:
+    @settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
+    @given(_MODEL, st.integers(-5, 5), _PARAMS)
+    def compare(fields: dict[str, Any], priority: int, params: Any) -> None:
+        model = Model(job(1, priority=priority, **fields))
+        alone = store.add_alike([Alike(model, {0: params})])
+        assert alone is not None
+        with store.write() as tx:
+            assert added_singly(tx, [model], [(0, params)]) == alone + 1
+            first, second = (tx.jobs([each])[each] for each in (alone, alone + 1))
+            told = [tx.events_of(each)[0] for each in (alone, alone + 1)]
+        assert (first.chain, second.position) == (alone, first.position + POSITION_GAP)
+        same = {"id": 0, "chain": 0, "position": 0}
+        assert first._replace(**same) == second._replace(**same)
+        assert told[0]._replace(seq=0, job_id=0) == told[1]._replace(seq=0, job_id=0)
+        jobs, _ = contents(store).values()
+        columns, _ = store.database.table("jobs")  # type: ignore[attr-defined]
+        rows = [dict(zip(columns, row, strict=True)) | same for row in jobs[-2:]]
+        assert rows[0] == rows[1]
+
+    compare()
+
+
+@verbs("add_alike")
 def test_with_an_ageing_nothing_is_added(store: Store) -> None:
     with store.write() as tx:
         tx.set_setting("scheduler.ageing", "1h", by="ann")
         assert tx.add_alike([Alike(Model(job(1)), {0: {}})]) is None
         assert tx.active_jobs() == [] and tx.take_ids(1) == 1
+    assert store.add_alike([Alike(Model(job(1)), {0: {}})]) is None
+    with store.read() as tx:
+        assert tx.active_jobs() == [] and tx.last_event() == 0
 
 
 @verbs("add_alike", "take_ids", "take_places", "remove_jobs", "marks")
@@ -148,3 +175,7 @@ def test_no_id_is_given_twice_whichever_way_it_is_taken(store: Store) -> None:
         assert next_id(tx) == 7
     with store.write() as tx:
         assert (next_id(tx), tx.add_alike(one), tx.take_ids(1)) == (7, 7, 8)
+    assert store.add_alike(one) == 9
+    with store.write() as tx:
+        assert (next_id(tx), tx.take_ids(1)) == (10, 10)
+    assert store.add_alike(one) == 11

@@ -1,5 +1,6 @@
 """What goes to a server as a whole: many rows in a statement, a submit in a round trip."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from servers import CrashableServer, Line, line_to
 from stocked import START, add, job
 
+from harness import wait_for
 from headway.errors import StoreBusyError, StoreError
 from headway.store import open_store, pgsession
 from headway.store.base import Event, Store
@@ -73,18 +75,32 @@ def test_others_hear_of_it_and_who_submits_does_not(
         assert other.changed() and not store.changed()
 
 
+def test_the_first_trace_of_all_is_left_like_any_other(opened: Open, postgres_url: str) -> None:
+    store, other = opened(postgres_url), opened(postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as operator:
+        operator.execute("delete from commits")
+        for number in (1, 2):
+            assert store.add_alike(ONE) == number and other.changed()
+            traces = operator.execute("select place, number, token from commits order by 1")
+            head, *left = traces.fetchall()
+            assert head == (-1, number, str(number)), "it is no call of a function"
+            assert [place for place, _, _ in left] == list(range(1, number + 1))
+            assert left[-1][2].endswith(f" {number}")
+
+
+@pytest.mark.parametrize("earlier", [1, 2, 3])  # the second time it is prepared, then used so
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_submit_whose_answer_is_lost_happens_once_and_has_its_id(
-    opened: Open, line: Line, postgres_url: str, cut: Any
+    opened: Open, line: Line, postgres_url: str, cut: Any, earlier: int
 ) -> None:
     """# fault D2"""
     store, other = opened(line.url), opened(postgres_url)
-    store.add_alike(ONE)
-    theirs = []
+    before = [store.add_alike(ONE) for _ in range(earlier)]
+    theirs: list[Any] = []
     line.cut, line.meanwhile = cut, lambda: theirs.append(other.add_alike(ONE))
     mine = store.add_alike(ONE)
     assert line.cut is None
-    assert sorted([1, mine, *theirs]) == ids(store) == [1, 2, 3]
+    assert sorted([*before, mine, *theirs]) == ids(store) == list(range(1, earlier + 3))
     with store.read() as tx:
         assert [each.kind for each in tx.events_of(mine or 0)] == ["submitted"]
     store.close()
@@ -124,12 +140,35 @@ def test_a_submit_to_a_server_that_was_restarted_happens_once(
 def test_a_turn_that_does_not_come_is_a_busy_store(
     opened: Open, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pgsession, "BUSY_SECONDS", 0.05)
     store, other = opened(postgres_url), opened(postgres_url)
     store.add_alike(ONE)
-    monkeypatch.setattr(pgsession, "BUSY_SECONDS", 0.05)
     with other.write(), pytest.raises(StoreBusyError, match="another process is writing"):
         store.add_alike(ONE)
     assert store.add_alike(ONE) == 2
+
+
+def test_who_waited_for_the_turn_sees_what_was_committed_before_it(
+    opened: Open, postgres_url: str
+) -> None:
+    """Also where transactions see what was there when they began, unless they ask for another."""
+    assert "?options=" in postgres_url or "&options=" in postgres_url
+    strict_url = f"{postgres_url}%20-cdefault_transaction_isolation%3Dserializable"
+    store, other = opened(strict_url), opened(postgres_url)
+    mine = []
+    with psycopg.connect(postgres_url, autocommit=True) as operator:
+
+        def waits() -> bool:
+            asked = "select 1 from pg_locks where not granted and locktype = 'advisory'"
+            return operator.execute(asked).fetchone() is not None
+
+        with other.write() as tx:
+            add(tx)
+            waiting = threading.Thread(target=lambda: mine.append(store.add_alike(ONE)))
+            waiting.start()
+            wait_for(waits)
+        waiting.join()
+    assert mine == [2] and ids(other) == [1, 2]
 
 
 def test_with_an_ageing_nothing_is_added(opened: Open, postgres_url: str) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 from others import another, words
-from stocked import Opener, add, only_a_file
+from stocked import Opener, add, job, only_a_file
 
 from headway.errors import StoreError, StoreReplacedError
 from headway.store.base import Store
 from headway.store.filesystems import refuse_network_file_system
+from headway.store.seam_adding import Alike, Model
 from headway.store.sqlite import open_database
 
 HAMMER = """
@@ -141,12 +142,32 @@ def test_a_store_that_was_exchanged_underneath_is_not_written_to(
         elsewhere = tmp_path / "elsewhere.db"
         open_database(str(elsewhere), create=True).close()
         elsewhere.rename(path)
-    for act in (store.check, lambda: store.write().__enter__()):
+    acts = (
+        store.check,
+        lambda: store.write().__enter__(),
+        lambda: store.add_alike([Alike(Model(job(1)), {0: {}})]),
+    )
+    for act in acts:
         with pytest.raises(StoreReplacedError, match="deleted or replaced") as error:
             act()
         assert error.value.exit_code == 6
     aside.rename(path)
     store.check()
+    with store.write() as tx:
+        assert len(tx.active_jobs()) == 1
+
+
+@only_a_file
+def test_nobody_waits_for_the_lock_of_a_store_that_was_exchanged(
+    store: Store, opener: Opener, tmp_path: Path
+) -> None:
+    """# fault C5"""
+    with opener().write() as tx:
+        add(tx)
+        (tmp_path / "headway.db").rename(tmp_path / "aside.db")
+        with pytest.raises(StoreReplacedError, match="deleted or replaced"):
+            store.write().__enter__()
+        (tmp_path / "aside.db").rename(tmp_path / "headway.db")
     with store.write() as tx:
         assert len(tx.active_jobs()) == 1
 

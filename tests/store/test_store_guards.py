@@ -119,7 +119,9 @@ def test_a_terminal_row_does_not_change(
     assert rows(database, "jobs") == before
 
 
-@pytest.mark.parametrize("table_and_word", ["jobs.status", "jobs.stage", "claims.state"])
+@pytest.mark.parametrize(
+    "table_and_word", ["jobs.status", "jobs.stage", "runs.status", "claims.state"]
+)
 def test_only_known_words_are_stored(store: Store, database: Database, table_and_word: str) -> None:
     with store.write() as tx:
         start(tx, add(tx))

@@ -178,6 +178,8 @@ class Shape(NamedTuple):
     checks: dict[str, int]
 
 
+# A server would not look for the first job of a chain by its id (the `$CHAIN` of queries).
+ONLY_IN_A_FILE = {"jobs_chain": "chain <> id"}
 OWN = {"commits", "schema_version"}  # which a file has no use for
 TYPES = {
     "INTEGER": "bigint",
@@ -207,7 +209,11 @@ def shape_of_file(path: Path) -> Shape:
             name: [row[1] for row in sorted(found, key=lambda row: row[5]) if row[5]]
             for name, found in columns.items()
         },
-        {str(row[1]): _index(str(row[3])) for row in rows if row[0] == "index" and row[3]},
+        {
+            str(row[1]): _index(str(row[3])).removesuffix(ONLY_IN_A_FILE.get(str(row[1]), ""))
+            for row in rows
+            if row[0] == "index" and row[3]
+        },
         {(str(row[1]), str(row[2])) for row in rows if row[0] == "trigger"},
         {name: sql.count("check (") for name, sql in tables.items()},
     )
@@ -228,6 +234,11 @@ def shape_of_schema(connection: psycopg.Connection[Any]) -> Shape:
         "with ordinality as key(number, place) join pg_attribute on attrelid = conrelid "
         "and attnum = number order by place) from pg_constraint join pg_class on "
         "pg_class.oid = conrelid where connamespace = current_schema()::regnamespace"
+    )
+    constraints += ask(  # those of the types of columns
+        "select relname, contype::text, array[attname::text] from pg_constraint "
+        "join pg_attribute on atttypid = contypid join pg_class on pg_class.oid = attrelid "
+        "where relnamespace = current_schema()::regnamespace and relkind = 'r' and contypid <> 0"
     )
     keys = {table: key for table, kind, key in constraints if kind == "p"}
     indexes = ask(

@@ -31,9 +31,9 @@ def open_store(
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite" and rest.startswith("/"):
         from headway.store.sqlite import open_database
-        from headway.store.sqlstore import SqlStore
+        from headway.store.sqlitestore import SqliteStore
 
-        return SqlStore(open_database(rest, create=create, unsafe_fs=unsafe_fs), clock)
+        return SqliteStore(open_database(rest, create=create, unsafe_fs=unsafe_fs), clock)
     if scheme in ("postgresql", "postgres"):
         try:
             from headway.store.postgres import open_database as open_postgres
@@ -41,9 +41,9 @@ def open_store(
             raise InvalidInputError(
                 f"a PostgreSQL store needs psycopg: pip install 'headway[postgres]' ({error})"
             ) from None
-        from headway.store.sqlstore import SqlStore
+        from headway.store.pgstore import PostgresStore
 
-        return SqlStore(open_postgres(url, poll_only=poll_only), clock)
+        return PostgresStore(open_postgres(url, poll_only=poll_only), clock)
     raise InvalidInputError(
         f"store.url is {url!r}; use sqlite:///absolute/path or postgresql://host/database"
     )

@@ -24,13 +24,8 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from headway.crashpoints import reach
 from headway.errors import StoreBusyError, StoreError
-from headway.store.sqlite import (
-    SqliteDatabase,
-    as_store_error,
-    look,
-    open_as_it_is,
-    sync_folder,
-)
+from headway.store.sqlite import SqliteDatabase, look, open_as_it_is
+from headway.store.sqlitefiles import as_store_error, sync_folder
 
 _PENDING_BYTE = 0x40000000
 _CUTS = 5  # each waits for readers as long as any transaction waits

@@ -43,6 +43,8 @@ _KEEPALIVES = {
 # an index, so a plan that reads a whole table is never the one to keep. Where there is no other, as
 # for a table of five rows, older servers take that for so dear that they would compile it first.
 _BY_INDEX = "set enable_seqscan = off; set jit = off"
+# What is a transaction of its own sees what was committed before its turn, whatever the default is.
+_BY_STATEMENT = "set default_transaction_isolation = 'read committed'"
 _IN_FRONT = re.compile(r"^(\w+://)([^:/@]*):([^/@]*)@")
 _IN_QUERY = re.compile(r"([?&](?:ssl)?password=)([^&]*)")
 
@@ -83,7 +85,7 @@ class Address:
         """A new connection."""
         connection.lasting = not self.poll_only
         if not self.poll_only:
-            connection.execute(_BY_INDEX, prepare=False)
+            connection.execute(f"{_BY_INDEX}; {_BY_STATEMENT}", prepare=False)
 
     def translated(self, error: psycopg.Error) -> Exception:
         """The error in our words."""

@@ -19,7 +19,7 @@ from headway.errors import OthersWroteError, StoreBusyError
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgpool import Connections
 from headway.store.pgspread import ENOUGH, insert_of
-from headway.store.pgwire import Answer, Parameters
+from headway.store.pgwire import Answer, Numbered, Parameters
 
 BUSY_SECONDS = 10.0
 SILENT_SECONDS = 30.0
@@ -274,13 +274,18 @@ class Session:
         try:
             return self._run([*opening, *statements, ("commit", {})], self.meanwhile)
         except psycopg.Error as error:
-            if not self.connection.closed:  # the server's own word: it is undone
-                self.rollback()
-                raise self._refused(error, in_turn=not opening) from error
-            found = self._found_trace(token)
-            if found is None:
-                raise self._address.undone(error) from error
-            return found
+            return self._trace_after(error, token, in_turn=not opening)
+
+    def _trace_after(self, error: psycopg.Error, token: str, *, in_turn: bool = False) -> str:
+        """The trace of what was sent with its commit, if only the answer was lost; else it is
+        undone, and this raises."""
+        if not self.connection.closed:  # the server's own word
+            self.rollback()
+            raise self._refused(error, in_turn=in_turn) from error
+        found = self._found_trace(token)
+        if found is None:
+            raise self._address.undone(error) from error
+        return found
 
     def _refused(self, error: Exception, *, in_turn: bool = False) -> Exception:
         """In our words. `in_turn`: the turn had come, so it is not what was waited for."""
@@ -303,10 +308,23 @@ class Session:
         trace = (leave, {"token": token, "key": str(self._key)})
         answers = self._finish(opening, [(statement, parameters), trace], token)
         if isinstance(answers, str):
-            answer = answers.partition(" ")[2]
-            return Answered(int(answer) if answer else None, None)
+            return _answered_in(answers)
         *_, said, trace_left, _ = answers
         return Answered(said.rows[0][0] if said.rows else None, int(trace_left.rows[0][0]))
+
+    def alone(self, statement: Numbered, token: str, *, before: int) -> Answered:
+        """A statement that is a whole transaction, and leaves its trace itself. It answers with its
+        number and that of the commit, or with nothing if it did nothing."""
+        connection = self.connection
+        self._before, self._server = before, connection.pgconn.backend_pid
+        try:
+            said = connection.wire.value_of(statement)
+        except psycopg.Error as error:
+            return _answered_in(self._trace_after(error, token))
+        if said is None:
+            return Answered(None, None)
+        number, _, commit = said.partition(" ")
+        return Answered(int(number), int(commit))
 
     def _found_trace(self, token: str) -> str | None:
         """Ask the server about the transaction whose answer was lost, once it is over."""
@@ -429,6 +447,23 @@ class Session:
 def _is_guard(error: Exception) -> bool:
     """Whether a statement found other rows than it was written for."""
     return isinstance(error, errors.InvalidTextRepresentation) and "headway: " in str(error)
+
+
+def terms(key: int | None, *, calls: bool) -> dict[str, Any]:
+    """What a statement that is a whole transaction must know of the turn and of its trace."""
+    return {
+        "space": LOCK_SPACE,
+        "key": key,
+        "busy": f"{BUSY_SECONDS:g}s",
+        "traces": TRACES,
+        "last_word": f" {CALLS}" if calls else "",
+    }
+
+
+def _answered_in(trace: str) -> Answered:
+    """What the one who left it would have answered."""
+    answer = trace.partition(" ")[2]
+    return Answered(int(answer) if answer else None, None)
 
 
 def _trusted(statement: str) -> Any:

@@ -37,6 +37,16 @@ class Numbered(NamedTuple):
     values: list[bytes | None]
 
 
+class Ready(NamedTuple):
+    """A statement of which all values are written down but the first few."""
+
+    kind: Kind
+    values: list[bytes | None]
+
+    def with_first(self, *values: Any) -> Numbered:
+        return Numbered(self.kind, [*map(_bytes, values), *self.values])
+
+
 class Answer(NamedTuple):
     rows: list[Row]
     changes: int
@@ -64,7 +74,11 @@ class Wire:
         """The answers to all of these, in one round trip; nothing after one that fails is done,
         and its error is raised. Who is interrupted cannot go on with the connection. `meanwhile`
         is done now and then while the server is at work."""
-        batch = [_numbered(statement, parameters) for statement, parameters in statements]
+        return self.run_numbered([_numbered(*each) for each in statements], meanwhile)
+
+    def run_numbered(
+        self, batch: Sequence[Numbered], meanwhile: Callable[[], None] | None = None
+    ) -> list[Answer]:
         try:
             results = self._exchange(batch, meanwhile)
         except BaseException:
@@ -74,6 +88,29 @@ class Wire:
         if failed is not None:
             raise self._error(failed)
         return [self._answer(each) for each in results]
+
+    def value_of(self, statement: Numbered) -> str | None:
+        """The one value that a statement answers with. Alone it needs no pipeline, which takes both
+        sides longer than to hand over a small statement."""
+        known = self._names.get(statement.kind)
+        if known is None:
+            [answer] = self.run_numbered([statement])
+            return None if answer.rows[0][0] is None else str(answer.rows[0][0])
+        try:
+            self._line.send_query_prepared(known, statement.values)
+            self._flush()
+            result = self._next_result(None)
+            while self._next_result(None) is not None:
+                pass  # there is one result; then libpq says that it was the last
+            if self._line.status == pq.ConnStatus.BAD:
+                raise errors.OperationalError(_said(result) or "the connection was lost")
+        except BaseException:
+            self._connection.close()
+            raise
+        if result.status not in _GOOD:
+            raise self._error(result)
+        value = result.get_value(0, 0)
+        return None if value is None else value.decode()
 
     def notices(self) -> list[str]:
         """What the server has told us unasked, of what we listen to."""
@@ -181,6 +218,15 @@ def _numbered(statement: str, parameters: Parameters) -> Numbered:
     values = [parameters[name] for name in names]
     types = tuple([_TYPES.get(type(value), 0) for value in values])
     return Numbered((text, types), [_bytes(value) for value in values])
+
+
+def ready(statement: str, first: Mapping[str, type], parameters: Parameters) -> Ready:
+    """With the types of those that differ from one time to the next, and the values of the rest."""
+    text, names = _text_and_names(statement)
+    rest = [parameters[name] for name in names[len(first) :]]
+    kinds = [*first.values(), *map(type, rest)]
+    types = tuple([_TYPES.get(kind, 0) for kind in kinds])
+    return Ready((text, types), [_bytes(value) for value in rest])
 
 
 @lru_cache(maxsize=500)

@@ -19,12 +19,14 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import errors
 
+from headway.core.model import FUNCTIONS
 from headway.crashpoints import reach
 from headway.errors import OthersWroteError, SchemaTooNewError, StoreBusyError, StoreError
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgjoin import Joined
 from headway.store.pgpool import Connections
-from headway.store.pgsession import CALLS, NEWEST, SCHEMA_HASH, Heard, Latest, Session
+from headway.store.pgsession import CALLS, NEWEST, SCHEMA_HASH, Heard, Latest, Session, terms
+from headway.store.pgwire import Ready, ready
 from headway.store.queries import Dialect, migrations, schema_version
 
 DIALECT = Dialect(
@@ -38,6 +40,7 @@ DIALECT = Dialect(
     lists="unnest({fields}) as given ({names})",
     item=":given_{name}::{type}[]",
     each=r"and \1 = any(:\2::bigint[])",
+    chain=r"\1chain \2",
     parameter=r"%(\1)s",
     at_once=True,
 )
@@ -170,6 +173,36 @@ class PostgresDatabase:
         finally:
             self._end(session)
         self._committed(number)
+        reach("store.committed")
+        return said
+
+    def can_add_one(self) -> bool:
+        """Whether `add_one` could tell afterwards what became of it."""
+        return self.can_at_once and self._latest.number() is not None
+
+    def ready_to_add(self, statement: str, parameters: Mapping[str, Any]) -> Ready:
+        """What `add_one` sends for jobs that have these in common."""
+        known = {**parameters, **terms(self._key, calls=parameters["queue"] == FUNCTIONS)}
+        try:
+            return ready(statement, {"token": str, "params": str, "at": int}, known)
+        except psycopg.Error as error:
+            raise self.address.translated(error) from error
+
+    def add_one(self, ready: Ready, params: str, at: int | None) -> int | None:
+        """One plain job in a transaction of its own: its id."""
+        self._check_process()
+        if self._present() is not None:
+            raise StoreError(f"{self.address}: cannot begin a transaction within a transaction")
+        before = self._latest.number() or 0
+        token = self._new_token()
+        session = Session(self.address, self.connections)
+        try:
+            statement = ready.with_first(token, params, at)
+            said, number = session.alone(statement, token, before=before)
+        finally:
+            session.release()
+        if said is not None:
+            self._committed(number)
         reach("store.committed")
         return said
 

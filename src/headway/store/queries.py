@@ -34,6 +34,7 @@ _OTHERS = (
 )
 _OF_ONE_DATABASE = (
     "jobs.postgres.sql",
+    "jobs.sqlite.sql",
     "calls.postgres.sql",
     "planning.postgres.sql",
     "claims.postgres.sql",
@@ -66,6 +67,7 @@ class Dialect(NamedTuple):
     lists: str  # the same with a list for each row, or for each column
     item: str  # one of its columns
     each: str  # a hint that such a table has few rows, to be looked up one by one
+    chain: str  # of which chains jobs are
     parameter: str = r":\1"
     # Whether `lists` are of columns, and of plain calls one statement says what elsewhere many do.
     at_once: bool = False
@@ -149,6 +151,7 @@ def spell(text: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
 
 
 def _filled_in(sql: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
+    sql = re.sub(r"\$CHAIN\((\w+\.), ([^()]+|in \$IDS\(:\w+\))\)", dialect.chain, sql)
     sql = re.sub(r"in \$IDS\(:(\w+)\)", dialect.ids, sql)
     sql = re.sub(r"in \$TEXTS\(:(\w+)\)", dialect.texts, sql)
     sql = re.sub(r"\$EACH\((\S+), :(\w+)\)", dialect.each, sql)

@@ -32,11 +32,12 @@ class Model:
     """What jobs that are alike have in common: a job whose id, chain, place, instant and parameters
     say nothing. A store keeps with it how it writes that down, for the next time."""
 
-    __slots__ = ("job", "written")
+    __slots__ = ("job", "ready", "written")
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.written: Mapping[str, Any] | None = None
+        self.ready: tuple[Any, Any] | None = None  # a store, and how that one hands it over
 
 
 class Alike(NamedTuple):

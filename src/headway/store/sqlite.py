@@ -8,8 +8,8 @@ deleted or exchanged underneath is never written to.
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import apsw
@@ -30,6 +30,8 @@ from headway.store.filesystems import file_system, refuse_network_file_system
 from headway.store.queries import Dialect, by_place, migrations, schema_version
 
 BUSY_SECONDS = 10.0
+_BUSY_MILLISECONDS = int(BUSY_SECONDS * 1000)
+_BEGIN_WRITE = "begin immediate"
 OLDEST_SAFE = (3, 51, 3)  # older ones can corrupt a WAL database when a checkpoint resets the log
 
 _SETS = Dialect(
@@ -43,6 +45,8 @@ _SETS = Dialect(
     lists="(select {fields} from json_each(:{parameter})) as given",
     item="value ->> {place} as {name}",
     each="",
+    # The first job of a chain is found by its id, which is the chain's: no other index has it.
+    chain=r"(\1id \2 or (\1chain \2 and \1chain <> \1id))",
 )
 DIALECT = _SETS._replace(
     one=_SETS._replace(
@@ -84,14 +88,26 @@ class SqliteDatabase:
         self._plainly(self._connection.execute, "begin")
 
     def begin_write(self) -> None:
-        """The file is looked at again after the wait: a restore may have had its turn before."""
-        self.check()
-        self._plainly(self._connection.execute, "begin immediate")
+        """The file is looked at when nobody else can write to it: a restore may have had its turn
+        before. So nothing is written to one that is not ours, and nobody waits for its lock."""
+        self._check_process()
+        connection = self._connection
+        connection.set_busy_timeout(0)
         try:
-            self.check()
+            try:
+                connection.execute(_BEGIN_WRITE)
+            except apsw.BusyError:
+                self.check()
+                connection.set_busy_timeout(_BUSY_MILLISECONDS)
+                connection.execute(_BEGIN_WRITE)
+            self._check_file()
+        except apsw.Error as error:
+            raise self.translated(error) from error
         except StoreError:
             self.rollback()
             raise
+        finally:
+            connection.set_busy_timeout(_BUSY_MILLISECONDS)
 
     def begin_write_soon(
         self, *, blindly: bool = False, meanwhile: Callable[[], None] | None = None
@@ -100,7 +116,10 @@ class SqliteDatabase:
         self.begin_write()
 
     def commit(self) -> None:
-        self._plainly(self._connection.execute, "commit")
+        try:
+            self._connection.execute("commit")
+        except apsw.Error as error:
+            raise self.translated(error) from error
         reach("store.committed")
 
     def at_once(self, statement: str, parameters: Mapping[str, Any], *, calls: bool) -> int | None:
@@ -118,6 +137,15 @@ class SqliteDatabase:
         except (apsw.Error, UnicodeDecodeError) as error:
             raise self.translated(error) from error
         return rows
+
+    def insert(self, sql: str, values: tuple[Any, ...]) -> int | None:
+        """Add one row, or none; its id, if that is a number. The values stand in their order."""
+        connection = self._connection
+        try:
+            connection.execute(sql, values)
+        except apsw.Error as error:
+            raise self.translated(error) from error
+        return connection.last_insert_rowid() if connection.changes() else None
 
     def join(self, connection: Any) -> tuple[Any, int | None]:
         raise InvalidInputError("submit_on needs a store on PostgreSQL, and a connection to it")
@@ -143,10 +171,16 @@ class SqliteDatabase:
         return [str(row[3]) for row in rows]
 
     def check(self) -> None:
+        self._check_process()
+        self._check_file()
+
+    def _check_process(self) -> None:
         if os.getpid() != self._pid:
             raise StoreError(
                 f"{self.path} was opened by process {self._pid}; a forked process opens its own"
             )
+
+    def _check_file(self) -> None:
         if _identity(self.path) != self._identity:
             raise StoreReplacedError(
                 f"{self.path} was deleted or replaced while it was open; "
@@ -208,11 +242,13 @@ class SqliteDatabase:
         except (StoreBusyError, StoreFullError):
             return False
         finally:
-            self._connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+            self._connection.set_busy_timeout(_BUSY_MILLISECONDS)
         return True
 
     def backup(self, path: str) -> None:
         """Write a consistent copy, also while others write; it appears whole or not at all."""
+        from headway.store.sqlitefiles import as_new_file
+
         with as_new_file(path) as fresh:
             os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
             copy = _connect(fresh, apsw.SQLITE_OPEN_READWRITE)
@@ -310,7 +346,6 @@ def open_database(path: str, *, create: bool, unsafe_fs: bool = False) -> Sqlite
     if not os.path.exists(path):
         if not create:
             raise StoreError(f"there is no store at {path}; run `headway init`")
-        _refuse_orphaned_log(path)
         _create(path)
     if os.path.getsize(path) == 0:
         raise StoreCorruptError(
@@ -337,7 +372,7 @@ def open_database(path: str, *, create: bool, unsafe_fs: bool = False) -> Sqlite
 def _connect(path: str, flags: int) -> apsw.Connection:
     try:
         connection = apsw.Connection(path, flags=flags, statementcachesize=256)
-        connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+        connection.set_busy_timeout(_BUSY_MILLISECONDS)
         connection.execute("pragma synchronous = full; pragma mmap_size = 0")
         # Else SQLite, to plan by the values, would parse a statement anew whenever they are bound.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -369,7 +404,7 @@ def _connect_read_only(path: str, *, schema: int | None = None) -> apsw.Connecti
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     try:
         connection = apsw.Connection(f"file:{quoted}?{'&'.join(modes)}", flags=flags)
-        connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+        connection.set_busy_timeout(_BUSY_MILLISECONDS)
         if schema is not None and _version(connection) != schema:
             raise StoreReadOnlyError(f"{path} needs another schema and cannot be written")
     except apsw.Error as error:
@@ -380,6 +415,14 @@ def _connect_read_only(path: str, *, schema: int | None = None) -> apsw.Connecti
 def _create(path: str) -> None:
     """Make the whole file under another name and link it into place, so that no one ever meets
     a half-made store; if another process was faster, its file stands."""
+    from headway.store.sqlitefiles import (
+        as_store_error,
+        refuse_orphaned_log,
+        remove_half_made,
+        sync_folder,
+    )
+
+    refuse_orphaned_log(path)
     remove_half_made(path)
     fresh = f"{path}.{os.getpid()}.new"
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -396,65 +439,6 @@ def _create(path: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(fresh)
     sync_folder(os.path.dirname(path))
-
-
-@contextmanager
-def as_new_file(path: str) -> Iterator[str]:
-    """A path to make a file at; when the block ends well it is put in place, whole and durable."""
-    fresh = f"{path}.{os.getpid()}.new"
-    try:
-        if os.path.lexists(path):
-            raise FileExistsError
-        yield fresh
-        with open(fresh, "rb") as file:
-            os.fsync(file.fileno())
-        os.link(fresh, path)
-        sync_folder(os.path.dirname(path))
-    except FileExistsError:
-        raise StoreError(f"{path} exists already; name another file") from None
-    except OSError as error:
-        raise as_store_error(error, path) from error
-    finally:
-        for leftover in (fresh, f"{fresh}-wal", f"{fresh}-shm"):
-            with suppress(FileNotFoundError):
-                os.unlink(leftover)
-
-
-def sync_folder(path: str) -> None:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    os.fsync(folder)
-    os.close(folder)
-
-
-def _refuse_orphaned_log(path: str) -> None:
-    """The log of a deleted file would be taken for the new one's and tear it."""
-    log = f"{path}-wal"
-    if os.path.exists(path) or not os.path.exists(log) or os.path.getsize(log) == 0:
-        return
-    raise StoreCorruptError(
-        f"{path} is gone, but its log {log} is there: the store was deleted or moved. "
-        "Put it back, restore a backup, or move the log away to begin anew"
-    )
-
-
-def remove_half_made(path: str) -> None:
-    """Remove what creations left behind that were killed."""
-    folder, name = os.path.split(path)
-    for entry in os.listdir(folder):
-        pid = entry.removeprefix(f"{name}.").partition(".")[0]
-        if not (entry.startswith(f"{name}.") and ".new" in entry and pid.isdigit()):
-            continue
-        if int(pid) == os.getpid() or not os.path.exists(f"/proc/{pid}"):
-            with suppress(FileNotFoundError):
-                os.unlink(os.path.join(folder, entry))
-
-
-def as_store_error(error: OSError, path: str) -> StoreError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StoreFullError(f"no space for {path}; free some and try again")
-    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return StoreReadOnlyError(f"cannot create {path}: {error.strerror}; check its permissions")
-    return StoreError(f"cannot create {path}: {error.strerror}")
 
 
 def migrate(database: SqliteDatabase, connection: apsw.Connection) -> None:

@@ -17,11 +17,11 @@ from headway.store.queries import objects, schema_version
 from headway.store.sqlite import (
     DIALECT,
     SqliteDatabase,
-    as_new_file,
     look,
     open_as_it_is,
     open_database,
 )
+from headway.store.sqlitefiles import as_new_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

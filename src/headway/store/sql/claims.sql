@@ -107,7 +107,7 @@ delete from lendings where expires_at < :now
 -- The chains that the active job of this chain still waits for, and the one whose turn in a sequential
 -- group is next before its own.
 select edges.chain from edges
-where edges.job_id = (select max(id) from jobs where jobs.chain = :chain) and mark = 'pending'
+where edges.job_id = (select max(id) from jobs where $CHAIN(jobs., = :chain)) and mark = 'pending'
 union
 select ahead.chain from jobs mine
 join job_groups on job_groups.id = mine.group_id and job_groups.mode = 'sequential'
@@ -115,4 +115,4 @@ join jobs ahead on ahead.group_id = mine.group_id and ahead.finished_at is null
   and ahead.sequence_number = (
     select max(each.sequence_number) from jobs each where each.group_id = mine.group_id
       and each.finished_at is null and each.sequence_number < mine.sequence_number)
-where mine.chain = :chain and mine.finished_at is null and mine.group_id is not null
+where $CHAIN(mine., = :chain) and mine.finished_at is null and mine.group_id is not null

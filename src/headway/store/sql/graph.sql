@@ -20,13 +20,13 @@ select distinct artifact from withdrawals where artifact in $TEXTS(:keys)
 -- For each artifact the last job of each chain that makes it.
 select made.artifact, last.id, last.status
 from (select distinct artifact, chain from produces where artifact in $TEXTS(:keys)) made
-join jobs last on last.id = (select max(id) from jobs each where each.chain = made.chain)
+join jobs last on last.id = (select max(id) from jobs each where $CHAIN(each., = made.chain))
 order by made.artifact, last.id
 
 -- name: chain_ends (hot)
 select id, status from jobs
 where id = (select max(each.id) from jobs each
-            where each.chain = (select asked.chain from jobs asked where asked.id = :job_id))
+            join jobs asked on asked.id = :job_id where $CHAIN(each., = asked.chain))
 
 -- name: produced_by_chains (hot)
 -- What these chains make, each by the chain's newest job.
@@ -43,7 +43,7 @@ select distinct job_id from edges where chain in $IDS(:chains) order by job_id
 select id, chain from jobs where id in $IDS(:ids)
 
 -- name: jobs_of_chains (hot)
-select $JOB from jobs where chain in $IDS(:chains) order by id
+select $JOB from jobs where $CHAIN(jobs., in $IDS(:chains)) order by id
 
 -- name: publish
 insert into artifacts (artifact, job_id, at, data, withdrawn_at)
@@ -58,7 +58,7 @@ delete from withdrawals where artifact = :artifact and chain = :chain
 
 -- name: withdraw_markers
 update artifacts set withdrawn_at = :at
-where withdrawn_at is null and job_id in (select id from jobs where chain in $IDS(:chains))
+where withdrawn_at is null and job_id in (select id from jobs where $CHAIN(jobs., in $IDS(:chains)))
 returning artifact
 
 -- name: withdraw_products
@@ -126,7 +126,7 @@ update edges set mark = 'pending' where job_id in $IDS(:ids) and chain in $IDS(:
 
 -- name: chain_lasts
 -- For each of these jobs the last one of its chain.
-select asked.id, (select max(each.id) from jobs each where each.chain = asked.chain)
+select asked.id, (select max(each.id) from jobs each where $CHAIN(each., = asked.chain))
 from jobs asked where asked.id in $IDS(:ids)
 
 -- name: upstream
@@ -137,10 +137,10 @@ with recursive upstream (id) as (
   union
   select last.id from upstream
   join edges on edges.job_id = upstream.id and edges.mark = 'pending'
-  join jobs last on last.id = (select max(each.id) from jobs each where each.chain = edges.chain)
+  join jobs last on last.id = (select max(each.id) from jobs each where $CHAIN(each., = edges.chain))
   where last.finished_at is null
 )
-select upstream.id, (select max(each.id) from jobs each where each.chain = edges.chain)
+select upstream.id, (select max(each.id) from jobs each where $CHAIN(each., = edges.chain))
 from upstream left join edges on edges.job_id = upstream.id and edges.mark = 'pending'
 
 -- name: needed_by

@@ -27,7 +27,7 @@ update job_groups set ended_at = :at where id = :id and ended_at is null
 -- name: reopen_groups (hot)
 -- Members of these were rewound: the groups run again, and their end will be told again.
 update job_groups set ended_at = null where ended_at is not null
-  and id in (select group_id from jobs where chain in $IDS(:chains))
+  and id in (select group_id from jobs where $CHAIN(jobs., in $IDS(:chains)))
 
 -- name: last_in_group (hot)
 select max(sequence_number) from jobs where group_id = :group_id
@@ -84,7 +84,7 @@ order by sequence_number
 -- from the first of them on.
 select distinct jobs.chain
 from (select group_id, min(sequence_number) as first from jobs
-      where chain in $IDS(:chains) and group_id is not null group by group_id) as given
+      where $CHAIN(jobs., in $IDS(:chains)) and group_id is not null group by group_id) as given
 join job_groups on job_groups.id = given.group_id and job_groups.mode = 'sequential'
 join jobs on jobs.group_id = given.group_id and jobs.sequence_number > given.first
 order by jobs.chain
@@ -93,7 +93,7 @@ order by jobs.chain
 -- The same in the other direction.
 select distinct jobs.chain
 from (select group_id, max(sequence_number) as last from jobs
-      where chain in $IDS(:chains) and group_id is not null group by group_id) as given
+      where $CHAIN(jobs., in $IDS(:chains)) and group_id is not null group by group_id) as given
 join job_groups on job_groups.id = given.group_id and job_groups.mode = 'sequential'
 join jobs on jobs.group_id = given.group_id and jobs.sequence_number < given.last
 order by jobs.chain
@@ -105,7 +105,7 @@ where id = :id and stage is not null and group_id is null
 -- name: members_of_unended_groups (hot)
 select jobs.chain, min(jobs.id) from jobs
 join job_groups on job_groups.id = jobs.group_id and job_groups.ended_at is null
-where jobs.chain in $IDS(:chains) group by jobs.chain
+where $CHAIN(jobs., in $IDS(:chains)) group by jobs.chain
 
 -- name: groups_of_jobs (hot)
 select distinct group_id from jobs where id in $IDS(:ids) and group_id is not null

@@ -24,3 +24,9 @@ with place as (
   select place.at, :submitted_by, 'submitted', place.first + given.place, :told from place, given
 )
 select set_config('headway.answer', first::text, true)::bigint from place
+
+-- name: add_one_alike
+-- The same of a single job, as a whole transaction with its trace. What differs from one job of a model to
+-- the next stands first.
+select headway_submit(:token, :params, :at, :space, :key, :busy, :traces, :last_word, :gap, :name, :type,
+  :priority, :slug, :labels, :retry, :env_digest, :on_finish, :submitted_by, :stage, :queue, :told)

@@ -64,7 +64,7 @@ select :job_id, :ord, :declared, declared.chain,
     else 'failed'
   end
 from jobs declared
-join jobs last on last.id = (select max(id) from jobs each where each.chain = declared.chain)
+join jobs last on last.id = (select max(id) from jobs each where $CHAIN(each., = declared.chain))
 where declared.id = :declared
 
 -- name: add_new_edges
@@ -87,10 +87,10 @@ select $JOB from jobs where id in $IDS(:ids)
 select $JOB from jobs where idempotency_key = :key
 
 -- name: last_in_chain (hot)
-select $JOB from jobs where chain = :chain order by id desc limit 1
+select $JOB from jobs where $CHAIN(jobs., = :chain) order by id desc limit 1
 
 -- name: chain_of (hot)
-select $JOB from jobs where chain = :chain order by id
+select $JOB from jobs where $CHAIN(jobs., = :chain) order by id
 
 -- name: active_jobs
 select $JOB from jobs where finished_at is null order by created_at, id
@@ -132,7 +132,7 @@ with shown(id) as (
 select $OUTLINE from jobs where id in (
   select id from shown
   union all
-  select (select max(id) from jobs last where last.chain = edges.chain) from edges
+  select (select max(id) from jobs last where $CHAIN(last., = edges.chain)) from edges
   where mark = 'failed' and job_id in (select id from shown))
 order by created_at, id limit :limit
 
@@ -145,7 +145,7 @@ select $OUTLINE from jobs where id in $IDS(:ids)
 -- name: outlines_of_ends (hot)
 -- The last job of each of these chains.
 select $OUTLINE from jobs where id in (
-  select max(id) from jobs where chain in $IDS(:chains) group by chain)
+  select max(id) from jobs where $CHAIN(jobs., in $IDS(:chains)) group by chain)
 
 -- name: count_ended
 -- All that ended, and of these those that are blocked and that nobody retried.

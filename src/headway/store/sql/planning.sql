@@ -64,7 +64,7 @@ where id in $IDS(:ids) and stage <> 'woken'
 -- name: wake_chain_borrowers (hot)
 -- A slot was lent to these chains: their jobs at the door may borrow it.
 update jobs set stage = 'woken', wake_at = null, checked_at = null
-where chain in $IDS(:chains) and stage <> 'woken'
+where $CHAIN(jobs., in $IDS(:chains)) and stage <> 'woken'
 
 -- name: wake_everything
 -- A worker started: it counts as every event, but for who waits for a job that has not ended, or for

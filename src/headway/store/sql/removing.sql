@@ -4,7 +4,7 @@
 -- The next :limit ended jobs after a place in the order of their ends, and whether each is the last
 -- of its chain.
 select page.finished_at, page.id, page.chain,
-  case when exists (select 1 from jobs later where later.chain = page.chain and later.id > page.id)
+  case when exists (select 1 from jobs later where $CHAIN(later., = page.chain) and later.id > page.id)
     then 0 else 1 end
 from (select finished_at, id, chain from jobs
       where finished_at >= :at and finished_at < :until and (finished_at > :at or id > :id)
@@ -16,7 +16,7 @@ select finished_at, id from jobs where finished_at is not null
 order by finished_at desc, id desc limit 1 offset :skipped
 
 -- name: members_of_chains (hot)
-select id, chain from jobs where chain in $IDS(:chains) order by id
+select id, chain from jobs where $CHAIN(jobs., in $IDS(:chains)) order by id
 
 -- name: active_after (hot)
 -- Whether the edge is satisfied or not: the active job's own record names these.
@@ -35,17 +35,17 @@ select chain, job_id from lendings where chain in $IDS(:chains)
 -- name: unproven_members (hot)
 select jobs.chain, min(jobs.id) from jobs
 join claims on claims.job_id = jobs.id and claims.state in ('live', 'ended')
-where jobs.chain in $IDS(:chains) group by jobs.chain
+where $CHAIN(jobs., in $IDS(:chains)) group by jobs.chain
 
 -- name: members_with_locks (hot)
 select jobs.chain, min(jobs.id) from jobs
 join held_locks on held_locks.job_id = jobs.id
-where jobs.chain in $IDS(:chains) group by jobs.chain
+where $CHAIN(jobs., in $IDS(:chains)) group by jobs.chain
 
 -- name: members_with_worktrees
 select jobs.chain, min(jobs.id) from jobs
 join worktrees on worktrees.job_id = jobs.id and worktrees.state <> 'cleaned'
-where jobs.chain in $IDS(:chains) group by jobs.chain
+where $CHAIN(jobs., in $IDS(:chains)) group by jobs.chain
 
 -- name: note_files (hot)
 insert into removals (host_id, job_id) select :host_id, id from jobs where id in $IDS(:ids)

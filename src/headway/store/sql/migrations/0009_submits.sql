@@ -1,0 +1,1 @@
+-- What only one of the databases needs for submits to be quick; see its own text.

@@ -1,0 +1,67 @@
+"""A store on SQLite, where one plain job is added with nothing around it: a submit is one commit,
+and whatever else it does is felt beside that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from headway.core.model import POSITION_GAP
+from headway.store.queries import parameters_of
+from headway.store.rows import dump, written
+from headway.store.sqlstore import SqlStore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from headway.clock import Clock
+    from headway.core.model import JobId
+    from headway.store.base import Alike
+    from headway.store.seam_adding import Model
+    from headway.store.sqlite import SqliteDatabase
+
+
+class _Ready(NamedTuple):
+    """What is the same in the parameters of all jobs of a model."""
+
+    of_job: tuple[Any, ...]
+    actor: str
+    told: str
+
+
+class SqliteStore(SqlStore):
+    def __init__(self, database: SqliteDatabase, clock: Clock) -> None:
+        super().__init__(database, clock)
+        self._file = database
+        self._add = self.queries["add_one_alike"].sql
+        self._tell = self.queries["add_events"].sql
+
+    def add_alike(self, kinds: Sequence[Alike]) -> JobId | None:
+        model, params = kinds[0]
+        if len(kinds) > 1 or len(params) > 1:
+            return super().add_alike(kinds)
+        known = model.ready
+        ready = known[1] if known is not None and known[0] is self else self._get_ready(model)
+        (text,) = map(dump, params.values())
+        file = self._file
+        with self._turn:
+            self.writes += 1
+            file.begin_write()
+            try:
+                now = self._clock.now()
+                job_id = file.insert(self._add, (text, now, *ready.of_job))
+                if job_id is not None:
+                    file.insert(self._tell, (now, ready.actor, "submitted", job_id, ready.told))
+                file.commit()
+            except BaseException:
+                file.rollback()
+                raise
+        return job_id
+
+    def _get_ready(self, model: Model) -> _Ready:
+        values = {**written(model), "gap": POSITION_GAP}
+        _, _, *names = parameters_of(self._add)
+        of_job = tuple(values[name] for name in names)
+        ready = _Ready(of_job, model.job.submitted_by, values["told"])
+        model.ready = self, ready
+        return ready
