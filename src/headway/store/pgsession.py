@@ -291,9 +291,11 @@ class Session:
         """In our words. `in_turn`: the turn had come, so it is not what was waited for."""
         if isinstance(error, errors.LockNotAvailable) and not in_turn:
             return self._busy()
-        guarded = isinstance(error, errors.DivisionByZero) and self._blindly
-        if guarded or _is_guard(error):
-            return OthersWroteError(f"{self._address}: others have written; look again")
+        found = _found_otherwise(error)
+        if isinstance(error, errors.DivisionByZero) and self._blindly:
+            found = "others have written; look again"
+        if found is not None:
+            return OthersWroteError(f"{self._address}: {found}")
         return self._address.translated(error) if isinstance(error, psycopg.Error) else error
 
     def at_once(
@@ -444,9 +446,12 @@ class Session:
             raise self._refused(error, in_turn=True) from error
 
 
-def _is_guard(error: Exception) -> bool:
-    """Whether a statement found other rows than it was written for."""
-    return isinstance(error, errors.InvalidTextRepresentation) and "headway: " in str(error)
+def _found_otherwise(error: Exception) -> str | None:
+    """What a statement says that found other rows than it was written for."""
+    if not isinstance(error, errors.InvalidTextRepresentation):
+        return None
+    said = str(error).partition('"headway: ')[2].partition('"')[0]
+    return said or None
 
 
 def terms(key: int | None, *, calls: bool) -> dict[str, Any]:
