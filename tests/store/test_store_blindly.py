@@ -56,9 +56,13 @@ def theirs(opened: Open, postgres_url: str) -> Store:
     return opened(postgres_url)
 
 
-def mark(store: Store, value: int, **options: Any) -> None:
+def mark(store: Store, value: int, *, push: bool = False, **options: Any) -> None:
+    """`push`: the server has begun before all is said."""
     with store.write_soon(blindly=True, **options) as tx:
         assert not tx.others_wrote(), "so it seems"
+        tx.set_mark("last_dispatch_count", value)
+        if push:
+            store.database.push()  # type: ignore[attr-defined]
         tx.set_mark("log_bytes", value)
 
 
@@ -88,7 +92,10 @@ def test_all_of_it_travels_once(mine: Store, theirs: Store, line: Line) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a call", "a mark", "a job"])
-def test_it_is_refused_if_anyone_wrote_anything(mine: Store, theirs: Store, kind: str) -> None:
+@pytest.mark.parametrize("push", [False, True])
+def test_it_is_refused_if_anyone_wrote_anything(
+    mine: Store, theirs: Store, kind: str, push: bool
+) -> None:
     if kind == "a call":
         theirs.add_alike([CALL])
     else:
@@ -100,12 +107,12 @@ def test_it_is_refused_if_anyone_wrote_anything(mine: Store, theirs: Store, kind
     before = marked(theirs)
     for _ in range(2):  # it is not known by that what they wrote
         with pytest.raises(OthersWroteError):
-            mark(mine, 8)
+            mark(mine, 8, push=push)
     assert marked(theirs) == before
     with mine.write_soon() as tx:
         assert tx.others_wrote() == (kind != "a call")
         tx.set_mark("log_bytes", 9)
-    mark(mine, 10)
+    mark(mine, 10, push=push)
     assert marked(theirs) == 10
 
 
@@ -148,20 +155,24 @@ def test_behind_a_pooler_nothing_is_written_blindly(opened: Open, postgres_url: 
     assert marked(store) == 1
 
 
-def test_one_whose_answer_is_lost_has_happened(mine: Store, theirs: Store, line: Line) -> None:
+@pytest.mark.parametrize("push", [False, True])
+def test_one_whose_answer_is_lost_has_happened(
+    mine: Store, theirs: Store, line: Line, push: bool
+) -> None:
     """# fault D2"""
     line.cut = "after"
-    mark(mine, 8)
+    mark(mine, 8, push=push)
     assert line.cut is None and marked(theirs) == 8
     with pytest.raises(OthersWroteError):
         mark(mine, 9)  # of that one the number is not known
 
 
-def test_one_that_never_arrived_has_not(mine: Store, theirs: Store, line: Line) -> None:
+@pytest.mark.parametrize("push", [False, True])
+def test_one_that_never_arrived_has_not(mine: Store, theirs: Store, line: Line, push: bool) -> None:
     """# fault D2"""
     line.cut = "before"
     with pytest.raises(StoreBusyError, match="try again"):
-        mark(mine, 8)
+        mark(mine, 8, push=push)
     assert line.cut is None and marked(theirs) == 3
     mark(mine, 9)
     assert marked(theirs) == 9
@@ -176,3 +187,21 @@ def test_something_else_is_done_while_it_is_committed(mine: Store, theirs: Store
         assert -1 not in seen, "questions are not long enough for that"
         tx.set_mark("log_bytes", 9)
     assert seen[-1] == -1
+
+
+def test_what_the_server_has_begun_is_undone_with_the_rest(mine: Store, theirs: Store) -> None:
+    class NotSoError(Exception):
+        pass
+
+    with pytest.raises(NotSoError), mine.write_soon(blindly=True) as tx:
+        tx.set_mark("log_bytes", 8)
+        mine.database.push()  # type: ignore[attr-defined]
+        raise NotSoError
+    assert marked(theirs) == 3
+    mark(mine, 9, push=True)
+    with mine.write_soon() as tx:
+        assert tx.marks()["log_bytes"] == 9
+        tx.set_mark("log_bytes", 10)
+        mine.database.push()  # type: ignore[attr-defined]
+        assert tx.marks()["log_bytes"] == 10
+    assert marked(theirs) == 10

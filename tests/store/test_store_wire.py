@@ -92,3 +92,18 @@ def test_a_lost_line_is_an_operational_error(connection: Connection, postgres_ur
     with pytest.raises(psycopg.OperationalError):
         ask(connection.wire, "select 1")
     assert connection.closed
+
+
+def test_answers_to_what_was_started_come_with_those_to_the_next(
+    connection: Connection,
+) -> None:
+    wire = connection.wire
+    for _ in range(4):  # also when it has been prepared
+        wire.start([("select 1 + %(x)s", {"x": 1})])
+        wire.start([("select 2 + %(x)s", {"x": 1})])
+        found = wire.run([("select 3 + %(x)s", {"x": 1})])
+        assert [each.rows for each in found] == [[(2,)], [(3,)], [(4,)]]
+    wire.start([("select 1 / %(x)s", {"x": 0})])
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        wire.run([("select 3 + %(x)s", {"x": 1})])
+    assert ask(wire, "select 7 + %(x)s", x=1) == [(8,)]

@@ -14,6 +14,7 @@ from headway.store.rows import dump, task_of
 from headway.store.seam_calls import Claimant, TakenCall
 from headway.store.state import Taken, load_state
 
+ENOUGH_TO_PUSH = 10  # ends, that a server is busy with while the next calls are claimed
 _OCCUPIES = " ".join(OCCUPIES)
 _TAKEN = ("job_id", "token", "slot")
 _ENDED = ("job_id", "token", "at", "attempt")
@@ -94,6 +95,8 @@ class CallWriteTx(CallReadTx, Changing):
         given |= {"at": self._now, "actor": actor}
         queries = ("finish_calls_at_once",) if self._named.at_once else _FINISH
         self._tell_given(queries, given, len(ends))
+        if len(ends) >= ENOUGH_TO_PUSH:
+            self._database.push()
         if self._state is not None:
             self._state.ended([each.job_id for each in ends])
             if self._state.lendings:

@@ -61,6 +61,9 @@ class Joined:
     def tell(self, statement: str, parameters: Mapping[str, Any]) -> None:
         self.execute(statement, parameters)
 
+    def push(self) -> None:
+        """What is told is done at once."""
+
     def execute_many(self, statement: str, parameters: Iterable[Mapping[str, Any]]) -> None:
         rows = list(parameters)
         if not rows:

@@ -135,6 +135,7 @@ class Session:
         self._opening: list[Statement] = []  # what it begins with, until that has been answered
         self._sent = False  # whether the server may know of it
         self._queue: list[Statement] = []
+        self._unheard = 0  # so many are sent to begin with, and the last of them tells the instant
         self._now = 0
         self._transaction_id = ""
         self.heard: Heard | None = None
@@ -218,7 +219,11 @@ class Session:
     ) -> list[Answer]:
         wire = self.connection.wire
         self._sent = True
-        return wire.run(statements, meanwhile)
+        answers = wire.run(statements, meanwhile)
+        if self._unheard:
+            self._hear(answers[self._unheard - 1])
+            self._unheard = 0
+        return answers
 
     def surely(self, ask: Callable[[], Found]) -> Found:
         """Ask what may be asked again, on a new connection if the old one was lost."""
@@ -256,13 +261,9 @@ class Session:
         if self._opening and not self._blindly:
             self._begin()  # what holds a commit is never sent twice
         trace = (LEAVE_TRACE, {"token": token, "key": str(self._key)})
-        opening = self._opening
-        answers = self._finish(opening, [*self._queue, trace], token)
-        if isinstance(answers, str):
-            return None
-        if opening:
-            self._hear(answers[len(opening) - 1])
-        return int(answers[-2].rows[0][0])
+        self._unheard = self._unheard or len(self._opening)
+        answers = self._finish(self._opening, [*self._queue, trace], token)
+        return None if isinstance(answers, str) else int(answers[-2].rows[0][0])
 
     def _finish(
         self, opening: Sequence[Statement], statements: Sequence[Statement], token: str
@@ -274,7 +275,8 @@ class Session:
         try:
             return self._run([*opening, *statements, ("commit", {})], self.meanwhile)
         except psycopg.Error as error:
-            return self._trace_after(error, token, in_turn=not opening)
+            in_turn = not opening and not self._unheard
+            return self._trace_after(error, token, in_turn=in_turn)
 
     def _trace_after(self, error: psycopg.Error, token: str, *, in_turn: bool = False) -> str:
         """The trace of what was sent with its commit, if only the answer was lost; else it is
@@ -367,6 +369,7 @@ class Session:
         """Undo it; one that only read has nothing to undo."""
         self._queue.clear()
         self._opening = []
+        self._unheard = 0
         if not self._sent or self._connection is None or self._connection.closed:
             return
         self._sent = False
@@ -391,6 +394,14 @@ class Session:
             self._queue.append(spread)
         else:
             self._queue.extend((statement, row) for row in rows)
+
+    def push(self) -> None:
+        """Have the server begin with what was told, while we find out what else is to be."""
+        if self._queue and (self._blindly or not self._opening):
+            statements = [*self._opening, *self._queue]
+            self._unheard = self._unheard or len(self._opening)
+            self._opening, self._queue, self._sent = [], [], True
+            self._plainly(lambda: self.connection.wire.start(statements))
 
     def ask(self, questions: Sequence[Statement]) -> list[list[Any]]:
         """Several that change nothing, in one round trip."""

@@ -63,6 +63,7 @@ class Wire:
         self._names: dict[Kind, bytes] = {}  # of what is prepared
         self._prepared = 0
         self._loaders = Transformer(connection)
+        self._started: list[Kind | None] = []  # what is under way; its answers are still to come
         self._ready = select.poll()
         self._ready.register(self._line.socket, _READ)
 
@@ -88,6 +89,16 @@ class Wire:
         if failed is not None:
             raise self._error(failed)
         return [self._answer(each) for each in results]
+
+    def start(self, statements: Sequence[tuple[str, Parameters]]) -> None:
+        """Have the server begin with these. Their answers stand before those to what is run next,
+        and if one of them fails, so does that."""
+        try:
+            self._hand_over([_numbered(*each) for each in statements])
+            self._flush()
+        except BaseException:
+            self._connection.close()
+            raise
 
     def value_of(self, statement: Numbered) -> str | None:
         """The one value that a statement answers with. Alone it needs no pipeline, which takes both
@@ -128,8 +139,8 @@ class Wire:
         self, batch: Sequence[Numbered], meanwhile: Callable[[], None] | None
     ) -> list[Any]:
         line = self._line
-        line.enter_pipeline_mode()
-        fresh = [self._send(each) for each in batch]
+        self._hand_over(batch)
+        fresh, self._started = self._started, []
         line.pipeline_sync()
         self._flush()
         if meanwhile is not None:
@@ -146,6 +157,11 @@ class Wire:
                 raise errors.OperationalError(_said(result) or "the connection was lost")
         line.exit_pipeline_mode()
         return self._of_statements(results, fresh)
+
+    def _hand_over(self, batch: Sequence[Numbered]) -> None:
+        if not self._started:
+            self._line.enter_pipeline_mode()
+        self._started += [self._send(each) for each in batch]
 
     def _of_statements(self, results: list[Any], fresh: list[Kind | None]) -> list[Any]:
         """Without the answers about what was prepared on the way; it is, if they are good."""

@@ -253,6 +253,11 @@ class PostgresDatabase:
     def tell(self, statement: str, parameters: Mapping[str, Any]) -> None:
         self.execute_many(statement, [parameters])
 
+    def push(self) -> None:
+        session = self._present()
+        if session is not None:
+            session.push()
+
     def execute_many(self, statement: str, parameters: Iterable[Mapping[str, Any]]) -> None:
         session = self._present()
         if session is None:

@@ -153,6 +153,9 @@ class SqliteDatabase:
     def tell(self, sql: str, parameters: Mapping[str, Any]) -> None:
         self.execute(sql, parameters)
 
+    def push(self) -> None:
+        """What is told is done at once."""
+
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None:
         """By place, which takes half the time of looking up each value by its name."""
         self._plainly(self._connection.executemany, sql, map(by_place(sql), parameters))
