@@ -458,11 +458,12 @@ class Session:
 
 
 def _found_otherwise(error: Exception) -> str | None:
-    """What a statement says that found other rows than it was written for."""
+    """What a statement says that found other rows than it was written for, whatever quotes the
+    server's language puts around it."""
     if not isinstance(error, errors.InvalidTextRepresentation):
         return None
-    said = str(error).partition('"headway: ')[2].partition('"')[0]
-    return said or None
+    said = str(error).partition("headway: ")[2].partition("\n")[0]
+    return said.rstrip(" .\"'»«“”‹›") or None
 
 
 def terms(key: int | None, *, calls: bool) -> dict[str, Any]:
