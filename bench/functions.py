@@ -85,7 +85,7 @@ def function_depth(lab: Lab) -> Figures:
             with held(home, process):
                 ids = fill(home, count)
             most = worker = 0
-            while not _drained(home, within=0.5):
+            while not _drained(home, within=0.1):
                 pids = tree(process.pid)
                 worker = max(worker, pss_bytes(pids[0]))
                 most = max(most, sum(map(pss_bytes, pids)))

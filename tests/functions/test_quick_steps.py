@@ -295,6 +295,22 @@ def test_trouble_during_a_commit_is_told_after_it(
     lanes.ended(b)
 
 
+def test_a_call_that_comes_when_nothing_is_left_needs_no_whole_step_on_a_server(
+    lanes: Lanes, elsewhere: Elsewhere
+) -> None:
+    (a,) = held(lanes, "a")
+    lanes.let_go("a", a)
+    lanes.step()
+    lanes.become_quiet()
+    for word in "bc":
+        call = elsewhere.submitting(lanes, lambda: lanes.hold.submit(word))  # noqa: B023
+        assert lanes.step() == lanes.bench.store.shared
+        assert lanes.running() == [call.job_id]
+        lanes.let_go(word, call)
+        assert lanes.step()
+        assert lanes.running() == [] and lanes.settled(call) == ["succeeded"]
+
+
 def test_where_others_add_calls_no_more_is_read_than_is_needed_at_once(
     lanes: Lanes, elsewhere: Elsewhere
 ) -> None:

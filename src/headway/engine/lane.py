@@ -205,6 +205,8 @@ class QuickSteps:
         room = min(room_for_calls(door), MOST_AT_ONCE)
         if not ends and not room:
             return
+        if not ends and self._ahead.is_empty:
+            self._ahead = _Ahead()  # that we were woken may mean that calls were added
         if not self._ahead.suffices(room) or not self._write_blindly(quiet, ends, room):
             self._write(quiet, ends, room)
 
@@ -247,6 +249,10 @@ class _Ahead:
         self._calls: list[PlainCall] = []
         self._is_all = False  # nothing is behind them
         self._all_plain = True
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._calls
 
     def suffices(self, number: int) -> bool:
         return not self._busy and (len(self._calls) >= number or self._is_all)
