@@ -1,12 +1,15 @@
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
-from servers import CrashableServer
+from servers import CrashableServer, Line, line_to
 from stocked import START, Opener, System
 
+from headway.store import open_store
 from headway.store.base import Store
 from headway.testing import FakeClock
 from postgres import fresh_schema
@@ -66,3 +69,23 @@ def crashable() -> Iterator[CrashableServer]:
 def crashable_url(crashable: CrashableServer) -> Iterator[str]:
     with fresh_schema(crashable.url) as url:
         yield url
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., Store]]:
+    """Opens stores by their URLs, and closes them in the end."""
+    with ExitStack() as stack:
+
+        def open_it(url: str, **options: Any) -> Store:
+            store = open_store(url, FakeClock(START), create=True, **options)
+            stack.callback(store.close)
+            return store
+
+        yield open_it
+
+
+@pytest.fixture
+def line(postgres_url: str) -> Iterator[Line]:
+    """A way to the server that can be cut."""
+    with line_to(postgres_url) as line:
+        yield line

@@ -1,47 +1,27 @@
 """What goes to a server as a whole: many rows in a statement, a submit in a round trip."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
-from servers import CrashableServer, Line, line_to
-from stocked import START, add, job
+from servers import CrashableServer, Line
+from stocked import add, job
 
 from harness import wait_for
 from headway.errors import StoreBusyError, StoreError
-from headway.store import open_store, pgsession
+from headway.store import pgsession
 from headway.store.base import Event, Store
 from headway.store.pgspread import insert_of
 from headway.store.postgres import DIALECT, PostgresDatabase
 from headway.store.queries import Queries
 from headway.store.rows import COLUMNS
 from headway.store.seam_adding import Alike, Model
-from headway.testing import FakeClock
 
 Open = Callable[..., Store]
 MODEL = Model(job(1, name="alike", submitted_by="ann"))
 ONE = [Alike(MODEL, {0: {"a": 1}})]
-
-
-@pytest.fixture
-def opened() -> Iterator[Open]:
-    with ExitStack() as stack:
-
-        def open_it(url: str, **options: Any) -> Store:
-            store = open_store(url, FakeClock(START), create=True, **options)
-            stack.callback(store.close)
-            return store
-
-        yield open_it
-
-
-@pytest.fixture
-def line(postgres_url: str) -> Iterator[Line]:
-    with line_to(postgres_url) as line:
-        yield line
 
 
 def ids(store: Store) -> list[int]:

@@ -1,42 +1,21 @@
 """A write by one who asks nothing: all of it in one round trip, refused if others wrote before."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from recording import verbs
-from servers import Line, line_to
-from stocked import START, add, job
+from servers import Line
+from stocked import add, job
 
 from headway.core.model import FUNCTIONS, Stage
 from headway.errors import OthersWroteError, StoreBusyError
-from headway.store import open_store
 from headway.store.base import Store
 from headway.store.postgres import PostgresDatabase
 from headway.store.seam_adding import Alike, Model
-from headway.testing import FakeClock
 
 Open = Callable[..., Store]
 CALL = Alike(Model(job(0, type="function", queue=FUNCTIONS, stage=Stage.READY)), {0: {}})
-
-
-@pytest.fixture
-def opened() -> Iterator[Open]:
-    with ExitStack() as stack:
-
-        def open_it(url: str, **options: Any) -> Store:
-            store = open_store(url, FakeClock(START), create=True, **options)
-            stack.callback(store.close)
-            return store
-
-        yield open_it
-
-
-@pytest.fixture
-def line(postgres_url: str) -> Iterator[Line]:
-    with line_to(postgres_url) as line:
-        yield line
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from others import another, words
 from pooler import pooler_to
-from servers import CrashableServer, Line, line_to
+from servers import CrashableServer, Line
 from stocked import START, add
 
 from headway.client import Client, connect
@@ -286,12 +286,6 @@ def test_the_setting_reaches_the_store(client_of: Connect, postgres_url: str) ->
 
 
 # -- round trips ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def line(postgres_url: str) -> Iterator[Line]:
-    with line_to(postgres_url) as line:
-        yield line
 
 
 def test_a_submit_needs_two_round_trips(client_of: Connect, line: Line) -> None:

@@ -63,12 +63,6 @@ def operator(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-@pytest.fixture
-def line(postgres_url: str) -> Iterator[Line]:
-    with line_to(postgres_url) as line:
-        yield line
-
-
 def database_of(store: Store) -> PostgresDatabase:
     found = store.database  # type: ignore[attr-defined]
     assert isinstance(found, PostgresDatabase)
