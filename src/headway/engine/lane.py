@@ -213,7 +213,7 @@ class QuickSteps:
     def _write_blindly(self, quiet: Quiet, ends: Sequence[PlainEnd], room: int) -> bool:
         try:
             self._write(quiet, ends, room, blindly=True)
-        except OthersWroteError:  # at most calls were added, else there would have been a word
+        except OthersWroteError:  # whether that was more than calls is seen by who asks
             self._lane.undo()
             self._lane.begin()
             self._ahead = _Ahead(busy=BUSY_STEPS)
