@@ -178,8 +178,6 @@ class Shape(NamedTuple):
     checks: dict[str, int]
 
 
-# A server would not look for the first job of a chain by its id (the `$CHAIN` of queries).
-ONLY_IN_A_FILE = {"jobs_chain": "chain <> id"}
 OWN = {"commits", "schema_version"}  # which a file has no use for
 TYPES = {
     "INTEGER": "bigint",
@@ -209,11 +207,7 @@ def shape_of_file(path: Path) -> Shape:
             name: [row[1] for row in sorted(found, key=lambda row: row[5]) if row[5]]
             for name, found in columns.items()
         },
-        {
-            str(row[1]): _index(str(row[3])).removesuffix(ONLY_IN_A_FILE.get(str(row[1]), ""))
-            for row in rows
-            if row[0] == "index" and row[3]
-        },
+        {str(row[1]): _index(str(row[3])) for row in rows if row[0] == "index" and row[3]},
         {(str(row[1]), str(row[2])) for row in rows if row[0] == "trigger"},
         {name: sql.count("check (") for name, sql in tables.items()},
     )

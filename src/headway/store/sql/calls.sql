@@ -69,5 +69,5 @@ delete from lendings where job_id in $IDS(:ids)
 -- name: satisfy_chains_of_calls (hot)
 -- Those that somebody waits for, if they have succeeded indeed.
 update edges set mark = 'satisfied' where chain in $IDS(:chains) and mark <> 'satisfied'
-  and exists (select 1 from jobs where $CHAIN(jobs., = edges.chain) and jobs.status = 'succeeded')
+  and chain in (select chain from jobs where $CHAIN(jobs., in $IDS(:chains)) and status = 'succeeded')
 returning chain

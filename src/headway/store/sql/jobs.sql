@@ -87,7 +87,7 @@ select $JOB from jobs where id in $IDS(:ids)
 select $JOB from jobs where idempotency_key = :key
 
 -- name: last_in_chain (hot)
-select $JOB from jobs where $CHAIN(jobs., = :chain) order by id desc limit 1
+select $JOB from jobs where id = (select max(id) from jobs each where $CHAIN(each., = :chain))
 
 -- name: chain_of (hot)
 select $JOB from jobs where $CHAIN(jobs., = :chain) order by id

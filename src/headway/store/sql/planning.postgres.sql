@@ -20,7 +20,8 @@ left join lateral (
    where job_id = waiting.id and mark = 'pending' order by ord desc limit 1)
 ) as unmet on true
 left join lateral (
-  select $JOB from jobs where chain = unmet.chain order by id desc limit 1
+  select $JOB from jobs where id = coalesce(
+    (select max(id) from jobs where chain = unmet.chain and chain <> id), unmet.chain)
 ) as last on true
 order by waiting.queue, waiting.level desc, waiting.position, waiting.created_at, waiting.id
 
@@ -39,7 +40,8 @@ cross join lateral (
    where job_id = waiting.id and mark = 'pending' order by ord desc limit 1)
 ) as unmet
 left join lateral (
-  select $JOB from jobs where chain = unmet.chain order by id desc limit 1
+  select $JOB from jobs where id = coalesce(
+    (select max(id) from jobs where chain = unmet.chain and chain <> id), unmet.chain)
 ) as last on true
 
 -- name: satisfy_and_wake (hot)

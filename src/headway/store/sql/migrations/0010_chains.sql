@@ -1,0 +1,1 @@
+-- What only PostgreSQL needs; see its own text.
