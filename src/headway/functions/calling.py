@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import CoroutineType
 from typing import Any
 
-from headway.functions.current import Current, Retry, Skip, storable
+from headway.functions.current import Current, Retry, Skip, storable, wait_before
 from headway.hints import json_value
 
 TYPE_CHECKING = False
@@ -43,15 +43,13 @@ class Caller:
                 return WELL
             if isinstance(result, CoroutineType):
                 result = self._awaited(result, job)
+                if result is None:
+                    return WELL
+            problem = _problem(result)
         except BaseException as error:
-            return self._raised(error, job)
-        if result is None:
-            return WELL
-        problem = json_value(result, "")
-        if problem is None and len(json.dumps(result)) > LARGEST_RESULT:
-            problem = "is larger than 1 MiB; write a file and return its path"
+            return self._told(error, job)
         if problem is not None:
-            return 1, None, f"its result {problem}", None
+            return 1, None, _short(f"its result {problem}"), None
         return 0, result, None, None
 
     def close(self) -> None:
@@ -78,13 +76,22 @@ class Caller:
         # The runner's own context is that of the first job it ran.
         return self._runner.run(watched(), context=contextvars.copy_context())
 
+    def _told(self, error: BaseException, job: Current) -> Outcome:
+        """An exception may answer in any way when it is asked what it says."""
+        try:
+            return self._raised(error, job)
+        except BaseException:
+            names = class_names(error)
+            said = f"{names[0] if names else 'an exception'}, which cannot be shown"
+            return 1, None, _short(said), "cancelled" if job.cancelled() else names
+
     def _raised(self, error: BaseException, job: Current) -> Outcome:
         match error:
             case Skip():
-                return 0, None, storable(str(error)) or "skipped", "skip"
+                return 0, None, _short(str(error)) or "skipped", "skip"
             case Retry():
-                asked = storable(str(error)) or "it asked to be tried again"
-                return 1, None, asked, error.after
+                asked = _short(str(error)) or "it asked to be tried again"
+                return 1, None, asked, wait_before(error)
             case SystemExit():
                 return _left(error)
         if _is_cancelled(error):
@@ -98,12 +105,20 @@ def _discard(_: object) -> None:
     """For a lambda that returns nothing."""
 
 
+def _problem(result: Any) -> str | None:
+    """Why a result cannot be kept, if it cannot."""
+    problem = json_value(result, "")
+    if problem is None and len(json.dumps(result)) > LARGEST_RESULT:
+        problem = "is larger than 1 MiB; write a file and return its path"
+    return problem
+
+
 def _left(left: SystemExit) -> Outcome:
     """sys.exit ends the call, not the host."""
     if left.code in (None, 0):
         return WELL
     code = left.code if isinstance(left.code, int) else 1
-    return code & 0xFF or 1, None, f"sys.exit({left.code!r})", None
+    return code & 0xFF or 1, None, _short(f"sys.exit({left.code!r})"), None
 
 
 def _is_cancelled(error: BaseException) -> bool:
@@ -132,4 +147,8 @@ def class_names(error: BaseException) -> list[str]:
 
 
 def last_words(error: BaseException) -> str:
-    return storable("".join(traceback.format_exception_only(error)).strip()[:LONGEST_ERROR])
+    return _short("".join(traceback.format_exception_only(error)).strip())
+
+
+def _short(text: str) -> str:
+    return storable(text[:LONGEST_ERROR])

@@ -26,17 +26,29 @@ class Skip(Exception):  # noqa: N818  it is no error
 class Retry(Exception):  # noqa: N818
     """Raised by a function that asks to be called again: the chain's next job, after a while."""
 
+    after = 0  # microseconds
+
     def __init__(self, reason: str = "", *, after: str | float = 0) -> None:
-        from headway.units import parse_duration
+        from headway.units import LONGEST, parse_duration
 
         super().__init__(reason)
         self.after = parse_duration(after, "after") if isinstance(after, str) else int(after * 1e6)
+        if self.after > LONGEST:
+            raise InvalidInputError(f"after {after} is longer than a hundred years")
+
+
+def wait_before(asked: Retry) -> int:
+    """The next try, in microseconds; a class of the user's own may have set anything."""
+    from headway.units import LONGEST
+
+    return max(0, min(int(asked.after), LONGEST))
 
 
 class Current:
     """The job that the calling function is. Of use only while it runs."""
 
     cancel: Callable[[], None] | None = None  # of an async function
+    ended = False  # what threads and coroutines that it left behind print is no part of its log
     _cancelled = False
     _log: logging.Logger | None = None
 
