@@ -28,6 +28,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -71,27 +72,34 @@ class Host:
         self._counting = threading.Lock()
         self._has_processors = len(os.sched_getaffinity(0)) > 1
         self._hurry = False  # whether the last order came within a moment
+        self._is_copy = False  # a process that a function has forked
         self._worker = _connect(folder)
         self._said = _poll(self._worker)  # for who has the ear
 
     def run(self) -> None:
+        self._outputs.install()  # loggers that modules set up keep the stream which they find
         try:
             self._functions = load(self._settings["modules"], self._settings["path"])
         except BaseException as error:
             self._tell({"broken": last_words(error)})
             raise
-        self._outputs.install()
         self._tell({"ready": sorted(self._functions)})
         reach("host.ready")
         threading.Thread(target=self._stand_by, daemon=True).start()
+        os.register_at_fork(after_in_child=self._become_copy)
         helpers = [
-            threading.Thread(target=self._work) for _ in range(self._settings["threads"] - 1)
+            threading.Thread(target=self._live) for _ in range(self._settings["threads"] - 1)
         ]
         for helper in helpers:
             helper.start()
-        self._work()
+        self._live()
         for helper in helpers + self._spares:
             helper.join()
+
+    def _become_copy(self) -> None:
+        """A function has forked, and this is the new process: calls and logs are not its own."""
+        self._is_copy = True
+        self._outputs.let_go()
 
     # -- the worker's side ---------------------------------------------------------------------
 
@@ -193,6 +201,14 @@ class Host:
 
     # -- calling -------------------------------------------------------------------------------
 
+    def _live(self, *, spare: bool = False) -> None:
+        """A thread of the host, which does not live without it: nobody would tell of its call."""
+        try:
+            self._work(spare=spare)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+
     def _work(self, *, spare: bool = False) -> None:
         """Call what was ordered, one at a time. The end of one call is written with the start of
         the next, or at once when there is none."""
@@ -245,12 +261,14 @@ class Host:
             began = time.monotonic_ns()
             before = become(job)
             try:
-                outcome = caller.call(params["task"], params["args"], job)
+                outcome = caller.call(params.get("task", ""), params.get("args", {}), job)
             finally:
                 leave(before)
+            if self._is_copy:  # what it was forked for is done, and the call is not its own
+                os._exit(outcome[0])
         finally:
             del self._running[token]
-        logs = self._outputs.close(token)
+        logs = self._outputs.close(job)
         reach("host.called")
         now = time.monotonic_ns()
         plain = logs is None and outcome is WELL
@@ -281,11 +299,13 @@ class Host:
 
     def _waits(self, waiting: bool) -> None:
         """One of the threads waits for another job: a spare one stands in for it."""
+        if self._is_copy:
+            return
         with self._counting:
             self._waiting += 1 if waiting else -1
             if waiting and self._spare < self._waiting:
                 self._spare += 1
-                spare = threading.Thread(target=self._work, kwargs={"spare": True})
+                spare = threading.Thread(target=self._live, kwargs={"spare": True})
                 self._spares = [each for each in self._spares if each.is_alive()] + [spare]
                 spare.start()
             self._tell({"lent": self._waiting})

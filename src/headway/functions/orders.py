@@ -23,9 +23,12 @@ _decode = json.JSONDecoder().raw_decode
 
 
 def read_order(order: str) -> tuple[str, int, int, dict[str, Any]]:
-    """Token, job, attempt and params."""
+    """Token, job, attempt and params. ValueError if it makes no sense."""
     _, token, job_id, attempt, params = order.split(" ", 4)
-    return token, int(job_id), int(attempt), _decode(params)[0]
+    read = _decode(params)[0]
+    if not isinstance(read, dict):
+        raise ValueError(f"not the params of a call: {params}")
+    return token, int(job_id), int(attempt), read
 
 
 class Orders:

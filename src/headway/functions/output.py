@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from typing import Any, TextIO
 
-from headway.functions.current import present
+from headway.functions.current import Current, present
 from headway.supervise.folder import make_folder
 from headway.supervise.logs import CappedLog
 
@@ -23,13 +23,18 @@ class JobLog:
         self._stream = stream
         self._caps = caps
         self._log: CappedLog | None = None
+        self._closed = False
         self._turn = threading.Lock()  # a function may have threads of its own
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes) -> bool:
+        """False if it is closed: how long it is has been told."""
         with self._turn:
+            if self._closed:
+                return False
             if self._log is None:
                 self._log = self._made()
             self._log.append(data, time.monotonic())
+            return True
 
     def _made(self) -> CappedLog:
         with suppress(OSError):  # then the log counts what it cannot keep
@@ -43,8 +48,10 @@ class JobLog:
         )
 
     def close(self) -> None:
-        if self._log is not None:
-            self._log.close()
+        with self._turn:
+            self._closed = True
+            if self._log is not None:
+                self._log.close()
 
     def sizes(self) -> dict[str, int] | None:
         if self._log is None:
@@ -59,6 +66,7 @@ class Outputs:
         self._jobs = jobs
         self._caps = caps
         self._open: dict[tuple[str, str], JobLog] = {}
+        self._keeps = True
         self.stdout = Sorted("stdout", sys.stdout, self)
         self.stderr = Sorted("stderr", sys.stderr, self)
 
@@ -66,21 +74,33 @@ class Outputs:
         sys.stdout = self.stdout
         sys.stderr = self.stderr
 
-    def log(self, token: str, job_id: int, stream: str) -> JobLog:
-        key = (token, stream)
+    def let_go(self) -> None:
+        """For a process that was forked: two that write one log would overwrite each other."""
+        self._keeps = False
+
+    def log(self, job: Current, stream: str) -> JobLog | None:
+        """None once it has ended. Who makes one looks for the end only then, and who ends it says
+        so before it looks for logs: so none is left open."""
+        if not self._keeps:
+            return None
+        key = (job.token, stream)
         found = self._open.get(key)
         if found is None:
-            folder = os.path.join(self._jobs, str(job_id))
+            folder = os.path.join(self._jobs, str(job.job_id))
             found = self._open.setdefault(key, JobLog(folder, stream, self._caps))
+            if job.ended:
+                self._open.pop(key, None)
+                return None
         return found
 
-    def close(self, token: str) -> dict[str, dict[str, int]] | None:
+    def close(self, job: Current) -> dict[str, dict[str, int]] | None:
         """End a job's logs; their sizes, if it wrote anything."""
+        job.ended = True
         if not self._open:
             return None
         sizes = {}
         for stream in ("stdout", "stderr"):
-            log = self._open.pop((token, stream), None)
+            log = self._open.pop((job.token, stream), None)
             if log is not None:
                 log.close()
                 sizes[stream] = log.sizes() or {"bytes": 0, "dropped": 0}
@@ -103,6 +123,9 @@ class Sorted(io.TextIOBase):
     def writable(self) -> bool:
         return True
 
+    def reconfigure(self, **options: Any) -> None:
+        """Many scripts ask for UTF-8, or for lines to be flushed: that is how it is."""
+
     def fileno(self) -> int:
         return self._usual.fileno()
 
@@ -112,12 +135,10 @@ class Sorted(io.TextIOBase):
         return len(text)
 
     def take(self, data: bytes) -> bool:
-        """Put it into the log of the job that writes; False if no job does."""
+        """Put it into the log of the job that writes; False if no job does, or it has ended."""
         job = present()
-        if job is None:
-            return False
-        self._outputs.log(job.token, job.job_id, self._stream).write(data)
-        return True
+        log = None if job is None else self._outputs.log(job, self._stream)
+        return log is not None and log.write(data)
 
     def write_bytes(self, data: bytes) -> None:
         if not self.take(data):
