@@ -15,6 +15,7 @@ from harness import Bench, wait_for
 from headway.app import Handle
 from headway.core.states import Status
 from headway.supervise.proc import start_time
+from headway.views import why
 
 MakeShop = Callable[..., Shop]
 
@@ -341,3 +342,28 @@ def test_what_waits_behind_a_slow_function_is_given_back_once(
         assert shop.bench.kinds(handle.job_id).count("unclaimed") == 1, "and not ever again"
     shop.touch("go")
     ran_once(shop, [held, *queued])
+
+
+def test_a_host_that_cannot_be_started_keeps_nothing_else_from_its_end(  # fault A10 A12
+    make_shop: MakeShop,
+) -> None:
+    shop = make_shop(WORK, max_active=4)
+    bench, crew = shop.bench, shop.bench.engine.crew
+    command = bench.submit("sh", "-c", f"until [ -e {bench.folder}/go ]; do sleep 0.01; done")
+    shop.ended(shop.work.submit(1))
+    os.kill(shop.host_pid(), signal.SIGKILL)
+    crew._next_start = float("inf")
+    bench.until(lambda: not crew._hosts, "the host to be gone")
+    hosts = Path(bench.home.hosts)
+    hosts.rmdir()
+    hosts.write_text("no folder can be made here")
+    waiting = shop.work.submit(2)
+    crew._next_start = 0.0
+    shop.touch("go")
+    assert bench.until_ended(command)[0].status is Status.SUCCEEDED
+    told = why(bench.client, waiting.job_id)["objections"][0]
+    assert (told["kind"], told["detail"]) == ("task", "its host cannot be started: Not a directory")
+    assert crew.keep_up(bench.clock.monotonic()), "it is tried again"
+    hosts.unlink()
+    crew._next_start = 0.0
+    ran_once(shop, [waiting])

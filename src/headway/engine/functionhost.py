@@ -90,6 +90,13 @@ class FunctionHost:
             return 0
         return max(0, max(threads, self.window) + self.lent - self.held)
 
+    def close(self) -> None:
+        """Let go of its listener and its journal."""
+        if self.listener is not None:
+            self.listener.close()
+        if self.reader is not None:
+            self.reader.close()
+
     @property
     def held(self) -> int:
         """How many calls it has that are not settled."""

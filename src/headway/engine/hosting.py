@@ -7,6 +7,7 @@ and its journal. docs/protocols.md, section 10.
 import json
 import os
 import selectors
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -101,7 +102,11 @@ class Hosting:
         if now < self._next_start:
             return self._next_start - now
         for _ in range(self._settings.processes - present):
-            self._start()
+            try:
+                self._start()
+            except OSError as error:  # a full disk must not keep the worker from its other work
+                self._cannot_start(error)
+                return self._next_start - now
         return None
 
     def _mind(self, host: FunctionHost, now: float) -> None:
@@ -138,6 +143,20 @@ class Hosting:
         folder = os.path.join(self._home.hosts, token)
         make_folder(folder)
         host = FunctionHost(folder, token, self._clock.monotonic())
+        try:
+            self._prepare(host)
+        except OSError:
+            host.close()
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        assert host.listener is not None  # noqa: S101
+        self._hosts[token] = host
+        self._selector.register(host.listener, selectors.EVENT_READ, lambda: self._accept(host))
+        self._launcher.launch(folder, token)
+        reach("crew.launched")
+
+    def _prepare(self, host: FunctionHost) -> None:
+        """Make what it will find in its folder."""
         settings = {
             "modules": list(self._settings.modules),
             "threads": self._settings.threads,
@@ -145,17 +164,18 @@ class Hosting:
             "jobs": self._home.jobs,
             "logs": self._logs,
         }
-        with open(os.path.join(folder, "host.json"), "w", encoding="utf-8") as file:
+        with open(os.path.join(host.folder, "host.json"), "w", encoding="utf-8") as file:
             json.dump(settings, file)
-        host.listener = listen(folder)
-        Journal(os.path.join(folder, NAME)).close()
-        host.reader = Reader(os.path.join(folder, NAME))
-        argv = [sys.executable, "-m", "headway.functions.host", folder]
-        Evidence(folder, token).prepare(self._specify(token, folder, argv))
-        self._hosts[token] = host
-        self._selector.register(host.listener, selectors.EVENT_READ, lambda: self._accept(host))
-        self._launcher.launch(folder, token)
-        reach("crew.launched")
+        host.listener = listen(host.folder)
+        Journal(os.path.join(host.folder, NAME)).close()
+        host.reader = Reader(os.path.join(host.folder, NAME))
+        argv = [sys.executable, "-m", "headway.functions.host", host.folder]
+        Evidence(host.folder, host.token).prepare(self._specify(host.token, host.folder, argv))
+
+    def _cannot_start(self, error: OSError) -> None:
+        self._backoff()
+        if not any(host.ready and not host.leaving for host in self._hosts.values()):
+            self._learn(self.tasks, f"its host cannot be started: {error.strerror or error}")
 
     def _accept(self, host: FunctionHost) -> None:
         assert host.listener is not None  # noqa: S101
@@ -281,10 +301,8 @@ class Hosting:
         self._disconnect(host)
         if host.listener is not None:
             self._selector.unregister(host.listener)
-            host.listener.close()
         if host.pidfd is not None:
             self._selector.unregister(host.pidfd)
             os.close(host.pidfd)
-        if host.reader is not None:
-            host.reader.close()
+        host.close()
         del self._hosts[host.token]
