@@ -367,3 +367,29 @@ def test_a_host_that_cannot_be_started_keeps_nothing_else_from_its_end(  # fault
     hosts.unlink()
     crew._next_start = 0.0
     ran_once(shop, [waiting])
+
+
+def test_a_function_that_only_some_hosts_know_is_handed_to_none(make_shop: MakeShop) -> None:
+    """After a change of the code a host that was started anew has another."""
+    shop = make_shop(WORK, processes=2, max_active=8)
+    bench, crew = shop.bench, shop.bench.engine.crew
+    bench.until(lambda: crew.places() == 2, "both to be ready")
+    new = WORK.replace("def work(", "def renamed(")
+    shop.write(new)
+    crew._next_start = 0.0
+    shop.ended(shop.die.submit("exit"))
+    bench.until(lambda: crew.places() == 2, "another to be ready")
+    lost = [shop.work.submit(number) for number in range(4)]
+    bench.until(lambda: all(bench.job(each.job_id).wait for each in lost), "all to wait")
+    assert why(bench.client, lost[0].job_id)["objections"][0]["kind"] == "task"
+    assert "shop_tasks.renamed" not in crew.tasks
+    bench.until(lambda: _leave(shop), "all to have the new code")
+
+
+def _leave(shop: Shop) -> bool:
+    crew = shop.bench.engine.crew
+    for host in crew._hosts.values():
+        if "shop_tasks.work" in host.tasks:
+            crew._let_go(host)
+    crew._next_start = 0.0
+    return "shop_tasks.renamed" in crew.tasks

@@ -70,6 +70,7 @@ class FunctionHost:
         self.claimant: Claimant | None = None  # of the plain ones
         self.begun: set[str] = set()  # of these, those that its journal says were started
         self.ready = False
+        self.tasks: frozenset[str] = frozenset()  # that it knows, once it is ready
         self.leaving = False
         self.adopted = False  # of an earlier worker
         self.broken = False  # it said why it could not import

@@ -193,9 +193,9 @@ class Hosting:
         messages = host.hear()
         for message in messages:
             if "ready" in message:
-                host.ready = True
+                host.ready, host.tasks = True, frozenset(message["ready"])
                 self._failures = 0
-                self._learn(frozenset(message["ready"]), None)
+                self._learn(self._known_to_all(), None)
             elif "broken" in message:
                 host.broken = True
                 self._learn(self.tasks, f"importing it failed: {message['broken']}")
@@ -217,6 +217,12 @@ class Hosting:
             key = self._selector.get_key(host.connection)
             if key.events != events:
                 self._selector.modify(host.connection, events, key.data)
+
+    def _known_to_all(self) -> frozenset[str]:
+        """The functions of every host that makes calls: after a change of the code some hosts may
+        have the old one, and a call may be handed to any."""
+        makers = (host for host in self._hosts.values() if host.ready and not host.leaving)
+        return frozenset.intersection(*(host.tasks for host in makers))
 
     def _learn(self, tasks: frozenset[str], trouble: str | None) -> None:
         if (tasks, trouble) == (self.tasks, self.trouble):
