@@ -15,6 +15,7 @@ from harness import Bench, wait_for
 from headway.app import Handle
 from headway.core.states import Status
 from headway.supervise.proc import start_time
+from headway.testing import FakeClock
 from headway.views import why
 
 MakeShop = Callable[..., Shop]
@@ -342,6 +343,28 @@ def test_what_waits_behind_a_slow_function_is_given_back_once(
         assert shop.bench.kinds(handle.job_id).count("unclaimed") == 1, "and not ever again"
     shop.touch("go")
     ran_once(shop, [held, *queued])
+
+
+def test_that_a_call_holds_up_others_is_seen_without_a_hint(
+    make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody hints at a start, so whoever wonders what a host is doing reads its journal."""
+    from headway.engine import hosting
+
+    shop = make_shop(WORK, max_active=20, clock=FakeClock())
+    bench = shop.bench
+    shop.let_wait()
+    monkeypatch.setattr(hosting, "STUCK", -1.0)
+    handles = [shop.hold.submit(0), shop.work.submit(1)]
+    bench.step()
+    wait_for(lambda: shop.ledger() == ["0"])
+    bench.step()
+    bench.step()
+    (host,) = bench.engine.crew._hosts.values()
+    assert host.asked_back
+    bench.until(lambda: "unclaimed" in bench.kinds(handles[1].job_id))
+    shop.touch("go")
+    ran_once(shop, handles)
 
 
 def test_a_host_that_cannot_be_started_keeps_nothing_else_from_its_end(  # fault A10 A12

@@ -113,10 +113,12 @@ class Hosting:
         """One that is slow gives back what waits inside it, one with a long journal leaves."""
         host.flush()
         waiting = host.held - len(host.begun)
-        if waiting and host.begun and not host.asked_back and now - host.read_at > STUCK:
-            host.asked_back = True
-            host.window = 1
-            self._send(host, {"give_back": True})
+        if waiting and not host.asked_back and now - host.read_at > STUCK:
+            self._grown.add(host.token)  # nobody hints at a start
+            if host.begun:
+                host.asked_back = True
+                host.window = 1
+                self._send(host, {"give_back": True})
         if host.reader is not None and host.reader.offset > LARGEST_JOURNAL and not host.leaving:
             self._let_go(host)
 
