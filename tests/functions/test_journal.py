@@ -167,3 +167,41 @@ def test_an_end_that_is_torn_anywhere_is_no_end(content: str) -> None:
     for length in range(len(content)):
         with pytest.raises(ValueError):
             how_it_ended(call, content[:length])
+
+
+@pytest.mark.parametrize(("size", "window"), [(100, 16), (1 << 20, 4), (1 << 23, 1)])
+def test_fewer_calls_wait_in_a_host_if_they_are_large(path: str, size: int, window: int) -> None:
+    from headway.core.plaincalls import PlainCall
+    from headway.engine.functionhost import FunctionHost
+    from headway.functions.journal import Reader
+    from headway.store.seam_calls import TakenCall
+
+    Journal(path).add("".join(f"e {token} 1700 12 .\n" for token in (A, B, C)))
+    host = FunctionHost(os.path.dirname(path), "h" * 32, 0.0)
+    host.window, host.reader = 8, Reader(path)
+    call = PlainCall(1, 1, 1, "f", "x" * size)
+    host.plain = {token: TakenCall(call, token, 1, 0) for token in (A, B, C)}
+    news, _ = host.read(1.0)
+    host.close()
+    assert len(news.ends) == 3 and host.window == window
+
+
+def test_what_a_host_does_not_take_at_once_is_sent_later_and_whole(tmp_path: Path) -> None:
+    import socket
+
+    from headway.engine.functionhost import FunctionHost
+
+    host = FunctionHost(str(tmp_path), "h" * 32, 0.0)
+    host.connection, other = socket.socketpair()
+    lines = [f"r {number:0900000}\n" for number in range(3)]
+    for each in lines:
+        host.send_lines(each)
+    got = bytearray()
+    while host.flush() or len(got) < len("".join(lines)):
+        got += other.recv(1 << 16)
+    assert got.decode() == "".join(lines)
+    host.connection.close()
+    host.send_lines("r for nobody\n")
+    host.connection = None
+    assert not host.flush()
+    other.close()

@@ -325,3 +325,13 @@ def test_where_others_add_calls_no_more_is_read_than_is_needed_at_once(
     if lanes.bench.store.shared:
         ahead = lanes.bench.engine._quick._ahead
         assert limits == [1, 1] and not ahead.suffices(1) and len(ahead._calls) <= 1
+
+
+def test_of_calls_that_hosts_hold_few_of_few_are_read_ahead(lanes: Lanes) -> None:
+    """They are slow, or large, and would have to be read again and again."""
+    a, b, *_ = held(lanes, *"abcdefgh")
+    (host,) = lanes.hosts
+    host.window = 1
+    lanes.let_go("a", a)
+    assert lanes.step() and lanes.running() == [b.job_id]
+    assert len(lanes.bench.engine._quick._ahead._calls) <= 1

@@ -24,6 +24,7 @@ from headway.supervise.evidence import Outcome as Written
 LARGEST_WINDOW = 200
 _NOTHING_MORE = ",null,null,null]"  # no error, no wish, no log
 AIM = 0.02  # seconds of work that may wait inside a host
+AIM_BYTES = 4 << 20  # of arguments, likewise: a worker reads and sends them with many others
 
 
 class AppSettings(NamedTuple):
@@ -84,7 +85,7 @@ class FunctionHost:
         self.born = now
         self.read_at = self.born
         self._received = b""
-        self._unsent = b""
+        self._unsent = bytearray()
 
     def room(self, threads: int) -> int:
         if not self.ready or self.leaving:
@@ -141,7 +142,7 @@ class FunctionHost:
         """Send what there is room for; whether something is left. A host that cannot be reached
         is about to be found dead, or to leave."""
         if self.connection is None:
-            self._unsent = b""
+            self._unsent.clear()
         elif self._unsent:
             try:
                 done = self.connection.send(self._unsent, socket.MSG_DONTWAIT)
@@ -149,7 +150,7 @@ class FunctionHost:
                 done = 0
             except OSError:
                 done = len(self._unsent)
-            self._unsent = self._unsent[done:]
+            del self._unsent[:done]
         return bool(self._unsent)
 
     def read(self, now: float) -> tuple[News, dict[JobId, Progress]]:
@@ -157,6 +158,7 @@ class FunctionHost:
         news = News([], [])
         progress: dict[JobId, Progress] = {}
         took: list[int] = []
+        size = 0
         plain, begun = self.plain, self.begun
         assert self.reader is not None  # noqa: S101
         for kind, token, content in parse(self.reader.read()):
@@ -170,18 +172,19 @@ class FunctionHost:
                 lasted, _, more = more.partition(" ")
                 only, result = (True, None) if more == WELL else only_returned(more)
                 if only:
-                    (job_id, attempt, chain, _, _), _, slot, _ = held
+                    (job_id, attempt, chain, _, params), _, slot, _ = held
                     del plain[token]
                     begun.discard(token)
                     end = PlainEnd(job_id, token, slot, attempt, chain, int(when), result)
                     news.ends.append(end)
                     took.append(int(lasted))
+                    size += len(params)
                     continue
             self._read_other(kind, token, content, news.told, progress)
         # What was given back says nothing about how quick it is.
         took += [each.took for each in news.told if isinstance(each.judgement, Verdict)]
         if took:
-            self._widen(sum(took) / len(took) / SECOND)
+            self._widen(sum(took) / len(took) / SECOND, size // len(took))
             self.read_at = now
         return news, progress
 
@@ -205,10 +208,12 @@ class FunctionHost:
                 job_id = call.claim.job_id
                 progress[job_id] = Progress(job_id, *json.loads(content))
 
-    def _widen(self, took: float) -> None:
+    def _widen(self, took: float, size: int) -> None:
         """As many calls may wait inside a host as it makes in an instant, so that long ones do not
-        stand behind each other while another host is idle."""
+        stand behind each other while another host is idle; and fewer of large ones."""
         wanted = int(AIM / took) if took > 0 else LARGEST_WINDOW
+        if size:
+            wanted = min(wanted, AIM_BYTES // size)
         self.window = max(1, min(LARGEST_WINDOW, wanted, self.window * 2))
         self.asked_back = False
 

@@ -80,6 +80,11 @@ class Hosting:
         return sum(host.room(self._settings.threads) for host in self._hosts.values())
 
     @property
+    def window(self) -> int:
+        """How many calls the hosts may hold by what they took last."""
+        return sum(host.window for host in self._hosts.values())
+
+    @property
     def is_known(self) -> bool:
         """Whether some host has told which functions there are."""
         return self.wanted and self.trouble is None

@@ -224,7 +224,7 @@ class QuickSteps:
         self, quiet: Quiet, ends: Sequence[PlainEnd], room: int, *, blindly: bool = False
     ) -> None:
         with self._store.write_soon(blindly=blindly, meanwhile=self._meanwhile) as tx:
-            next_ones = self._ahead.first(tx, room)
+            next_ones = self._ahead.first(tx, room, self._crew.window)
             if tx.others_wrote() or not (next_ones or ends):
                 raise _NotSoQuietError
             told = bool(ends) and tx.finish_calls(
@@ -257,9 +257,10 @@ class _Ahead:
     def suffices(self, number: int) -> bool:
         return not self._busy and (len(self._calls) >= number or self._is_all)
 
-    def first(self, tx: ReadTx, number: int) -> list[PlainCall]:
+    def first(self, tx: ReadTx, number: int, window: int) -> list[PlainCall]:
+        """Of slow calls, and of large ones, not many more are read than hosts may hold."""
         if not self.suffices(number):
-            most = number if self._busy else MOST_AT_ONCE
+            most = number if self._busy else max(number, min(MOST_AT_ONCE, window))
             self._calls, self._all_plain = tx.plain_calls(most) if most else ([], True)
             self._is_all = len(self._calls) < most
             self._busy = max(0, self._busy - 1)
