@@ -416,3 +416,54 @@ def _leave(shop: Shop) -> bool:
             crew._let_go(host)
     crew._next_start = 0.0
     return "shop_tasks.renamed" in crew.tasks
+
+
+DEAF = """
+@app.task
+def seize():
+    note("seized")
+    ctypes.PyDLL(None).usleep(1500000)
+@app.task
+def work(number):
+    note(str(number))
+    return number
+"""
+
+
+def test_a_function_that_holds_the_interpreter_holds_up_nobody_else(
+    make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its host hears nothing, so what it has not begun is taken back without it."""
+    from headway.engine import hosting
+
+    shop = make_shop(DEAF, max_active=20, processes=2)
+    bench, crew = shop.bench, shop.bench.engine.crew
+    bench.until(lambda: crew.places() == 2, "both to be ready")
+    monkeypatch.setattr(hosting, "STUCK", 0.1)
+    for host in crew._hosts.values():
+        host.window = 10
+    seizing = shop.seize.submit()
+    behind = [shop.work.submit(number) for number in range(6)]
+    ran = shop.ended(*behind)
+    assert bench.status(seizing.job_id) is Status.RUNNING
+    assert any("unclaimed" in bench.kinds(job.id) for job in ran)
+    assert sum(host.room(1) > 0 for host in crew._hosts.values()) == 1, "nothing more for it"
+    shop.ended(seizing)
+    bench.until(lambda: all(host.room(1) for host in crew._hosts.values()), "it to be heard again")
+    ran_once(shop, behind)
+
+
+def test_a_cancelled_call_ends_that_a_stopped_host_has_not_begun(make_shop: MakeShop) -> None:
+    shop = make_shop(WORK, max_active=20)
+    bench = shop.bench
+    shop.let_wait()
+    os.kill(shop.host_pid(), signal.SIGSTOP)
+    handle = shop.work.options(grace="0s").submit(1)
+    bench.until(lambda: bench.status(handle.job_id) is Status.RUNNING)
+    handle.cancel()
+    (job,) = shop.ended(handle)
+    assert job.status is Status.CANCELLED
+    os.kill(shop.host_pid(), signal.SIGCONT)
+    after = shop.work.submit(2)
+    ran_once(shop, [after])
+    assert shop.ledger() == ["2"], "and is never made"

@@ -7,13 +7,14 @@ more when its supervisor is gone. docs/protocols.md, section 10.
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from headway.core.model import Claim, Job, JobId
 from headway.core.settle import Ending, Outcome
 from headway.crashpoints import reach
+from headway.engine import hosting
 from headway.engine.functionhost import (
     Call,
     FunctionHost,
@@ -133,10 +134,21 @@ class Crew(Hosting):
             if host is not None:
                 self._read(host, news)
         self._grown.clear()
+        self._take_back_from_the_deaf(news)
         for token in self._gone & set(self._hosts):
             news.told.extend(self._end(self._hosts[token]))
         self._gone.clear()
         return news
+
+    def _take_back_from_the_deaf(self, news: News) -> None:
+        """What hosts were told to give back and did not: they get nothing more until they speak."""
+        for host in self._hosts.values():
+            if host.asked_back is None or host.held == len(host.begun):
+                continue
+            now = self._clock.monotonic()
+            if now - host.asked_back > hosting.STUCK:
+                host.deaf, host.asked_back = True, now
+                self._take_back(host, news, "its host did not come to it")
 
     def read_ahead(self) -> None:
         """What the journals say by now, for the next time that it is asked for."""
@@ -203,6 +215,7 @@ class Crew(Hosting):
         wanted = set(ids)
         for host in self._hosts.values():
             host.unfold()
+            unheard = []
             for token, call in host.calls.items():
                 if call.claim.job_id not in wanted:
                     continue
@@ -210,9 +223,14 @@ class Crew(Hosting):
                 if token not in self._asked:
                     self._asked[token] = now
                     self._send(host, {"cancel": token})
-                grace = call.params.get("grace_seconds", 10.0)
-                if token in host.begun and now - self._asked[token] >= grace:
+                if now - self._asked[token] < call.params.get("grace_seconds", 10.0):
+                    continue
+                if token in host.begun:
                     self._kill(host, token)
+                else:
+                    unheard.append(token)
+            if unheard:
+                self._take_back(host, self._news, "it was cancelled", unheard)
         living = {token for host in self._hosts.values() for token in host.calls}
         self._asked = {token: at for token, at in self._asked.items() if token in living}
 
@@ -250,7 +268,7 @@ class Crew(Hosting):
         news = News([], told)
         for host in self._hosts.values():
             if host.leaving:
-                self._take_back(host, news)
+                self._take_back(host, news, "it had not begun when its worker ended")
         return news
 
     def _found(self, claim: Claim, token: str) -> FunctionHost | None:
@@ -269,13 +287,20 @@ class Crew(Hosting):
             self._gone.add(token)
         return host
 
-    def _take_back(self, host: FunctionHost, news: News) -> None:
+    def _take_back(
+        self, host: FunctionHost, news: News, cause: str, only: Container[str] | None = None
+    ) -> None:
+        """What it has not begun, and now never will."""
         self._read(host, news)
-        unbegun = [call for token, call in host.calls.items() if token not in host.begun]
-        if not unbegun:
+        if host.held == len(host.begun):
             return
-        cause = "it had not begun when its worker ended"
-        for token in host.take_back([call.claim.token for call in unbegun]):
+        host.unfold()
+        unbegun = [
+            token
+            for token in host.calls
+            if token not in host.begun and (only is None or token in only)
+        ]
+        for token in host.take_back(unbegun):
             call = host.calls.pop(token)
             news.told.append(Told(call.claim, call.job, NeverRan(cause)))
         reach("crew.taken_back")

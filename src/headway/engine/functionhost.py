@@ -77,7 +77,8 @@ class FunctionHost:
         self.broken = False  # it said why it could not import
         self.lent = 0  # calls that wait for other jobs, whose threads may make others
         self.window = 1
-        self.asked_back = False
+        self.asked_back: float | None = None  # when it was told to give back what it has not begun
+        self.deaf = False  # it did not hear that; a function may hold the interpreter
         self.pidfd: int | None = None
         self.listener: socket.socket | None = None
         self.connection: socket.socket | None = None
@@ -88,7 +89,7 @@ class FunctionHost:
         self._unsent = bytearray()
 
     def room(self, threads: int) -> int:
-        if not self.ready or self.leaving:
+        if not self.ready or self.leaving or self.deaf:
             return 0
         return max(0, max(threads, self.window) + self.lent - self.held)
 
@@ -215,7 +216,7 @@ class FunctionHost:
         if size:
             wanted = min(wanted, AIM_BYTES // size)
         self.window = max(1, min(LARGEST_WINDOW, wanted, self.window * 2))
-        self.asked_back = False
+        self.asked_back = None
 
     def make_sure_of_its_end(self) -> None:
         """What its journal says must be its last word. A supervisor that wrote an outcome has seen

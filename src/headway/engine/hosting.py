@@ -118,10 +118,10 @@ class Hosting:
         """One that is slow gives back what waits inside it, one with a long journal leaves."""
         host.flush()
         waiting = host.held - len(host.begun)
-        if waiting and not host.asked_back and now - host.read_at > STUCK:
+        if waiting and host.asked_back is None and now - host.read_at > STUCK:
             self._grown.add(host.token)  # nobody hints at a start
             if host.begun:
-                host.asked_back = True
+                host.asked_back = now
                 host.window = 1
                 self._send(host, {"give_back": True})
         if host.reader is not None and host.reader.offset > LARGEST_JOURNAL and not host.leaving:
@@ -196,6 +196,7 @@ class Hosting:
     def _hear(self, host: FunctionHost) -> object:
         """`ONLY_CALLS`, if there is nothing new but perhaps in its journal."""
         self._grown.add(host.token)
+        host.deaf = False
         self._flush(host)
         messages = host.hear()
         for message in messages:
