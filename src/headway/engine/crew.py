@@ -156,6 +156,16 @@ class Crew(Hosting):
             if host.plain:
                 self._read(host, self._news)
 
+    def begun(self) -> set[JobId]:
+        """The jobs whose functions run, as the journals say now."""
+        found = set()
+        for host in self._hosts.values():
+            if host.held:
+                self._read(host, self._news)
+            found |= {each.claim.job_id for t, each in host.calls.items() if t in host.begun}
+            found |= {each.call.job_id for t, each in host.plain.items() if t in host.begun}
+        return found
+
     @property
     def knows_more(self) -> bool:
         """Whether something was read that is still to be taken in."""

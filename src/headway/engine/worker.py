@@ -410,10 +410,9 @@ class Worker:
         reach("worker.stop_marked")
         self._lock.give_up(STAYS)
         reach("worker.draining")
-        running = sorted(claim.job_id for claim in self._engine.finisher.claims)
+        running = self._running()
         if running:
-            names = ", ".join(shown(job_id) for job_id in running)
-            self._say(f"stopping: waiting for {names}; a second signal leaves at once")
+            self._say(f"stopping: waiting for {running}; a second signal leaves at once")
         return now + self._config.micros("worker.grace") / SECOND
 
     def _idle(self, now: float, busy_at: float) -> bool:
@@ -444,9 +443,13 @@ class Worker:
             return
         self._lock.give_up(STAYS)
         self._managed(lambda: self._record_end(ending))
-        left = [shown(claim.job_id) for claim in self._engine.finisher.claims]
+        left = self._running()
         if left:
-            self._say(f"left {', '.join(left)} running; the next worker takes them up again")
+            self._say(f"left {left} running; the next worker takes them up again")
+
+    def _running(self) -> str:
+        ids = {claim.job_id for claim in self._engine.finisher.claims} | self._engine.crew.begun()
+        return ", ".join(shown(job_id) for job_id in sorted(ids))
 
     def _record_end(self, ending: str) -> None:
         with self._store.write() as tx:
