@@ -1,7 +1,13 @@
 """A worker that is stopped while functions run says so, and leaves them to their hosts."""
 
+import json
 import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from harness import Site, wait_for
 from headway.core.states import Status
@@ -42,3 +48,38 @@ def test_a_worker_that_leaves_names_the_functions_that_run(tmp_path: Path) -> No
         assert "left" not in later.communicate(timeout=20)[1]
     finally:
         site.close()
+
+
+@pytest.mark.parametrize("said", [None, b'{"leave": true}\n'])
+def test_a_host_that_is_still_importing_leaves_with_its_worker(
+    tmp_path: Path, said: bytes | None
+) -> None:
+    """Otherwise one whose import hangs is left behind by every worker."""
+    (tmp_path / "hangs.py").write_text(
+        "import time\nopen('importing', 'w').close()\ntime.sleep(600)\n"
+    )
+    settings = {
+        "modules": ["hangs"],
+        "path": [str(tmp_path)],
+        "threads": 1,
+        "jobs": str(tmp_path),
+        "logs": {"head_bytes": 1000, "tail_bytes": 1000},
+    }
+    (tmp_path / "host.json").write_text(json.dumps(settings))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen(1)
+        argv = [sys.executable, "-m", "headway.functions.host", str(tmp_path)]
+        host = subprocess.Popen(argv, cwd=tmp_path)
+        try:
+            connection, _ = listener.accept()
+            wait_for((tmp_path / "importing").exists)
+            if said is not None:
+                connection.sendall(said)
+            else:
+                connection.close()
+            assert host.wait(20) == 0
+            connection.close()
+        finally:
+            host.kill()
+            host.wait()

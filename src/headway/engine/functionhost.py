@@ -73,6 +73,7 @@ class FunctionHost:
         self.ready = False
         self.tasks: frozenset[str] = frozenset()  # that it knows, once it is ready
         self.leaving = False
+        self.dismissed = False  # it was told to leave
         self.adopted = False  # of an earlier worker
         self.broken = False  # it said why it could not import
         self.lent = 0  # calls that wait for other jobs, whose threads may make others

@@ -129,7 +129,7 @@ class Hosting:
 
     def _let_go(self, host: FunctionHost) -> None:
         """Have it finish what runs, and exit; another takes its place."""
-        host.leaving = True
+        host.leaving = host.dismissed = True
         self._send(host, {"leave": True})
 
     def drain(self) -> None:
@@ -303,7 +303,7 @@ class Hosting:
 
     def _not_ready(self, host: FunctionHost, outcome: Written | None) -> None:
         self._backoff()
-        if not host.broken:
+        if not (host.broken or host.dismissed):
             self._learn(self.tasks, f"its host died while it was imported: {in_words(outcome)}")
 
     def _backoff(self) -> None:

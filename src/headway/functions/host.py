@@ -59,6 +59,7 @@ class Host:
         self._running: dict[str, Current] = {}
         self._dropped: set[str] = set()
         self._functions: dict[str, Callable[..., Any]] = {}
+        self._imported = False
         self._leaving = False
         self._deaf = False  # the worker is gone
         self._latest = ""  # the token of the call that began last
@@ -78,11 +79,13 @@ class Host:
 
     def run(self) -> None:
         self._outputs.install()  # loggers that modules set up keep the stream which they find
+        threading.Thread(target=self._leave_with_worker, daemon=True).start()
         try:
             self._functions = load(self._settings["modules"], self._settings["path"])
         except BaseException as error:
             self._tell({"broken": last_words(error)})
             raise
+        self._imported = True
         self._tell({"ready": sorted(self._functions)})
         reach("host.ready")
         threading.Thread(target=self._stand_by, daemon=True).start()
@@ -95,6 +98,12 @@ class Host:
         self._live()
         for helper in helpers + self._spares:
             helper.join()
+
+    def _leave_with_worker(self) -> None:
+        """An import may take for ever; all that a worker says meanwhile is that it leaves."""
+        _poll(self._worker).poll()
+        if not self._imported:
+            os._exit(0)
 
     def _become_copy(self) -> None:
         """A function has forked, and this is the new process: calls and logs are not its own."""
