@@ -19,6 +19,8 @@ from headway.store.pgsession import LEAVE_TRACE, LOCK_SPACE, NOW, SCHEMA_HASH
 class Joined:
     """The part of a database that a write transaction needs, on somebody else's connection."""
 
+    undone = 0
+
     def __init__(self, connection: Any, address: Address, key: int | None) -> None:
         if not isinstance(connection, psycopg.Connection):
             raise InvalidInputError(

@@ -82,6 +82,7 @@ class PostgresDatabase:
         self._heard: Heard | None = None
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
         self._key: int | None = None
+        self.undone = 0
 
     # -- transactions --------------------------------------------------------------------------
 
