@@ -60,6 +60,14 @@ class Notice(NamedTuple):
     calls: bool  # it only added plain ones
 
 
+class Known(NamedTuple):
+    """A thread was told of all others' commits up to this one, over this connection. Over another
+    one the same number may be another commit: of a server that took over without the last ones."""
+
+    number: int
+    over: Connection
+
+
 class PostgresDatabase:
     """For one process. Each thread has at most one transaction, and speaks within its own."""
 
@@ -77,7 +85,6 @@ class PostgresDatabase:
         self._looking = threading.RLock()
         self._seen: int | None = None
         self.only_calls_came = False  # in what was told when it was last asked for changes
-        self._known: int | None = None  # up to this one, all others' commits were told of
         self._latest = Latest()
         self._heard: Heard | None = None
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
@@ -108,7 +115,9 @@ class PostgresDatabase:
                 known, heard = self._known, self._heard
                 if known is None or heard is None or not self.can_at_once:
                     raise OthersWroteError(f"{self.address}: nothing is known of what others wrote")
-                session.expect(known, heard.now())
+                if known.over is not session.connection:
+                    raise OthersWroteError(f"{self.address}: the line was lost; look again")
+                session.expect(known.number, heard.now())
         return session.instant
 
     @contextmanager
@@ -128,6 +137,12 @@ class PostgresDatabase:
         """The transaction of this thread."""
         session: Session | None = getattr(self._of_thread, "session", None)
         return session
+
+    @property
+    def _known(self) -> Known | None:
+        """To this thread: what another one writes is news to it, as if it were another process."""
+        known: Known | None = getattr(self._of_thread, "known", None)
+        return known
 
     def commit(self) -> None:
         session = self._present()
@@ -150,8 +165,9 @@ class PostgresDatabase:
         return token
 
     def _committed(self, number: int | None) -> None:
-        if self._known is not None and number == self._known + 1:
-            self._known = number
+        known = self._known
+        if known is not None and number == known.number + 1:
+            self._of_thread.known = known._replace(number=number)
         if number is not None:
             self._latest.heard(number)
         with self._looking:
@@ -279,8 +295,9 @@ class PostgresDatabase:
         session = self._present()
         if session is None:
             return True
-        before, self._known = self._known, session.newest()
-        return before is None or session.disturbed() > before
+        before = self._known
+        now = self._of_thread.known = Known(session.newest(), session.connection)
+        return before is None or before.over is not now.over or session.disturbed() > before.number
 
     def json(self, values: Sequence[Any]) -> Any:
         return list(values)
