@@ -270,7 +270,7 @@ class Session:
     ) -> list[Answer] | str:
         """Send what is left to be said, with the commit, once. If the answers were lost but it has
         happened, its trace."""
-        self._server = self.connection.info.backend_pid
+        self._server = self.connection.server_pid
         self._opening = []
         try:
             return self._run([*opening, *statements, ("commit", {})], self.meanwhile)
@@ -320,7 +320,7 @@ class Session:
         """A statement that is a whole transaction, and leaves its trace itself. It answers with its
         number and that of the commit, or with nothing if it did nothing."""
         connection = self.connection
-        self._before, self._server = before, connection.pgconn.backend_pid
+        self._before, self._server = before, connection.server_pid
         try:
             said = connection.wire.value_of(statement)
         except psycopg.Error as error:
