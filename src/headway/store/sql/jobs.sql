@@ -64,7 +64,7 @@ select :job_id, :ord, :declared, declared.chain,
     else 'failed'
   end
 from jobs declared
-join jobs last on last.id = (select max(id) from jobs each where $CHAIN(each., = declared.chain))
+join jobs last on last.id = $LAST(declared.chain)
 where declared.id = :declared
 
 -- name: add_new_edges
@@ -87,7 +87,7 @@ select $JOB from jobs where id in $IDS(:ids)
 select $JOB from jobs where idempotency_key = :key
 
 -- name: last_in_chain (hot)
-select $JOB from jobs where id = (select max(id) from jobs each where $CHAIN(each., = :chain))
+select $JOB from jobs where id = $LAST(:chain)
 
 -- name: chain_of (hot)
 select $JOB from jobs where $CHAIN(jobs., = :chain) order by id
@@ -132,7 +132,7 @@ with shown(id) as (
 select $OUTLINE from jobs where id in (
   select id from shown
   union all
-  select (select max(id) from jobs last where $CHAIN(last., = edges.chain)) from edges
+  select $LAST(edges.chain) from edges
   where mark = 'failed' and job_id in (select id from shown))
 order by created_at, id limit :limit
 
