@@ -103,6 +103,7 @@ class Address:
                 errors.SerializationFailure()
                 | errors.DeadlockDetected()
                 | errors.LockNotAvailable()
+                | errors.FeatureNotSupported()  # what was prepared is of an older schema
             ):
                 return StoreUndoneError(f"{self}: {self.said(error)}; try again")
             case errors.DiskFull() | errors.OutOfMemory():

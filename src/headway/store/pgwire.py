@@ -222,7 +222,10 @@ class Wire:
         return Answer(self._loaders.load_rows(0, result.ntuples, tuple), changes)
 
     def _error(self, result: Any) -> psycopg.Error:
-        return errors.error_from_result(result)
+        error = errors.error_from_result(result)
+        if isinstance(error, errors.FeatureNotSupported):  # a migration changed what it answers
+            self._names.clear()
+        return error
 
 
 def _said(result: Any) -> str:
