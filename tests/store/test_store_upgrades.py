@@ -64,6 +64,38 @@ def test_one_who_has_it_open_goes_on(
     assert len(names(old)) == 5
 
 
+def test_it_is_brought_up_to_date_where_it_is(
+    operator: psycopg.Connection[Any],
+    opened: Open,
+    bare_postgres_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a user who has an empty schema of the user's own before the one with the tables."""
+    old = open_old(opened, bare_postgres_url, monkeypatch)
+    with old.write() as tx:
+        add(tx, name="kept")
+    (schema,) = operator.execute("select current_schema()").fetchone() or ("",)
+    empty = f"{schema}_Own"
+    operator.execute(f'create schema "{empty}"')
+    try:
+        found_behind = opened(bare_postgres_url.replace(schema, f"%22{empty}%22,{schema}"))
+        assert names(found_behind) == ["kept"]
+        for store in (found_behind, opened(bare_postgres_url)):
+            for _ in range(3):
+                assert store.add_alike([PLAIN]) is not None
+        assert operator.execute(IN_SCHEMA, {"schema": f'"{empty}"'}).fetchall() == []
+        assert len(names(found_behind)) == len(names(old)) == 7
+    finally:
+        operator.execute(f'drop schema "{empty}" cascade')
+
+
+IN_SCHEMA = """
+select relname from pg_class where relnamespace = %(schema)s::regnamespace
+union all select proname from pg_proc where pronamespace = %(schema)s::regnamespace
+union all select typname from pg_type where typnamespace = %(schema)s::regnamespace
+"""
+
+
 def add_chain(tx: Any, length: int) -> JobId:
     """Of retries; the last has succeeded, the others have failed."""
     first: JobId = tx.take_ids(length)

@@ -50,6 +50,13 @@ DIALECT = Dialect(
     at_once=True,
 )
 
+# What is made, is made where the tables are: a user may have a schema of the user's own before it.
+_IN_ITS_PLACE = (
+    "select set_config('search_path', "
+    "quote_ident(nspname) || ', ' || current_setting('search_path'), true) from pg_namespace "
+    "where oid = (select relnamespace from pg_class where oid = to_regclass('jobs'))"
+)
+
 
 class Notice(NamedTuple):
     """What the server tells of a commit."""
@@ -457,6 +464,7 @@ def migrate(database: PostgresDatabase) -> None:
     for step in migrations(DIALECT):
         database.begin_write()
         try:
+            database.execute(_IN_ITS_PLACE, {})
             database.execute("create table if not exists schema_version (version bigint)", {})
             rows = database.execute("select version from schema_version", {})
             version = rows[0][0] if rows else 0
