@@ -324,26 +324,30 @@ class PostgresDatabase:
         """Whether someone else committed since this was last asked."""
         self._check_process()
         with self._looking:
-            told = self._notices()
-            self.only_calls_came = False
-            if told and all(each.number for each in told):
-                news = [each for each in told if self._is_news(each)]
-                self.only_calls_came = all(each.calls for each in news)
+            news = self._news(self._notices())
+            self.only_calls_came = news is not None and all(each.calls for each in news)
+            if news is not None:
                 return bool(news)
             newest = int(self._ask(f"select {NEWEST}")[0][0])
             changed = newest != self._seen
             self._seen = newest
             return changed
 
-    def _is_news(self, notice: Notice) -> bool:
-        """They come in the order of the commits; one that is missing is found by asking."""
-        if notice.store != str(self._key):
-            return False
-        seen = self._seen or 0
-        if notice.number == seen + 1 or (notice.number > seen and not notice.own):
-            self._seen = notice.number
-            return not notice.own
-        return False
+    def _news(self, told: Sequence[Notice]) -> list[Notice] | None:
+        """Those of others' commits, which come in their order. None: the server must be asked, for
+        one is missing, as when the line was lost between two, or has no number."""
+        seen, news = self._seen, []
+        if seen is None or not told or not all(each.number for each in told):
+            return None
+        for each in told:
+            if each.store == str(self._key) and each.number > seen:
+                if each.number > seen + 1:
+                    return None
+                seen = each.number
+                if not each.own:
+                    news.append(each)
+        self._seen = seen
+        return news
 
     def _ask(self, statement: str) -> list[tuple[Any, ...]]:
         """On a connection for this alone, outside of any transaction."""
