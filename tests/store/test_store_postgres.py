@@ -281,6 +281,23 @@ def test_a_turn_that_does_not_come_is_a_busy_store(
     write(store, "afterwards")
 
 
+@pytest.mark.parametrize("way", ["write", "submit"])
+def test_a_turn_for_which_the_server_lets_nobody_wait_so_long_is_a_busy_store(
+    other: Store, opened: Open, postgres_url: str, way: str
+) -> None:
+    """Nothing was done, so a worker steps again later, and a submit is made again."""
+    store = opened(with_option(postgres_url, "statement_timeout=50ms"))
+    command = Alike(Model(job(0, stage=Stage.READY)), {0: {}})
+    store.add_alike([command])
+    with other.write(), pytest.raises(StoreUndoneError, match="timeout; try again"):
+        if way == "write":
+            write(store, "never")
+        else:
+            store.add_alike([command])
+    write(store, "afterwards")
+    assert len(names(store)) == 2
+
+
 # -- one writer at a time -------------------------------------------------------------------------
 
 

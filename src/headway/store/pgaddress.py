@@ -103,6 +103,7 @@ class Address:
                 errors.SerializationFailure()
                 | errors.DeadlockDetected()
                 | errors.LockNotAvailable()
+                | errors.QueryCanceled()  # by hand, or it took longer than the server allows
                 | errors.FeatureNotSupported()  # what was prepared is of an older schema
             ):
                 return StoreUndoneError(f"{self}: {self.said(error)}; try again")
