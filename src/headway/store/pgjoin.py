@@ -38,7 +38,16 @@ class Joined:
         self._changes = 0
 
     def begin(self) -> int:
-        self.execute(f"select pg_advisory_xact_lock({LOCK_SPACE}, {SCHEMA_HASH})", {})
+        ((key, _),) = self.execute(
+            f"select key, pg_advisory_xact_lock({LOCK_SPACE}, key) "  # noqa: S608  our own text
+            f"from (select {SCHEMA_HASH} as key) as own",
+            {},
+        )
+        if key != self._key:
+            raise InvalidInputError(
+                f"submit_on needs a connection that finds the tables of {self._address}; "
+                "give it the same search_path"
+            )
         return int(self.execute(f"select {NOW}", {})[0][0])
 
     def commit(self) -> None:
