@@ -410,11 +410,11 @@ def test_a_submit_that_ends_in_a_deadlock_is_made_again_and_happens_once(
         client.store.write_soon = counted  # type: ignore[method-assign]
         submitting = threading.Thread(target=client.submit, args=(TRUE,), daemon=True)
         submitting.start()
-        # It has its id, and waits in the trigger until the other one wants to have it.
+        # It adds its job, and waits in the trigger until the other one wants that table.
         waits = "select 1 from pg_stat_activity where wait_event = 'PgSleep'"
         while not operator.execute(waits).fetchone():
             assert submitting.is_alive()
-        stranger.execute("update marks set value = value where name = 'next_job_id'")
+        stranger.execute("lock table jobs in exclusive mode")
         stranger.commit()
         submitting.join(60)
         assert not submitting.is_alive()
