@@ -15,6 +15,7 @@ from psycopg import errors, pq
 from psycopg.adapt import Transformer
 
 PREPARE_AFTER = 2  # uses; what is asked once is not worth it
+MOST_PREPARED = 500  # a server keeps what it knows of each; inserts may have any number of forms
 Parameters = Mapping[str, Any]
 Row = tuple[Any, ...]
 
@@ -160,8 +161,18 @@ class Wire:
 
     def _hand_over(self, batch: Sequence[Numbered]) -> None:
         if not self._started:
+            if len(self._names) >= MOST_PREPARED:
+                self._begin_anew()
             self._line.enter_pipeline_mode()
         self._started += [self._send(each) for each in batch]
+
+    def _begin_anew(self) -> None:
+        """With nothing prepared; what is used will be soon. Between transactions: one that failed
+        would refuse it."""
+        if self._line.transaction_status == pq.TransactionStatus.IDLE:
+            self._connection.execute("deallocate all", prepare=False)
+            self._names.clear()
+            self._uses.clear()
 
     def _of_statements(self, results: list[Any], fresh: list[Kind | None]) -> list[Any]:
         """Without the answers about what was prepared on the way; it is, if they are good."""
