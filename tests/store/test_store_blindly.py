@@ -11,8 +11,10 @@ from recording import verbs
 from servers import Line
 from stocked import add, job
 
+from harness import wait_for
 from headway.core.model import FUNCTIONS, Stage
-from headway.errors import OthersWroteError, StoreBusyError
+from headway.errors import OthersWroteError, StoreBusyError, StoreError
+from headway.store import pgsession
 from headway.store.base import Store
 from headway.store.postgres import PostgresDatabase
 from headway.store.seam_adding import Alike, Model
@@ -174,6 +176,33 @@ def test_something_else_is_done_while_it_is_committed(mine: Store, theirs: Store
         assert -1 not in seen, "questions are not long enough for that"
         tx.set_mark("log_bytes", 9)
     assert seen[-1] == -1
+
+
+def test_who_falls_silent_when_the_server_has_begun_does_not_keep_the_turn(
+    mine: Store, theirs: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pgsession, "SILENT_SECONDS", 0.05)
+    held = "select 1 from pg_locks where locktype = 'advisory' and granted"
+    with (
+        psycopg.connect(postgres_url, autocommit=True) as operator,
+        pytest.raises(StoreBusyError, match="try again"),
+        mine.write_soon(blindly=True) as tx,
+    ):
+        tx.set_mark("log_bytes", 8)
+        mine.database.push()  # type: ignore[attr-defined]
+        wait_for(lambda: operator.execute(held).fetchall(), what="the turn")
+        wait_for(lambda: not operator.execute(held).fetchall(), what="the end of it")
+    assert marked(theirs) == 3
+
+
+def test_what_follows_is_not_done_if_the_server_could_not_begin(
+    mine: Store, theirs: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a transaction to be in, it would be one of its own."""
+    monkeypatch.setattr(pgsession, "_BEGIN_WRITE", "begin isolation level there_is_none")
+    with pytest.raises(StoreError, match="there_is_none"):
+        mark(mine, 8, push=True)
+    assert marked(theirs) == 3
 
 
 def test_what_the_server_has_begun_is_undone_with_the_rest(mine: Store, theirs: Store) -> None:

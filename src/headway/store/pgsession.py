@@ -46,6 +46,7 @@ _TURN = (
     "select set_config('lock_timeout', %(busy)s, true), "
     "set_config('idle_in_transaction_session_timeout', %(silent)s, true), "
     "set_config('plan_cache_mode', 'force_generic_plan', true), "
+    "set_config('headway.turn', 'ours', true), "
     "pg_advisory_xact_lock({space}, {key})"
 )
 _INSTANT = "select {now}, pg_current_xact_id()::text, {newest}, {disturbed}"
@@ -69,6 +70,11 @@ LEAVE_TRACE = (
     f"select mod(number, {TRACES}), number, %(token)s from head "
     "on conflict (place) do update set number = excluded.number, token = excluded.token "
     "returning number, pg_notify('headway', %(key)s || ' ' || number || ' ' || token)"
+)
+# For one that was begun in another part: if that failed, there may be no transaction to be in.
+_LEAVE_IN_TURN = LEAVE_TRACE.replace(
+    f"mod(number, {TRACES})",
+    f"mod(number, {TRACES} / (current_setting('headway.turn', true) = 'ours')::integer)",
 )
 # With what a statement before it has answered, for those who have heard neither.
 _LEAVE_ANSWER = LEAVE_TRACE.replace(
@@ -141,6 +147,7 @@ class Session:
         self.heard: Heard | None = None
         self.meanwhile: Callable[[], None] | None = None  # something to do while it is committed
         self._blindly = False  # whether it may be committed before anything was heard
+        self._pushed = False  # whether the server has begun with a part of it
         self._before = 0  # the newest number when this began
         self._disturbed = 0  # and that of the last one which did more than to add calls
         self._server = 0  # the pid of the process that serves it
@@ -260,7 +267,8 @@ class Session:
         """The number of this commit; None if its answer was lost, but it has happened."""
         if self._opening and not self._blindly:
             self._begin()  # what holds a commit is never sent twice
-        trace = (LEAVE_TRACE, {"token": token, "key": str(self._key)})
+        leave = _LEAVE_IN_TURN if self._pushed else LEAVE_TRACE
+        trace = (leave, {"token": token, "key": str(self._key)})
         self._unheard = self._unheard or len(self._opening)
         answers = self._finish(self._opening, [*self._queue, trace], token)
         return None if isinstance(answers, str) else int(answers[-2].rows[0][0])
@@ -400,7 +408,8 @@ class Session:
         if self._queue and (self._blindly or not self._opening):
             statements = [*self._opening, *self._queue]
             self._unheard = self._unheard or len(self._opening)
-            self._opening, self._queue, self._sent = [], [], True
+            self._opening, self._queue = [], []
+            self._sent = self._pushed = True
             self._plainly(lambda: self.connection.wire.start(statements))
 
     def ask(self, questions: Sequence[Statement]) -> list[list[Any]]:

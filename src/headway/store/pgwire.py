@@ -65,6 +65,7 @@ class Wire:
         self._prepared = 0
         self._loaders = Transformer(connection)
         self._started: list[Kind | None] = []  # what is under way; its answers are still to come
+        self._parts = 0  # in which it was sent; each ends with the server saying that it is ready
         self._ready = select.poll()
         self._ready.register(self._line.socket, _READ)
 
@@ -93,10 +94,11 @@ class Wire:
 
     def start(self, statements: Sequence[tuple[str, Parameters]]) -> None:
         """Have the server begin with these. Their answers stand before those to what is run next,
-        and if one of them fails, so does that."""
+        and if one of them fails, so does that, if it is in the same transaction. It is told that
+        this is a part of its own: for the rest of one it would wait however long we are silent."""
         try:
             self._hand_over([_numbered(*each) for each in statements])
-            self._flush()
+            self._end_part()
         except BaseException:
             self._connection.close()
             raise
@@ -141,9 +143,9 @@ class Wire:
     ) -> list[Any]:
         line = self._line
         self._hand_over(batch)
+        self._end_part()
         fresh, self._started = self._started, []
-        line.pipeline_sync()
-        self._flush()
+        parts, self._parts = self._parts, 0
         if meanwhile is not None:
             meanwhile()
         results: list[Any] = []
@@ -152,7 +154,10 @@ class Wire:
             if result is None:  # the end of one statement's results
                 continue
             if result.status == pq.ExecStatus.PIPELINE_SYNC:
-                break
+                parts -= 1
+                if not parts:
+                    break
+                continue
             results.append(result)
             if line.status == pq.ConnStatus.BAD:
                 raise errors.OperationalError(_said(result) or "the connection was lost")
@@ -165,6 +170,11 @@ class Wire:
                 self._begin_anew()
             self._line.enter_pipeline_mode()
         self._started += [self._send(each) for each in batch]
+
+    def _end_part(self) -> None:
+        self._line.pipeline_sync()
+        self._parts += 1
+        self._flush()
 
     def _begin_anew(self) -> None:
         """With nothing prepared; what is used will be soon. Between transactions: one that failed
