@@ -277,7 +277,7 @@ DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}
 # Pragmas, begin, commit and its trace are the connection's own, and catalogs and whole tables are a
 # server's; everything else is a named query.
 SPEAKS_SQL = {
-    *("store.sqlite", "store.postgres", "store.pgsession", "store.serverside"),
+    *("store.sqlite", "store.postgres", "store.pgsession", "store.pgtexts", "store.serverside"),
     "store.pgspread",  # spells one insert for many rows
 }
 SQL = re.compile(

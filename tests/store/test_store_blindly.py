@@ -199,7 +199,7 @@ def test_what_follows_is_not_done_if_the_server_could_not_begin(
     mine: Store, theirs: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a transaction to be in, it would be one of its own."""
-    monkeypatch.setattr(pgsession, "_BEGIN_WRITE", "begin isolation level there_is_none")
+    monkeypatch.setattr(pgsession, "BEGIN_WRITE", "begin isolation level there_is_none")
     with pytest.raises(StoreError, match="there_is_none"):
         mark(mine, 8, push=True)
     assert marked(theirs) == 3

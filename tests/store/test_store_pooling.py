@@ -19,7 +19,7 @@ from headway.client import Client, connect
 from headway.errors import StoreError, StoreUndoneError
 from headway.store import open_store
 from headway.store.base import Event, Store
-from headway.store.pgsession import LOCK_SPACE
+from headway.store.pgtexts import LOCK_SPACE
 from headway.store.postgres import PostgresDatabase
 from headway.store.seam_adding import Alike, Model
 from headway.submission import Request

@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 
 from headway.errors import InvalidInputError
 from headway.store.pgaddress import Address
-from headway.store.pgsession import LEAVE_TRACE, LOCK_SPACE, NOW, SCHEMA_HASH
+from headway.store.pgtexts import LEAVE_TRACE, LOCK_SPACE, NOW, SCHEMA_HASH
 
 
 class Joined:

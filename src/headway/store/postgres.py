@@ -25,7 +25,8 @@ from headway.errors import OthersWroteError, SchemaTooNewError, StoreBusyError, 
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgjoin import Joined
 from headway.store.pgpool import Connections
-from headway.store.pgsession import CALLS, NEWEST, SCHEMA_HASH, Heard, Latest, Session, terms
+from headway.store.pgsession import Heard, Latest, Session, terms
+from headway.store.pgtexts import CALLS, NEWEST, SCHEMA_HASH
 from headway.store.pgwire import Ready, ready
 from headway.store.queries import Dialect, migrations, schema_version
 
