@@ -115,10 +115,10 @@ def test_it_is_a_story_of_its_own_too(store: Store) -> None:
     assert store.add_alike([Alike(model, {0: {"a": 1}, 1: {"a": 2}})]) == 1
     assert store.add_alike([Alike(model, {0: {"a": 3}})]) == 3
     with store.read() as tx:
-        found = tx.jobs([1, 2, 3])
-        assert [each.params["a"] for each in found.values()] == [1, 2, 3]
-        assert [each.position for each in found.values()] == [100, 200, 300]
-        assert [each.created_at for each in found.values()] == [START] * 3
+        found = [tx.jobs([1, 2, 3])[job_id] for job_id in (1, 2, 3)]
+        assert [each.params["a"] for each in found] == [1, 2, 3]
+        assert [each.position for each in found] == [100, 200, 300]
+        assert [each.created_at for each in found] == [START] * 3
         assert [(each.kind, each.actor) for each in tx.events_of(3)] == [("submitted", "ann")]
 
 
