@@ -21,7 +21,6 @@ TURN = (
     "select set_config('lock_timeout', %(busy)s, true), "
     "set_config('idle_in_transaction_session_timeout', %(silent)s, true), "
     "set_config('plan_cache_mode', 'force_generic_plan', true), "
-    "set_config('headway.turn', 'ours', true), "
     "pg_advisory_xact_lock({space}, {key})"
 )
 INSTANT = "select {now}, pg_current_xact_id()::text, {newest}, {disturbed}"
@@ -46,10 +45,11 @@ LEAVE_TRACE = (
     "on conflict (place) do update set number = excluded.number, token = excluded.token "
     "returning number, pg_notify('headway', %(key)s || ' ' || number || ' ' || token)"
 )
-# For one that was begun in another part: if that failed, there may be no transaction to be in.
+# For one that was begun in another part: if that failed there is no transaction to be in, and so
+# nothing of what holds only in one that has its turn.
 LEAVE_IN_TURN = LEAVE_TRACE.replace(
     f"mod(number, {TRACES})",
-    f"mod(number, {TRACES} / (current_setting('headway.turn', true) = 'ours')::integer)",
+    f"mod(number, {TRACES} / (current_setting('plan_cache_mode') = 'force_generic_plan')::integer)",
 )
 # With what a statement before it has answered, for those who have heard neither.
 LEAVE_ANSWER = LEAVE_TRACE.replace(
