@@ -129,7 +129,7 @@ MAY_IMPORT = {
     "graphs": "errors runners.model linking submission units quotas",
     "adding": (
         "core. cycles digesting errors filing host joining store.base store.seam_adding subjects "
-        "ageing placing templates"
+        "ageing collecting placing templates"
     ),
     "joining": "core. consequences errors store.base",
     "passing": "core. gather home store.base",
