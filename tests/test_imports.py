@@ -174,10 +174,11 @@ MAY_IMPORT = {
         "home host units"
     ),
     "hints": "",
-    "tasks": "core. app client errors hints linking quotas store.seam_adding submission units",
+    "taskoptions": "app errors quotas submission tasks units",
+    "tasks": "core. app client errors hints linking store.seam_adding submission taskoptions",
     "app": (
-        "core. adding client clock errors functions.current store.seam_adding submission tasks "
-        "views waiting"
+        "core. adding client clock errors functions.current store.seam_adding submission "
+        "taskoptions tasks views waiting"
     ),
     "functions": "",
     "functions.journal": "",

@@ -23,12 +23,23 @@ from headway.core.states import TERMINAL, Status
 from headway.errors import HeadwayError, InvalidInputError, TimedOutError
 from headway.store.seam_adding import Alike
 from headway.submission import function_spec, params_of_call, with_arguments
-from headway.tasks import Call, Task, linked, name_of, request_for
+from headway.tasks import (
+    Call,
+    Task,
+    code_of,
+    linked,
+    name_of,
+    refuse_no_function,
+    request_for,
+)
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from headway.client import Client
     from headway.clock import Clock
     from headway.store.seam_adding import Model
+    from headway.taskoptions import Options
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,7 +80,7 @@ class App:
     def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
     @overload
     def task(
-        self, /, *, task_name: str | None = None, **options: Any
+        self, /, *, task_name: str | None = None, **options: Unpack[Options]
     ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
     def task(
         self,
@@ -80,11 +91,14 @@ class App:
         **options: Any,
     ) -> Task[P, R] | Callable[[Callable[P, R]], Task[P, R]]:
         """Make a function a task, by itself or with options: retries, locks, timeout and so on."""
+        if not isinstance(self, App):
+            raise InvalidInputError("task is of an app; make one with app = headway.App()")
 
         def declare(function: Callable[P, R]) -> Task[P, R]:
+            refuse_no_function(function)
             name = task_name or name_of(function)
             known = self.tasks.get(name)
-            if known is not None and known.function.__code__ is not function.__code__:
+            if known is not None and code_of(known.function) is not code_of(function):
                 raise InvalidInputError(f"there are two tasks {name}; give one a task_name")
             self.tasks[name] = task = Task(self, function, name, options)
             return task
@@ -165,7 +179,7 @@ class App:
         declared = task.declares(call.options)
         if declared and known is not None and known[0] is client:
             return known[1]
-        if "after" in call.options:
+        if call.options.get("after") is not None:
             return None
         from headway.adding import model_of
 
@@ -188,7 +202,7 @@ class App:
             if kind not in common:
                 common[kind] = function_spec(request_for(call, now), call.task.name, {})
             specs.append(with_arguments(common[kind], call.arguments))
-        if any("after" in call.options for call in calls):
+        if any(call.options.get("after") is not None for call in calls):
             return linked(calls, specs, client.graph_limit)
         return specs
 
