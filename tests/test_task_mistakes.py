@@ -1,5 +1,6 @@
 """Mistakes in declaring and submitting tasks: each is named, and nothing is stored."""
 
+import enum
 import functools
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -162,3 +163,18 @@ def test_two_functions_behind_one_decorator_are_told_apart(app: headway.App) -> 
     app.task(task_name="one")(wrapped(lambda x: x))
     with pytest.raises(InvalidInputError, match="there are two tasks one"):
         app.task(task_name="one")(wrapped(lambda y: y))
+
+
+def test_a_member_of_an_enumeration_of_texts_travels_as_its_text(app: headway.App) -> None:
+    class Colour(enum.StrEnum):
+        RED = "red"
+
+    class Level(enum.IntEnum):
+        HIGH = 3
+
+    @app.task
+    def paint(colour: Colour, level: Level) -> list[Any]:
+        assert type(colour) is str and type(level) is int
+        return [colour, level]
+
+    assert paint.submit(Colour.RED, Level.HIGH).result() == ["red", 3]

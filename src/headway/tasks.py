@@ -10,7 +10,9 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 from headway.core.graph import place, show_cycle
@@ -196,10 +198,17 @@ def _joined(problem: str) -> str:
 
 
 def _hints_of(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """A hint of a name that only type checkers know checks nothing; the others do."""
     try:
         return typing.get_type_hints(function)
-    except Exception:  # a name that only type checkers know: such a hint checks nothing
-        return {}
+    except Exception:
+        known: dict[str, Any] = {}
+        plain = inspect.unwrap(function)
+        for name, hint in getattr(plain, "__annotations__", {}).items():
+            alone = SimpleNamespace(__annotations__={name: hint})
+            with suppress(Exception):
+                known |= typing.get_type_hints(alone, getattr(plain, "__globals__", {}))
+        return known
 
 
 def _refuse_unnameable(parameter: inspect.Parameter, function: Callable[..., Any]) -> None:
