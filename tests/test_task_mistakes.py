@@ -2,6 +2,7 @@
 
 import enum
 import functools
+import pickle
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 import pytest
 
 import headway
+from headway.cli import wait
 from headway.core.model import FUNCTION
-from headway.errors import InvalidInputError
+from headway.errors import HeadwayError, InvalidInputError, TimedOutError
 from headway.tasks import Task
-from headway.testing import using
+from headway.testing import FakeClock, make_test_home, using
+from headway.waiting import Waiter
 
 HOUR = 3_600_000_000
 
@@ -178,3 +181,101 @@ def test_a_member_of_an_enumeration_of_texts_travels_as_its_text(app: headway.Ap
         return [colour, level]
 
     assert paint.submit(Colour.RED, Level.HIGH).result() == ["red", 3]
+
+
+def test_what_is_no_call_is_not_submitted(app: headway.App, build: Task[..., Any]) -> None:
+    call, handle = build.call("docs"), build.submit("docs")
+    for given, told in (
+        (call, "submit_many takes a list of calls; for one there is submit"),
+        ([call, build], "is not a call; make one with task.call"),
+        ([call, handle], "<job-1> is not a call, but a job already"),
+    ):
+        with pytest.raises(InvalidInputError) as caught:
+            app.submit_many(given)
+        assert told in str(caught.value)
+
+    def half() -> Iterator[Any]:
+        yield call
+        raise RuntimeError("of the caller's own")
+
+    with pytest.raises(RuntimeError, match="of the caller's own"):
+        app.submit_many(half())
+    assert app.submit_many([]) == []
+    assert stored(app) == 1
+
+
+def test_a_job_of_another_store_is_no_predecessor(
+    app: headway.App, build: Task[..., Any], tmp_path: Path
+) -> None:
+    other, same = headway.App(), headway.App(home=str(tmp_path / ".headway"))
+    build.submit("docs")
+    with using(other, home=tmp_path / "other"):
+
+        @other.task
+        def fetch() -> None: ...
+
+        theirs = fetch.submit()
+        with pytest.raises(InvalidInputError, match="after: job-1 is a job of another store"):
+            build.submit("docs", after=[theirs])
+    assert stored(app) == 1
+    with same:
+        assert build.submit("docs", after=[same.handle(1)]).id == "job-2"
+
+
+def test_an_id_is_an_id(app: headway.App, build: Task[..., Any]) -> None:
+    handle = build.submit("docs")
+    assert app.handle(1) == handle == app.handle("job-1") and {handle} == {app.handle("#1")}
+    assert handle != build.submit("docs") and handle != 1
+    for given in (None, True, 1.5, handle):
+        with pytest.raises(InvalidInputError, match="is not the id of a job; give 'job-24' or 24"):
+            app.handle(given)  # type: ignore[arg-type]
+
+
+def test_a_result_is_waited_for_as_long_as_a_text_says(
+    app: headway.App, build: Task[..., Any]
+) -> None:
+    held = build.submit("docs", after=[build.submit("first", require_approval=True)])
+    for timeout in ("2s", timedelta(0), 0, -1):
+        with pytest.raises(HeadwayError, match="waiting on job job-1"):
+            held.result(timeout=timeout)
+    with pytest.raises(InvalidInputError, match="timeout '2 s' is not a duration"):
+        held.result(timeout="2 s")
+
+
+def test_a_failure_can_leave_the_process_that_saw_it(app: headway.App) -> None:
+    @app.task
+    def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(headway.TaskFailedError) as caught:
+        fail.submit().result()
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value) == "job-1 (fail) failed: ValueError: no"
+    assert (copy.job_id, copy.status) == (1, "failed")
+
+
+def test_an_empty_url_is_no_url() -> None:
+    with pytest.raises(InvalidInputError, match="the URL of the store is empty"):
+        headway.App("")
+
+
+def test_who_waits_for_what_nobody_can_call_hears_of_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = headway.App(home=make_test_home(tmp_path), clock=FakeClock())
+    told = "job-1 is not run: no worker runs shop.sell (headway config set app.modules shop"
+
+    @app.task(task_name="shop.sell")
+    def sell() -> None: ...
+
+    handle = sell.submit()
+    with app, pytest.raises(TimedOutError, match="job-1 is still queued: no worker runs"):
+        handle.result(timeout=9)
+    assert [each.getMessage()[: len(told)] for each in caplog.records] == [told], "once"
+    with app, pytest.raises(TimedOutError, match="job-1 is still queued: no worker runs"):
+        wait._ended(app.client, Waiter(app.client, 1), 9.0)
+    assert capsys.readouterr().err.count(told) == 1
+    sell.submit(delay="1h")
+    with app, pytest.raises(TimedOutError, match="waiting for its time"):
+        app.handle(2).result(timeout=9)
+    assert len(caplog.records) == 1, "what will run by itself is waited for in silence"
