@@ -124,7 +124,8 @@ def test_a_module_that_nobody_named_is_the_wait(shop: CommandLine) -> None:
     objection = shop.json("why", job)["objections"][0]
     assert objection["kind"] == "task"
     assert objection["detail"] == "no worker runs shop.add"
-    assert "headway work --app MODULE" in objection["remedy"]
+    remedy = "headway config set app.modules shop, or headway work --app shop"
+    assert objection["remedy"] == remedy
     document = shop.json("jobs", "show", job)["job"]
     assert document["wait"] == {"kind": "task", "detail": "no worker runs shop.add"}
     shop("config", "set", "app.modules", "shop")  # the background worker makes way for another
@@ -167,7 +168,7 @@ def test_a_result_that_does_not_come_says_why(shop: CommandLine) -> None:
         "try: shop.add.submit(1, 2).result(timeout=0)\n"
         "except headway.errors.TimedOutError as error: print(error)",
     )
-    assert told.startswith("job-1 is still queued: no worker runs shop.add (headway work --app")
+    assert told.startswith("job-1 is still queued: no worker runs shop.add (headway config")
 
 
 def test_an_exception_is_the_reason_and_its_traceback_the_output(shop: CommandLine) -> None:
