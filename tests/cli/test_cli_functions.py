@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Any
 
 import pytest
 from commandline import CommandLine, wait_for
+
+from headway.home import Home
+from headway.supervise.workerlock import COMING, WorkerLock
 
 SHOP = """
 import os, time, headway
@@ -131,6 +135,24 @@ def test_a_module_that_nobody_named_is_the_wait(shop: CommandLine) -> None:
     shop("config", "set", "app.modules", "shop")  # the background worker makes way for another
     shop("jobs", "wait", job, "--timeout", "30s")
     assert run_of(shop, job)["result"] == 3
+
+
+def test_a_worker_that_is_just_coming_up_makes_way_for_one_that_knows_the_module(
+    shop: CommandLine,
+) -> None:
+    shop("init")
+    home = Home(str(shop.home))
+    coming = WorkerLock(home.worker_lock)
+    assert coming.take(COMING), "it has not told the store yet that it is there"
+    setting = shop.start("config", "set", "app.modules", "shop")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listens:
+        listens.bind(home.worker_socket)
+        listens.settimeout(60)
+        assert listens.recv(100) == b"handover"
+    os.unlink(home.worker_socket)
+    coming.close()
+    _, told = setting.communicate(timeout=60)
+    assert (setting.returncode, told) == (0, b"headway: app.modules = shop\n")
 
 
 def test_a_broken_module_is_the_wait_until_it_is_mended(shop: CommandLine) -> None:
