@@ -8,15 +8,6 @@ update marks set value = :count + case
     else (select max(id) + 1 from jobs) end
 where name = 'next_job_id' returning value - :count
 
--- name: take_places (hot)
--- The same, and the last position among active jobs of this level; and the ageing that is set.
-update marks set value = :count + case
-    when value > (select coalesce(max(id), 0) from jobs) then value
-    else (select max(id) + 1 from jobs) end
-where name = 'next_job_id' returning value - :count,
-  (select max(position) from jobs where level = :level and finished_at is null),
-  (select settings.value from settings where key = 'scheduler.ageing')
-
 -- name: add_jobs
 insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
   after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, idempotency_key,
@@ -79,6 +70,9 @@ select :to_job, ord, declared, chain, mark from edges where job_id = :from_job
 
 -- name: last_position (hot)
 select max(position) from jobs where level = :level and finished_at is null
+
+-- name: ids_of_jobs (hot)
+select id from jobs where id in $IDS(:ids)
 
 -- name: jobs_by_id (hot)
 select $JOB from jobs where id in $IDS(:ids)
