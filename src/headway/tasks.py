@@ -170,14 +170,15 @@ class Signature:
         try:
             return self._signature.bind(*args, **kwargs).arguments
         except TypeError as error:
-            hint = self._hint_for(kwargs)
-            raise InvalidInputError(f"{task}{self._signature}: {error}{hint}") from None
+            told = f"{task}{self._signature}: {error}"
+            word = next((each for each in kwargs if each not in self.names), None)
+            if word is not None and not self._takes_more:
+                told += "" if repr(word) in str(error) else f"; {word!r} is unknown"
+                told += self._hint_for(word)
+            raise InvalidInputError(told) from None
 
-    def _hint_for(self, kwargs: Mapping[str, Any]) -> str:
+    def _hint_for(self, word: str) -> str:
         """What someone who named an unknown argument may have meant."""
-        word = next((each for each in kwargs if each not in self.names), None)
-        if word is None or self._takes_more:
-            return ""
         if word in OPTIONS:
             return f"; it is an option: use options({word}=...).call(...)"
         from difflib import get_close_matches

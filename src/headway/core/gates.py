@@ -190,7 +190,8 @@ def _unknown_task(job: Job, facts: Facts) -> Objection | None:
         known = ", ".join(sorted(facts.tasks.names)[:10]) or "none"
         detail = f"task {task} is unknown"
         remedy = _out_of_reach(str(task)) or (
-            f"name its module in [app] modules, or restart the worker; known are {known}"
+            "headway config set app.modules with its module among them, also if that has changed "
+            f"since it was imported; known are {known}"
         )
     else:
         return None
