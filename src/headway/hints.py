@@ -163,6 +163,8 @@ _INSTEAD = {
     "decimal.Decimal": "make it a str",
     "enum.Enum": "use its value",
     "headway.app.Handle": "use its result(), or its id",
+    "headway.functions.current.Retry": "raise it",
+    "headway.functions.current.Skip": "raise it",
     "headway.tasks.Call": "submit it, and use the id of its handle",
     "headway.tasks.Task": "use its name",
     "pathlib.PurePath": "make it a str",

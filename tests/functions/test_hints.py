@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Optional, TypedDict
 
 import pytest
 
-from headway import App
+from headway import App, Retry
 from headway.app import Handle
 from headway.errors import InvalidInputError
 from headway.hints import check_for, json_value
@@ -115,6 +115,7 @@ WRONG: list[tuple[Any, Any, str]] = [
     ),
     (Any, PurePath("a"), "is a PurePosixPath, which JSON cannot carry; make it a str"),
     (Any, NEW_YEAR, "is a datetime, which JSON cannot carry; make it a str with isoformat()"),
+    (Any, Retry(after="5m"), "is a Retry, which JSON cannot carry; raise it"),
     (Any, Decimal(1), "is a Decimal, which JSON cannot carry; make it a str"),
     (
         int,
