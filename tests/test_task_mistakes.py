@@ -106,6 +106,8 @@ def test_the_words_of_others_are_answered_with_ours(build: Task[..., Any]) -> No
         build.options(max_retries=3)  # type: ignore[call-arg]
     with pytest.raises(AttributeError, match=r"no attribute 'delay'; use submit\(\.\.\.\)"):
         build.delay("docs")  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"no attribute 'get'; use result\(\.\.\.\)"):
+        build.submit("docs").get()  # type: ignore[attr-defined]
     assert not hasattr(build, "colour")
 
 

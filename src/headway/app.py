@@ -32,6 +32,7 @@ from headway.tasks import (
     name_of,
     refuse_no_function,
     request_for,
+    told_elsewhere,
 )
 from headway.units import Duration, read_duration
 
@@ -356,6 +357,11 @@ class Handle(Generic[R]):
     def _last(self) -> Job:
         return self._app.client.last_of_chain(self.job_id)
 
+    if not TYPE_CHECKING:  # for who checks types there is no attribute but the declared ones
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(told_elsewhere("a handle", name, _ELSEWHERE), name=name, obj=self)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Handle):
             return NotImplemented
@@ -366,3 +372,12 @@ class Handle(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<{self.id}>"
+
+
+# Verbs of others, docs/coming-from.md.
+_ELSEWHERE = {
+    **dict.fromkeys(("get", "return_value", "wait"), "use result(...)"),
+    **dict.fromkeys(("is_finished", "ready"), "use done()"),
+    **dict.fromkeys(("abort", "revoke"), "use cancel()"),
+    "status": "use state",
+}

@@ -111,8 +111,7 @@ class Task(Generic[P, R]):
     if not TYPE_CHECKING:  # for who checks types there is no attribute but the declared ones
 
         def __getattr__(self, name: str) -> Any:
-            hint = f"; {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-            raise AttributeError(f"a task has no attribute {name!r}{hint}", name=name, obj=self)
+            raise AttributeError(told_elsewhere("a task", name, _ELSEWHERE), name=name, obj=self)
 
     def __repr__(self) -> str:
         return f"<task {self.name}>"
@@ -128,6 +127,11 @@ _ELSEWHERE = {
     **dict.fromkeys(("s", "si", "signature"), "use call(...)"),
     **dict.fromkeys(("configure", "schedule", "set", "using"), "use options(...).submit(...)"),
 }
+
+
+def told_elsewhere(what: str, name: str, words: Mapping[str, str]) -> str:
+    """What to say to who asks for an attribute that is not there, but perhaps with others."""
+    return f"{what} has no attribute {name!r}" + (f"; {words[name]}" if name in words else "")
 
 
 class Signature:
