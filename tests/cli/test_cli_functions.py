@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from commandline import CommandLine, wait_for
 
+from headway.cli.show import _event_row
 from headway.home import Home
+from headway.store.base import Event
 from headway.supervise.workerlock import COMING, WorkerLock
 
 SHOP = """
@@ -209,3 +211,14 @@ def test_a_worker_of_commands_leaves_functions_alone(shop: CommandLine) -> None:
     wait_for(lambda: shop.json("why", job)["objections"])
     assert shop.json("why", job)["objections"][0]["detail"] == "no worker runs shop.add"
     assert shop.json("scheduler", "status")["functions"] == []
+
+
+def test_the_time_of_a_retry_is_shown_as_a_time() -> None:
+    now = 1_767_225_600_000_000  # 2026-01-01T00:00Z
+    near, far = now + 90_000_000, now + 86_400_000_000
+    for not_before, time in ((near, "00:01:30Z"), (far, "2026-01-02 00:00:00Z")):
+        event = Event("retried", 1, {"by": "job-2", "not_before": not_before}, "w", now)
+        assert _event_row(event, now) == [
+            *("  00:00:00Z", "w", "retried"),
+            f"by job-2, not_before {time}",
+        ]
