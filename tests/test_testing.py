@@ -305,7 +305,7 @@ def test_what_people_use_is_not_drained(tmp_path: Path) -> None:
 
 
 PLUGIN_TEST = """
-import headway, headway.testing, os
+import headway, headway.testing, os, pytest
 
 app = headway.App()
 
@@ -337,6 +337,15 @@ def test_and_each_test_has_its_own(headway_home):
 
 def test_which_nobody_keeps():
     assert app._client is None
+
+@pytest.fixture
+def mine(tmp_path):
+    with headway.testing.using(app, home=tmp_path / "mine"):
+        yield app
+
+def test_but_an_app_that_has_a_home_keeps_it(mine, headway_app):
+    assert add.submit(1, 2).result() == 3
+    assert app.client.home.path.endswith("mine/.headway")
 """
 
 
@@ -350,7 +359,7 @@ def test_pytest_finds_the_fixtures_by_itself(tmp_path: Path) -> None:
         timeout=120,
         check=False,
     )
-    assert "5 passed" in done.stdout, done.stdout + done.stderr
+    assert "6 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_pytest_is_not_needed_to_use_it() -> None:

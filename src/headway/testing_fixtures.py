@@ -32,13 +32,15 @@ def headway_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
 
 
 def close_apps() -> None:
-    """An app of a module that is open keeps to the home it has found; closed, it looks again."""
+    """An app of a module that is open keeps to the home it has found; closed, it looks again. One
+    that was given a home, as by `using`, does not look for one."""
     headway_app = sys.modules.get("headway.app")
     if headway_app is None:
         return
     for module in list(sys.modules.values()):
         for value in list(getattr(module, "__dict__", {}).values()):
-            if issubclass(type(value), headway_app.App):  # to ask a stand-in could import it
+            is_app = issubclass(type(value), headway_app.App)  # a stand-in is better not asked
+            if is_app and value._where["home"] is None:
                 value.close()
 
 
