@@ -6,12 +6,15 @@ import pickle
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import headway
 from headway.cli import wait
+from headway.cli.tail import tail
 from headway.core.model import FUNCTION
 from headway.errors import HeadwayError, InvalidInputError, TimedOutError
 from headway.tasks import Task
@@ -281,3 +284,24 @@ def test_who_waits_for_what_nobody_can_call_hears_of_it(
     with app, pytest.raises(TimedOutError, match="waiting for its time"):
         app.handle(2).result(timeout=9)
     assert len(caplog.records) == 1, "what will run by itself is waited for in silence"
+
+
+def test_who_follows_a_job_that_is_not_started_hears_why(tmp_path: Path) -> None:
+    class Impatient(FakeClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if self.monotonic() > 1005 and not other.handle(1).done():
+                other.handle(1).cancel()
+
+    home = make_test_home(tmp_path)
+    app, other = headway.App(home=home, clock=Impatient()), headway.App(home=home)
+
+    @app.task(task_name="shop.sell")
+    def sell() -> None: ...
+
+    with app, other:
+        sell.submit()
+        here = SimpleNamespace(connect=lambda: app.client)
+        followed = CliRunner().invoke(tail, ["-f", "1"], obj=here)
+    assert followed.exit_code == 0
+    assert followed.stderr.count("job-1 waits: no worker runs shop.sell (headway config set") == 1
