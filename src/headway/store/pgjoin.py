@@ -26,7 +26,14 @@ class Joined:
             raise InvalidInputError(
                 f"submit_on needs a psycopg.Connection, not {type(connection).__name__}"
             )
+        if connection.closed:
+            raise InvalidInputError("submit_on needs a connection, and this one is closed")
         status = connection.info.transaction_status
+        if status is TransactionStatus.INERROR:
+            raise InvalidInputError(
+                "submit_on needs a transaction, and the one on this connection has failed; "
+                "roll it back and begin anew"
+            )
         if connection.autocommit and status is not TransactionStatus.INTRANS:
             raise InvalidInputError(
                 "submit_on needs a transaction, and this connection commits by itself; "
