@@ -229,6 +229,7 @@ def test_all_problems_of_a_file_are_named_at_once(home: Home) -> None:
         ("[worker]\nidle = ['5s']\n", "worker.idle: "),
         ("[worker.idle]\nx = 1\n", "worker.idle: "),
         ("[app]\nmodules = ['a b']\n", "app.modules: 'a b' is not a module"),
+        ("[app]\nmodules = ['shop.py']\n", "app.modules: 'shop.py' is a file; the module is shop"),
         ("[app]\nmodules = [1]\n", "app.modules: '1' is not a module"),
         ("[[worker]]\nidle = '5s'\n", "worker"),
         ("[worker]\nnap = '5s'\n", "there is no setting 'worker.nap'; `headway config list`"),

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from headway.errors import NotFoundError, StoreError
+from headway.config import find_setting
+from headway.errors import InvalidInputError, NotFoundError, StoreError
 from headway.home import Home, find_home, make_home, refuse_unsafe
 
 NOBODY = 65534
@@ -323,3 +324,24 @@ def test_a_home_that_lost_its_permission_is_refused_not_retried(  # fault C12
     assert (done.returncode, done.stdout) == (6, ""), done.stderr
     assert "Permission denied" in done.stderr
     assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("mysql://bob:s3cret@db/x", "mysql://bob:***@db/x"),
+        ("postgresql+psycopg://bob:s3cret@db/x", "postgresql+psycopg://bob:***@db/x"),
+        ("postgresql:/bob:s3cret@db", "postgresql:/bob:***@db"),
+        ("redis://:s3cret@db", "redis://:***@db"),
+        ("mysql://bob:s3:cr@et/s3cret@db:1/x", "mysql://bob:***@db:1/x"),
+        ("mysql://db/x?user=a&password=s3cret&b=c", "mysql://db/x?user=a&password=***&b=c"),
+        ("shop", "shop"),
+    ],
+)
+def test_a_url_of_another_kind_is_refused_without_its_password(url: str, shown: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Home("/somewhere/.headway", url)
+    assert f"store.url is '{shown}'; use " in str(caught.value)
+    with pytest.raises(InvalidInputError) as caught:
+        find_setting("store.url").read(url)
+    assert shown in str(caught.value) and "s3cret" not in str(caught.value)

@@ -129,7 +129,7 @@ MAY_IMPORT = {
     "graphs": "errors runners.model linking submission units quotas",
     "adding": (
         "core. cycles digesting errors filing host joining store.base store.seam_adding subjects "
-        "ageing placing templates"
+        "ageing collecting placing templates"
     ),
     "joining": "core. consequences errors store.base",
     "passing": "core. gather home store.base",
@@ -174,10 +174,12 @@ MAY_IMPORT = {
         "home host units"
     ),
     "hints": "",
-    "tasks": "core. app client errors hints linking quotas store.seam_adding submission units",
+    "taskoptions": "app errors quotas submission tasks units",
+    "tasks": "core. app client errors hints linking store.seam_adding submission taskoptions",
+    "hosted": "",
     "app": (
-        "core. adding client clock errors functions.current store.seam_adding submission tasks "
-        "views waiting"
+        "core. adding client clock errors functions.current hosted store.seam_adding submission "
+        "taskoptions tasks units views waiting"
     ),
     "functions": "",
     "functions.journal": "",
@@ -196,7 +198,7 @@ MAY_IMPORT = {
         "reserving occupancy"
     ),
     "demo": "core. supervise. client clock errors submission units waiting",
-    "testing": "app clock home testing_drain",
+    "testing": "app clock config errors home testing_drain",
     "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",
     "testing_fixtures": "app testing",
     "service": "errors service.",
@@ -277,7 +279,7 @@ DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}
 # Pragmas, begin, commit and its trace are the connection's own, and catalogs and whole tables are a
 # server's; everything else is a named query.
 SPEAKS_SQL = {
-    *("store.sqlite", "store.postgres", "store.pgsession", "store.serverside"),
+    *("store.sqlite", "store.postgres", "store.pgsession", "store.pgtexts", "store.serverside"),
     "store.pgspread",  # spells one insert for many rows
 }
 SQL = re.compile(

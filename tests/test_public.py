@@ -8,7 +8,7 @@ import pytest
 
 import headway
 import headway.testing
-from headway.tasks import OPTIONS
+from headway.taskoptions import OPTIONS
 
 SOURCES = Path(__file__).parents[1] / "src"
 HEAVY = (

@@ -12,7 +12,7 @@ import pytest
 
 import headway
 from headway.clock import SECOND
-from headway.errors import HeadwayError, TimedOutError
+from headway.errors import HeadwayError, InvalidInputError, TimedOutError
 from headway.submission import Request
 from headway.testing import FakeClock, drain, using
 
@@ -282,8 +282,30 @@ def test_no_process_is_started(app: headway.App) -> None:
     assert not app.client.worker_is_there()
 
 
+def test_what_people_use_is_not_drained(tmp_path: Path) -> None:
+    app = headway.App(home=str(tmp_path / "new" / ".headway"))
+
+    @app.task
+    def work() -> None: ...
+
+    with using(app, home=tmp_path / "new"):  # which makes the folder
+        handle = work.submit()
+        assert drain(app) == [handle]
+        with pytest.raises(InvalidInputError, match="drain takes an app, not <job-1>"):
+            drain(handle)  # type: ignore[arg-type]
+    config = tmp_path / "new" / ".headway" / "config.toml"
+    config.write_text("")
+    with app, pytest.raises(InvalidInputError, match=r"drain\(\) is for tests"):
+        drain(app)
+    with (
+        pytest.raises(InvalidInputError, match="is in use, and not by a test"),
+        using(app, home=tmp_path / "new"),
+    ):
+        pass
+
+
 PLUGIN_TEST = """
-import headway, headway.testing, os
+import headway, headway.testing, os, pytest
 
 app = headway.App()
 
@@ -304,6 +326,26 @@ def test_fixture_app(headway_app):
         return 42
     handle = answer.submit()
     assert handle.result() == 42
+
+def test_apps_of_modules_are_at_home_there(headway_home):
+    assert add.submit(1, 2).id == "job-1"
+    assert app.client.home.path == str(headway_home)
+
+def test_and_each_test_has_its_own(headway_home):
+    assert add.submit(1, 2).id == "job-1"
+    headway.testing.drain(app)
+
+def test_which_nobody_keeps():
+    assert app._client is None
+
+@pytest.fixture
+def mine(tmp_path):
+    with headway.testing.using(app, home=tmp_path / "mine"):
+        yield app
+
+def test_but_an_app_that_has_a_home_keeps_it(mine, headway_app):
+    assert add.submit(1, 2).result() == 3
+    assert app.client.home.path.endswith("mine/.headway")
 """
 
 
@@ -317,7 +359,7 @@ def test_pytest_finds_the_fixtures_by_itself(tmp_path: Path) -> None:
         timeout=120,
         check=False,
     )
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert "6 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_pytest_is_not_needed_to_use_it() -> None:

@@ -54,10 +54,13 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
         for name in sorted({spec.template_id for spec in specs if spec.template_id is not None}):
             require_usable(tx, name)
     known = _known_keys(tx, specs)
-    keyed = {spec.key for spec in specs} - {None, *known}
-    count = len(keyed) + sum(spec.key is None for spec in specs)
     first = specs[0].priority if specs else 0
-    next_id, position, ageing = tx.take_places(count, first)
+    waited_for = sorted({each for spec in specs for each in spec.after if each > 0})
+    next_id, position, ageing, unknown = tx.next_places(first, waited_for)
+    if unknown:
+        from headway.collecting import unknown_job
+
+        raise unknown_job(tx, unknown[0])
     ids = list(_ids(specs, known, next_id))
     positions = {first: position}
     gained = _gained(tx.now(), ageing) if ageing is not None else 0

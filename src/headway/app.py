@@ -21,14 +21,28 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from headway.core.model import Job, JobId, JobSpec, shown
 from headway.core.states import TERMINAL, Status
 from headway.errors import HeadwayError, InvalidInputError, TimedOutError
+from headway.hosted import is_imported_by_headway
 from headway.store.seam_adding import Alike
 from headway.submission import function_spec, params_of_call, with_arguments
-from headway.tasks import Call, Task, linked, name_of, request_for
+from headway.tasks import (
+    Call,
+    Task,
+    code_of,
+    linked,
+    name_of,
+    refuse_no_function,
+    request_for,
+    told_elsewhere,
+)
+from headway.units import Duration, read_duration
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from headway.client import Client
     from headway.clock import Clock
     from headway.store.seam_adding import Model
+    from headway.taskoptions import Options
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,6 +55,18 @@ class TaskFailedError(HeadwayError):
         super().__init__(f"{shown(job.id)} ({job.name}) {job.status}: {job.reason or 'no reason'}")
         self.job_id = job.id
         self.status = job.status.value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As one that another process raised, of a pool, it comes without the job."""
+        return _failed_elsewhere, (type(self), str(self), vars(self))
+
+
+def _failed_elsewhere(
+    kind: type[TaskFailedError], told: str, known: dict[str, Any]
+) -> TaskFailedError:
+    error = kind.__new__(kind, told)
+    vars(error).update(known)
+    return error
 
 
 class App:
@@ -57,6 +83,8 @@ class App:
         actor: str | None = None,
         clock: Clock | None = None,
     ) -> None:
+        if url is not None and not url:
+            raise InvalidInputError("the URL of the store is empty; without one it is .headway/")
         self.tasks: dict[str, Task[Any, Any]] = {}
         self._where = {"store_url": url, "home": home, "actor": actor, "clock": clock}
         self._opening = threading.Lock()
@@ -69,7 +97,7 @@ class App:
     def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
     @overload
     def task(
-        self, /, *, task_name: str | None = None, **options: Any
+        self, /, *, task_name: str | None = None, **options: Unpack[Options]
     ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
     def task(
         self,
@@ -80,11 +108,14 @@ class App:
         **options: Any,
     ) -> Task[P, R] | Callable[[Callable[P, R]], Task[P, R]]:
         """Make a function a task, by itself or with options: retries, locks, timeout and so on."""
+        if not isinstance(self, App):
+            raise InvalidInputError("task is of an app; make one with app = headway.App()")
 
         def declare(function: Callable[P, R]) -> Task[P, R]:
+            refuse_no_function(function)
             name = task_name or name_of(function)
             known = self.tasks.get(name)
-            if known is not None and known.function.__code__ is not function.__code__:
+            if known is not None and code_of(known.function) is not code_of(function):
                 raise InvalidInputError(f"there are two tasks {name}; give one a task_name")
             self.tasks[name] = task = Task(self, function, name, options)
             return task
@@ -113,6 +144,8 @@ class App:
         They may be a graph: `after` of one may name others of them, as in
         `[a := fetch.call(1), use.options(after=[a]).call(2)]`.
         """
+        if isinstance(calls, Call):
+            raise InvalidInputError("submit_many takes a list of calls; for one there is submit")
         client, calls = self.client, list(calls)
         kinds = self._kinds(calls, client)
         first = self._submit_alike(kinds, client) if kinds else None
@@ -165,10 +198,11 @@ class App:
         declared = task.declares(call.options)
         if declared and known is not None and known[0] is client:
             return known[1]
-        if "after" in call.options:
+        if call.options.get("after") is not None:
             return None
         from headway.adding import model_of
 
+        _refuse_by_import(task)
         spec = function_spec(request_for(call, client.clock.now()), task.name, {})
         model = model_of(spec, client.origin())
         if declared and model is not None:
@@ -183,14 +217,27 @@ class App:
         specs = []
         for call in calls:
             if not isinstance(call, Call):
-                raise InvalidInputError(f"{call!r} is not a call; make one with task.call(...)")
+                already = ", but a job already" if isinstance(call, Handle) else ""
+                raise InvalidInputError(
+                    f"{call!r} is not a call{already}; make one with task.call(...)"
+                )
             kind = id(call.task), id(call.options)
             if kind not in common:
+                _refuse_by_import(call.task)
+                self._refuse_elsewhere(call.options.get("after"), client)
                 common[kind] = function_spec(request_for(call, now), call.task.name, {})
             specs.append(with_arguments(common[kind], call.arguments))
-        if any("after" in call.options for call in calls):
+        if any(call.options.get("after") is not None for call in calls):
             return linked(calls, specs, client.graph_limit)
         return specs
+
+    def _refuse_elsewhere(self, after: Any, client: Client) -> None:
+        """A job of another store may have the id of one that is here."""
+        for each in after if isinstance(after, list | tuple | set | frozenset) else ():
+            if isinstance(each, Handle) and each._app is not self:
+                theirs, ours = each._app.client.home, client.home
+                if (theirs.store_url or theirs.database) != (ours.store_url or ours.database):
+                    raise InvalidInputError(f"after: {each.id} is a job of another store")
 
     # -- looking -------------------------------------------------------------------------------
 
@@ -198,7 +245,9 @@ class App:
         """A handle of a job by its id, for a process that did not submit it."""
         from headway.submission import parse_job_id
 
-        job_id = parse_job_id(job) if isinstance(job, str) else job
+        if not isinstance(job, str | int) or isinstance(job, bool):
+            raise InvalidInputError(f"{job!r} is not the id of a job; give 'job-24' or 24")
+        job_id = parse_job_id(str(job))
         self.client.job(job_id)
         return Handle(self, job_id)
 
@@ -226,6 +275,14 @@ class App:
         self.close()
 
 
+def _refuse_by_import(task: Task[Any, Any]) -> None:
+    if is_imported_by_headway():
+        raise InvalidInputError(
+            f"{task.name} is submitted when its module is imported, and a worker imports it, too; "
+            'put that below `if __name__ == "__main__":`'
+        )
+
+
 class Handle(Generic[R]):
     """A submitted job. It holds nothing but the id, so it may be kept, or made again elsewhere."""
 
@@ -245,29 +302,50 @@ class Handle(Generic[R]):
     def done(self) -> bool:
         return self._last().status in TERMINAL
 
-    def result(self, timeout: float | None = None) -> R:
+    def result(self, timeout: Duration | None = None) -> R:
         """What the function returned, waiting for it and its retries.
 
         Raises TaskFailedError with the reason if it did not succeed, TimedOutError after `timeout`
-        seconds, with what is in the way. A skipped job gives None. Inside a task it lends what that
-        one holds meanwhile.
+        (seconds, or as `"5m"`), with what is in the way. A skipped job gives None. Inside a task it
+        lends what that one holds meanwhile.
         """
         from headway.functions.current import present
         from headway.waiting import Waiter
 
+        if timeout is not None and not isinstance(timeout, int | float):
+            timeout = read_duration(timeout, "timeout") / 1e6
         waiter = Waiter(self._app.client, self.job_id, inside=present())
         try:
-            job = waiter.until_ended(timeout=timeout)
+            job = waiter.until_ended(timeout=timeout, wonder=self._warn_if_unknown)
         except TimedOutError as error:
             from headway.views import why_not
 
             cause = why_not(self._app.client, waiter.job.id)
             raise TimedOutError(f"{error}: {cause}" if cause else str(error)) from None
         if job.status not in (Status.SUCCEEDED, Status.SKIPPED):
-            raise TaskFailedError(job)
+            raise self._failure(job)
         with self._app.client.store.read() as tx:
             result: R = tx.results([job.id]).get(job.id)  # type: ignore[assignment]
         return result
+
+    def _failure(self, job: Job) -> TaskFailedError:
+        error = TaskFailedError(job)
+        folder = self._app.client.home.job(job.id)
+        if any(
+            os.path.exists(os.path.join(folder, f"{each}.log")) for each in ("stdout", "stderr")
+        ):
+            error.add_note(f"`headway jobs tail {shown(job.id)}` shows what it wrote")
+        return error
+
+    def _warn_if_unknown(self, job: Job) -> None:
+        """Who waits without an end for what nobody can run likes to know that."""
+        from headway.views import not_importable
+
+        cause = not_importable(self._app.client, job.id)
+        if cause:
+            import logging
+
+            logging.getLogger("headway").warning("%s is not run: %s", shown(job.id), cause)
 
     def cancel(self) -> None:
         self._app.client.cancel([self.job_id])
@@ -279,5 +357,27 @@ class Handle(Generic[R]):
     def _last(self) -> Job:
         return self._app.client.last_of_chain(self.job_id)
 
+    if not TYPE_CHECKING:  # for who checks types there is no attribute but the declared ones
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(told_elsewhere("a handle", name, _ELSEWHERE), name=name, obj=self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Handle):
+            return NotImplemented
+        return self.job_id == other.job_id and self._app is other._app
+
+    def __hash__(self) -> int:
+        return hash(self.job_id)
+
     def __repr__(self) -> str:
         return f"<{self.id}>"
+
+
+# Verbs of others, docs/coming-from.md.
+_ELSEWHERE = {
+    **dict.fromkeys(("get", "return_value", "wait"), "use result(...)"),
+    **dict.fromkeys(("is_finished", "ready"), "use done()"),
+    **dict.fromkeys(("abort", "revoke"), "use cancel()"),
+    "status": "use state",
+}

@@ -165,29 +165,23 @@ class Client(QueueVerbs):
         )
         plain = None if prepare else add_plain(self.store, specs, self.origin(env_digest))
         submitted = plain or self.store.story(
-            lambda tx: self._add(tx, prepare(tx) if prepare else specs, env_digest)
+            lambda tx: add_jobs(tx, prepare(tx) if prepare else specs, self.origin(env_digest))
         )
         self.wake()
         return submitted
 
     def submit_specs(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         """Submit calls of functions, all or none, in one transaction."""
-        submitted = self.store.story(lambda tx: self._add(tx, specs))
+        submitted = self.store.story(lambda tx: add_jobs(tx, specs, self.origin()))
         self.wake()
         return submitted
 
     def submit_on(self, connection: Any, specs: Sequence[JobSpec]) -> list[Submitted]:
         """The same within a transaction of the caller's; workers hear of it when it commits."""
         with self.store.join(connection) as tx:
-            submitted = self._add(tx, specs)
+            submitted = add_jobs(tx, specs, self.origin())
         self.wake()
         return submitted
-
-    def _add(
-        self, tx: WriteTx, specs: Sequence[JobSpec], env_digest: str | None = None
-    ) -> list[Submitted]:
-        self.require(tx, sorted({each for spec in specs for each in spec.after if each > 0}))
-        return add_jobs(tx, specs, self.origin(env_digest))
 
     def origin(self, env_digest: str | None = None) -> Origin:
         host = self.host if self.store.shared else None

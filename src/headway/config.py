@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from headway.core.model import NOTHING
 from headway.errors import InvalidInputError, NotFoundError
 from headway.fields import FORMATS, LIST_FIELDS, parse_fields
-from headway.home import Home
+from headway.home import Home, is_store_url, without_password
 from headway.units import parse_duration, parse_size
 
 
@@ -124,13 +124,16 @@ def _modules(text: str) -> tuple[str, ...]:
     for name in names:
         if not all(part.isidentifier() for part in name.split(".")):
             raise InvalidInputError(f"{name!r} is not a module; write it like package.module")
+        if name.endswith(".py"):
+            raise InvalidInputError(f"{name!r} is a file; the module is {name.removesuffix('.py')}")
     return names
 
 
 def _store_url(text: str) -> str:
-    if text and not text.startswith(("sqlite:///", "postgresql://", "postgres://")):
+    if text and not is_store_url(text):
+        told = without_password(text)
         raise InvalidInputError(
-            f"{text!r} is not a store; use sqlite:///absolute/path or postgresql://host/database"
+            f"{told!r} is not a store; use sqlite:///absolute/path or postgresql://host/database"
         )
     return text
 

@@ -70,7 +70,7 @@ def json_value(value: Any, at: str, depth: int = 0) -> str | None:
                 if problem:
                     return problem
             return None
-    return f"{_place(at)}is {_kind(value)}, which JSON cannot carry"
+    return f"{_place(at)}is {_kind(value)}, which JSON cannot carry{_instead(value)}"
 
 
 def _plain(hint: type) -> Check:
@@ -112,7 +112,12 @@ def _one_of(allowed: Sequence[Any]) -> Check:
     shown = ", ".join(repr(each) for each in allowed)
 
     def check(value: Any, at: str) -> str | None:
-        if any(value == each and type(value) is type(each) for each in allowed):
+        given = value
+        if isinstance(value, Enum):
+            if not isinstance(value, str | int):
+                return json_value(value, at)
+            given = value.value  # which JSON makes of it
+        if any(given == each and type(given) is type(each) for each in allowed):
             return None
         return f"{_place(at)}is {value!r}, not one of {shown}"
 
@@ -144,8 +149,40 @@ def _mapping(inner: Check) -> Check:
     return check
 
 
+# What to give instead of an object, by its class or one it is made from. By name: who has such an
+# object has imported its module, and nobody else needs it.
+_INSTEAD = {
+    "builtins.tuple": "make it a list",
+    "builtins.set": "make it a list",
+    "builtins.frozenset": "make it a list",
+    "builtins.bytes": "make it a str, or write a file and name it",
+    "builtins.generator": "make it a list",
+    "datetime.date": "make it a str with isoformat()",
+    "datetime.time": "make it a str with isoformat()",
+    "datetime.timedelta": "make it a number with total_seconds()",
+    "decimal.Decimal": "make it a str",
+    "enum.Enum": "use its value",
+    "headway.app.Handle": "use its result(), or its id",
+    "headway.functions.current.Retry": "raise it",
+    "headway.functions.current.Skip": "raise it",
+    "headway.tasks.Call": "submit it, and use the id of its handle",
+    "headway.tasks.Task": "use its name",
+    "pathlib.PurePath": "make it a str",
+    "pydantic.main.BaseModel": 'make it a dict with model_dump(mode="json")',
+    "uuid.UUID": "make it a str",
+}
+
+
+def _instead(value: Any) -> str:
+    classes = [f"{each.__module__}.{each.__qualname__}" for each in type(value).__mro__]
+    if hasattr(type(value), "__dataclass_fields__"):
+        return "; make it a dict: dataclasses.asdict()"
+    return next((f"; {_INSTEAD[each]}" for each in classes if each in _INSTEAD), "")
+
+
 def _not(value: Any, wanted: str, at: str) -> str:
-    return f"{_place(at)}is {_kind(value)}, not {wanted}"
+    ours = _instead(value) if type(value).__module__.startswith("headway.") else ""
+    return f"{_place(at)}is {_kind(value)}, not {wanted}{ours}"
 
 
 def _kind(value: Any) -> str:

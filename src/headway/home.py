@@ -6,6 +6,7 @@ one is made at the repository's root, else in the working directory. The folder 
 """
 
 import os
+import re
 import stat
 import sys
 import zlib
@@ -38,6 +39,11 @@ class Home:
     """
 
     def __init__(self, path: str, store_url: str | None = None) -> None:
+        if store_url and not is_store_url(store_url):
+            told = without_password(store_url)
+            raise InvalidInputError(
+                f"store.url is {told!r}; use sqlite:///absolute/path or postgresql://host/database"
+            )
         self.path = path
         self.store_url = None if store_url == f"sqlite://{path}/headway.db" else store_url or None
 
@@ -118,6 +124,16 @@ class Home:
 
     def job(self, job_id: int) -> str:
         return os.path.join(self.jobs, str(job_id))
+
+
+def is_store_url(url: str) -> bool:
+    return url.startswith(("sqlite:///", "postgresql://", "postgres://"))
+
+
+def without_password(url: str) -> str:
+    """Any URL, also a wrong one, as it may be shown."""
+    hidden = re.sub(r"(:/*[^:/@]*:).*@", r"\1***@", url)
+    return re.sub(r"(password=)[^&\s]*", r"\1***", hidden)
 
 
 def find_home(

@@ -9,35 +9,31 @@ from __future__ import annotations
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 from headway.core.graph import place, show_cycle
 from headway.core.model import NOTHING, JobId, JobSpec
 from headway.errors import InvalidInputError
 from headway.hints import Check, check_for, json_value
-from headway.quotas import parse_rate
-from headway.submission import Request, parse_job_id, parse_lock
-from headway.units import parse_duration, parse_instant
+from headway.submission import Request, function_spec, parse_job_id
+from headway.taskoptions import OPTIONS, in_words, meant_option, refuse_unknown, several
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from headway.app import App, Handle
     from headway.client import Client
     from headway.store.seam_adding import Model
+    from headway.taskoptions import Options
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_DURATIONS = ("delay", "timeout", "grace", "retry_base", "retry_cap")
-OPTIONS = frozenset(
-    {
-        *("name", "slug", "labels", "priority", "after", "locks", "at", "retries", "retry_on"),
-        *("position", "key", "on_finish", "needs", "produces", "require_approval", "retry_jitter"),
-        *("group", "last", "resources", "rates", "target", "subject"),
-        *_DURATIONS,
-    }
-)
+T = TypeVar("T")
 
 
 class Call(NamedTuple):
@@ -54,11 +50,12 @@ class Task(Generic[P, R]):
     def __init__(
         self, app: App, function: Callable[P, R], name: str, options: Mapping[str, Any]
     ) -> None:
-        refuse_unknown(options)
         self.app = app
         self.function = function
         self.name = name
         self._options = options
+        if options:
+            self._refuse_wrong_options()
         self.model: tuple[Client, Model] | None = None  # of its plain calls
         self._signature = Signature(function)
         self.__doc__ = function.__doc__
@@ -73,7 +70,11 @@ class Task(Generic[P, R]):
         """The call as something to submit later, with others."""
         return Call(self, self._signature.bind(self.name, args, kwargs), self._options)
 
-    def submit(self, *args: Any, **kwargs: Any) -> Handle[R]:
+    @overload
+    def submit(self: Task[P, Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> Handle[T]: ...
+    @overload
+    def submit(self, *args: Any, **kwargs: Any) -> Handle[R]: ...
+    def submit(self, *args: Any, **kwargs: Any) -> Handle[Any]:
         """Submit the call. Words that the function does not know are options of the job."""
         options = self._options
         if kwargs:
@@ -84,10 +85,9 @@ class Task(Generic[P, R]):
             }
             options = {**options, **own} if own else options
         arguments = self._signature.bind(self.name, args, kwargs)
-        handle: Handle[R] = self.app.submit(Call(self, arguments, options))
-        return handle
+        return self.app.submit(Call(self, arguments, options))
 
-    def options(self, **options: Any) -> Task[P, R]:
+    def options(self, **options: Unpack[Options]) -> Task[P, R]:
         """The same task with other options, also those whose names its arguments have taken.
 
         `after` may name calls that are submitted together with this one.
@@ -102,8 +102,36 @@ class Task(Generic[P, R]):
         """Whether a call with these options has none of its own."""
         return options is self._options
 
+    def _refuse_wrong_options(self) -> None:
+        """What would be refused with each submit is refused where it was written. Artifacts may
+        be files, which are not looked for yet."""
+        options = {name: self._options[name] for name in self._options if name not in _ARTIFACTS}
+        function_spec(request_for(Call(self, {}, options), 0), self.name, {})
+
+    if not TYPE_CHECKING:  # for who checks types there is no attribute but the declared ones
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(told_elsewhere("a task", name, _ELSEWHERE), name=name, obj=self)
+
     def __repr__(self) -> str:
         return f"<task {self.name}>"
+
+
+_ARTIFACTS = ("needs", "produces")
+
+# Verbs of others, docs/coming-from.md.
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ("apply_async", "defer", "defer_async", "delay", "enqueue", "send"), "use submit(...)"
+    ),
+    **dict.fromkeys(("s", "si", "signature"), "use call(...)"),
+    **dict.fromkeys(("configure", "schedule", "set", "using"), "use options(...).submit(...)"),
+}
+
+
+def told_elsewhere(what: str, name: str, words: Mapping[str, str]) -> str:
+    """What to say to who asks for an attribute that is not there, but perhaps with others."""
+    return f"{what} has no attribute {name!r}" + (f"; {words[name]}" if name in words else "")
 
 
 class Signature:
@@ -120,15 +148,7 @@ class Signature:
         simple = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD}
         self._all_by_place = len(self.names) if simple else -1
         for name, parameter in self._signature.parameters.items():
-            if parameter.kind is parameter.POSITIONAL_ONLY:
-                raise InvalidInputError(
-                    f"{function.__qualname__}: parameter {name} is positional-only; "
-                    "a stored call names its arguments"
-                )
-            if parameter.kind is parameter.VAR_POSITIONAL:
-                raise InvalidInputError(
-                    f"{function.__qualname__}: *{name} cannot be stored by name; take a list"
-                )
+            _refuse_unnameable(parameter, function)
             hint = hints.get(name, Any)
             self._checks[name] = check_for(
                 dict[str, hint] if parameter.kind is parameter.VAR_KEYWORD else hint  # type: ignore[valid-type]
@@ -154,7 +174,21 @@ class Signature:
         try:
             return self._signature.bind(*args, **kwargs).arguments
         except TypeError as error:
-            raise InvalidInputError(f"{task}{self._signature}: {error}") from None
+            told = f"{task}{self._signature}: {error}"
+            word = next((each for each in kwargs if each not in self.names), None)
+            if word is not None and not self._takes_more:
+                told += "" if repr(word) in str(error) else f"; {word!r} is unknown"
+                told += self._hint_for(word)
+            raise InvalidInputError(told) from None
+
+    def _hint_for(self, word: str) -> str:
+        """What someone who named an unknown argument may have meant."""
+        if word in OPTIONS:
+            return f"; it is an option: use options({word}=...).call(...)"
+        from difflib import get_close_matches
+
+        close = get_close_matches(word, self.names, 1)
+        return f"; did you mean {close[0]}?" if close else meant_option(word)
 
     def _flat(self, bound: Mapping[str, Any]) -> Mapping[str, Any]:
         flat: dict[str, Any] = {}
@@ -169,14 +203,56 @@ def _joined(problem: str) -> str:
 
 
 def _hints_of(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """A hint of a name that only type checkers know checks nothing; the others do."""
     try:
         return typing.get_type_hints(function)
-    except Exception:  # a name that only type checkers know: such a hint checks nothing
-        return {}
+    except Exception:
+        known: dict[str, Any] = {}
+        plain = inspect.unwrap(function)
+        for name, hint in getattr(plain, "__annotations__", {}).items():
+            alone = SimpleNamespace(__annotations__={name: hint})
+            with suppress(Exception):
+                known |= typing.get_type_hints(alone, getattr(plain, "__globals__", {}))
+        return known
+
+
+def _refuse_unnameable(parameter: inspect.Parameter, function: Callable[..., Any]) -> None:
+    """A stored call has its arguments by name, and nothing else."""
+    name, kind = parameter.name, parameter.kind
+    called = getattr(function, "__qualname__", repr(function))
+    if kind is parameter.POSITIONAL_ONLY:
+        problem = f"parameter {name} is positional-only; a stored call names its arguments"
+    elif kind is parameter.VAR_POSITIONAL:
+        problem = f"*{name} cannot be stored by name; take a list"
+        if "<locals>" in called:
+            problem += ", or, in a decorator, use functools.wraps"
+    elif name == "self":
+        problem = "a stored call has no self; take a plain function (headway.current() is the job)"
+    else:
+        return
+    raise InvalidInputError(f"{called}: {problem}")
+
+
+def refuse_no_function(given: Any) -> None:
+    if isinstance(given, Task):
+        raise InvalidInputError(f"{given.name} is a task already; @app.task once is enough")
+    if isinstance(given, str):
+        raise InvalidInputError(
+            f"{given!r} is not a function; write @app.task(task_name={given!r})"
+        )
+    if not callable(given):
+        raise InvalidInputError(f"{given!r} is not a function; @app.task stands above a def")
+
+
+def code_of(function: Callable[..., Any]) -> Any:
+    """What tells two functions of one name apart."""
+    return getattr(inspect.unwrap(function), "__code__", function)
 
 
 def name_of(function: Callable[..., Any]) -> str:
     """`module.function`, also for a module that is run as a script."""
+    if not hasattr(function, "__qualname__"):
+        raise InvalidInputError(f"{function!r} has no name of its own; give it a task_name")
     module = function.__module__
     if module == "__main__":
         main = sys.modules["__main__"]
@@ -189,34 +265,9 @@ def name_of(function: Callable[..., Any]) -> str:
     return f"{module}.{function.__qualname__}"
 
 
-def refuse_unknown(options: Mapping[str, Any]) -> None:
-    for word in options:
-        if word not in OPTIONS:
-            raise InvalidInputError(
-                f"{word!r} is not an option of a task; there are {', '.join(sorted(OPTIONS))}"
-            )
-
-
 def request_for(call: Call, now: int) -> Request:
-    """The options in the words of a request, durations and times understood; but what it is after
-    may be other calls (`linked`)."""
-    refuse_unknown(call.options)
-    words = dict(call.options)
-    for name in _DURATIONS:
-        if isinstance(words.get(name), str):
-            words[name] = parse_duration(words[name], name)
-        elif isinstance(words.get(name), int | float):
-            words[name] = int(words[name] * 1_000_000)
-    if isinstance(words.get("at"), str):
-        words["at"] = parse_instant(words["at"], now)
-    if "locks" in words:
-        words["locks"] = tuple(parse_lock(each) for each in _several(words["locks"], "locks"))
-    words.pop("after", None)
-    if "rates" in words:
-        words["rates"] = tuple(parse_rate(each) for each in _several(words["rates"], "rates"))
-    for name in ("retry_on", "on_finish", "needs", "produces", "resources"):
-        if name in words:
-            words[name] = tuple(_word(each) for each in _several(words[name], name))
+    """The options in the words of a request; but what it is after may be other calls (`linked`)."""
+    words = in_words(call.options, now)
     words["name"] = words.get("name") or call.task.name.rpartition(".")[2]
     return Request(**words)
 
@@ -227,7 +278,7 @@ def linked(calls: Sequence[Call], specs: list[JobSpec], limit: Callable[[], int]
 
     places = {id(call): place(index) for index, call in enumerate(calls)}
     for index, call in enumerate(calls):
-        if "after" in call.options:
+        if call.options.get("after") is not None:
             specs[index] = specs[index]._replace(after=_ids_after(call, places))
     if any(each < 0 for spec in specs for each in spec.after):
         refuse_larger(len(specs), limit())
@@ -241,7 +292,7 @@ def linked(calls: Sequence[Call], specs: list[JobSpec], limit: Callable[[], int]
 def _ids_after(call: Call, places: Mapping[int, JobId]) -> tuple[JobId, ...]:
     """The jobs that it is to follow; `places` has the calls of its submission by identity, for two
     calls may be equal."""
-    given = _several(call.options["after"], "after")
+    given = several("after", call.options["after"])
     return tuple(dict.fromkeys(_reference(each, places) for each in given))
 
 
@@ -253,17 +304,6 @@ def _reference(given: Any, places: Mapping[int, JobId]) -> JobId:
             f"after: the call of {given.task.name} is not submitted along with this one"
         )
     return places[id(given)]
-
-
-def _several(given: Any, name: str) -> list[Any]:
-    if isinstance(given, list | tuple | set | frozenset):
-        return list(given)
-    raise InvalidInputError(f"{name} is {given!r}; give a list")
-
-
-def _word(given: Any) -> str:
-    """A class of exceptions is known by its name: the worker may not have it."""
-    return f"{given.__module__}.{given.__qualname__}" if isinstance(given, type) else str(given)
 
 
 def _job_id(given: Any) -> JobId:

@@ -97,10 +97,17 @@ def using(app: App, *, home: str | os.PathLike[str], clock: Clock | None = None)
 
 
 def make_test_home(folder: str | os.PathLike[str]) -> str:
-    """A home in which no worker is started; its path."""
+    """A home in which no worker is started; its path. One that people use is refused."""
+    from headway.config import load_config
+    from headway.errors import InvalidInputError
     from headway.home import Home, make_home
 
     home = Home(os.path.join(os.path.abspath(folder), ".headway"))
+    if os.path.exists(home.database) and load_config(home)["worker.autostart"]:
+        raise InvalidInputError(
+            f"{home.path} is in use, and not by a test; give an empty folder, as pytest's tmp_path"
+        )
+    os.makedirs(os.path.dirname(home.path), exist_ok=True)
     make_home(home)
     if not os.path.exists(home.config):
         with open(home.config, "w", encoding="utf-8") as file:

@@ -24,7 +24,7 @@ from headway.engine.functionhost import Call, Told, how_it_ended
 from headway.engine.looks import Looks
 from headway.engine.planner import Planner
 from headway.engine.settling import Settler
-from headway.errors import HeadwayError, TimedOutError
+from headway.errors import HeadwayError, InvalidInputError, TimedOutError
 from headway.functions.calling import Caller as FunctionCaller
 from headway.functions.current import Current, become, leave
 from headway.functions.journal import parse
@@ -37,6 +37,8 @@ WORKER = "drain"
 
 
 def drained(app: App, *, limit: int) -> list[Handle[Any]]:
+    if not isinstance(app, App):
+        raise InvalidInputError(f"drain takes an app, not {app!r}")
     with Drain(app).opened() as drain:
         drain.run(limit)
     return [Handle(app, job.id) for job in drain.ran]
@@ -50,6 +52,11 @@ class Drain:
         clock = client.clock
         if isinstance(clock, Stepping) and clock.busy:
             raise HeadwayError("drain() is already running; inside a task call result() instead")
+        if client.config["worker.autostart"]:
+            raise InvalidInputError(
+                f"drain() is for tests, and a worker may run the jobs of {client.home.path}; "
+                "use headway.testing.using(app, home=tmp_path)"
+            )
         self._client = client
         self._clock = clock.clock if isinstance(clock, Stepping) else clock
         self._app = app

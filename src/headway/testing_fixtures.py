@@ -6,6 +6,7 @@ def test_build(headway_home):
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,15 +18,30 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def headway_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def headway_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A temporary `.headway/` in which no worker is started. Code under test that looks for a home
-    finds this one."""
+    finds this one; so do the apps of modules."""
     from headway.testing import make_test_home
 
     path = make_test_home(tmp_path)
     monkeypatch.setenv("HEADWAY_HOME", path)
     monkeypatch.delenv("HEADWAY_STORE", raising=False)
-    return Path(path)
+    close_apps()
+    yield Path(path)
+    close_apps()
+
+
+def close_apps() -> None:
+    """An app of a module that is open keeps to the home it has found; closed, it looks again. One
+    that was given a home, as by `using`, does not look for one."""
+    headway_app = sys.modules.get("headway.app")
+    if headway_app is None:
+        return
+    for module in list(sys.modules.values()):
+        for value in list(getattr(module, "__dict__", {}).values()):
+            is_app = issubclass(type(value), headway_app.App)  # a stand-in is better not asked
+            if is_app and value._where["home"] is None:
+                value.close()
 
 
 @pytest.fixture

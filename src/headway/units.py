@@ -1,7 +1,8 @@
 """Durations and instants as people write them, and back. Pure."""
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Any
 
 from headway.errors import InvalidInputError
 
@@ -17,6 +18,9 @@ MICROSECONDS = {
 LONGEST = 100 * 366 * 86_400_000_000
 LARGEST = 1 << 60
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# What code may give for them.
+Duration = str | float | timedelta
+Instant = str | date  # a datetime is a date, too
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d|w)")
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.I)
@@ -34,6 +38,23 @@ def parse_duration(text: str, what: str = "duration") -> int:
     if total > LONGEST:
         raise InvalidInputError(f"{what} {text!r} is longer than a hundred years")
     return round(total)
+
+
+def read_duration(given: Any, what: str) -> int:
+    """A `Duration` as microseconds; a number is of seconds."""
+    if isinstance(given, str):
+        return parse_duration(given, what)
+    if isinstance(given, timedelta):
+        micros = given // timedelta(microseconds=1)
+    elif isinstance(given, int | float) and not isinstance(given, bool) and abs(given) < LONGEST:
+        micros = int(given * 1_000_000)
+    else:
+        raise InvalidInputError(
+            f"{what} is {given!r}, not a duration; give seconds, a timedelta or a text like '90s'"
+        )
+    if 0 <= micros <= LONGEST:
+        return micros
+    raise InvalidInputError(f"{what} is {given!r}; it must be 0 s or more, up to a hundred years")
 
 
 def show_duration(micros: int) -> str:
@@ -80,6 +101,17 @@ def parse_instant(text: str, now: int, zone: tzinfo | None = None) -> int:
             "2026-11-15T22:30:00Z or +10m"
         ) from None
     return since_epoch // timedelta(microseconds=1)
+
+
+def read_instant(given: Any, now: int, what: str) -> int:
+    """An `Instant` as µs UTC."""
+    if isinstance(given, str):
+        return parse_instant(given, now)
+    if isinstance(given, date):
+        return parse_instant(given.isoformat(), now)
+    raise InvalidInputError(
+        f"{what} is {given!r}, not a time; give a datetime or a text like '2026-11-15T22:30'"
+    )
 
 
 def parse_since(text: str, now: int) -> int:

@@ -264,9 +264,20 @@ def why_not(client: Client, job_id: JobId) -> str | None:
     if told["ended"] or told["state"] == Status.RUNNING:
         return None
     if told["objections"]:
-        first = told["objections"][0]
-        return f"{first['detail']} ({first['remedy']})" if first["remedy"] else str(first["detail"])
+        return _in_short(told["objections"][0])
     return None if told["worker"] else "no worker is there (`headway work` is one)"
+
+
+def not_importable(client: Client, job_id: JobId) -> str | None:
+    """Why nobody can call the function of a job, if that is all that is in its way."""
+    objections = why(client, job_id)["objections"]
+    first = objections[0] if objections else None
+    return _in_short(first) if first and first["kind"] == WaitKind.TASK else None
+
+
+def _in_short(objection: dict[str, Any]) -> str:
+    remedy = f" ({objection['remedy']})" if objection["remedy"] else ""
+    return f"{objection['detail']}{remedy}"
 
 
 def _why_nothing_starts(

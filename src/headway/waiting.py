@@ -9,7 +9,7 @@ job lends its slot in the same way. docs/protocols.md, section 13.
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
@@ -75,7 +75,10 @@ class Waiter:
         self.job = self._look()
         return True
 
-    def until_ended(self, *, timeout: float | None = None) -> Job:
+    def until_ended(
+        self, *, timeout: float | None = None, wonder: Callable[[Job], None] | None = None
+    ) -> Job:
+        """Wait for its end. `wonder` is called once if it has not been started after a while."""
         clock = self._client.clock
         deadline = None if timeout is None else clock.monotonic() + timeout
         look_at = clock.monotonic() + LOOK_FOR_WORKER
@@ -88,6 +91,9 @@ class Waiter:
                     look_at = now + LOOK_FOR_WORKER
                     if not self._client.worker_is_there():
                         self._client.wake()
+                    if wonder is not None and self.job.status is not Status.RUNNING:
+                        wonder(self.job)
+                        wonder = None
                 renew()
                 self.pause()
         return self.job

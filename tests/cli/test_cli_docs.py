@@ -60,6 +60,24 @@ def test_help_lists_every_command(bare: CommandLine) -> None:
     assert "Usage: headway jobs list" in bare("jobs", "list", "-h").stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["worker"], "No such command 'worker'. (Did you mean work?)"),
+        (["job", "list"], "No such command 'job'. (Did you mean jobs?)"),
+        (["jobs", "lst"], "No such command 'lst'. (Did you mean list?)"),
+        (["xyzzy"], "No such command 'xyzzy'.\n"),
+    ],
+)
+def test_a_command_that_is_not_there(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(click.UsageError) as caught:
+        cli.main(words, prog_name="headway", standalone_mode=False)
+    caught.value.show()
+    assert told in capsys.readouterr().err and caught.value.exit_code == 2
+
+
 def test_help_loads_no_command() -> None:
     script = (
         "import sys\nfrom headway.cli.main import run\nrun(['--help'])\nrun(['jobs', '--help'])\n"

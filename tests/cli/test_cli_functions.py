@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,11 @@ from typing import Any
 
 import pytest
 from commandline import CommandLine, wait_for
+
+from headway.cli.show import _event_row
+from headway.home import Home
+from headway.store.base import Event
+from headway.supervise.workerlock import COMING, WorkerLock
 
 SHOP = """
 import os, time, headway
@@ -124,12 +130,31 @@ def test_a_module_that_nobody_named_is_the_wait(shop: CommandLine) -> None:
     objection = shop.json("why", job)["objections"][0]
     assert objection["kind"] == "task"
     assert objection["detail"] == "no worker runs shop.add"
-    assert "headway work --app MODULE" in objection["remedy"]
+    remedy = "headway config set app.modules shop, or headway work --app shop"
+    assert objection["remedy"] == remedy
     document = shop.json("jobs", "show", job)["job"]
     assert document["wait"] == {"kind": "task", "detail": "no worker runs shop.add"}
     shop("config", "set", "app.modules", "shop")  # the background worker makes way for another
     shop("jobs", "wait", job, "--timeout", "30s")
     assert run_of(shop, job)["result"] == 3
+
+
+def test_a_worker_that_is_just_coming_up_makes_way_for_one_that_knows_the_module(
+    shop: CommandLine,
+) -> None:
+    shop("init")
+    home = Home(str(shop.home))
+    coming = WorkerLock(home.worker_lock)
+    assert coming.take(COMING), "it has not told the store yet that it is there"
+    setting = shop.start("config", "set", "app.modules", "shop")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listens:
+        listens.bind(home.worker_socket)
+        listens.settimeout(60)
+        assert listens.recv(100) == b"handover"
+    os.unlink(home.worker_socket)
+    coming.close()
+    _, told = setting.communicate(timeout=60)
+    assert (setting.returncode, told) == (0, b"headway: app.modules = shop\n")
 
 
 def test_a_broken_module_is_the_wait_until_it_is_mended(shop: CommandLine) -> None:
@@ -167,7 +192,7 @@ def test_a_result_that_does_not_come_says_why(shop: CommandLine) -> None:
         "try: shop.add.submit(1, 2).result(timeout=0)\n"
         "except headway.errors.TimedOutError as error: print(error)",
     )
-    assert told.startswith("job-1 is still queued: no worker runs shop.add (headway work --app")
+    assert told.startswith("job-1 is still queued: no worker runs shop.add (headway config")
 
 
 def test_an_exception_is_the_reason_and_its_traceback_the_output(shop: CommandLine) -> None:
@@ -186,3 +211,14 @@ def test_a_worker_of_commands_leaves_functions_alone(shop: CommandLine) -> None:
     wait_for(lambda: shop.json("why", job)["objections"])
     assert shop.json("why", job)["objections"][0]["detail"] == "no worker runs shop.add"
     assert shop.json("scheduler", "status")["functions"] == []
+
+
+def test_the_time_of_a_retry_is_shown_as_a_time() -> None:
+    now = 1_767_225_600_000_000  # 2026-01-01T00:00Z
+    near, far = now + 90_000_000, now + 86_400_000_000
+    for not_before, time in ((near, "00:01:30Z"), (far, "2026-01-02 00:00:00Z")):
+        event = Event("retried", 1, {"by": "job-2", "not_before": not_before}, "w", now)
+        assert _event_row(event, now) == [
+            *("  00:00:00Z", "w", "retried"),
+            f"by job-2, not_before {time}",
+        ]

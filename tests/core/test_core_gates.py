@@ -6,9 +6,10 @@ import pytest
 from given import NOW, SECOND, exclusive, facts, held, job, promised, shared
 
 from headway.core import gates
-from headway.core.facts import Door, Facts, Predecessor
+from headway.core.facts import Door, Facts, Predecessor, TaskView
 from headway.core.gates import GATES, Wake
 from headway.core.model import (
+    FUNCTION,
     Block,
     HostTrouble,
     Job,
@@ -353,3 +354,34 @@ def test_a_hold_ends_at_the_earliest_of_its_times() -> None:
     early = Wait(WaitKind.TIME, "", until=NOW)
     assert Hold((Wait(WaitKind.RATE, "", until=LATER), early)).until == NOW
     assert Hold((Wait(WaitKind.LOCKS, ""),)).until is None
+
+
+NAME_IT = "headway config set app.modules {0}, or headway work --app {0}"
+NOT_FOUND = TaskView(
+    frozenset(), "importing it failed: ModuleNotFoundError: No module named 'shop'"
+)
+FAULTY = TaskView(frozenset(), "importing it failed: ValueError: no")
+
+
+@pytest.mark.parametrize(
+    ("task", "known", "detail", "remedy"),
+    [
+        ("shop.add", None, "no worker runs shop.add", NAME_IT.format("shop")),
+        ("pack.shop.add", None, "no worker runs pack.shop.add", NAME_IT.format("pack.shop")),
+        ("shop.Till.add", None, "no worker runs shop.Till.add", NAME_IT.format("shop")),
+        ("add", None, "no worker runs add", NAME_IT.format("MODULE")),
+        ("shop.f.<locals>.g", None, "no worker runs", "define it at the top of its module"),
+        ("shop.f.<locals>.g", TaskView(frozenset()), "is unknown", "define it at the top of its"),
+        ("__main__.add", None, "no worker runs", "put it into a module: what was typed in"),
+        ("shop.add", TaskView(frozenset({"shop.sub"})), "task shop.add is unknown", "known are"),
+        ("shop.add", NOT_FOUND, "No module named 'shop'", "modules are found beside .headway/"),
+        ("shop.add", FAULTY, "importing it failed: ValueError: no", "correct the module; it is"),
+    ],
+)
+def test_a_function_that_nobody_can_call(
+    task: str, known: TaskView | None, detail: str, remedy: str
+) -> None:
+    call = job(type=FUNCTION, params={"task": task, "args": {}})
+    wait = gates.slot_free(call, facts(tasks=known, types=frozenset({FUNCTION})))
+    assert isinstance(wait, Wait) and wait.kind is WaitKind.TASK
+    assert detail in wait.detail and remedy in (wait.remedy or "")

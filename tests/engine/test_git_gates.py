@@ -12,6 +12,7 @@ import pytest
 from harness import Bench
 from headway.core.model import WaitKind
 from headway.core.states import Status
+from headway.errors import StoreFullError
 from headway.testing import FakeClock
 from headway.views import why
 
@@ -99,6 +100,23 @@ def test_a_pinned_job_waits_while_the_head_is_elsewhere_and_then_goes_on(
 def test_a_head_that_never_moved_starts_the_job_at_once(bench: Bench, repo: Path) -> None:
     pinned = bench.submit("true", pin_head="", cwd=str(repo))
     bench.step()
+    bench.step()
+    assert bench.status(pinned) is Status.RUNNING, "without any time passing"
+
+
+def test_what_a_look_has_seen_survives_that_its_step_was_undone(
+    bench: Bench, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned = bench.submit("true", pin_head="", cwd=str(repo))
+    bench.step()  # which has it looked at
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise StoreFullError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.engine.planner, "step", refuse)
+        with pytest.raises(StoreFullError):
+            bench.step()
     bench.step()
     assert bench.status(pinned) is Status.RUNNING, "without any time passing"
 

@@ -136,7 +136,7 @@ def test_a_template_asks_an_agent_when_a_slot_fires(paused: Keeping, with_runner
 
 
 QUERIES = (
-    *("templates_by_name", "take_places", "add_jobs", "add_events"),
+    *("templates_by_name", "next_places", "add_jobs", "add_events"),
     *("due_schedules", "add_firings"),
 )
 

@@ -2,11 +2,16 @@
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, Optional, TypedDict
 
 import pytest
 
-from headway import App
+from headway import App, Retry
+from headway.app import Handle
 from headway.errors import InvalidInputError
 from headway.hints import check_for, json_value
 
@@ -17,6 +22,24 @@ if TYPE_CHECKING:
 class Colour(enum.Enum):
     RED = "red"
     BLUE = "blue"
+
+
+class Word(enum.StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Size(enum.StrEnum):
+    LARGE = "large"
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+@dataclass
+class Point:
+    x: int
 
 
 class Shape(TypedDict):
@@ -42,6 +65,9 @@ RIGHT: list[tuple[Any, Any]] = [
     (Optional[str], "x"),  # noqa: UP045
     (Literal["a", 1], 1),
     (Colour, "red"),
+    (Word, Word.RED),  # which is a str, as JSON makes it
+    (Level, Level.HIGH),
+    (Level, 3),
     (Shape, {"sides": 3}),
     (set[int], [1]),
     ([], 1),
@@ -55,11 +81,13 @@ def test_what_fits_the_hint_passes(hint: Any, value: Any) -> None:
     assert check_for(hint)(value, "") is None
 
 
+NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
+HANDLE: Handle[int] = Handle(App(), 1)
 WRONG: list[tuple[Any, Any, str]] = [
     (Any, object(), "is an object, which JSON cannot carry"),
-    (Any, (1, 2), "is a tuple, which JSON cannot carry"),
-    (Any, b"x", "is a bytes, which JSON cannot carry"),
-    (Any, {"a": [0, {1}]}, "['a'][1] is a set, which JSON cannot carry"),
+    (Any, (1, 2), "is a tuple, which JSON cannot carry; make it a list"),
+    (Any, b"x", "is a bytes, which JSON cannot carry; make it a str, or write a file and name it"),
+    (Any, {"a": [0, {1}]}, "['a'][1] is a set, which JSON cannot carry; make it a list"),
     (Any, {1: 2}, "has the key 1, which is not a str"),
     (Any, [float("inf")], "[0] is inf, which JSON does not have"),
     (Any, 10**4299, "is an int of more than 4000 digits"),
@@ -78,8 +106,23 @@ WRONG: list[tuple[Any, Any, str]] = [
     (int | list[int], [object()], "[0] is an object, which JSON cannot carry"),
     (Literal["a", 1], True, "is True, not one of 'a', 1"),
     (Colour, "green", "is 'green', not one of 'red', 'blue'"),
-    (Colour, Colour.RED, "is <Colour.RED: 'red'>, not one of 'red', 'blue'"),
-    (set[int], {1}, "is a set, which JSON cannot carry"),
+    (Colour, Colour.RED, "is a Colour, which JSON cannot carry; use its value"),
+    (Word, Size.LARGE, "is <Size.LARGE: 'large'>, not one of 'red', 'blue'"),
+    (
+        Any,
+        Point(1),
+        "is a Point, which JSON cannot carry; make it a dict: dataclasses.asdict()",
+    ),
+    (Any, PurePath("a"), "is a PurePosixPath, which JSON cannot carry; make it a str"),
+    (Any, NEW_YEAR, "is a datetime, which JSON cannot carry; make it a str with isoformat()"),
+    (Any, Retry(after="5m"), "is a Retry, which JSON cannot carry; raise it"),
+    (Any, Decimal(1), "is a Decimal, which JSON cannot carry; make it a str"),
+    (
+        int,
+        HANDLE,
+        "is a Handle, not an int; use its result(), or its id",
+    ),
+    (set[int], {1}, "is a set, which JSON cannot carry; make it a list"),
 ]
 
 
@@ -132,6 +175,11 @@ def test_a_hint_that_only_type_checkers_know_checks_nothing() -> None:
     def known(thing: "Unknown") -> None: ...
 
     assert dict(task(known).call(thing=[1]).arguments) == {"thing": [1]}
+
+    def partly(count: int, thing: "Unknown") -> "Unknown": ...
+
+    with pytest.raises(InvalidInputError, match="argument count is a str, not an int"):
+        task(partly).call("1", 2)
 
 
 def test_two_tasks_of_one_name_are_refused() -> None:

@@ -9,6 +9,7 @@ from lanes import Elsewhere, Lanes
 
 from headway.app import Handle
 from headway.core.states import Status
+from headway.errors import NotFoundError
 from headway.store.base import Unclaim
 from headway.store.pgwire import Wire
 from headway.submission import Request
@@ -68,6 +69,20 @@ def test_a_link_of_a_chain_is_two_round_trips(
         assert stepped(lanes, trips) <= 2, trips
         assert lanes.running() == [started.job_id]
     assert lanes.settled(*handles) == ["succeeded"] * 4 + [None]
+
+
+def test_a_submit_after_another_is_two_round_trips(
+    make_lanes: MakeLanes, trips: list[list[str]]
+) -> None:
+    """To hear which id and place it gets, and whether there is what it is after; to store it."""
+    lanes = make_lanes()
+    first = lanes.hold.submit("a")
+    trips.clear()
+    second = lanes.hold.submit("b", after=[first])
+    assert len(trips) == 2, trips
+    with pytest.raises(NotFoundError, match="job-99"):
+        lanes.hold.submit("c", after=[second, "job-99"])
+    assert lanes.hold.submit("d", after=[second]).job_id == second.job_id + 1
 
 
 def test_with_a_time_that_is_to_come_it_is_no_more(

@@ -69,6 +69,21 @@ class TestOnPostgres:
             shop.module.app.submit_on(connection, shop.say.call("x"))
         assert count(shop) == 1
         connection.close()
+        with pytest.raises(InvalidInputError, match="this one is closed"):
+            shop.module.app.submit_on(connection, shop.say.call("x"))
+
+    def test_a_transaction_that_has_failed_takes_no_job(
+        self, shop: Shop, connection: psycopg.Connection[tuple[int]]
+    ) -> None:
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute("select 1 / 0")
+        with pytest.raises(InvalidInputError, match="has failed; roll it back"):
+            shop.module.app.submit_on(connection, shop.say.call("x"))
+        connection.rollback()
+        shop.module.app.submit_on(connection, shop.say.call("x"))
+        connection.commit()
+        assert count(shop) == 1
+        connection.close()
 
 
 @pytest.mark.parametrize("store_url", [None], ids=["sqlite"])

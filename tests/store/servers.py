@@ -50,6 +50,7 @@ class Line:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.server, self.url = through(url, self._listening)
         self.cut: Literal["before", "after"] | None = None
+        self.false_pid: int | None = None  # for the server's process, as poolers tell one
         self.meanwhile: Callable[[], Any] = lambda: None
         self.commits = 0
         self.round_trips = 0
@@ -72,34 +73,42 @@ class Line:
         with suppress(OSError):
             while True:
                 store, _ = self._listening.accept()
+                store.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # many small messages
                 self._ends.append(store)
                 server = connect(self.server)
                 if server is None:
                     shut(store)
                     continue
                 self._ends.append(server)
-                quiet = threading.Event()
+                quiet, over = threading.Event(), threading.Event()
                 for act in (self._questions, self._answers):
                     self._threads.append(
-                        threading.Thread(target=self._until_cut, args=(act, store, server, quiet))
+                        threading.Thread(
+                            target=self._until_cut, args=(act, store, server, quiet, over)
+                        )
                     )
                     self._threads[-1].start()
 
     def _until_cut(
         self,
-        act: Callable[[socket.socket, socket.socket, threading.Event], None],
+        act: Callable[[socket.socket, socket.socket, threading.Event, threading.Event], None],
         store: socket.socket,
         server: socket.socket,
         quiet: threading.Event,
+        over: threading.Event,
     ) -> None:
         with suppress(OSError):
-            act(store, server, quiet)
+            act(store, server, quiet, over)
         shut(server)
         if act == self._questions or not quiet.is_set():
             shut(store)  # else it hears of the end when all that was to happen meanwhile has
 
     def _questions(
-        self, store: socket.socket, server: socket.socket, quiet: threading.Event
+        self,
+        store: socket.socket,
+        server: socket.socket,
+        quiet: threading.Event,
+        over: threading.Event,
     ) -> None:
         """A message is a letter and a length; only the very first has no letter."""
         server.sendall(read_message(store, letter=b""))
@@ -115,16 +124,29 @@ class Line:
                     if cut == "after":
                         server.sendall(message)
                         _pass_on_to_the_sync(letter, store, server)
+                        if b"\0commit\0" in message:  # else it may have to wait for its turn
+                            over.wait(30)
                     else:
                         shut(server)  # it gives up the turn, which others may wait for meanwhile
                     self.meanwhile()
                     return
             server.sendall(message)
 
-    def _answers(self, store: socket.socket, server: socket.socket, quiet: threading.Event) -> None:
-        while answer := server.recv(1 << 16):
+    def _answers(
+        self,
+        store: socket.socket,
+        server: socket.socket,
+        quiet: threading.Event,
+        over: threading.Event,
+    ) -> None:
+        while letter := server.recv(1):
+            answer = read_message(server, letter=letter)
+            if letter == b"K" and self.false_pid is not None:
+                answer = answer[:5] + self.false_pid.to_bytes(4, "big") + answer[9:]
             if not quiet.is_set():
                 store.sendall(answer)
+            elif answer == b"Z\0\0\0\5I":  # it is ready, and in no transaction
+                over.set()
 
 
 Place = tuple[str, int]

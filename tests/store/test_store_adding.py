@@ -12,7 +12,7 @@ from headway.store.writing import SqlWriteTx
 
 def test_a_submit_needs_no_more_than_it_begins_with(store: Store) -> None:
     with store.write_soon() as tx:
-        first = tx.take_places(1, 0)
+        first = tx.next_places(0)
         tx.add_jobs([job(first.first_id, position=first.position)])
         tx.add_events([Event("submitted", first.first_id, {"name": "n"})], actor="ann")
         assert type(tx) is AddingTx
@@ -60,5 +60,5 @@ def test_the_whole_does_nothing_of_a_submit_in_another_way() -> None:
     begins_with = [name for part in AddingTx.__mro__[:-1] for name in vars(part)]
     methods = [name for name in begins_with if callable(getattr(AddingTx, name))]
     own = [name for name in methods if not (name.startswith("__") and name != "__init__")]
-    assert {"add_jobs", "take_places", "_many", "__init__"} <= set(own)
+    assert {"add_jobs", "next_places", "_many", "__init__"} <= set(own)
     assert [n for n in own if getattr(SqlWriteTx, n) is not getattr(AddingTx, n)] == []

@@ -46,7 +46,7 @@ def added_alike(models: list[Model], calls: list[tuple[int, Any]]) -> list[Alike
 
 
 def added_singly(tx: WriteTx, models: list[Model], calls: list[tuple[int, Any]]) -> int:
-    first, position, _ = tx.take_places(len(calls), models[0].job.priority)
+    first, position, *_ = tx.next_places(models[0].job.priority)
     jobs = [
         models[number].job._replace(
             id=first + place,
@@ -115,10 +115,10 @@ def test_it_is_a_story_of_its_own_too(store: Store) -> None:
     assert store.add_alike([Alike(model, {0: {"a": 1}, 1: {"a": 2}})]) == 1
     assert store.add_alike([Alike(model, {0: {"a": 3}})]) == 3
     with store.read() as tx:
-        found = tx.jobs([1, 2, 3])
-        assert [each.params["a"] for each in found.values()] == [1, 2, 3]
-        assert [each.position for each in found.values()] == [100, 200, 300]
-        assert [each.created_at for each in found.values()] == [START] * 3
+        found = [tx.jobs([1, 2, 3])[job_id] for job_id in (1, 2, 3)]
+        assert [each.params["a"] for each in found] == [1, 2, 3]
+        assert [each.position for each in found] == [100, 200, 300]
+        assert [each.created_at for each in found] == [START] * 3
         assert [(each.kind, each.actor) for each in tx.events_of(3)] == [("submitted", "ann")]
 
 
@@ -157,7 +157,7 @@ def test_with_an_ageing_nothing_is_added(store: Store) -> None:
         assert tx.active_jobs() == [] and tx.last_event() == 0
 
 
-@verbs("add_alike", "take_ids", "take_places", "remove_jobs", "marks")
+@verbs("add_alike", "take_ids", "next_places", "remove_jobs", "marks")
 def test_no_id_is_given_twice_whichever_way_it_is_taken(store: Store) -> None:
     one = [Alike(Model(job(1)), {0: {"argv": ["true"]}})]
 
@@ -167,8 +167,9 @@ def test_no_id_is_given_twice_whichever_way_it_is_taken(store: Store) -> None:
     with store.write() as tx:
         assert (next_id(tx), tx.add_alike(one), next_id(tx)) == (1, 1, 2)
         assert (tx.take_ids(2), next_id(tx)) == (2, 4)
-        assert (tx.add_alike(one), tx.take_places(1, 0).first_id, next_id(tx)) == (4, 5, 6)
-        assert (tx.add_alike(one), next_id(tx)) == (6, 7)
+        assert (tx.add_alike(one), tx.next_places(0).first_id, next_id(tx)) == (4, 5, 5)
+        tx.add_jobs([job(5)])
+        assert (next_id(tx), tx.add_alike(one), next_id(tx)) == (6, 6, 7)
     with store.write() as tx:
         tx.finish([finish_of(start(tx, tx.jobs([6])[6]))])
         tx.remove_jobs([6])

@@ -1,15 +1,20 @@
 """A write by one who asks nothing: all of it in one round trip, refused if others wrote before."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
+import psycopg
 import pytest
 from recording import verbs
 from servers import Line
 from stocked import add, job
 
+from harness import wait_for
 from headway.core.model import FUNCTIONS, Stage
-from headway.errors import OthersWroteError, StoreBusyError
+from headway.errors import OthersWroteError, StoreBusyError, StoreError
+from headway.store import pgsession
 from headway.store.base import Store
 from headway.store.postgres import PostgresDatabase
 from headway.store.seam_adding import Alike, Model
@@ -153,7 +158,12 @@ def test_one_that_never_arrived_has_not(mine: Store, theirs: Store, line: Line, 
     with pytest.raises(StoreBusyError, match="try again"):
         mark(mine, 8, push=push)
     assert line.cut is None and marked(theirs) == 3
-    mark(mine, 9)
+    with pytest.raises(OthersWroteError):
+        mark(mine, 8, push=push)  # who is at the other end of a new line is not known
+    with mine.write_soon() as tx:
+        tx.others_wrote()
+        tx.set_mark("log_bytes", 4)
+    mark(mine, 9, push=push)
     assert marked(theirs) == 9
 
 
@@ -166,6 +176,33 @@ def test_something_else_is_done_while_it_is_committed(mine: Store, theirs: Store
         assert -1 not in seen, "questions are not long enough for that"
         tx.set_mark("log_bytes", 9)
     assert seen[-1] == -1
+
+
+def test_who_falls_silent_when_the_server_has_begun_does_not_keep_the_turn(
+    mine: Store, theirs: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pgsession, "SILENT_SECONDS", 0.05)
+    held = "select 1 from pg_locks where locktype = 'advisory' and granted"
+    with (
+        psycopg.connect(postgres_url, autocommit=True) as operator,
+        pytest.raises(StoreBusyError, match="try again"),
+        mine.write_soon(blindly=True) as tx,
+    ):
+        tx.set_mark("log_bytes", 8)
+        mine.database.push()  # type: ignore[attr-defined]
+        wait_for(lambda: operator.execute(held).fetchall(), what="the turn")
+        wait_for(lambda: not operator.execute(held).fetchall(), what="the end of it")
+    assert marked(theirs) == 3
+
+
+def test_what_follows_is_not_done_if_the_server_could_not_begin(
+    mine: Store, theirs: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a transaction to be in, it would be one of its own."""
+    monkeypatch.setattr(pgsession, "BEGIN_WRITE", "begin isolation level there_is_none")
+    with pytest.raises(StoreError, match="there_is_none"):
+        mark(mine, 8, push=True)
+    assert marked(theirs) == 3
 
 
 def test_what_the_server_has_begun_is_undone_with_the_rest(mine: Store, theirs: Store) -> None:
@@ -183,4 +220,46 @@ def test_what_the_server_has_begun_is_undone_with_the_rest(mine: Store, theirs: 
         tx.set_mark("log_bytes", 10)
         mine.database.push()  # type: ignore[attr-defined]
         assert tx.marks()["log_bytes"] == 10
+    assert marked(theirs) == 10
+
+
+# -- another thread, another line ------------------------------------------------------------------
+
+
+def test_what_another_thread_wrote_is_not_known(mine: Store, theirs: Store) -> None:
+    """Although it is the same process: it may have done so between any two steps of this one."""
+    with ThreadPoolExecutor(1) as other:
+        other.submit(written_by_another, mine).result()
+    with pytest.raises(OthersWroteError):
+        mark(mine, 8)
+    assert marked(theirs) == 50
+    with mine.write_soon() as tx:
+        assert tx.others_wrote()
+
+
+def written_by_another(store: Store) -> None:
+    with store.write() as tx:
+        tx.set_mark("log_bytes", 50)
+
+
+def test_the_same_number_of_another_history_is_not_taken_for_the_one_that_was_known(
+    mine: Store, theirs: Store, postgres_url: str
+) -> None:
+    """# fault D1: a server without the last commits has taken over, and others have written since
+    as many as it lacked."""
+    with psycopg.connect(postgres_url, autocommit=True) as operator:
+        pid = mine.database.connections.first.info.backend_pid  # type: ignore[attr-defined]
+        operator.execute("select pg_terminate_backend(%s, 5000)", [pid])
+        operator.execute("update commits set number = number - 2 where place = -1")
+    for _ in range(2):
+        theirs.add_alike([CALL])
+    with suppress(OthersWroteError, StoreBusyError):
+        mark(mine, 8)
+    with pytest.raises(OthersWroteError):
+        mark(mine, 8)
+    assert marked(theirs) == 3
+    with mine.write_soon() as tx:
+        assert tx.others_wrote()
+        tx.set_mark("log_bytes", 9)
+    mark(mine, 10)
     assert marked(theirs) == 10

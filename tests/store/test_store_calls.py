@@ -9,6 +9,7 @@ from called import CLAIMANT, UndoneError, add_call, end_of, plain, taken
 from recording import verbs
 from stocked import HOST, START, add, filing, finish_of, start
 
+from headway.core.facts import Predecessor
 from headway.core.model import (
     Claim,
     chain_topic,
@@ -223,3 +224,27 @@ def test_calls_that_come_with_the_state_are_those_of_now(store: Store) -> None:
         tx.look_at_calls(2)  # the state is known already
         tx.claim_calls(CLAIMANT, taken([add_call(tx)]))
         assert tx.plain_calls(1) == ([urgent], True)
+
+
+@verbs("finish_calls", "add_retries", "reopen_edges")
+def test_who_waits_for_a_chain_that_is_run_again_is_not_told_of_its_first_end(store: Store) -> None:
+    """The end of the second is not its own: its claim is another's by now."""
+    with store.write() as tx:
+        first = add_call(tx)
+        waiting = add(tx, after=(first.id,))
+        calls = taken([first])
+        tx.claim_calls(CLAIMANT, calls)
+        assert tx.finish_calls([end_of(calls[0])], actor="worker", awaited=True)
+        again = first._replace(id=tx.take_ids(1), retry_of=first.id, attempt=2)
+        tx.add_retries([again])
+        tx.reopen_edges([waiting.id], [first.chain])
+        calls = taken([again])
+        tx.claim_calls(CLAIMANT, calls)
+    with store.write() as tx:
+        stale = end_of(calls[0])._replace(token="of another")
+        assert not tx.finish_calls([stale], actor="worker", awaited=True)
+        assert tx.predecessors([waiting])[waiting.id] == (
+            Predecessor(first.id, first.id, Status.RUNNING),
+        )
+        assert tx.finish_calls([end_of(calls[0])], actor="worker", awaited=True)
+        assert tx.predecessors([waiting])[waiting.id] == ()

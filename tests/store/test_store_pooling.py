@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,15 @@ import pytest
 from others import another, words
 from pooler import pooler_to
 from servers import CrashableServer, Line
-from stocked import START, add
+from stocked import START, add, job
 
 from headway.client import Client, connect
 from headway.errors import StoreError, StoreUndoneError
 from headway.store import open_store
 from headway.store.base import Event, Store
+from headway.store.pgtexts import LOCK_SPACE
 from headway.store.postgres import PostgresDatabase
+from headway.store.seam_adding import Alike, Model
 from headway.submission import Request
 from headway.testing import FakeClock
 
@@ -407,11 +410,11 @@ def test_a_submit_that_ends_in_a_deadlock_is_made_again_and_happens_once(
         client.store.write_soon = counted  # type: ignore[method-assign]
         submitting = threading.Thread(target=client.submit, args=(TRUE,), daemon=True)
         submitting.start()
-        # It has its id, and waits in the trigger until the other one wants to have it.
+        # It adds its job, and waits in the trigger until the other one wants that table.
         waits = "select 1 from pg_stat_activity where wait_event = 'PgSleep'"
         while not operator.execute(waits).fetchone():
             assert submitting.is_alive()
-        stranger.execute("update marks set value = value where name = 'next_job_id'")
+        stranger.execute("lock table jobs in exclusive mode")
         stranger.commit()
         submitting.join(60)
         assert not submitting.is_alive()
@@ -432,6 +435,33 @@ def test_a_submit_whose_commit_is_cut_off_happens_once(
     assert line.cut is None
     assert [job["id"] for job in client.listing()] == ["job-1", "job-2"]
     client.close()
+
+
+def test_a_submit_that_waits_when_it_is_cut_off_happens_once_behind_whoever_hides_the_server(
+    opened: Open, line: Line, postgres_url: str, operator: psycopg.Connection[Any]
+) -> None:
+    """# fault D2: a pooler gives each session another number than the server's process has."""
+    line.false_pid = 1_999_999_999
+    store, alike = opened(line.url), Alike(Model(job(0)), {0: {}})
+    for _ in range(4):
+        store.add_alike([alike])
+    added: list[Any] = []
+    adding = threading.Thread(target=lambda: added.append(store.add_alike([alike])), daemon=True)
+    with psycopg.connect(postgres_url) as holder:
+        key = database_of(store)._key
+        holder.execute("select pg_advisory_xact_lock(%s, %s)", [LOCK_SPACE, key])
+        line.cut = "after"
+        adding.start()
+        asks = "select query_start from pg_stat_activity where query like 'select ''gone''%%'"
+        waits = "select 1 from pg_locks where locktype = 'advisory' and not granted"
+        looked: list[Any] = []
+        pause = timedelta(milliseconds=40)  # it looks twice with a longer one between
+        while not looked or max(looked) - min(looked) < pause:
+            assert adding.is_alive() and len(operator.execute(waits).fetchall()) < 2
+            looked += [row[0] for row in operator.execute(asks)]
+        assert line.cut is None
+    adding.join(60)
+    assert added == [5] and len(names(store)) == 5
 
 
 def test_restarts_of_the_server_during_submits_lose_and_double_nothing(

@@ -11,10 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 from servers import CrashableServer, Line, line_to
-from stocked import START, add, filing, finish_of, start
+from stocked import START, add, filing, finish_of, job, start
 
 from headway.clock import Clock, SystemClock
-from headway.core.model import Lock, Pause
+from headway.core.model import FUNCTIONS, Lock, Pause, Stage
 from headway.errors import (
     HeadwayError,
     InvalidInputError,
@@ -27,6 +27,7 @@ from headway.errors import (
 from headway.store import open_store, pgsession
 from headway.store.base import Event, Store
 from headway.store.postgres import PostgresDatabase
+from headway.store.seam_adding import Alike, Model
 from headway.store.transfer import copy_to_file
 from headway.testing import FakeClock
 from postgres import fresh_schema
@@ -280,6 +281,23 @@ def test_a_turn_that_does_not_come_is_a_busy_store(
     write(store, "afterwards")
 
 
+@pytest.mark.parametrize("way", ["write", "submit"])
+def test_a_turn_for_which_the_server_lets_nobody_wait_so_long_is_a_busy_store(
+    other: Store, opened: Open, postgres_url: str, way: str
+) -> None:
+    """Nothing was done, so a worker steps again later, and a submit is made again."""
+    store = opened(with_option(postgres_url, "statement_timeout=50ms"))
+    command = Alike(Model(job(0, stage=Stage.READY)), {0: {}})
+    store.add_alike([command])
+    with other.write(), pytest.raises(StoreUndoneError, match="timeout; try again"):
+        if way == "write":
+            write(store, "never")
+        else:
+            store.add_alike([command])
+    write(store, "afterwards")
+    assert len(names(store)) == 2
+
+
 # -- one writer at a time -------------------------------------------------------------------------
 
 
@@ -456,6 +474,28 @@ def test_a_lost_notice_is_made_up_for_by_looking(
     act(other)
     note(store)
     assert store.changed() and not store.changed()
+
+
+@pytest.mark.parametrize("next_one", ["a call of another's", "our own"])
+def test_a_notice_tells_of_those_that_are_missing_before_it(
+    store: Store, other: Store, next_one: str
+) -> None:
+    """# fault D8: it was lost with the line, and the next came over the new one."""
+    call = Alike(Model(job(0, type="function", queue=FUNCTIONS, stage=Stage.READY)), {0: {}})
+    other.add_alike([call])
+    quiet(store)
+    listener = database_of(store).listener
+    assert listener is not None
+    listener.execute("unlisten *")
+    note(other)
+    listener.execute("listen headway")
+    if next_one == "our own":
+        note(store)
+    else:
+        other.add_alike([call])
+    assert select.select([listener], [], [], 30)[0]
+    assert store.changed() and not store.only_calls_came()
+    assert not store.changed()
 
 
 def test_a_dead_listener_is_replaced_and_nothing_is_missed(

@@ -17,8 +17,12 @@ from headway.core.model import (
     Lock,
     Stage,
 )
+from headway.errors import InvalidInputError
+from headway.store import open_store
 from headway.store.base import Lending, Store
 from headway.store.seam_adding import Alike, Model
+from headway.testing import FakeClock
+from postgres import fresh_schema
 
 # -- who else wrote -----------------------------------------------------------------------------
 
@@ -89,6 +93,27 @@ def test_in_a_transaction_of_the_callers_own_nothing_is_known(store: Store, url:
     with psycopg.connect(url) as connection, store.join(connection) as tx:
         assert tx.others_wrote() and tx.others_wrote()
     assert others_wrote(store), "and it is another's for everyone else"
+
+
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+@verbs("join")
+def test_a_connection_that_finds_other_tables_is_refused(
+    store: Store, postgres_server: str
+) -> None:
+    """Or the job would be one of another store, and nobody would be told."""
+    import psycopg
+
+    with fresh_schema(postgres_server) as elsewhere:
+        open_store(elsewhere, FakeClock(START), create=True).close()
+        for url in (elsewhere, postgres_server):
+            with (
+                psycopg.connect(url) as connection,
+                pytest.raises(InvalidInputError, match="search_path"),
+                store.join(connection),
+            ):
+                raise AssertionError("joined")
+            with psycopg.connect(elsewhere) as connection:
+                assert connection.execute("select 1 from jobs").fetchall() == []
 
 
 # -- whether anyone waits -----------------------------------------------------------------------

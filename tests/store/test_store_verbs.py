@@ -222,15 +222,16 @@ def test_positions_grow_by_hundreds_among_the_active_of_one_priority(store: Stor
         assert tx.next_position(0) == 350
 
 
-@verbs("take_places")
-def test_ids_and_the_first_position_are_taken_in_one_question(store: Store) -> None:
+@verbs("next_places")
+def test_what_new_jobs_get_and_what_they_wait_for_is_asked_in_one_question(store: Store) -> None:
     with store.write() as tx:
-        assert tx.take_places(2, 0) == (1, 100, None)
-        add(tx, position=250, priority=5)
-        assert tx.take_places(3, 5) == (4, 350, None)
+        assert tx.next_places(0) == (1, 100, None, ())
+        assert tx.take_ids(2) == 1
+        made = add(tx, position=250, priority=5)
+        assert tx.next_places(5, [made.id, 99, 7]) == (4, 350, None, (7, 99))
         tx.set_setting("scheduler.ageing", "1h", by="ann")
-        assert tx.take_places(0, 1) == (7, 100, "1h")
-        assert tx.take_ids(1) == 7
+        assert tx.next_places(1, [made.id]) == (4, 100, "1h", ())
+        assert (tx.marks()["next_job_id"], add(tx).id, tx.marks()["next_job_id"]) == (4, 4, 5)
 
 
 @verbs("add_retries", "chain", "last_in_chain")

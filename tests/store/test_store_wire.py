@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from headway.store import pgwire
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgwire import PREPARE_AFTER, Wire
 
@@ -107,3 +108,26 @@ def test_answers_to_what_was_started_come_with_those_to_the_next(
     with pytest.raises(psycopg.errors.DivisionByZero):
         wire.run([("select 3 + %(x)s", {"x": 1})])
     assert ask(wire, "select 7 + %(x)s", x=1) == [(8,)]
+
+
+def test_no_more_stays_prepared_than_a_server_can_bear(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pgwire, "MOST_PREPARED", 10)
+    wire = connection.wire
+    kept = "select count(*) from pg_prepared_statements"
+    counts = []
+    for number in range(30):
+        for _ in range(PREPARE_AFTER + 1):
+            assert ask(wire, f"select {number} + %(x)s", x=1) == [(number + 1,)]
+        counts.append(connection.execute(kept).fetchall()[0][0])
+    assert max(counts) == 10 and counts.count(1) == 3
+    wire.run([("begin", {})])
+    for number in range(30):
+        for _ in range(PREPARE_AFTER + 1):
+            assert ask(wire, f"select {number} - %(x)s", x=1) == [(number - 1,)]
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        ask(wire, "select 1 / %(x)s", x=0)
+    wire.run([("rollback", {})])
+    assert ask(wire, "select 3 + %(x)s", x=1) == [(4,)]
+    assert connection.execute(kept).fetchall()[0][0] < 10

@@ -11,7 +11,7 @@ from stocked import START, add, claim_for, filing, finish_of, job, start
 from headway.core.facts import MANY, Predecessor
 from headway.core.model import Job, Stage
 from headway.core.states import Status
-from headway.errors import StoreError
+from headway.errors import OthersWroteError, StoreError
 from headway.store.base import Event, Marker, Store, WriteTx
 from headway.store.seam_waking import ROUND_JOBS
 from headway.store.writing import SqlWriteTx
@@ -152,6 +152,25 @@ def test_what_one_transaction_knew_another_knows(store: Store) -> None:
         assert looked(tx) == asked(store) and len(looked(tx)[0]) == 1
         tx.set_setting("scheduler.max_active", 3, by="ann")
         assert tx.remember() is None, "it must be asked for anew"
+
+
+@verbs("remember", "recall", "finish")
+def test_what_an_undone_transaction_knew_is_known_to_nobody(store: Store) -> None:
+    """Its claim had ended there; in truth it is live, and its end is still to be written."""
+    for write in (store.write, store.write_soon):
+        with store.write() as tx:
+            claim = start(tx, add(tx, stage=Stage.READY))
+        with pytest.raises(ZeroDivisionError), write() as tx:
+            tx.slots()
+            tx.finish([finish_of(claim)])
+            known = tx.remember()
+            raise ZeroDivisionError
+        assert known is not None
+        with pytest.raises(OthersWroteError), write() as tx:
+            tx.recall(known)
+            assert tx.finish([finish_of(claim)]) == [True]
+        with write() as tx:
+            assert tx.finish([finish_of(claim)]) == [True]
 
 
 @verbs("note_dispatch", "marks")

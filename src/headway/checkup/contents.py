@@ -20,6 +20,7 @@ from headway.checkup.finding import (
 from headway.checkup.jobsfiles import has_jobs_file
 from headway.checkup.worktrees import worktrees
 from headway.clock import SECOND
+from headway.core.gates import how_to_import
 from headway.core.groups import shown_group
 from headway.core.model import shown
 from headway.core.states import Status
@@ -276,7 +277,7 @@ def _functions(place: Opened) -> Iterator[Finding]:
     for host_id, view in sorted(views.items()):
         where = f" on {names[host_id].name}" if host_id in names else ""
         if view.trouble is not None:
-            step = "correct the module; it is tried again by itself"
+            step = how_to_import(view.trouble)
             yield Finding("functions", YELLOW, f"{view.trouble}{where}", step)
         elif view.names:
             told = f"{len(view.names)} known{where}: {', '.join(sorted(view.names)[:10])}"

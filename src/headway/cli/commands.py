@@ -127,6 +127,20 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(f"headway.cli.{module}"), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], self.list_commands(ctx))
+            if not close:
+                raise
+            meant = f"{error.message} (Did you mean {' or '.join(close)}?)"
+            raise click.UsageError(meant, ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(

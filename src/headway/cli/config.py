@@ -74,21 +74,24 @@ def _kept_by_worker(client: Client, key: str) -> bool:
 
 
 def _renewed_worker(client: Client) -> bool:
-    """Jobs wait for a module that was not named, so the background worker makes way for another."""
+    """Jobs wait for a module that was not named, so the background worker makes way for another.
+    One that is just coming up may have read the old value, and is asked as soon as it listens."""
     if not client.config["worker.autostart"]:
         return False
-    with client.store.read() as tx:
-        newest = tx.recent_workers(client.host.id, 1)
-    if not newest or newest[0].mode != "background":
-        return False
-    if not wake(client.home.worker_socket, b"handover"):
-        return False
     give_up_at = client.clock.monotonic() + LEAVES_WITHIN
+    asked = False
     while client.worker_is_there():
-        if client.clock.monotonic() > give_up_at:
+        if client.clock.monotonic() > give_up_at or _stands_in_the_foreground(client):
             return False
+        asked = asked or wake(client.home.worker_socket, b"handover")
         client.clock.sleep(0.02)
     return client.wake()
+
+
+def _stands_in_the_foreground(client: Client) -> bool:
+    with client.store.read() as tx:
+        newest = tx.recent_workers(client.host.id, 1)
+    return bool(newest) and newest[0].ended_at is None and newest[0].mode != "background"
 
 
 @click.command("list")

@@ -57,7 +57,7 @@ def follow_to_the_end(client: Client, job_id: JobId, *, on_interrupt: str) -> in
                 return DETACHED
             if wonder_at and client.clock.monotonic() >= wonder_at:
                 wonder_at = 0.0
-                _say_why(client, waiter.job)
+                say_why(client, waiter.job)
             waiter.pause()
             chain.pump(waiter.job)
         chain.end(waiter.job)
@@ -127,7 +127,7 @@ def report(client: Client, job: Job) -> int:
     return code
 
 
-def _say_why(client: Client, job: Job) -> None:
+def say_why(client: Client, job: Job) -> None:
     if job.status is Status.RUNNING or job.started_at is not None:
         return
     from headway.views import why

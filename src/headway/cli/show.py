@@ -286,11 +286,16 @@ def _event_document(event: Event) -> dict[str, Any]:
 
 
 def _event_row(event: Event, now: int) -> list[str]:
-    time = (show_instant(event.at) or "")[:19].replace("T", " ")
-    if now - event.at < MICROSECONDS["h"] * 12:
-        time = time[11:]
     data = event.data
     told = data.get("detail") or ", ".join(
-        f"{name} {value}" for name, value in data.items() if value is not None
+        f"{name} {_clock(value, now) if name == 'not_before' else value}"
+        for name, value in data.items()
+        if value is not None
     )
-    return [f"  {time}Z", event.actor, event.kind, told]
+    return [f"  {_clock(event.at, now)}", event.actor, event.kind, told]
+
+
+def _clock(at: int, now: int) -> str:
+    """The time, with its day if that is not near."""
+    time = (show_instant(at) or "")[:19].replace("T", " ")
+    return f"{time[11:] if abs(now - at) < MICROSECONDS['h'] * 12 else time}Z"

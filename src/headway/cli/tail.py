@@ -2,7 +2,7 @@
 
 import click
 
-from headway.cli.exec import ChainOutput, say_if_elsewhere
+from headway.cli.exec import PATIENCE, ChainOutput, say_if_elsewhere, say_why
 from headway.cli.following import STREAMS, Output
 from headway.cli.options import WHOLE_NUMBER
 from headway.cli.render import say
@@ -47,8 +47,12 @@ def tail(
     chain = ChainOutput(client, output, streams)
     with lending(client, waiter.job) as renew:
         chain.pump(waiter.job)
+        wonder_at = client.clock.monotonic() + PATIENCE
         while not waiter.ended:
             renew()
+            if wonder_at and client.clock.monotonic() >= wonder_at:
+                wonder_at = 0.0
+                say_why(client, waiter.job)
             waiter.pause()
             chain.pump(waiter.job)
         chain.end(waiter.job)

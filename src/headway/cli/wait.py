@@ -4,10 +4,14 @@ import click
 
 from headway.cli.exec import report
 from headway.cli.options import DURATION
-from headway.cli.render import emit
+from headway.cli.render import emit, say
 from headway.cli.scope import Scope
+from headway.client import Client
 from headway.clock import SECOND
+from headway.core.model import Job, shown
+from headway.errors import TimedOutError
 from headway.submission import parse_job_id
+from headway.views import not_importable, why_not
 from headway.waiting import Waiter
 
 
@@ -32,9 +36,25 @@ def wait(
     codes, documents = [], []
     for job_id in ids:
         left = None if deadline is None else deadline - client.clock.monotonic()
-        job = Waiter(client, job_id, this_only=this_only).until_ended(timeout=left)
+        job = _ended(client, Waiter(client, job_id, this_only=this_only), left)
         codes.append(report(client, job))
         documents.append(client.document(job.id))
     if as_json:
         emit({"jobs": documents})
     return next((code for code in codes if code), 0)
+
+
+def _ended(client: Client, waiter: Waiter, timeout: float | None) -> Job:
+    """The job at its end. What is in the way is said if it is not reached, and before that if
+    nobody can call its function."""
+
+    def wonder(job: Job) -> None:
+        cause = not_importable(client, job.id)
+        if cause:
+            say(f"{shown(job.id)} is not run: {cause}")
+
+    try:
+        return waiter.until_ended(timeout=timeout, wonder=wonder)
+    except TimedOutError as error:
+        cause = why_not(client, waiter.job.id)
+        raise TimedOutError(f"{error}: {cause}" if cause else str(error)) from None

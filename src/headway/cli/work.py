@@ -10,7 +10,7 @@ import click
 from headway.cli.options import WHOLE_NUMBER
 from headway.cli.scope import Scope
 from headway.clock import SECOND
-from headway.config import SETTINGS
+from headway.config import SETTINGS, Config, store_setting
 from headway.engine.worker import Mode, Worker
 from headway.text import plain
 
@@ -55,6 +55,9 @@ def work(
             sys.stderr.write(f"{now:%Y-%m-%d %H:%M:%S} {plain(message)}\n")
             sys.stderr.flush()
 
+    advice = unused_places(config, store_setting(client.settings(), "scheduler.max_active"))
+    if advice is not None and not background:
+        say(advice)
     Worker(
         client.store,
         client.home,
@@ -66,3 +69,14 @@ def work(
         patient=patient,
     ).run()
     client.close()
+
+
+def unused_places(config: Config, cap: int) -> str | None:
+    """What to say to who asks for processes or threads that can never be busy all at once."""
+    places = config["app.processes"] * config["app.threads"]
+    if not config["app.modules"] or not 0 < cap < places:
+        return None
+    return (
+        f"there are {places} places for functions, but scheduler.max_active is {cap}; "
+        f"headway config set scheduler.max_active {places} lets all of them run"
+    )

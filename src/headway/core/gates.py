@@ -6,6 +6,7 @@ that can change its answer. To add one: write the function, load its fact, add i
 
 from collections.abc import Callable
 from enum import StrEnum
+from itertools import takewhile
 from typing import NamedTuple
 
 from headway.core import admission
@@ -182,17 +183,48 @@ def _unknown_task(job: Job, facts: Facts) -> Objection | None:
         return None
     task = job.params.get("task")
     if facts.tasks is None:
-        detail = f"no worker runs {task}"
-        remedy = "headway work --app MODULE, or name the module in [app] modules of config.toml"
+        detail, remedy = f"no worker runs {task}", _how_to_run(str(task))
     elif facts.tasks.trouble is not None:
-        detail, remedy = facts.tasks.trouble, "correct the module; it is tried again by itself"
+        detail, remedy = facts.tasks.trouble, how_to_import(facts.tasks.trouble)
     elif task not in facts.tasks.names:
         known = ", ".join(sorted(facts.tasks.names)[:10]) or "none"
         detail = f"task {task} is unknown"
-        remedy = f"name its module in [app] modules, or restart the worker; known are {known}"
+        remedy = _out_of_reach(str(task)) or (
+            "headway config set app.modules with its module among them, also if that has changed "
+            f"since it was imported; known are {known}"
+        )
     else:
         return None
     return Wait(WaitKind.TASK, detail, topics=(TASKS_TOPIC,), remedy=remedy)
+
+
+def _how_to_run(task: str) -> str:
+    """The module is what stands before the function's name, and before the class that has it."""
+    parts = task.split(".")[:-1]
+    module = ".".join(takewhile(lambda part: part.isidentifier() and part == part.lower(), parts))
+    module = module or "MODULE"
+    return _out_of_reach(task) or (
+        f"headway config set app.modules {module}, or headway work --app {module}"
+    )
+
+
+def _out_of_reach(task: str) -> str | None:
+    """What to do with a function that no import of its module finds."""
+    if "<locals>" in task:
+        return "define it at the top of its module: a function within another cannot be imported"
+    if task.startswith("__main__."):
+        return "put it into a module: what was typed in cannot be imported"
+    return None
+
+
+def how_to_import(trouble: str) -> str:
+    """What to do about a module that cannot be imported."""
+    if "No module named" in trouble:
+        return (
+            "modules are found beside .headway/ and on the PYTHONPATH, which [env] of config.toml "
+            "may set; it is tried again by itself"
+        )
+    return "correct the module; it is tried again by itself"
 
 
 def _elsewhere(job: Job, facts: Facts) -> Objection | None:

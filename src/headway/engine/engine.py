@@ -220,6 +220,7 @@ class Engine:
         again = self.crew.keep_up(now) if self.dispatching else None
         news = self.crew.take_in()
         started: tuple[Claim, ...] = ()
+        topics: list[str] = []
         quiet: Quiet | None = None
         self._quick.stop()
         self._lane.begin()
@@ -235,7 +236,8 @@ class Engine:
                     (tx.look_at_calls if any(news) else tx.look_around)(calls)
                 documents = self._settle(tx, judged)
                 self._settle_calls(tx, news)
-                tx.wake_topics(self.looks.take_in())
+                topics = self.looks.take_in()
+                tx.wake_topics(topics)
                 self._settler.look_at_probes(tx, self.finisher.claims)
                 self._end_expired_lendings(tx)
                 if overdue:
@@ -264,8 +266,10 @@ class Engine:
         except BaseException:
             self.finisher.put_back(judged)
             self.crew.put_back(news)
+            self.looks.put_back(topics)
             self.planner.undo()
             self._lane.undo()
+            self._memory.forget()
             raise
         reach("engine.claimed")
         self.timekeeper.committed()

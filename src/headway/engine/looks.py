@@ -64,6 +64,7 @@ class Looks:
         self._in_thread = in_thread
         self._watched: dict[Question, _Watched] = {}
         self._seen: list[tuple[Mapping[Question, Answer], float]] = []
+        self._put_back: list[str] = []
         self._remembered: dict[Question, tuple[Answer, float]] = {}
         self._expected: dict[JobId, set[Question]] = {}
         self._kept: dict[JobId, tuple[str, ...]] = {}
@@ -189,7 +190,7 @@ class Looks:
 
     def take_in(self) -> list[str]:
         """Take in what was seen; the topics under which jobs are to be looked at again."""
-        topics = []
+        topics, self._put_back = self._put_back, []
         while self._seen:
             answers, at = self._seen.pop(0)
             for question, answer in answers.items():
@@ -199,6 +200,10 @@ class Looks:
                 if watched is not None and self._note(watched, answer, at):
                     topics.append(question.topic)
         return topics
+
+    def put_back(self, topics: list[str]) -> None:
+        """The transaction that was to wake who waits for these was undone."""
+        self._put_back += topics
 
     def _remember(self, question: Question, answer: Answer, at: float) -> None:
         self._remembered.pop(question, None)  # the last seen is the last to be forgotten
@@ -220,7 +225,7 @@ class Looks:
 
     def next_in(self) -> float | None:
         """The seconds until the next look, if one is to be made."""
-        if self._seen:
+        if self._seen or self._put_back:
             return 0.0
         times = [each.next_at for each in self._watched.values() if not each.under_way]
         return max(0.0, min(times) - self._clock.monotonic()) if times else None

@@ -48,5 +48,9 @@ class Memory:
             tx.others_wrote()  # from now on
             self._kept, self._writes = tx.remember(), self._store.writes
 
+    def forget(self) -> None:
+        """That transaction was undone."""
+        self._kept = None
+
     def was_wrong(self) -> None:
-        self._kept, self._shy = None, SHY_STEPS
+        self._shy = SHY_STEPS

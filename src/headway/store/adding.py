@@ -17,7 +17,7 @@ from headway.store.transaction import Telling
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from headway.core.model import Job
+    from headway.core.model import Job, JobId
     from headway.store.seam_adding import Alike, Event
 
 MANY = 6  # jobs that are alike, from which on they are added together
@@ -48,13 +48,21 @@ class AddingTx(Telling):
         row = self._one("last_position", level=level)
         return (row[0] if row and row[0] is not None else 0) + POSITION_GAP
 
-    def take_places(self, count: int, level: int) -> Places:
-        first, last, ageing = self._all("take_places", count=count, level=level)[0]
+    def next_places(self, level: int, after: Sequence[JobId] = ()) -> Places:
+        known: list[tuple[Any, ...]] = []
+        if after:
+            ids = self._database.json(after)
+            rows, known = self._ask({"next_places": {"level": level}, "ids_of_jobs": {"ids": ids}})
+        else:
+            rows = self._all("next_places", level=level)
+        first, last, ageing = rows[0]
         said = load(ageing, "setting scheduler.ageing") if ageing is not None else None
-        return Places(int(first), (last or 0) + POSITION_GAP, said)
+        unknown = sorted(set(after).difference(row[0] for row in known))
+        return Places(int(first), (last or 0) + POSITION_GAP, said, tuple(unknown))
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         self._many("add_jobs", map(dump_job, jobs))
+        self._state = None  # its mark of the next id is another now
         if any(job.after for job in jobs):
             self._add_edges(jobs)
         filed = [job for job in jobs if job.stage is Stage.FILED]

@@ -311,8 +311,8 @@ class WriteTx(
 ):
     def take_ids(self, count: int) -> int: ...
     def next_position(self, level: int) -> int: ...
-    def take_places(self, count: int, level: int) -> Places:
-        """Like `take_ids` and `next_position`, in one question."""
+    def next_places(self, level: int, after: Sequence[JobId] = ()) -> Places:
+        """What those get that are added next, and what of `after` there is not, in one question."""
 
     def add_jobs(self, jobs: Sequence[Job]) -> None: ...
     def add_alike(self, kinds: Sequence[Alike]) -> JobId | None:

@@ -78,6 +78,7 @@ class CallWriteTx(CallReadTx, Changing):
         queries = ("start_calls_at_once",) if self._named.at_once else _START
         self._tell_given(queries, given, len(taken))
         self._ahead = 0, []
+        self._seen_to(self._looked, [each.call.job_id for each in taken])
         if self._state is not None:
             self._state.took(
                 {each.call.job_id: Taken(each.slot, None, False, OCCUPIES) for each in taken}

@@ -86,7 +86,8 @@ class GraphWriteTx(Changing):
     def withdraw(self, chains: Sequence[JobId]) -> list[ArtifactKey]:
         """Nothing that these chains have made counts until they make it again; what it was."""
         asked = self._database.json(chains)
-        marked = [row[0] for row in self._all("withdraw_markers", chains=asked, at=self._now)]
+        ids = self._database.json([row[0] for row in self._all("members_of_chains", chains=asked)])
+        marked = [row[0] for row in self._all("withdraw_markers", ids=ids, at=self._now)]
         self._tell("withdraw_products", chains=asked, at=self._now)
         return sorted({*marked, *(each.artifact for each in self.produced_by(chains))})
 

@@ -24,6 +24,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     """With the short way for our own statements."""
 
     lasting = True  # what is prepared on it stays there
+    server_pid = 0  # the process that serves it, by its own word: a pooler tells another number
 
     @cached_property
     def wire(self) -> Wire:
@@ -85,7 +86,11 @@ class Address:
         """A new connection."""
         connection.lasting = not self.poll_only
         if not self.poll_only:
-            connection.execute(f"{_BY_INDEX}; {_BY_STATEMENT}", prepare=False)
+            asked = f"{_BY_INDEX}; {_BY_STATEMENT}; select pg_backend_pid()"
+            answers = connection.execute(asked, prepare=False)
+            while answers.nextset():
+                pass  # the last of them is the number
+            ((connection.server_pid,),) = answers.fetchall()
 
     def translated(self, error: psycopg.Error) -> Exception:
         """The error in our words."""
@@ -98,6 +103,8 @@ class Address:
                 errors.SerializationFailure()
                 | errors.DeadlockDetected()
                 | errors.LockNotAvailable()
+                | errors.QueryCanceled()  # by hand, or it took longer than the server allows
+                | errors.FeatureNotSupported()  # what was prepared is of an older schema
             ):
                 return StoreUndoneError(f"{self}: {self.said(error)}; try again")
             case errors.DiskFull() | errors.OutOfMemory():

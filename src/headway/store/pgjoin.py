@@ -13,18 +13,27 @@ from psycopg.pq import TransactionStatus
 
 from headway.errors import InvalidInputError
 from headway.store.pgaddress import Address
-from headway.store.pgsession import LEAVE_TRACE, LOCK_SPACE, NOW, SCHEMA_HASH
+from headway.store.pgtexts import LEAVE_TRACE, LOCK_SPACE, NOW, SCHEMA_HASH
 
 
 class Joined:
     """The part of a database that a write transaction needs, on somebody else's connection."""
+
+    undone = 0
 
     def __init__(self, connection: Any, address: Address, key: int | None) -> None:
         if not isinstance(connection, psycopg.Connection):
             raise InvalidInputError(
                 f"submit_on needs a psycopg.Connection, not {type(connection).__name__}"
             )
+        if connection.closed:
+            raise InvalidInputError("submit_on needs a connection, and this one is closed")
         status = connection.info.transaction_status
+        if status is TransactionStatus.INERROR:
+            raise InvalidInputError(
+                "submit_on needs a transaction, and the one on this connection has failed; "
+                "roll it back and begin anew"
+            )
         if connection.autocommit and status is not TransactionStatus.INTRANS:
             raise InvalidInputError(
                 "submit_on needs a transaction, and this connection commits by itself; "
@@ -36,7 +45,16 @@ class Joined:
         self._changes = 0
 
     def begin(self) -> int:
-        self.execute(f"select pg_advisory_xact_lock({LOCK_SPACE}, {SCHEMA_HASH})", {})
+        ((key, _),) = self.execute(
+            f"select key, pg_advisory_xact_lock({LOCK_SPACE}, key) "  # noqa: S608  our own text
+            f"from (select {SCHEMA_HASH} as key) as own",
+            {},
+        )
+        if key != self._key:
+            raise InvalidInputError(
+                f"submit_on needs a connection that finds the tables of {self._address}; "
+                "give it the same search_path"
+            )
         return int(self.execute(f"select {NOW}", {})[0][0])
 
     def commit(self) -> None:

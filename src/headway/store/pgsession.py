@@ -19,73 +19,33 @@ from headway.errors import OthersWroteError, StoreBusyError
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgpool import Connections
 from headway.store.pgspread import ENOUGH, insert_of
+from headway.store.pgtexts import (
+    AS_THOUGHT,
+    BEGIN_READ,
+    BEGIN_WRITE,
+    CALLS,
+    FIND_TRACE,
+    INSTANT,
+    IS_GONE,
+    IS_OVER,
+    LEAVE_ANSWER,
+    LEAVE_CALLS,
+    LEAVE_IN_TURN,
+    LEAVE_TRACE,
+    LOCK_SPACE,
+    NO_NUMBERS,
+    NOW,
+    NUMBERS,
+    SCHEMA_HASH,
+    TRACES,
+    TURN,
+)
 from headway.store.pgwire import Answer, Numbered, Parameters
 
 BUSY_SECONDS = 10.0
 SILENT_SECONDS = 30.0
 RECONNECT_SECONDS = 30.0
 MOMENT_SECONDS = 10.0
-TRACES = 1024
-CALLS = "calls"  # the last word about a commit that only adds plain calls
-LOCK_SPACE = 0x48656164  # so that no one else's advisory locks are meant
-
-NOW = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
-# Where the tables are, or will be: what is found first need not be the same for all users.
-SCHEMA_HASH = (
-    "hashtext(coalesce((select nspname from pg_namespace where oid = (select relnamespace "
-    "from pg_class where oid = to_regclass('jobs'))), current_schema())::text)"
-)
-NEWEST = "coalesce((select number from commits where place = -1), 0)"
-_DISTURBED = "coalesce((select nullif(token, '')::bigint from commits where place = -1), 0)"
-# The lock is a statement of its own, so that the instant and all that is read come after the wait.
-# A writer that vanished without a word must not keep its turn.
-# A prepared statement is not planned anew for the values of each step: for few rows of a table with
-# many indexes the server would take that for worth it, and it takes longer than all the rest.
-_BEGIN_WRITE = "begin isolation level read committed"
-_TURN = (
-    "select set_config('lock_timeout', %(busy)s, true), "
-    "set_config('idle_in_transaction_session_timeout', %(silent)s, true), "
-    "set_config('plan_cache_mode', 'force_generic_plan', true), "
-    "pg_advisory_xact_lock({space}, {key})"
-)
-_INSTANT = "select {now}, pg_current_xact_id()::text, {newest}, {disturbed}"
-# For one who has said all that is to be done without having heard anything: it fails unless all is
-# as it is thought to be, the number of the newest commit and, nearly, the time.
-_AS_THOUGHT = (
-    f"select {NOW}, pg_current_xact_id()::text, {NEWEST}, {_DISTURBED}, 1 / (case "
-    f"when {NEWEST} = %(number)s and {NOW} - %(now)s between 0 and 1000000 then 1 else 0 end)"
-)
-_NUMBERS = {"newest": NEWEST, "disturbed": _DISTURBED}
-_NO_NUMBERS = {"newest": "0", "disturbed": "0"}
-_BEGIN_READ = "begin isolation level repeatable read read only"
-# The traces are a ring, and the newest number stands before it, at -1; in the place of a token is
-# that of the last one which did more than to add plain calls. Others hear of it: in which store,
-# for there may be several in one database, the how-manieth, and whose.
-LEAVE_TRACE = (
-    "with head as (insert into commits (place, number, token) values (-1, 1, '1') "  # noqa: S608
-    "on conflict (place) do update set number = commits.number + 1, "
-    "token = (commits.number + 1)::text returning number) "
-    "insert into commits (place, number, token) "
-    f"select mod(number, {TRACES}), number, %(token)s from head "
-    "on conflict (place) do update set number = excluded.number, token = excluded.token "
-    "returning number, pg_notify('headway', %(key)s || ' ' || number || ' ' || token)"
-)
-# With what a statement before it has answered, for those who have heard neither.
-_LEAVE_ANSWER = LEAVE_TRACE.replace(
-    "%(token)s from", "concat(%(token)s::text, ' ', current_setting('headway.answer', true)) from"
-)
-_LEAVE_CALLS = (
-    _LEAVE_ANSWER.replace("(-1, 1, '1')", "(-1, 1, '')")
-    .replace(", token = (commits.number + 1)::text", "")
-    .replace("|| token)", f"|| token || ' {CALLS}')")
-)
-_FIND_TRACE = (
-    f"select {NEWEST}, (select token from commits "  # noqa: S608
-    "where token = %(token)s or token like %(token)s || ' %%' limit 1)"
-)
-_IS_OVER = "select pg_xact_status(%s::xid8)"
-_IS_GONE = "select 'gone' where not exists (select 1 from pg_stat_activity where pid = %s)"
-
 _READS = ("select ", "with recursive ", "explain ", "show ")  # what begins so changes nothing
 
 Found = TypeVar("Found")
@@ -141,6 +101,7 @@ class Session:
         self.heard: Heard | None = None
         self.meanwhile: Callable[[], None] | None = None  # something to do while it is committed
         self._blindly = False  # whether it may be committed before anything was heard
+        self._pushed = False  # whether the server has begun with a part of it
         self._before = 0  # the newest number when this began
         self._disturbed = 0  # and that of the last one which did more than to add calls
         self._server = 0  # the pid of the process that serves it
@@ -163,24 +124,24 @@ class Session:
     # -- begin and end -------------------------------------------------------------------------
 
     def begin_read(self) -> None:
-        self._opening = [(_BEGIN_READ, {}), (f"select {NOW}, '', 0, 0", {})]
+        self._opening = [(BEGIN_READ, {}), (f"select {NOW}, '', 0, 0", {})]
 
     def begin_write(self, key: int | None) -> None:
         """Wait for the turn; without a key, before there are tables."""
         busy, silent = f"{BUSY_SECONDS:g}s", f"{SILENT_SECONDS:g}s"
         self._key = key
-        turn = _TURN.format(space=LOCK_SPACE, key=SCHEMA_HASH if key is None else key)
+        turn = TURN.format(space=LOCK_SPACE, key=SCHEMA_HASH if key is None else key)
         self._opening = [
-            (_BEGIN_WRITE, {}),
+            (BEGIN_WRITE, {}),
             (turn, {"busy": busy, "silent": silent}),
-            (_INSTANT.format(now=NOW, **(_NUMBERS if key is not None else _NO_NUMBERS)), {}),
+            (INSTANT.format(now=NOW, **(NUMBERS if key is not None else NO_NUMBERS)), {}),
         ]
         self._writing = True
 
     def expect(self, number: int, now: int) -> None:
         """That the newest commit is still this one. If nothing is asked until our own, all travels
         in one round trip with it; the server refuses it if it is not so."""
-        self._opening[-1] = (_AS_THOUGHT, {"number": number, "now": now})
+        self._opening[-1] = (AS_THOUGHT, {"number": number, "now": now})
         self._before = self._disturbed = number
         self._now = now
         self._blindly = True
@@ -260,7 +221,8 @@ class Session:
         """The number of this commit; None if its answer was lost, but it has happened."""
         if self._opening and not self._blindly:
             self._begin()  # what holds a commit is never sent twice
-        trace = (LEAVE_TRACE, {"token": token, "key": str(self._key)})
+        leave = LEAVE_IN_TURN if self._pushed else LEAVE_TRACE
+        trace = (leave, {"token": token, "key": str(self._key)})
         self._unheard = self._unheard or len(self._opening)
         answers = self._finish(self._opening, [*self._queue, trace], token)
         return None if isinstance(answers, str) else int(answers[-2].rows[0][0])
@@ -270,7 +232,7 @@ class Session:
     ) -> list[Answer] | str:
         """Send what is left to be said, with the commit, once. If the answers were lost but it has
         happened, its trace."""
-        self._server = self.connection.info.backend_pid
+        self._server = self.connection.server_pid
         self._opening = []
         try:
             return self._run([*opening, *statements, ("commit", {})], self.meanwhile)
@@ -308,7 +270,7 @@ class Session:
         `before` is at most the number of the last one; `calls`: it only adds plain ones."""
         self._before = before
         opening = self._opening[:-1]  # without the question for the instant
-        leave = _LEAVE_CALLS if calls else _LEAVE_ANSWER
+        leave = LEAVE_CALLS if calls else LEAVE_ANSWER
         trace = (leave, {"token": token, "key": str(self._key)})
         answers = self._finish(opening, [(statement, parameters), trace], token)
         if isinstance(answers, str):
@@ -320,7 +282,7 @@ class Session:
         """A statement that is a whole transaction, and leaves its trace itself. It answers with its
         number and that of the commit, or with nothing if it did nothing."""
         connection = self.connection
-        self._before, self._server = before, connection.pgconn.backend_pid
+        self._before, self._server = before, connection.server_pid
         try:
             said = connection.wire.value_of(statement)
         except psycopg.Error as error:
@@ -352,16 +314,16 @@ class Session:
         if self.connection.closed:
             self._drop()
         if not self._transaction_id:  # it was lost before we heard of it; its process ends with it
-            gone = self.connection.execute(_IS_GONE, [self._server]).fetchone()
+            gone = self.connection.execute(IS_GONE, [self._server]).fetchone()
             return gone is not None
         try:
-            row = self.connection.execute(_IS_OVER, [self._transaction_id]).fetchone()
+            row = self.connection.execute(IS_OVER, [self._transaction_id]).fetchone()
         except errors.InvalidParameterValue:
             return True  # after a crash the server has not come to this number again
         return row is None or row[0] != "in progress"
 
     def _last_trace(self, token: str) -> tuple[int, str | None]:
-        row = self.connection.execute(_trusted(_FIND_TRACE), {"token": token}).fetchone()
+        row = self.connection.execute(_trusted(FIND_TRACE), {"token": token}).fetchone()
         newest, found = cast(Row, row)
         return int(newest), found
 
@@ -400,7 +362,8 @@ class Session:
         if self._queue and (self._blindly or not self._opening):
             statements = [*self._opening, *self._queue]
             self._unheard = self._unheard or len(self._opening)
-            self._opening, self._queue, self._sent = [], [], True
+            self._opening, self._queue = [], []
+            self._sent = self._pushed = True
             self._plainly(lambda: self.connection.wire.start(statements))
 
     def ask(self, questions: Sequence[Statement]) -> list[list[Any]]:

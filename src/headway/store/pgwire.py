@@ -15,6 +15,7 @@ from psycopg import errors, pq
 from psycopg.adapt import Transformer
 
 PREPARE_AFTER = 2  # uses; what is asked once is not worth it
+MOST_PREPARED = 500  # a server keeps what it knows of each; inserts may have any number of forms
 Parameters = Mapping[str, Any]
 Row = tuple[Any, ...]
 
@@ -64,6 +65,7 @@ class Wire:
         self._prepared = 0
         self._loaders = Transformer(connection)
         self._started: list[Kind | None] = []  # what is under way; its answers are still to come
+        self._parts = 0  # in which it was sent; each ends with the server saying that it is ready
         self._ready = select.poll()
         self._ready.register(self._line.socket, _READ)
 
@@ -92,10 +94,11 @@ class Wire:
 
     def start(self, statements: Sequence[tuple[str, Parameters]]) -> None:
         """Have the server begin with these. Their answers stand before those to what is run next,
-        and if one of them fails, so does that."""
+        and if one of them fails, so does that, if it is in the same transaction. It is told that
+        this is a part of its own: for the rest of one it would wait however long we are silent."""
         try:
             self._hand_over([_numbered(*each) for each in statements])
-            self._flush()
+            self._end_part()
         except BaseException:
             self._connection.close()
             raise
@@ -140,9 +143,9 @@ class Wire:
     ) -> list[Any]:
         line = self._line
         self._hand_over(batch)
+        self._end_part()
         fresh, self._started = self._started, []
-        line.pipeline_sync()
-        self._flush()
+        parts, self._parts = self._parts, 0
         if meanwhile is not None:
             meanwhile()
         results: list[Any] = []
@@ -151,7 +154,10 @@ class Wire:
             if result is None:  # the end of one statement's results
                 continue
             if result.status == pq.ExecStatus.PIPELINE_SYNC:
-                break
+                parts -= 1
+                if not parts:
+                    break
+                continue
             results.append(result)
             if line.status == pq.ConnStatus.BAD:
                 raise errors.OperationalError(_said(result) or "the connection was lost")
@@ -160,8 +166,23 @@ class Wire:
 
     def _hand_over(self, batch: Sequence[Numbered]) -> None:
         if not self._started:
+            if len(self._names) >= MOST_PREPARED:
+                self._begin_anew()
             self._line.enter_pipeline_mode()
         self._started += [self._send(each) for each in batch]
+
+    def _end_part(self) -> None:
+        self._line.pipeline_sync()
+        self._parts += 1
+        self._flush()
+
+    def _begin_anew(self) -> None:
+        """With nothing prepared; what is used will be soon. Between transactions: one that failed
+        would refuse it."""
+        if self._line.transaction_status == pq.TransactionStatus.IDLE:
+            self._connection.execute("deallocate all", prepare=False)
+            self._names.clear()
+            self._uses.clear()
 
     def _of_statements(self, results: list[Any], fresh: list[Kind | None]) -> list[Any]:
         """Without the answers about what was prepared on the way; it is, if they are good."""
@@ -222,7 +243,10 @@ class Wire:
         return Answer(self._loaders.load_rows(0, result.ntuples, tuple), changes)
 
     def _error(self, result: Any) -> psycopg.Error:
-        return errors.error_from_result(result)
+        error = errors.error_from_result(result)
+        if isinstance(error, errors.FeatureNotSupported):  # a migration changed what it answers
+            self._names.clear()
+        return error
 
 
 def _said(result: Any) -> str:

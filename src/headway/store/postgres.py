@@ -25,7 +25,8 @@ from headway.errors import OthersWroteError, SchemaTooNewError, StoreBusyError, 
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgjoin import Joined
 from headway.store.pgpool import Connections
-from headway.store.pgsession import CALLS, NEWEST, SCHEMA_HASH, Heard, Latest, Session, terms
+from headway.store.pgsession import Heard, Latest, Session, terms
+from headway.store.pgtexts import CALLS, NEWEST, SCHEMA_HASH
 from headway.store.pgwire import Ready, ready
 from headway.store.queries import Dialect, migrations, schema_version
 
@@ -50,6 +51,13 @@ DIALECT = Dialect(
     at_once=True,
 )
 
+# What is made, is made where the tables are: a user may have a schema of the user's own before it.
+_IN_ITS_PLACE = (
+    "select set_config('search_path', "
+    "quote_ident(nspname) || ', ' || current_setting('search_path'), true) from pg_namespace "
+    "where oid = (select relnamespace from pg_class where oid = to_regclass('jobs'))"
+)
+
 
 class Notice(NamedTuple):
     """What the server tells of a commit."""
@@ -58,6 +66,14 @@ class Notice(NamedTuple):
     number: int  # 0: not known
     own: bool
     calls: bool  # it only added plain ones
+
+
+class Known(NamedTuple):
+    """A thread was told of all others' commits up to this one, over this connection. Over another
+    one the same number may be another commit: of a server that took over without the last ones."""
+
+    number: int
+    over: Connection
 
 
 class PostgresDatabase:
@@ -77,11 +93,11 @@ class PostgresDatabase:
         self._looking = threading.RLock()
         self._seen: int | None = None
         self.only_calls_came = False  # in what was told when it was last asked for changes
-        self._known: int | None = None  # up to this one, all others' commits were told of
         self._latest = Latest()
         self._heard: Heard | None = None
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
         self._key: int | None = None
+        self.undone = 0
 
     # -- transactions --------------------------------------------------------------------------
 
@@ -107,7 +123,9 @@ class PostgresDatabase:
                 known, heard = self._known, self._heard
                 if known is None or heard is None or not self.can_at_once:
                     raise OthersWroteError(f"{self.address}: nothing is known of what others wrote")
-                session.expect(known, heard.now())
+                if known.over is not session.connection:
+                    raise OthersWroteError(f"{self.address}: the line was lost; look again")
+                session.expect(known.number, heard.now())
         return session.instant
 
     @contextmanager
@@ -127,6 +145,12 @@ class PostgresDatabase:
         """The transaction of this thread."""
         session: Session | None = getattr(self._of_thread, "session", None)
         return session
+
+    @property
+    def _known(self) -> Known | None:
+        """To this thread: what another one writes is news to it, as if it were another process."""
+        known: Known | None = getattr(self._of_thread, "known", None)
+        return known
 
     def commit(self) -> None:
         session = self._present()
@@ -149,8 +173,9 @@ class PostgresDatabase:
         return token
 
     def _committed(self, number: int | None) -> None:
-        if self._known is not None and number == self._known + 1:
-            self._known = number
+        known = self._known
+        if known is not None and number == known.number + 1:
+            self._of_thread.known = known._replace(number=number)
         if number is not None:
             self._latest.heard(number)
         with self._looking:
@@ -278,8 +303,9 @@ class PostgresDatabase:
         session = self._present()
         if session is None:
             return True
-        before, self._known = self._known, session.newest()
-        return before is None or session.disturbed() > before
+        before = self._known
+        now = self._of_thread.known = Known(session.newest(), session.connection)
+        return before is None or before.over is not now.over or session.disturbed() > before.number
 
     def json(self, values: Sequence[Any]) -> Any:
         return list(values)
@@ -299,26 +325,30 @@ class PostgresDatabase:
         """Whether someone else committed since this was last asked."""
         self._check_process()
         with self._looking:
-            told = self._notices()
-            self.only_calls_came = False
-            if told and all(each.number for each in told):
-                news = [each for each in told if self._is_news(each)]
-                self.only_calls_came = all(each.calls for each in news)
+            news = self._news(self._notices())
+            self.only_calls_came = news is not None and all(each.calls for each in news)
+            if news is not None:
                 return bool(news)
             newest = int(self._ask(f"select {NEWEST}")[0][0])
             changed = newest != self._seen
             self._seen = newest
             return changed
 
-    def _is_news(self, notice: Notice) -> bool:
-        """They come in the order of the commits; one that is missing is found by asking."""
-        if notice.store != str(self._key):
-            return False
-        seen = self._seen or 0
-        if notice.number == seen + 1 or (notice.number > seen and not notice.own):
-            self._seen = notice.number
-            return not notice.own
-        return False
+    def _news(self, told: Sequence[Notice]) -> list[Notice] | None:
+        """Those of others' commits, which come in their order. None: the server must be asked, for
+        one is missing, as when the line was lost between two, or has no number."""
+        seen, news = self._seen, []
+        if seen is None or not told or not all(each.number for each in told):
+            return None
+        for each in told:
+            if each.store == str(self._key) and each.number > seen:
+                if each.number > seen + 1:
+                    return None
+                seen = each.number
+                if not each.own:
+                    news.append(each)
+        self._seen = seen
+        return news
 
     def _ask(self, statement: str) -> list[tuple[Any, ...]]:
         """On a connection for this alone, outside of any transaction."""
@@ -439,6 +469,7 @@ def migrate(database: PostgresDatabase) -> None:
     for step in migrations(DIALECT):
         database.begin_write()
         try:
+            database.execute(_IN_ITS_PLACE, {})
             database.execute("create table if not exists schema_version (version bigint)", {})
             rows = database.execute("select version from schema_version", {})
             version = rows[0][0] if rows else 0

@@ -40,6 +40,11 @@ _OF_ONE_DATABASE = (
     "claims.postgres.sql",
 )
 _CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")
+# The last job of a chain: of those that came after its first, which alone stand in an index.
+_LAST = (
+    r"coalesce((select max(later.id) from jobs later "
+    r"where later.chain = \1 and later.chain <> later.id), \1)"
+)
 _OBJECT = (  # compiled when it is used
     r"(?m)^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"
     r"(?: rename to (\w+))?"
@@ -152,6 +157,7 @@ def spell(text: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
 
 def _filled_in(sql: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
     sql = re.sub(r"\$CHAIN\((\w+\.), ([^()]+|in \$IDS\(:\w+\))\)", dialect.chain, sql)
+    sql = re.sub(r"\$LAST\(([:.\w]+)\)", _LAST, sql)
     sql = re.sub(r"in \$IDS\(:(\w+)\)", dialect.ids, sql)
     sql = re.sub(r"in \$TEXTS\(:(\w+)\)", dialect.texts, sql)
     sql = re.sub(r"\$EACH\((\S+), :(\w+)\)", dialect.each, sql)

@@ -20,12 +20,14 @@ class Event(NamedTuple):
 
 
 class Places(NamedTuple):
-    """What new jobs get: the first of their ids, the next position of a level, and the ageing that
-    is set, by which others may have other levels."""
+    """What the jobs get that are added next: the first of their ids, the next position of a level,
+    and the ageing that is set, by which others may have other levels. And which of the jobs that
+    they are after there are not."""
 
     first_id: JobId
     position: int
     ageing: str | None
+    unknown: tuple[JobId, ...] = ()
 
 
 class Model:

@@ -27,7 +27,8 @@ class WritesWaking(Protocol):
         have changed it; None: not enough."""
 
     def recall(self, known: object) -> None:
-        """At the beginning: know this, as if it had been asked."""
+        """At the beginning: know this, as if it had been asked. It is refused if a transaction of
+        this process was undone since: perhaps the one that remembers it, and it never was so."""
 
     def chains_succeeded(self, chains: Sequence[JobId]) -> None:
         """Who waits for one of these chains need not wait for it any more, and is woken."""

@@ -82,6 +82,7 @@ class SqliteDatabase:
         self._identity = identity or _identity(path)
         self._seen_version: int | None = None
         self._version_written: int | None = None
+        self.undone = 0
 
     def begin_read(self) -> None:
         self.check()

@@ -37,6 +37,8 @@ class Statements(Protocol):
     def others_wrote(self) -> bool: ...
     def commit(self) -> None: ...
 
+    undone: int  # write transactions of this process that were
+
 
 class Database(Statements, Protocol):
     """What a database must offer beside that."""
@@ -148,7 +150,7 @@ class SqlStore:
         finally:
             try:
                 if not well:
-                    self.database.rollback()
+                    self._undo()
             finally:
                 self._turn.__exit__(None, None, None)
 
@@ -159,8 +161,12 @@ class SqlStore:
             yield
             self.database.commit()
         except BaseException:
-            self.database.rollback()
+            self._undo()
             raise
+
+    def _undo(self) -> None:
+        self.database.undone += 1
+        self.database.rollback()
 
     def story(self, tell: Callable[[WriteTx], Told]) -> Told:
         """Write in one transaction, and begin anew if it is certain that all of it was undone.

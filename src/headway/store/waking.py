@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from headway.core.facts import Predecessor, waits_for_last
 from headway.core.model import Job, JobId, chain_topic
-from headway.errors import DataError
+from headway.errors import DataError, OthersWroteError
 from headway.store.adding import AddingTx
 from headway.store.reading import SqlReadTx
 from headway.store.rows import COLUMNS, load_job, queue_of
@@ -109,10 +109,12 @@ class WakingReadTx(SqlReadTx):
 class WakingWriteTx(AddingTx, WakingReadTx):
     def remember(self) -> object:
         known = self._state, self._whereabouts
-        return None if None in known else known
+        return None if None in known else (self._database.undone, *known)
 
     def recall(self, known: Any) -> None:
-        self._state, self._whereabouts = known
+        undone, self._state, self._whereabouts = known
+        if undone != self._database.undone:
+            raise OthersWroteError("a change was undone since this was remembered; look again")
 
     def chains_succeeded(self, chains: Sequence[JobId]) -> None:
         if not chains:

@@ -67,7 +67,9 @@ delete from lendings where job_id in $IDS(:ids)
   and not exists (select 1 from claims where claims.job_id = lendings.job_id and claims.state = 'live')
 
 -- name: satisfy_chains_of_calls (hot)
--- Those that somebody waits for, if they have succeeded indeed.
+-- Those that somebody waits for, if they have succeeded indeed: their last jobs, for one that succeeded
+-- before may be run again.
 update edges set mark = 'satisfied' where chain in $IDS(:chains) and mark <> 'satisfied'
-  and chain in (select chain from jobs where $CHAIN(jobs., in $IDS(:chains)) and status = 'succeeded')
+  and chain in (select each.chain from jobs each where $CHAIN(each., in $IDS(:chains))
+                and each.status = 'succeeded' and each.id = $LAST(each.chain))
 returning chain

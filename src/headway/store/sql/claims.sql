@@ -107,7 +107,7 @@ delete from lendings where expires_at < :now
 -- The chains that the active job of this chain still waits for, and the one whose turn in a sequential
 -- group is next before its own.
 select edges.chain from edges
-where edges.job_id = (select max(id) from jobs where $CHAIN(jobs., = :chain)) and mark = 'pending'
+where edges.job_id = $LAST(:chain) and mark = 'pending'
 union
 select ahead.chain from jobs mine
 join job_groups on job_groups.id = mine.group_id and job_groups.mode = 'sequential'

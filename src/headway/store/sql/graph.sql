@@ -20,13 +20,12 @@ select distinct artifact from withdrawals where artifact in $TEXTS(:keys)
 -- For each artifact the last job of each chain that makes it.
 select made.artifact, last.id, last.status
 from (select distinct artifact, chain from produces where artifact in $TEXTS(:keys)) made
-join jobs last on last.id = (select max(id) from jobs each where $CHAIN(each., = made.chain))
+join jobs last on last.id = $LAST(made.chain)
 order by made.artifact, last.id
 
 -- name: chain_ends (hot)
 select id, status from jobs
-where id = (select max(each.id) from jobs each
-            join jobs asked on asked.id = :job_id where $CHAIN(each., = asked.chain))
+where id = (select $LAST(asked.chain) from jobs asked where asked.id = :job_id)
 
 -- name: produced_by_chains (hot)
 -- What these chains make, each by the chain's newest job.
@@ -58,7 +57,7 @@ delete from withdrawals where artifact = :artifact and chain = :chain
 
 -- name: withdraw_markers
 update artifacts set withdrawn_at = :at
-where withdrawn_at is null and job_id in (select id from jobs where $CHAIN(jobs., in $IDS(:chains)))
+where withdrawn_at is null and job_id in $IDS(:ids)
 returning artifact
 
 -- name: withdraw_products
@@ -126,7 +125,7 @@ update edges set mark = 'pending' where job_id in $IDS(:ids) and chain in $IDS(:
 
 -- name: chain_lasts
 -- For each of these jobs the last one of its chain.
-select asked.id, (select max(each.id) from jobs each where $CHAIN(each., = asked.chain))
+select asked.id, $LAST(asked.chain)
 from jobs asked where asked.id in $IDS(:ids)
 
 -- name: upstream
@@ -137,10 +136,10 @@ with recursive upstream (id) as (
   union
   select last.id from upstream
   join edges on edges.job_id = upstream.id and edges.mark = 'pending'
-  join jobs last on last.id = (select max(each.id) from jobs each where $CHAIN(each., = edges.chain))
+  join jobs last on last.id = $LAST(edges.chain)
   where last.finished_at is null
 )
-select upstream.id, (select max(each.id) from jobs each where $CHAIN(each., = edges.chain))
+select upstream.id, $LAST(edges.chain)
 from upstream left join edges on edges.job_id = upstream.id and edges.mark = 'pending'
 
 -- name: needed_by

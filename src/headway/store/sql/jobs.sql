@@ -8,15 +8,6 @@ update marks set value = :count + case
     else (select max(id) + 1 from jobs) end
 where name = 'next_job_id' returning value - :count
 
--- name: take_places (hot)
--- The same, and the last position among active jobs of this level; and the ageing that is set.
-update marks set value = :count + case
-    when value > (select coalesce(max(id), 0) from jobs) then value
-    else (select max(id) + 1 from jobs) end
-where name = 'next_job_id' returning value - :count,
-  (select max(position) from jobs where level = :level and finished_at is null),
-  (select settings.value from settings where key = 'scheduler.ageing')
-
 -- name: add_jobs
 insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
   after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, idempotency_key,
@@ -64,7 +55,7 @@ select :job_id, :ord, :declared, declared.chain,
     else 'failed'
   end
 from jobs declared
-join jobs last on last.id = (select max(id) from jobs each where $CHAIN(each., = declared.chain))
+join jobs last on last.id = $LAST(declared.chain)
 where declared.id = :declared
 
 -- name: add_new_edges
@@ -80,6 +71,9 @@ select :to_job, ord, declared, chain, mark from edges where job_id = :from_job
 -- name: last_position (hot)
 select max(position) from jobs where level = :level and finished_at is null
 
+-- name: ids_of_jobs (hot)
+select id from jobs where id in $IDS(:ids)
+
 -- name: jobs_by_id (hot)
 select $JOB from jobs where id in $IDS(:ids)
 
@@ -87,7 +81,7 @@ select $JOB from jobs where id in $IDS(:ids)
 select $JOB from jobs where idempotency_key = :key
 
 -- name: last_in_chain (hot)
-select $JOB from jobs where id = (select max(id) from jobs each where $CHAIN(each., = :chain))
+select $JOB from jobs where id = $LAST(:chain)
 
 -- name: chain_of (hot)
 select $JOB from jobs where $CHAIN(jobs., = :chain) order by id
@@ -132,7 +126,7 @@ with shown(id) as (
 select $OUTLINE from jobs where id in (
   select id from shown
   union all
-  select (select max(id) from jobs last where $CHAIN(last., = edges.chain)) from edges
+  select $LAST(edges.chain) from edges
   where mark = 'failed' and job_id in (select id from shown))
 order by created_at, id limit :limit
 

@@ -20,8 +20,7 @@ left join lateral (
    where job_id = waiting.id and mark = 'pending' order by ord desc limit 1)
 ) as unmet on true
 left join lateral (
-  select $JOB from jobs where id = coalesce(
-    (select max(id) from jobs where chain = unmet.chain and chain <> id), unmet.chain)
+  select $JOB from jobs where id = $LAST(unmet.chain)
 ) as last on true
 order by waiting.queue, waiting.level desc, waiting.position, waiting.created_at, waiting.id
 
@@ -40,8 +39,7 @@ cross join lateral (
    where job_id = waiting.id and mark = 'pending' order by ord desc limit 1)
 ) as unmet
 left join lateral (
-  select $JOB from jobs where id = coalesce(
-    (select max(id) from jobs where chain = unmet.chain and chain <> id), unmet.chain)
+  select $JOB from jobs where id = $LAST(unmet.chain)
 ) as last on true
 
 -- name: satisfy_and_wake (hot)
