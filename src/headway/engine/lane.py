@@ -22,6 +22,7 @@ from headway.store.base import ReadTx, Store, WriteTx
 from headway.store.seam_calls import Claimant, TakenCall
 
 MOST_AT_ONCE = 200
+AHEAD = 4  # times as many are read as hosts may hold
 IN_A_ROW = 4  # transactions of one step, if more is known by the end of each
 BUSY_STEPS = 8  # without reading ahead, where others add calls all the time
 LONGEST_QUIET = 5.0  # seconds until all is looked at again, however quiet it seems
@@ -258,9 +259,9 @@ class _Ahead:
         return not self._busy and (len(self._calls) >= number or self._is_all)
 
     def first(self, tx: ReadTx, number: int, window: int) -> list[PlainCall]:
-        """Of slow calls, and of large ones, not many more are read than hosts may hold."""
+        """Of calls that are slow or large, of which hosts hold few, not so many are read."""
         if not self.suffices(number):
-            most = number if self._busy else max(number, min(MOST_AT_ONCE, window))
+            most = number if self._busy else max(number, min(MOST_AT_ONCE, AHEAD * window))
             self._calls, self._all_plain = tx.plain_calls(most) if most else ([], True)
             self._is_all = len(self._calls) < most
             self._busy = max(0, self._busy - 1)
