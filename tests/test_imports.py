@@ -187,7 +187,7 @@ MAY_IMPORT = {
     "functions.output": "functions.current supervise.",
     "functions.orders": "",
     "functions.calling": "functions.current hints",
-    "functions.host": "functions. app crashpoints",
+    "functions.host": "functions. app crashpoints tasks",
     "waiting": "core. store.base client clock errors gather submission units",
     "elsewhere": "core. store.base units",
     "listing": "core. joining store.base",

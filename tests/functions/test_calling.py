@@ -1,6 +1,9 @@
 """What functions return and raise, however nasty: each call ends with a reason, and no other."""
 
+import sys
 from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +11,7 @@ import pytest
 from headway.errors import InvalidInputError
 from headway.functions.calling import LONGEST_ERROR, Caller, Outcome
 from headway.functions.current import Current, Retry, Skip
+from headway.functions.host import load
 from headway.units import LONGEST
 
 
@@ -82,11 +86,11 @@ def test_a_result_that_will_not_be_looked_at_ends_only_its_call() -> None:
     assert outcome[2] is not None and len(outcome[2]) == LONGEST_ERROR
 
 
-@pytest.mark.parametrize("after", [1e14, 1e300, 10**30, "200000d"])
-def test_no_function_may_ask_for_a_time_that_no_store_can_keep(after: Any) -> None:
-    with pytest.raises(InvalidInputError, match="longer than a hundred years"):
+@pytest.mark.parametrize("after", [1e14, 1e300, 10**30, "200000d", -1, None, "soon", "-5s"])
+def test_no_function_may_ask_for_a_time_that_is_none_or_that_no_store_can_keep(after: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"after|duration"):
         Retry("later", after=after)
-    Retry("later", after=36_000 * 86_400)
+    assert Retry("later", after=timedelta(days=36_000)).after == 36_000 * 86_400 * 10**6
 
 
 @pytest.mark.parametrize(("after", "wait"), [(-5, 0), (10**30, LONGEST), (1.5, 1)])
@@ -104,3 +108,20 @@ def test_a_class_of_the_users_own_need_not_say_when() -> None:
             pass
 
     assert called(raising(Bare()))[0][3] == 0
+
+
+def test_the_tasks_of_an_app_are_found_in_a_module_that_only_declares_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`@core.app.task`, and the module does not name the app itself."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "found_core.py").write_text("import headway\napp = headway.App()\n")
+    declared = "import found_core\n@found_core.app.task\ndef bake(): pass\n"
+    (tmp_path / "found_bakery.py").write_text(declared)
+    assert list(load(["found_bakery"], [str(tmp_path)])) == ["found_bakery.bake"]
+
+
+@pytest.mark.parametrize("fraction", ["0.5", None, 1.5, -1, float("nan")])
+def test_progress_is_a_number_from_0_to_1(fraction: Any) -> None:
+    with pytest.raises(InvalidInputError, match="is not a number from 0 to 1"):
+        Current(1, 1, "t" * 32, lambda lines: None).progress(fraction)

@@ -1,6 +1,7 @@
 """What may befall calls of quick steps, and quick steps themselves: nothing is lost or made twice,
 and never do more run than may."""
 
+import errno
 import random
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +31,36 @@ def test_once_its_time_is_up_all_is_looked_at_again(lanes: Lanes) -> None:
     clock.advance(LONGEST_QUIET)
     assert not lanes.step()
     assert lanes.is_quiet and lanes.step()
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_what_a_journal_said_is_kept_when_the_rest_cannot_be_read(
+    lanes: Lanes, monkeypatch: pytest.MonkeyPatch, quick: bool
+) -> None:
+    """A host's journal is read, and then there is no descriptor left for the next one's."""
+    a, b = held(lanes, "a", "b")
+    if not quick:
+        lanes.bench.engine._quick.stop()
+    lanes.let_go("a", a)
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lanes.bench.engine.crew, "_take_back_from_the_deaf", refuse)
+        with pytest.raises(OSError, match="too many"):
+            lanes.step()
+    lanes.step()
+    assert lanes.settled(a) == ["succeeded"] and lanes.running() == [b.job_id]
+
+
+def test_orders_for_a_host_that_has_ended_go_nowhere(lanes: Lanes) -> None:
+    (a,) = held(lanes, "a")
+    taken = list(lanes.hosts[0].plain.values())
+    lanes.bench.engine.crew.send_calls({"ended": taken})
+    lanes.let_go("a", a)
+    lanes.step()
+    assert lanes.settled(a) == ["succeeded"]
 
 
 def test_a_job_whose_time_comes_meanwhile_goes_first(lanes: Lanes) -> None:

@@ -287,7 +287,7 @@ def test_progress_is_seen_while_it_runs(make_shop: MakeShop) -> None:
     shop.touch("go")
     jobs = shop.ended(handle, wrong)
     assert jobs[0].status is Status.SUCCEEDED
-    assert "progress 2 is not between 0 and 1" in (jobs[1].reason or "")
+    assert "progress 2 is not a number from 0 to 1" in (jobs[1].reason or "")
 
 
 def test_outside_of_a_task_there_is_no_current_job() -> None:

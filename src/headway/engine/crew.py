@@ -114,8 +114,8 @@ class Crew(Hosting):
 
     def _order(self, lines: Mapping[str, list[str]]) -> None:
         for token, orders in lines.items():
-            if orders:
-                host = self._hosts[token]
+            host = self._hosts.get(token)  # if it has ended by now, they were taken back
+            if orders and host is not None:
                 host.send_lines("".join(orders))
                 self._flush(host)
         if any(lines.values()):
@@ -126,6 +126,14 @@ class Crew(Hosting):
     def take_in(self) -> News:
         """What the journals say that was not yet settled; and what the dead left open."""
         news, self._news = self._news, News([], [])
+        try:
+            self._take_in(news)
+        except BaseException:
+            self.put_back(news)
+            raise
+        return news
+
+    def _take_in(self, news: News) -> None:
         self._look_for_unseen()
         for token in self._gone & set(self._hosts):
             self._hosts[token].make_sure_of_its_end()
@@ -138,7 +146,6 @@ class Crew(Hosting):
         for token in self._gone & set(self._hosts):
             news.told.extend(self._end(self._hosts[token]))
         self._gone.clear()
-        return news
 
     def _take_back_from_the_deaf(self, news: News) -> None:
         """What hosts were told to give back and did not: they get nothing more until they speak."""

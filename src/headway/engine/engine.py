@@ -215,20 +215,19 @@ class Engine:
         self._notice_suspend()
         overdue = self._direct.end_overdue(self._grant_until)
         self.rounds.notice()
-        judged = self.finisher.take_in()
         now = self._clock.monotonic()
         again = self.crew.keep_up(now) if self.dispatching else None
-        news = self.crew.take_in()
+        judged, news, topics = self.finisher.take_in(), News([], []), list[str]()
         started: tuple[Claim, ...] = ()
-        topics: list[str] = []
         quiet: Quiet | None = None
         self._quick.stop()
         self._lane.begin()
         self.planner.begin()
-        # Whatever else there is to do is rare, or could not be done twice.
-        only_told = only_calls and bool(news.told) and not (judged or overdue or self.crew.news)
-        duty = self._must_renew(now) or now >= self._next_sweep or self._quick.last is not None
         try:
+            news = self.crew.take_in()
+            # Whatever else there is to do is rare, or could not be done twice.
+            only_told = only_calls and bool(news.told) and not (judged or overdue or self.crew.news)
+            duty = self._must_renew(now) or now >= self._next_sweep or self._quick.last is not None
             with self._memory.write(usable=only_told and not duty) as tx:
                 self._memory.recall(tx)
                 if self.store.shared and self.dispatching and not (judged or self.crew.news):

@@ -11,6 +11,10 @@ from headway.errors import InvalidInputError, NotFoundError
 from headway.functions.journal import line
 from headway.hints import json_value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from headway.units import Duration
+
 LONGEST_TEXT = 500
 
 
@@ -28,13 +32,11 @@ class Retry(Exception):  # noqa: N818
 
     after = 0  # microseconds
 
-    def __init__(self, reason: str = "", *, after: str | float = 0) -> None:
-        from headway.units import LONGEST, parse_duration
+    def __init__(self, reason: str = "", *, after: Duration = 0) -> None:
+        from headway.units import read_duration
 
         super().__init__(reason)
-        self.after = parse_duration(after, "after") if isinstance(after, str) else int(after * 1e6)
-        if self.after > LONGEST:
-            raise InvalidInputError(f"after {after} is longer than a hundred years")
+        self.after = read_duration(after, "after")
 
 
 def wait_before(asked: Retry) -> int:
@@ -82,8 +84,8 @@ class Current:
 
     def progress(self, fraction: float, text: str = "") -> None:
         """Tell those who watch how far it has come, from 0 to 1."""
-        if not 0 <= fraction <= 1:
-            raise InvalidInputError(f"progress {fraction} is not between 0 and 1")
+        if not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
+            raise InvalidInputError(f"progress {fraction!r} is not a number from 0 to 1")
         problem = json_value(text, "")
         if problem or not isinstance(text, str):
             raise InvalidInputError(f"progress: the text {problem or 'is not a str'}")
@@ -107,7 +109,10 @@ def current() -> Current:
     """The job that this function runs as."""
     found = _current.get()
     if found is None:
-        raise NotFoundError("this function does not run as a job; current() is for tasks")
+        raise NotFoundError(
+            "this function does not run as a job; current() is for tasks, not for threads "
+            "that they start"
+        )
     return found
 
 

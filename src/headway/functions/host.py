@@ -323,13 +323,15 @@ class Host:
 def load(modules: list[str], path: list[str]) -> dict[str, Callable[..., Any]]:
     """Import the user's modules; the functions of all tasks by name."""
     from headway.app import App
+    from headway.tasks import Task
 
     sys.path[:0] = [each for each in path if each not in sys.path]
     functions: dict[str, Callable[..., Any]] = {}
     for name in modules:
-        for value in vars(importlib.import_module(name)).values():
-            if isinstance(value, App):
-                functions.update({task.name: task.function for task in value.tasks.values()})
+        for value in list(vars(importlib.import_module(name)).values()):
+            app = value.app if isinstance(value, Task) else value  # it may be another module's
+            if isinstance(app, App):
+                functions.update({task.name: task.function for task in app.tasks.values()})
     return functions
 
 
