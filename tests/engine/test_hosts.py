@@ -14,7 +14,7 @@ from headway.clock import SECOND
 from headway.core.model import Claim, Stage
 from headway.core.states import Status
 from headway.engine.engine import LEASE, RESCUE_EVERY
-from headway.engine.worker import Mode, Worker
+from headway.engine.worker import POLL, Mode, Worker
 from headway.submission import parse_lock
 from headway.supervise.evidence import Evidence
 from headway.testing import FakeClock
@@ -241,17 +241,33 @@ def test_a_cancel_from_another_host_reaches_the_command(hosts: Hosts) -> None:
     assert (here.status(job), here.job(job).reason) == (Status.CANCELLED, "cancelled by tester")
 
 
-def test_a_worker_is_woken_by_the_commits_of_others_and_not_by_its_own(hosts: Hosts) -> None:
-    here, there = hosts()
-    worker = Worker(
-        here.store,
-        here.home,
-        here.config,
-        here.client.host,
-        here.clock,
+def worker_of(bench: Bench) -> Worker:
+    return Worker(
+        bench.store,
+        bench.home,
+        bench.config,
+        bench.client.host,
+        bench.clock,
         mode=Mode.FOREGROUND,
         say=lambda text: None,
     )
+
+
+def test_what_others_committed_unheard_may_be_more_than_calls(hosts: Hosts) -> None:
+    """Without notices, as over a pooler, a worker looks every second."""
+    here, there = hosts()
+    worker = worker_of(here)
+    worker._changed()
+    worker._wishes.disturbed = False
+    there.client.pause("a look at the machine")
+    assert not worker._changed_meanwhile(worker._looked_at), "just now it has looked"
+    assert worker._changed_meanwhile(worker._looked_at + POLL) and worker._wishes.disturbed
+    worker._engine.finisher.selector.close()
+
+
+def test_a_worker_is_woken_by_the_commits_of_others_and_not_by_its_own(hosts: Hosts) -> None:
+    here, there = hosts()
+    worker = worker_of(here)
     worker._watch_hints()
     worker._changed()
     worker._wishes.woken = False

@@ -249,8 +249,11 @@ class Worker:
             self._wait(min(due, clean_at, self._looked_at + POLL) - clock.monotonic())
 
     def _changed_meanwhile(self, now: float) -> bool:
-        """Look, unless a hint made us look just now."""
-        return now - self._looked_at >= POLL and self._changed()
+        """Look, unless a hint made us look just now. It may be anything, a cancel or a pause."""
+        if now - self._looked_at < POLL or not self._changed():
+            return False
+        self._wishes.disturbed |= not self._store.only_calls_came()
+        return True
 
     def _changed(self) -> bool:
         self._looked_at = self._clock.monotonic()
