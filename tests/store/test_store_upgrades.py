@@ -24,7 +24,7 @@ PLAIN = Alike(Model(job(0, stage=Stage.READY)), {0: {}})
 
 @pytest.fixture
 def operator(bare_postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
-    """A store of schema 8 with chains of one job and of several."""
+    """Where a store of schema 8 is."""
     with psycopg.connect(bare_postgres_url, autocommit=True) as connection:
         for step in migrations(DIALECT)[:OLD]:
             connection.execute(step.script.encode())
@@ -33,11 +33,17 @@ def operator(bare_postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-def open_old(opened: Open, url: str, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """By one who knows no newer schema."""
+@pytest.fixture
+def old(
+    operator: psycopg.Connection[Any],
+    opened: Open,
+    bare_postgres_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Store:
+    """The same, opened by one who knows no newer schema."""
     with monkeypatch.context() as patch:
         patch.setattr(postgres, "schema_version", lambda: OLD)
-        return opened(url)
+        return opened(bare_postgres_url)
 
 
 def names(store: Store) -> list[str]:
@@ -45,14 +51,8 @@ def names(store: Store) -> list[str]:
         return [each.name for each in tx.active_jobs()]
 
 
-def test_one_who_has_it_open_goes_on(
-    operator: psycopg.Connection[Any],
-    opened: Open,
-    bare_postgres_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_who_has_it_open_goes_on(old: Store, opened: Open, bare_postgres_url: str) -> None:
     """Its statements were prepared for columns of another type."""
-    old = open_old(opened, bare_postgres_url, monkeypatch)
     for number in range(4):
         with old.write() as tx:
             add(tx, name=f"n-{number}")
@@ -65,13 +65,9 @@ def test_one_who_has_it_open_goes_on(
 
 
 def test_it_is_brought_up_to_date_where_it_is(
-    operator: psycopg.Connection[Any],
-    opened: Open,
-    bare_postgres_url: str,
-    monkeypatch: pytest.MonkeyPatch,
+    operator: psycopg.Connection[Any], old: Store, opened: Open, bare_postgres_url: str
 ) -> None:
     """By a user who has an empty schema of the user's own before the one with the tables."""
-    old = open_old(opened, bare_postgres_url, monkeypatch)
     with old.write() as tx:
         add(tx, name="kept")
     (schema,) = operator.execute("select current_schema()").fetchone() or ("",)
@@ -108,13 +104,9 @@ def add_chain(tx: Any, length: int) -> JobId:
 
 
 def test_chains_are_found_as_before(
-    operator: psycopg.Connection[Any],
-    opened: Open,
-    bare_postgres_url: str,
-    monkeypatch: pytest.MonkeyPatch,
+    operator: psycopg.Connection[Any], old: Store, opened: Open, bare_postgres_url: str
 ) -> None:
     """Also by those who come at once, of whom one brings it up to date."""
-    old = open_old(opened, bare_postgres_url, monkeypatch)
     with old.write() as tx:
         chains = [add_chain(tx, length) for length in (1, 2, 40, 1)]
         waiting = add(tx, after=(chains[2], chains[3]))
