@@ -418,6 +418,18 @@ def _leave(shop: Shop) -> bool:
     return "shop_tasks.renamed" in crew.tasks
 
 
+def test_a_host_that_is_ready_when_its_worker_leaves_is_no_trouble(make_shop: MakeShop) -> None:
+    shop = make_shop(WORK)
+    bench, crew = shop.bench, shop.bench.engine.crew
+    bench.until(lambda: any(each.connection for each in crew._hosts.values()), "it to connect")
+    (host,) = crew._hosts.values()
+    host.leaving = True
+    bench.engine.dispatching = False
+    host.hear = lambda: [{"ready": ["shop_tasks.work"]}]  # type: ignore[method-assign]
+    crew._hear(host)
+    assert host.ready and crew.places() == 0
+
+
 DEAF = """
 @app.task
 def seize():

@@ -229,8 +229,8 @@ class Hosting:
     def _known_to_all(self) -> frozenset[str]:
         """The functions of every host that makes calls: after a change of the code some hosts may
         have the old one, and a call may be handed to any."""
-        makers = (host for host in self._hosts.values() if host.ready and not host.leaving)
-        return frozenset.intersection(*(host.tasks for host in makers))
+        makers = [host for host in self._hosts.values() if host.ready and not host.leaving]
+        return frozenset.intersection(*(host.tasks for host in makers)) if makers else self.tasks
 
     def _learn(self, tasks: frozenset[str], trouble: str | None) -> None:
         if (tasks, trouble) == (self.tasks, self.trouble):
