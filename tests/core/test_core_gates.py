@@ -6,7 +6,7 @@ import pytest
 from given import NOW, SECOND, exclusive, facts, held, job, promised, shared
 
 from headway.core import gates
-from headway.core.facts import Door, Facts, Predecessor, TaskView
+from headway.core.facts import IMPORTING, NO_HOST, Door, Facts, Predecessor, TaskView
 from headway.core.gates import GATES, Wake
 from headway.core.model import (
     FUNCTION,
@@ -376,6 +376,8 @@ FAULTY = TaskView(frozenset(), "importing it failed: ValueError: no")
         ("shop.add", TaskView(frozenset({"shop.sub"})), "task shop.add is unknown", "known are"),
         ("shop.add", NOT_FOUND, "No module named 'shop'", "modules are found beside .headway/"),
         ("shop.add", FAULTY, "importing it failed: ValueError: no", "correct the module; it is"),
+        ("shop.add", TaskView((), IMPORTING), "are being imported", "it starts when they are"),
+        ("shop.add", TaskView((), f"{NO_HOST}: full"), "full", "it is tried again by itself"),
     ],
 )
 def test_a_function_that_nobody_can_call(

@@ -141,6 +141,10 @@ class Door(NamedTuple):
     unlent: Mapping[JobId, Collection[str]] = NOTHING
 
 
+IMPORTING = "the modules are being imported"
+NO_HOST = "its host cannot be started"
+
+
 class TaskView(NamedTuple):
     """The functions that can be called, or why it is not known."""
 

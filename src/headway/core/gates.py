@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from headway.core import admission
-from headway.core.facts import Facts, LockView, Predecessor
+from headway.core.facts import IMPORTING, NO_HOST, Facts, LockView, Predecessor
 from headway.core.graphgates import (
     approved,
     artifacts_present,
@@ -218,7 +218,11 @@ def _out_of_reach(task: str) -> str | None:
 
 
 def how_to_import(trouble: str) -> str:
-    """What to do about a module that cannot be imported."""
+    """What to do about a module that cannot be imported, or is not yet."""
+    if trouble == IMPORTING:
+        return "it starts when they are"
+    if trouble.startswith(NO_HOST):
+        return "it is tried again by itself"
     if "No module named" in trouble:
         return (
             "modules are found beside .headway/ and on the PYTHONPATH, which [env] of config.toml "

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headway.clock import Clock
-from headway.core.facts import TaskView
+from headway.core.facts import IMPORTING, NO_HOST, TaskView
 from headway.crashpoints import reach
 from headway.engine.functionhost import (
     LARGEST_WINDOW,
@@ -68,7 +68,7 @@ class Hosting:
         self._failures = 0
         self._next_start = 0.0
         self.tasks: frozenset[str] = frozenset()
-        self.trouble: str | None = "the modules are being imported" if settings.modules else None
+        self.trouble: str | None = IMPORTING if settings.modules else None
         self.news = True  # tasks or trouble changed since someone asked, also since another worker
 
     @property
@@ -182,7 +182,7 @@ class Hosting:
     def _cannot_start(self, error: OSError) -> None:
         self._backoff()
         if not any(host.ready and not host.leaving for host in self._hosts.values()):
-            self._learn(self.tasks, f"its host cannot be started: {error.strerror or error}")
+            self._learn(self.tasks, f"{NO_HOST}: {error.strerror or error}")
 
     def _accept(self, host: FunctionHost) -> None:
         assert host.listener is not None  # noqa: S101
