@@ -13,9 +13,9 @@ from typing import Any
 import headway.cancelling
 import headway.engine.engine
 import headway.engine.finisher
-import headway.engine.lane
 import headway.engine.planner
 import headway.engine.rescuer
+import headway.engine.tokens
 from headway.store.base import Store
 from simulation.machines import SimulatedEvidence, SimulatedLock, SimulatedRescue
 
@@ -51,7 +51,7 @@ def installed(rng: Random, passed: Passed) -> Iterator[None]:
     shim = _Os(rng)
     replaced: list[tuple[Any, str, Any]] = [
         (planner, "Evidence", SimulatedEvidence),
-        (headway.engine.lane, "os", shim),
+        (headway.engine.tokens, "os", shim),
         (rescuer, "Evidence", SimulatedEvidence),
         (rescuer, "rescue", SimulatedRescue),
         (rescuer, "os", shim),

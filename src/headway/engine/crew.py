@@ -21,6 +21,7 @@ from headway.engine.functionhost import (
     News,
     Told,
     left_open,
+    order_of,
     rebooted,
     remove_if_ended,
 )
@@ -76,6 +77,16 @@ class Crew(Hosting):
                 yield self._hosts[token], share
             count -= share
 
+    def runner(self) -> FunctionHost | None:
+        """The host that makes the only call there is, if that is a plain one and over at once."""
+        busy = [host for host in self._hosts.values() if host.held]
+        if len(busy) != 1 or self.news or self.progress or self.knows_more:
+            return None
+        (host,) = busy
+        if host.leaving or host.deaf or host.calls or len(host.plain) > 1:
+            return None
+        return host if host.answers_soon else None
+
     def give_up(self, batches: Mapping[str, Sequence[TakenCall]]) -> None:
         """The transaction that took these calls for these hosts was rolled back."""
         for token, taken in batches.items():
@@ -104,10 +115,7 @@ class Crew(Hosting):
         """The same for plain calls, by their hosts."""
         self._order(
             {
-                host: [
-                    f"r {token} {job_id} {attempt} {params}\n"
-                    for (job_id, attempt, _, _, params), token, _, _ in taken
-                ]
+                host: [order_of(call, token) for call, token, _, _ in taken]
                 for host, taken in batches.items()
             }
         )

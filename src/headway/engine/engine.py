@@ -25,6 +25,7 @@ from headway.engine.janitor import put_back_environments
 from headway.engine.lane import MOST_AT_ONCE, Lane, QuickSteps, Quiet
 from headway.engine.looks import Looks
 from headway.engine.memory import Memory
+from headway.engine.onebyone import OneByOne
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.rounds import Rounds
@@ -125,7 +126,8 @@ class Engine:
                 self.finisher.selector.register(bell.fileno(), selectors.EVENT_READ, bell.heard)
         lease = LEASE if store.shared else None
         self._lane = Lane(host, worker_id, self.crew, lease)
-        self._quick = QuickSteps(store, self.crew, self._lane, worker_id)
+        one_by_one = OneByOne(store, self.crew, self.finisher.selector, clock)
+        self._quick = QuickSteps(store, self.crew, self._lane, one_by_one, worker_id)
         self.planner = Planner(
             host,
             worker_id,

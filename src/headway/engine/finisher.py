@@ -31,7 +31,7 @@ class Watched:
 
 class Finisher:
     def __init__(self, launcher: Launcher, rescuer: Rescuer) -> None:
-        self.selector = selectors.DefaultSelector()
+        self.selector = selectors.EpollSelector()
         self._launcher = launcher
         self._rescuer = rescuer
         self._watched: dict[str, Watched] = {}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from headway.clock import SECOND
 from headway.core.model import Claim, Job, JobId, shown
-from headway.core.plaincalls import OCCUPIES, PlainEnd
+from headway.core.plaincalls import OCCUPIES, PlainCall, PlainEnd
 from headway.core.settle import Ending, Outcome
 from headway.core.states import Status
 from headway.engine.settling import Judgement, NeverRan, Verdict
@@ -60,6 +60,15 @@ class News(NamedTuple):
     told: list[Told]
 
 
+class Returned(NamedTuple):
+    """How a plain call did, and the end of the journal that says so."""
+
+    finished_at: int
+    took: int
+    result: Any
+    content: bytes
+
+
 class FunctionHost:
     """One host, from the making of its folder until its journal is in the store."""
 
@@ -102,6 +111,11 @@ class FunctionHost:
             self.reader.close()
 
     @property
+    def answers_soon(self) -> bool:
+        """Whether it is busy, and calls take it no time."""
+        return bool(self.held and self.window == LARGEST_WINDOW and self.connection is not None)
+
+    @property
     def held(self) -> int:
         """How many calls it has that are not settled."""
         return len(self.calls) + len(self.plain)
@@ -137,7 +151,10 @@ class FunctionHost:
         self.send_lines(json.dumps(message) + "\n")
 
     def send_lines(self, lines: str) -> None:
-        self._unsent += lines.encode()
+        self.send_bytes(lines.encode())
+
+    def send_bytes(self, lines: bytes) -> None:
+        self._unsent += lines
         self.flush()
 
     def flush(self) -> bool:
@@ -189,6 +206,30 @@ class FunctionHost:
             self._widen(sum(took) / len(took) / SECOND, size // len(took))
             self.read_at = now
         return news, progress
+
+    def returned(self, call: TakenCall) -> Returned | None:
+        """How this one did, if that is all that its journal says. It says so again until it was
+        passed on."""
+        assert self.reader is not None  # noqa: S101
+        content = self.reader.peek()
+        ended = None
+        for kind, token, more in parse(content):
+            if token != call.token or ended is not None or kind not in (*STARTS, "e"):
+                return None
+            ended = more if kind == "e" else None
+        if ended is None:
+            return None
+        when, took, more = ended.split(" ", 2)
+        only, result = (True, None) if more == WELL else only_returned(more)
+        return Returned(int(when), int(took), result, content) if only else None
+
+    def pass_on(self, returned: Returned, call: TakenCall) -> None:
+        """The one that it was making is settled, and this one was claimed in its place."""
+        assert self.reader is not None  # noqa: S101
+        self.reader.skip(returned.content)
+        self.begun.clear()
+        self.plain.clear()
+        self.plain[call.token] = call
 
     def _read_other(
         self, kind: str, token: str, content: str, told: list[Told], progress: dict[JobId, Progress]
@@ -244,15 +285,31 @@ class FunctionHost:
             return []
         try:
             data = self.connection.recv(1 << 16, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return []
-        except OSError:
-            data = b""
-        if not data:
+            gone = not data
+        except OSError as error:
+            data, gone = b"", not isinstance(error, BlockingIOError)
+        if gone:
             return [{"gone": True}]
         lines = (self._received + data).split(b"\n")
         self._received = lines.pop()
         return [json.loads(line) for line in lines if line]
+
+    def hints_only(self) -> bool:
+        """Whether it said nothing but hints, if anything. Else it is still to be heard."""
+        if self.connection is None:
+            return False
+        try:
+            data = self.connection.recv(1 << 10, socket.MSG_DONTWAIT)
+        except OSError as error:
+            return isinstance(error, BlockingIOError)
+        self._received += data.lstrip(b"\n") if not self._received else data
+        return bool(data) and not self._received
+
+
+def order_of(call: PlainCall, token: str) -> str:
+    """What a host is told."""
+    job_id, attempt, _, _, params = call
+    return f"r {token} {job_id} {attempt} {params}\n"
 
 
 def _readable(params: str) -> Mapping[str, Any]:

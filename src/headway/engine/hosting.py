@@ -16,7 +16,6 @@ from headway.clock import Clock
 from headway.core.facts import IMPORTING, NO_HOST, TaskView
 from headway.crashpoints import reach
 from headway.engine.functionhost import (
-    LARGEST_WINDOW,
     AppSettings,
     FunctionHost,
     in_words,
@@ -140,10 +139,7 @@ class Hosting:
     @property
     def answers_soon(self) -> bool:
         """Whether some host is busy, and calls take it no time."""
-        return any(
-            host.held and host.window == LARGEST_WINDOW and host.connection is not None
-            for host in self._hosts.values()
-        )
+        return any(host.answers_soon for host in self._hosts.values())
 
     def _start(self) -> None:
         token = os.urandom(16).hex()
@@ -191,9 +187,9 @@ class Hosting:
         host.listener.close()
         host.listener = None
         host.connection = connection
-        self._selector.register(connection, selectors.EVENT_READ, lambda: self._hear(host))
+        self._selector.register(connection, selectors.EVENT_READ, lambda: self.hear(host))
 
-    def _hear(self, host: FunctionHost) -> object:
+    def hear(self, host: FunctionHost) -> object:
         """`ONLY_CALLS`, if there is nothing new but perhaps in its journal."""
         self._grown.add(host.token)
         host.deaf = False

@@ -6,7 +6,6 @@ that nobody can have changed since, because no one else has committed and no tim
 is what they go by.
 """
 
-import os
 from collections.abc import Collection, Sequence
 from itertools import count, islice
 from typing import NamedTuple
@@ -16,6 +15,8 @@ from headway.core.model import JobId
 from headway.core.plaincalls import PlainCall, PlainEnd, room_for_calls, wide_open
 from headway.crashpoints import reach
 from headway.engine.crew import Crew
+from headway.engine.onebyone import OneByOne
+from headway.engine.tokens import tokens
 from headway.errors import OthersWroteError
 from headway.host import Host
 from headway.store.base import ReadTx, Store, WriteTx
@@ -122,10 +123,13 @@ class Lane:
 class QuickSteps:
     """The steps between whole ones."""
 
-    def __init__(self, store: Store, crew: Crew, lane: Lane, worker_id: str) -> None:
+    def __init__(
+        self, store: Store, crew: Crew, lane: Lane, one_by_one: OneByOne, worker_id: str
+    ) -> None:
         self._store = store
         self._crew = crew
         self._lane = lane
+        self._one_by_one = one_by_one
         self._worker_id = worker_id
         self._quiet: Quiet | None = None
         self._ahead = _Ahead()
@@ -158,12 +162,31 @@ class QuickSteps:
                 delay = self._step(now)
                 if delay is None or not self._crew.knows_more:
                     break
-            return delay
         finally:
             self._lane.send()
             trouble, self._trouble = self._trouble, None
             if trouble is not None:
                 raise trouble
+        return 0.0 if delay is not None and self._go_one_by_one() else delay
+
+    def _go_one_by_one(self) -> bool:
+        """Stay with calls that are made one by one; whether there may be more to do by now."""
+        quiet, host = self._quiet, self._crew.runner()
+        if quiet is None or quiet.awaited or host is None or self._ahead.is_empty:
+            return False
+        self._quiet = None
+        one_by_one = self._one_by_one
+        try:
+            one_by_one.run(host, self._lane.known(self._ahead.calls), quiet.until)
+        finally:
+            made = one_by_one.made
+            self._ahead.drop(len(made))
+            self.started += [each.call.job_id for each in made]
+            if made:
+                self.last = made[-1].claimed_at, 1
+        if one_by_one.as_before:
+            self._quiet = quiet._replace(writes=self._store.writes)
+        return bool(made) or not one_by_one.as_before
 
     def _step(self, now: float) -> float | None:
         quiet, self._quiet = self._quiet, None
@@ -247,39 +270,33 @@ class _Ahead:
 
     def __init__(self, busy: int = 0) -> None:
         self._busy = busy
-        self._calls: list[PlainCall] = []
+        self.calls: list[PlainCall] = []
         self._is_all = False  # nothing is behind them
         self._all_plain = True
 
     @property
     def is_empty(self) -> bool:
-        return not self._calls
+        return not self.calls
 
     def suffices(self, number: int) -> bool:
-        return not self._busy and (len(self._calls) >= number or self._is_all)
+        return not self._busy and (len(self.calls) >= number or self._is_all)
 
     def first(self, tx: ReadTx, number: int, window: int) -> list[PlainCall]:
         """Of calls that are slow or large, of which hosts hold few, not so many are read."""
         if not self.suffices(number):
             most = number if self._busy else max(number, min(MOST_AT_ONCE, AHEAD * window))
-            self._calls, self._all_plain = tx.plain_calls(most) if most else ([], True)
-            self._is_all = len(self._calls) < most
+            self.calls, self._all_plain = tx.plain_calls(most) if most else ([], True)
+            self._is_all = len(self.calls) < most
             self._busy = max(0, self._busy - 1)
-        return self._calls[:number]
+        return self.calls[:number]
 
     def is_end(self, calls: list[PlainCall]) -> bool:
         """Whether nothing at all is behind these, which are the first."""
-        return self._all_plain and len(calls) == len(self._calls)
+        return self._all_plain and len(calls) == len(self.calls)
 
     def drop(self, number: int) -> None:
-        del self._calls[:number]
+        del self.calls[:number]
 
 
 class _NotSoQuietError(Exception):
     """The transaction is of no use: a whole step has to look."""
-
-
-def tokens(now: int, number: int) -> list[str]:
-    """For claims: not to be guessed, and growing with time."""
-    when, random = f"{now & 0xFF_FFFF_FFFF_FFFF:014x}", os.urandom(9 * number).hex()
-    return [when + random[at : at + 18] for at in range(0, 18 * number, 18)]

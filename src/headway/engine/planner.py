@@ -35,9 +35,10 @@ from headway.core.policies import BUILT_IN, ConcurrencyPolicy, keys_of
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
 from headway.core.states import Status
 from headway.engine.crew import Crew
-from headway.engine.lane import Lane, tokens
+from headway.engine.lane import Lane
 from headway.engine.looks import Looks
 from headway.engine.settling import Settler, Verdict
+from headway.engine.tokens import tokens
 from headway.errors import DataError, HeadwayError, StoreError
 from headway.filing import filing_of, says_something_new, stands_already, told
 from headway.gather import Waiters, gather, waiters

@@ -33,6 +33,7 @@ NAME = "journal"
 STARTS = ("s", "t")
 WELL = "."  # the end of a call that returned nothing; without a word a line may be torn
 RETRY_SECONDS = 1.0
+LITTLE = 1 << 14  # bytes, that are read without asking how many there are
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -134,13 +135,21 @@ class Reader:
 
     def read(self) -> bytes:
         """Whole lines that were added."""
-        size = os.fstat(self._fd).st_size
-        if size == self._offset:
-            return b""
-        content = os.pread(self._fd, size - self._offset, self._offset)
-        end = content.rfind(b"\n") + 1
-        self._offset += end
-        return content[:end]
+        content = self.peek()
+        self.skip(content)
+        return content
+
+    def peek(self) -> bytes:
+        """The same, which the next one reads again."""
+        content = os.pread(self._fd, LITTLE, self._offset)
+        if len(content) == LITTLE:
+            size = os.fstat(self._fd).st_size
+            content = os.pread(self._fd, size - self._offset, self._offset)
+        return content[: content.rfind(b"\n") + 1]
+
+    def skip(self, content: bytes) -> None:
+        """What was peeked at was used."""
+        self._offset += len(content)
 
     def close(self) -> None:
         os.close(self._fd)

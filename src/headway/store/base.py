@@ -29,7 +29,7 @@ from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.store.seam_adding import Alike as Alike
 from headway.store.seam_adding import Event as Event
 from headway.store.seam_adding import Places as Places
-from headway.store.seam_calls import ReadsCalls, WritesCalls
+from headway.store.seam_calls import Claimant, ReadsCalls, Relay, WritesCalls
 from headway.store.seam_entries import ReadsEntries, WritesEntries
 from headway.store.seam_governor import GovernorReading, GovernorWriting
 from headway.store.seam_groups import ReadsGroups, WritesGroups
@@ -416,6 +416,9 @@ class Store(Protocol):
 
     def add_alike(self, kinds: Sequence[Alike]) -> JobId | None:
         """The verb of that name as a story of its own."""
+
+    def relay(self, claimant: Claimant) -> Relay | None:
+        """For calls that this one makes one after another, if there is a shorter way for them."""
 
     def join(self, connection: Any) -> AbstractContextManager[WriteTx]:
         """Write within a transaction of the caller's, who commits it; PostgreSQL only."""

@@ -36,6 +36,7 @@ _OF_ONE_DATABASE = (
     "jobs.postgres.sql",
     "jobs.sqlite.sql",
     "calls.postgres.sql",
+    "calls.sqlite.sql",
     "planning.postgres.sql",
     "claims.postgres.sql",
 )

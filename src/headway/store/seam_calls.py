@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
+from headway.core.model import Json
 from headway.core.plaincalls import PlainCall, PlainEnd
 
 
@@ -55,3 +56,19 @@ class WritesCalls(Protocol):
     def finish_calls(self, ends: Sequence[PlainEnd], *, actor: str, awaited: bool) -> bool:
         """Write the ends of those whose claims are live. If anyone may wait for the end of a chain
         at all, tell those who do; whether there were some."""
+
+
+class Relay(Protocol):
+    """Calls that one process makes one after another, in one slot: the end of the one and the claim
+    of the next in a transaction with nothing around it."""
+
+    def prepare(self, last: TakenCall, call: PlainCall, token: str) -> bool:
+        """While the last one still runs: what comes after it, and under which token. False if
+        others wrote since `others_wrote` was last asked. `pass_on` or `drop` must follow."""
+
+    def pass_on(self, finished_at: int, result: Json) -> int | None:
+        """The last one has returned. The instant at which what comes after it was claimed; None if
+        it was not, because others wrote, or something is not as it was thought to be."""
+
+    def drop(self) -> None:
+        """Nothing of what was prepared is to stay; nothing at all, if it was passed on."""

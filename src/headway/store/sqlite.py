@@ -31,6 +31,9 @@ from headway.store.queries import Dialect, by_place, migrations, schema_version
 
 BUSY_SECONDS = 10.0
 _BUSY_MILLISECONDS = int(BUSY_SECONDS * 1000)
+# What a commit writes and syncs is whole pages, and most are of small jobs: those of half the usual
+# size make a commit a tenth cheaper.
+_PAGE_BYTES = 2048
 _BEGIN_WRITE = "begin immediate"
 OLDEST_SAFE = (3, 51, 3)  # older ones can corrupt a WAL database when a checkpoint resets the log
 
@@ -86,6 +89,9 @@ class SqliteDatabase:
 
     def begin_read(self) -> None:
         self.check()
+        self.begin()
+
+    def begin(self) -> None:
         self._plainly(self._connection.execute, "begin")
 
     def begin_write(self) -> None:
@@ -147,6 +153,16 @@ class SqliteDatabase:
         except apsw.Error as error:
             raise self.translated(error) from error
         return connection.last_insert_rowid() if connection.changes() else None
+
+    def change(self, sql: str, parameters: Mapping[str, Any]) -> int:
+        """How many rows these statements changed."""
+        connection = self._connection
+        before = connection.total_changes()
+        try:
+            connection.execute(sql, parameters)
+        except apsw.Error as error:
+            raise self.translated(error) from error
+        return connection.total_changes() - before
 
     def join(self, connection: Any) -> tuple[Any, int | None]:
         raise InvalidInputError("submit_on needs a store on PostgreSQL, and a connection to it")
@@ -433,6 +449,7 @@ def _create(path: str) -> None:
     try:
         os.close(os.open(fresh, flags, 0o600))
         connection = _connect(fresh, apsw.SQLITE_OPEN_READWRITE)
+        connection.execute(f"pragma page_size = {_PAGE_BYTES}")
         migrate(SqliteDatabase(fresh, connection), connection)
         connection.close()
         with suppress(FileExistsError):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headway.core.model import JobId
     from headway.store.base import Alike
     from headway.store.seam_adding import Model
+    from headway.store.seam_calls import Claimant, Relay
     from headway.store.sqlite import SqliteDatabase
 
 
@@ -57,6 +58,11 @@ class SqliteStore(SqlStore):
                 file.rollback()
                 raise
         return job_id
+
+    def relay(self, claimant: Claimant) -> Relay:
+        from headway.store.sqliterelay import SqliteRelay
+
+        return SqliteRelay(self, self._file, self._clock, claimant)
 
     def _get_ready(self, model: Model) -> _Ready:
         values = {**written(model), "gap": POSITION_GAP}

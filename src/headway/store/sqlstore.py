@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from headway.core.model import JobId
     from headway.store.base import Alike, HasFileno, ReadTx, WriteTx
+    from headway.store.seam_calls import Claimant, Relay
 
 TRIES = 3
 Told = TypeVar("Told")
@@ -128,13 +129,19 @@ class SqlStore:
     ) -> AbstractContextManager[WriteTx]:
         return _Soon(self, blindly, meanwhile)
 
+    def take_turn(self) -> None:
+        self._turn.__enter__()
+
+    def end_turn(self) -> None:
+        self._turn.__exit__(None, None, None)
+
     def begin_soon(self, blindly: bool, meanwhile: Callable[[], None] | None) -> WriteTx:
         """Take the turn and begin; `end` must follow."""
-        self._turn.__enter__()
+        self.take_turn()
         try:
             instant = self.database.begin_write_soon(blindly=blindly, meanwhile=meanwhile)
         except BaseException:
-            self._turn.__exit__(None, None, None)
+            self.end_turn()
             raise
         self.writes += 1
         now = self._instant(None) if instant is None else lambda: self._instant(instant())
@@ -152,7 +159,7 @@ class SqlStore:
                 if not well:
                     self._undo()
             finally:
-                self._turn.__exit__(None, None, None)
+                self.end_turn()
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
@@ -201,6 +208,9 @@ class SqlStore:
         self.writes += 1
         calls = kinds[0].model.job.queue == FUNCTIONS
         return self._surely(lambda: self.database.at_once(query, given, calls=calls))
+
+    def relay(self, claimant: Claimant) -> Relay | None:
+        return None
 
     @contextmanager
     def join(self, connection: Any) -> Iterator[WriteTx]:
