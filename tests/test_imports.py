@@ -251,7 +251,7 @@ PURE = {
 CORE_MAY_USE = {"os": {"strerror"}}
 
 THIRD_PARTY = {
-    "apsw": {"store.sqlite"},
+    "apsw": {"store.sqlite", "store.sqliteerrors"},
     "psycopg": {
         *("store.postgres", "store.pgaddress", "store.pgjoin", "store.pgpool", "store.pgsession"),
         "store.pgwire",

@@ -54,18 +54,14 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
         for name in sorted({spec.template_id for spec in specs if spec.template_id is not None}):
             require_usable(tx, name)
     known = _known_keys(tx, specs)
-    first = specs[0].priority if specs else 0
     waited_for = sorted({each for spec in specs for each in spec.after if each > 0})
-    next_id, position, ageing, unknown = tx.next_places(first, waited_for)
+    next_id, position, ageing, unknown = tx.next_places(waited_for)
     if unknown:
         from headway.collecting import unknown_job
 
         raise unknown_job(tx, unknown[0])
     ids = list(_ids(specs, known, next_id))
-    positions = {first: position}
     gained = _gained(tx.now(), ageing) if ageing is not None else 0
-    if gained:
-        positions = {}
     jobs, submitted = [], []
     for spec, job_id in zip(specs, ids, strict=True):
         after = spec.after and tuple(ids[~each] if each < 0 else each for each in spec.after)
@@ -77,15 +73,12 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
             if spec.key in known:
                 submitted.append(_seen_before(known[spec.key], spec.key, spec_digest))
                 continue
-        level = spec.priority + gained
-        if level not in positions:
-            positions[level] = tx.next_position(level)
-        job = _job(spec, job_id, positions[level], tx.now(), after, spec_digest, origin)
+        stands = position + POSITION_GAP * (job_id - next_id)
+        job = _job(spec, job_id, stands, tx.now(), after, spec_digest, origin)
         if gained:
-            job = job._replace(level=level)
+            job = job._replace(level=spec.priority + gained)
         if "worktree" in spec.params:
             job = _with_worktree(job, origin.worktrees)
-        positions[level] += POSITION_GAP
         jobs.append(job)
         submitted.append(Submitted(job_id, created=True))
         if spec.key is not None:

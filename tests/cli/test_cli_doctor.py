@@ -142,7 +142,7 @@ def test_what_is_no_database_is_said_to_be_none(
 @pytest.mark.parametrize(
     ("on_file", "on_server", "name"),
     [
-        ("drop index jobs_active", "drop index jobs_active", "jobs_active"),
+        ("drop index jobs_in_line", "drop index jobs_in_line", "jobs_in_line"),
         (
             "drop trigger jobs_terminal_is_final",
             "drop trigger jobs_terminal_is_final on jobs",
@@ -164,7 +164,7 @@ def test_a_guard_that_is_missing_is_named(
     assert name in found["detail"] and "restore" in found["next"]
 
 
-@pytest.mark.parametrize("damage", ["drop index jobs_active", "drop table lendings"])
+@pytest.mark.parametrize("damage", ["drop index jobs_in_line", "drop table lendings"])
 def test_a_backup_and_its_restore_bring_back_what_is_missing(file_site: Site, damage: str) -> None:
     """As the doctor advises: the rows are copied to a file that has everything."""
     job = file_site.submit("true")
@@ -181,7 +181,7 @@ def test_a_backup_and_its_restore_bring_back_what_is_missing(file_site: Site, da
 
 def test_rows_of_a_server_without_an_index_restore_elsewhere(server_site: Site) -> None:
     server_site.submit("true")
-    execute(server_site, "drop index jobs_active")
+    execute(server_site, "drop index jobs_in_line")
     copy = server_site.folder / "copy.db"
     server_site.run("backup", str(copy))
     del server_site.env["HEADWAY_STORE"]

@@ -152,7 +152,7 @@ class System:
 
     def submit(self, **fields: Any) -> Job:
         with self.store.write() as tx:
-            position = tx.next_position(fields.get("priority", 0))
+            position = tx.next_places().position
             return add(tx, **{"position": position, "created_at": tx.now(), **fields})
 
     def step(self) -> Step:

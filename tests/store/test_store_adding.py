@@ -12,7 +12,7 @@ from headway.store.writing import SqlWriteTx
 
 def test_a_submit_needs_no_more_than_it_begins_with(store: Store) -> None:
     with store.write_soon() as tx:
-        first = tx.next_places(0)
+        first = tx.next_places()
         tx.add_jobs([job(first.first_id, position=first.position)])
         tx.add_events([Event("submitted", first.first_id, {"name": "n"})], actor="ann")
         assert type(tx) is AddingTx

@@ -46,7 +46,7 @@ def added_alike(models: list[Model], calls: list[tuple[int, Any]]) -> list[Alike
 
 
 def added_singly(tx: WriteTx, models: list[Model], calls: list[tuple[int, Any]]) -> int:
-    first, position, *_ = tx.next_places(models[0].job.priority)
+    first, position, *_ = tx.next_places()
     jobs = [
         models[number].job._replace(
             id=first + place,
@@ -167,7 +167,7 @@ def test_no_id_is_given_twice_whichever_way_it_is_taken(store: Store) -> None:
     with store.write() as tx:
         assert (next_id(tx), tx.add_alike(one), next_id(tx)) == (1, 1, 2)
         assert (tx.take_ids(2), next_id(tx)) == (2, 4)
-        assert (tx.add_alike(one), tx.next_places(0).first_id, next_id(tx)) == (4, 5, 5)
+        assert (tx.add_alike(one), tx.next_places().first_id, next_id(tx)) == (4, 5, 5)
         tx.add_jobs([job(5)])
         assert (next_id(tx), tx.add_alike(one), next_id(tx)) == (6, 6, 7)
     with store.write() as tx:

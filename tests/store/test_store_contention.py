@@ -19,7 +19,7 @@ name, slots = sys.argv[2], range(int(sys.argv[3]), int(sys.argv[4]))
 sys.stdin.readline()
 for number in range(40):
     with store.write() as tx:
-        print("added", add(tx, name=f"{name}-{number}", position=tx.next_position(0)).id)
+        print("added", add(tx, name=f"{name}-{number}", position=tx.next_places().position).id)
     with store.write() as tx:
         waiting = tx.woken(1)
         slot = next(each for each in slots if each not in tx.slots().used)

@@ -176,6 +176,7 @@ class Shape(NamedTuple):
     indexes: dict[str, str]  # name -> unique, columns in order and the condition
     triggers: set[tuple[str, str]]
     checks: dict[str, int]
+    views: set[str]
 
 
 OWN = {"commits", "schema_version"}  # which a file has no use for
@@ -210,6 +211,7 @@ def shape_of_file(path: Path) -> Shape:
         {str(row[1]): _index(str(row[3])) for row in rows if row[0] == "index" and row[3]},
         {(str(row[1]), str(row[2])) for row in rows if row[0] == "trigger"},
         {name: sql.count("check (") for name, sql in tables.items()},
+        {str(row[1]) for row in rows if row[0] == "view"},
     )
 
 
@@ -220,7 +222,9 @@ def shape_of_schema(connection: psycopg.Connection[Any]) -> Shape:
     columns: dict[str, list[tuple[str, str, bool]]] = {}
     for table, name, kind, nullable in ask(
         "select table_name, column_name, data_type, is_nullable from information_schema.columns "
-        "where table_schema = current_schema() order by table_name, ordinal_position"
+        "join information_schema.tables using (table_schema, table_name) "
+        "where table_schema = current_schema() and table_type = 'BASE TABLE' "
+        "order by table_name, ordinal_position"
     ):
         columns.setdefault(table, []).append((name, TYPES[kind], nullable == "YES"))
     constraints = ask(
@@ -252,6 +256,10 @@ def shape_of_schema(connection: psycopg.Connection[Any]) -> Shape:
             table: sum(kind == "c" for owner, kind, _ in constraints if owner == table)
             for table in columns
             if table not in OWN
+        },
+        {
+            name
+            for (name,) in ask("select viewname from pg_views where schemaname = current_schema()")
         },
     )
 
@@ -286,6 +294,7 @@ def test_a_server_gets_the_same_schema_as_a_file(tmp_path: Path, bare_postgres_u
     assert found.keys == wanted.keys
     assert found.indexes == wanted.indexes and len(found.indexes) > 20
     assert found.triggers == wanted.triggers
+    assert found.views == wanted.views and found.views
     assert found.checks == wanted.checks and sum(found.checks.values()) >= 5
 
 

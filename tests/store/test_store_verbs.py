@@ -210,27 +210,35 @@ def test_a_job_is_given_back_as_it_was_stored(store: Store) -> None:
         assert tx.job_by_key("never") is None
 
 
-@verbs("next_position")
-def test_positions_grow_by_hundreds_among_the_active_of_one_priority(store: Store) -> None:
+@verbs("next_places", "place_jobs")
+def test_a_new_job_stands_after_all_that_there_are(store: Store) -> None:
+    """By its id; and further, once another was put there."""
     with store.write() as tx:
-        assert tx.next_position(0) == 100
-        first = add(tx, position=100)
-        add(tx, position=250)
-        add(tx, position=900, priority=5)
-        assert (tx.next_position(0), tx.next_position(5), tx.next_position(1)) == (350, 1000, 100)
+        assert tx.next_places()[:2] == (1, 100)
+        first, second = add(tx), add(tx, priority=5)
+        assert tx.next_places()[:2] == (3, 300)
+        tx.place_jobs([(first.id, 0, 299)])
+        assert tx.next_places()[:2] == (3, 300)
+        tx.place_jobs([(second.id, 5, 300), (first.id, 0, 20)])
+        assert tx.next_places()[:2] == (3, 400)
+        third = add(tx)
+        assert tx.next_places()[:2] == (4, 500)
+        tx.place_jobs([(third.id, 0, 1234)])
+        tx.place_jobs([(third.id, 0, 20)])
+        assert tx.next_places()[:2] == (4, 1334)
         tx.finish([finish_of(start(tx, first))])
-        assert tx.next_position(0) == 350
+        assert tx.next_places()[:2] == (4, 1334)
 
 
 @verbs("next_places")
 def test_what_new_jobs_get_and_what_they_wait_for_is_asked_in_one_question(store: Store) -> None:
     with store.write() as tx:
-        assert tx.next_places(0) == (1, 100, None, ())
+        assert tx.next_places() == (1, 100, None, ())
         assert tx.take_ids(2) == 1
-        made = add(tx, position=250, priority=5)
-        assert tx.next_places(5, [made.id, 99, 7]) == (4, 350, None, (7, 99))
+        made = add(tx, priority=5)
+        assert tx.next_places([made.id, 99, 7]) == (4, 400, None, (7, 99))
         tx.set_setting("scheduler.ageing", "1h", by="ann")
-        assert tx.next_places(1, [made.id]) == (4, 100, "1h", ())
+        assert tx.next_places([made.id]) == (4, 400, "1h", ())
         assert (tx.marks()["next_job_id"], add(tx).id, tx.marks()["next_job_id"]) == (4, 4, 5)
 
 

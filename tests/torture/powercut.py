@@ -119,11 +119,11 @@ class Disk:
 
 
 def _change(content: bytearray, kind: str, at: int, data: bytes) -> None:
+    if len(content) < at:
+        content.extend(bytes(at - len(content)))  # so does a truncation of a shorter file
     if kind == "truncate":
         del content[at:]
         return
-    if len(content) < at:
-        content.extend(bytes(at - len(content)))
     content[at : at + len(data)] = data
 
 

@@ -44,21 +44,17 @@ class AddingTx(Telling):
     def take_ids(self, count: int) -> int:
         return int(self._all("take_ids", count=count)[0][0])
 
-    def next_position(self, level: int) -> int:
-        row = self._one("last_position", level=level)
-        return (row[0] if row and row[0] is not None else 0) + POSITION_GAP
-
-    def next_places(self, level: int, after: Sequence[JobId] = ()) -> Places:
+    def next_places(self, after: Sequence[JobId] = ()) -> Places:
         known: list[tuple[Any, ...]] = []
         if after:
             ids = self._database.json(after)
-            rows, known = self._ask({"next_places": {"level": level}, "ids_of_jobs": {"ids": ids}})
+            rows, known = self._ask({"next_places": {}, "ids_of_jobs": {"ids": ids}})
         else:
-            rows = self._all("next_places", level=level)
-        first, last, ageing = rows[0]
+            rows = self._all("next_places")
+        first, ahead, ageing = rows[0]
         said = load(ageing, "setting scheduler.ageing") if ageing is not None else None
         unknown = sorted(set(after).difference(row[0] for row in known))
-        return Places(int(first), (last or 0) + POSITION_GAP, said, tuple(unknown))
+        return Places(int(first), POSITION_GAP * first + ahead, said, tuple(unknown))
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         self._many("add_jobs", map(dump_job, jobs))
@@ -72,17 +68,15 @@ class AddingTx(Telling):
             self._add_graph(jobs)
 
     def add_alike(self, kinds: Sequence[Alike]) -> int | None:
-        level = kinds[0].model.job.priority
-        first, last, ageing = self._all("next_places", level=level)[0]
+        first, position, ageing, _ = self.next_places()
         if ageing is not None:
             return None
-        position = (last or 0) + POSITION_GAP
         if sum(len(each.params) for each in kinds) < MANY:
             self._add_few(kinds, first, position)
         else:
             self._add_many(kinds, first, position)
         self._state = None  # its mark of the next id is another now
-        return int(first)
+        return first
 
     def _add_few(self, kinds: Sequence[Alike], first: int, position: int) -> None:
         """A statement for each job."""

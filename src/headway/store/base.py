@@ -310,8 +310,7 @@ class WriteTx(
     Protocol,
 ):
     def take_ids(self, count: int) -> int: ...
-    def next_position(self, level: int) -> int: ...
-    def next_places(self, level: int, after: Sequence[JobId] = ()) -> Places:
+    def next_places(self, after: Sequence[JobId] = ()) -> Places:
         """What those get that are added next, and what of `after` there is not, in one question."""
 
     def add_jobs(self, jobs: Sequence[Job]) -> None: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headway.core.model import Job, JobId
+from headway.core.model import POSITION_GAP, Job, JobId
 from headway.store.changing import Changing
 from headway.store.graphreading import GraphReadTx
 from headway.store.rows import dump
@@ -63,3 +63,6 @@ class OrderWriteTx(OrderReadTx, Changing):
             rows = dump([dict(zip(_PLACE, each, strict=True)) for each in some])
             self._tell("place_jobs", ids=ids, rows=rows)
             self._tell("place_waits", ids=ids, rows=rows)
+        if places:
+            last = max(position for _, _, position in places)
+            self._tell("stand_ahead", position=last, gap=POSITION_GAP)

@@ -47,7 +47,8 @@ _LAST = (
     r"where later.chain = \1 and later.chain <> later.id), \1)"
 )
 _OBJECT = (  # compiled when it is used
-    r"(?m)^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger) (?:if (?:not )?exists )?(\w+)"
+    r"(?m)^\s*(create(?: unique)?|drop|alter) (?:table|index|trigger|view) "
+    r"(?:if (?:not )?exists )?(\w+)"
     r"(?: rename to (\w+))?"
 )
 _OF_TABLE = r"(?m)^\s*create(?: unique)? (?:index|trigger) (\w+)[^;]*?\bon (\w+)"

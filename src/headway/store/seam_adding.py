@@ -20,9 +20,9 @@ class Event(NamedTuple):
 
 
 class Places(NamedTuple):
-    """What the jobs get that are added next: the first of their ids, the next position of a level,
-    and the ageing that is set, by which others may have other levels. And which of the jobs that
-    they are after there are not."""
+    """What the jobs get that are added next: the first of their ids and its position, after all
+    that there are; each further id stands a gap further. And the ageing that is set, by which they
+    may have other levels, and which of the jobs that they are after there are not."""
 
     first_id: JobId
     position: int

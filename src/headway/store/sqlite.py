@@ -6,7 +6,6 @@ middle. A connection belongs to the process that opened it. The file is watched:
 deleted or exchanged underneath is never written to.
 """
 
-import errno
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +16,6 @@ import apsw
 from headway.crashpoints import reach
 from headway.errors import (
     InvalidInputError,
-    InvalidOperationError,
     SchemaTooNewError,
     StoreBusyError,
     StoreCorruptError,
@@ -28,8 +26,8 @@ from headway.errors import (
 )
 from headway.store.filesystems import file_system, refuse_network_file_system
 from headway.store.queries import Dialect, by_place, migrations, schema_version
+from headway.store.sqliteerrors import BUSY_SECONDS, damaged, translate
 
-BUSY_SECONDS = 10.0
 _BUSY_MILLISECONDS = int(BUSY_SECONDS * 1000)
 # What a commit writes and syncs is whole pages, and most are of small jobs: those of half the usual
 # size make a commit a tenth cheaper.
@@ -310,43 +308,8 @@ class SqliteDatabase:
 
     def translated(self, error: apsw.Error | UnicodeDecodeError) -> Exception:
         if isinstance(error, UnicodeDecodeError):
-            return _damaged(self.path, f"a text is not UTF-8: {error}")
+            return damaged(self.path, f"a text is not UTF-8: {error}")
         return translate(error, self.path, self._connection.system_errno)
-
-
-def translate(error: apsw.Error, path: str, system_errno: int = 0) -> Exception:
-    """The error in our words: what is wrong with which file, and what to do next."""
-    match error:
-        case apsw.ConstraintError() if "headway: " in str(error):
-            return InvalidOperationError(str(error).partition("headway: ")[2])
-        case apsw.ConstraintError():
-            return error
-        case apsw.BusyError() | apsw.LockedError():
-            return StoreBusyError(
-                f"{path} stayed locked by another process for {BUSY_SECONDS:g} s; try again"
-            )
-        case apsw.FullError():
-            return StoreFullError(f"no space for {path}; free some and try again")
-        case apsw.IOError() if system_errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            return StoreFullError(
-                f"cannot write {path}: {os.strerror(system_errno)}; free some space and try again"
-            )
-        case apsw.ReadOnlyError():
-            return StoreReadOnlyError(f"{path} cannot be written; check its permissions and mount")
-        case apsw.CorruptError() | apsw.NotADBError():
-            return _damaged(path, str(error))
-        case apsw.CantOpenError():
-            return StoreError(f"cannot open {path}; check that it exists and its permissions")
-        case apsw.IOError():
-            return StoreError(f"cannot read or write {path}: {os.strerror(system_errno)}")
-    return StoreError(f"{path}: {error}")
-
-
-def _damaged(path: str, how: str) -> StoreCorruptError:
-    return StoreCorruptError(
-        f"{path} is damaged or not a database ({how}); it was left as it is. "
-        "Run `headway doctor`, then restore a backup"
-    )
 
 
 def open_database(path: str, *, create: bool, unsafe_fs: bool = False) -> SqliteDatabase:
@@ -378,7 +341,7 @@ def open_database(path: str, *, create: bool, unsafe_fs: bool = False) -> Sqlite
     connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
     database = SqliteDatabase(path, connection, identity)
     try:
-        connection.execute("pragma journal_mode = wal")
+        _use_log(connection, path)
         version = _version(connection)
     except apsw.Error as error:
         translated = database.translated(error)
@@ -399,6 +362,16 @@ def _connect(path: str, flags: int) -> apsw.Connection:
     except apsw.Error as error:
         raise translate(error, path) from error
     return connection
+
+
+def _use_log(connection: apsw.Connection, path: str) -> None:
+    """Have a file written through a log. The journal with which it is made so must not come back
+    after a power cut: it would undo a page that others have changed since."""
+    if connection.execute("pragma journal_mode").fetchall() != [("wal",)]:
+        from headway.store.sqlitefiles import sync_folder
+
+        connection.execute("pragma journal_mode = wal")
+        sync_folder(os.path.dirname(path))
 
 
 def look(path: str) -> SqliteDatabase:
@@ -451,6 +424,7 @@ def _create(path: str) -> None:
         connection = _connect(fresh, apsw.SQLITE_OPEN_READWRITE)
         connection.execute(f"pragma page_size = {_PAGE_BYTES}")
         migrate(SqliteDatabase(fresh, connection), connection)
+        _use_log(connection, fresh)
         connection.close()
         with suppress(FileExistsError):
             os.link(fresh, path)

@@ -47,7 +47,7 @@ where schedule_id in $TEXTS(:makers) and schedule_id is not null and finished_at
 
 -- name: other_work
 -- Any job that has not ended and that no entry of a jobs file made.
-select 1 from jobs where finished_at is null
+select 1 from jobs where id in (select id from active)
   and (schedule_id is null or substr(schedule_id, 1, 10) <> 'jobs.yaml:') limit 1
 
 -- name: running_of_type

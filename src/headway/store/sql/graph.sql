@@ -86,9 +86,9 @@ order by at desc, artifact limit :limit
 
 -- name: declared_keys
 -- What any active job makes or needs, for listings.
-select distinct artifact from produces where job_id in (select id from jobs where finished_at is null)
+select distinct artifact from produces where job_id in (select id from active)
 union
-select distinct artifact from needs where job_id in (select id from jobs where finished_at is null)
+select distinct artifact from needs where job_id in (select id from active)
 
 -- name: to_approve
 select $JOB from jobs where approval is not null and finished_at is null order by created_at, id

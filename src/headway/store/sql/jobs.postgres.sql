@@ -5,7 +5,7 @@
 with place as (
   select case when value > (select coalesce(max(id), 0) from jobs) then value
       else (select max(id) + 1 from jobs) end as first,
-    coalesce((select max(position) from jobs where level = :priority and finished_at is null), 0) as last,
+    (select value from marks where name = 'positions_ahead') as ahead,
     coalesce(:at::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint) as at
   from marks where name = 'next_job_id'
     and not exists (select 1 from settings where key = 'scheduler.ageing')
@@ -16,7 +16,7 @@ with place as (
     after_ids, locks, retry, attempt, retries_used, env_digest, spec_digest, on_finish, submitted_by,
     launch_failures, stage, waited_on, queue, level)
   select place.first + given.place, :name, :type, 'queued', :priority,
-    place.last + :gap * (given.place + 1), given.params, place.at, place.first + given.place, :slug, :labels,
+    place.ahead + :gap * (place.first + given.place), given.params, place.at, place.first + given.place, :slug, :labels,
     '[]', '[]', :retry, 1, 0, :env_digest, '', :on_finish, :submitted_by, 0, :stage, '[]', :queue, :priority
   from place, given
 ), told as (

@@ -21,11 +21,11 @@ values (:id, :name, :type, :status, :priority, :position, :params, :created_at, 
   :subject, :target, :template_id, :quota, :schedule_id)
 
 -- name: next_places (hot)
--- What the first of new jobs of this level would get: its id, the position before its own; and the
--- ageing that is set.
+-- The id that the first of new jobs would get, how much further than that new jobs stand, and the ageing
+-- that is set.
 select case when value > (select coalesce(max(id), 0) from jobs) then value
     else (select max(id) + 1 from jobs) end,
-  (select max(position) from jobs where level = :level and finished_at is null),
+  (select value from marks where name = 'positions_ahead'),
   (select settings.value from settings where key = 'scheduler.ageing')
 from marks where name = 'next_job_id'
 
@@ -68,9 +68,6 @@ values (:job_id, :ord, :declared, :chain, 'pending')
 insert into edges (job_id, ord, declared, chain, mark)
 select :to_job, ord, declared, chain, mark from edges where job_id = :from_job
 
--- name: last_position (hot)
-select max(position) from jobs where level = :level and finished_at is null
-
 -- name: ids_of_jobs (hot)
 select id from jobs where id in $IDS(:ids)
 
@@ -87,26 +84,26 @@ select $JOB from jobs where id = $LAST(:chain)
 select $JOB from jobs where $CHAIN(jobs., = :chain) order by id
 
 -- name: active_jobs
-select $JOB from jobs where finished_at is null order by created_at, id
+select $JOB from jobs where id in (select id from active) order by created_at, id
 
 -- name: finished_jobs
 -- The newest :limit jobs that ended since :since.
 select $JOB from jobs where finished_at >= :since order by finished_at desc limit :limit
 
 -- name: count_active
-select status, count(*) from jobs where finished_at is null group by status
+select status, count(*) from jobs where id in (select id from active) group by status
 
 -- name: count_finished
 select status, count(*) from jobs where finished_at >= :since group by status
 
 -- name: any_active (hot)
-select 1 from jobs where finished_at is null limit 1
+select 1 from active limit 1
 
 -- name: find_jobs
 -- The newest of those that match, before a given place in the order. What a pattern lets through is
 -- looked at again; none is left out that should not be.
 select $JOB from jobs where id in (
-  select id from jobs where finished_at is null
+  select id from active
   union all
   select id from jobs where finished_at >= :ended_since)
   and status in $TEXTS(:statuses) and created_at >= :created_since
@@ -119,7 +116,7 @@ order by created_at desc, id desc limit :limit
 -- What a schedule shows unless told otherwise: active jobs, blocked ones that nobody retried, and the
 -- ends of failed chains that hold one of those back.
 with shown(id) as (
-  select id from jobs where finished_at is null
+  select id from active
   union all
   select id from jobs where (status = 'blocked_by_dependency' or status = 'blocked_by_approval')
     and not exists (select 1 from jobs later where later.retry_of = jobs.id))

@@ -6,10 +6,10 @@
 insert into jobs (params, created_at, id, chain, position, name, type, status, priority, slug, labels,
   after_ids, locks, retry, attempt, retries_used, env_digest, spec_digest, on_finish, submitted_by,
   launch_failures, stage, waited_on, queue, level)
-select :params, :at, first, first,
-  coalesce((select max(position) from jobs where level = :priority and finished_at is null), 0) + :gap,
+select :params, :at, first, first, first * :gap + ahead,
   :name, :type, 'queued', :priority, :slug, :labels, '[]', '[]', :retry, 1, 0, :env_digest, '', :on_finish,
   :submitted_by, 0, :stage, '[]', :queue, :priority
-from (select max(value, (select coalesce(max(id), 0) + 1 from jobs)) as first
+from (select max(value, (select coalesce(max(id), 0) + 1 from jobs)) as first,
+    (select value from marks where name = 'positions_ahead') as ahead
   from marks where name = 'next_job_id')
 where not exists (select 1 from settings where key = 'scheduler.ageing')

@@ -1,0 +1,51 @@
+-- A submit of one plain job as before, but for its position.
+create or replace function headway_submit(
+  given_token text, given_params text, given_at bigint, given_space bigint, given_key bigint,
+  given_busy text, given_traces bigint, given_last_word text, given_gap bigint, given_name text,
+  given_type text, given_priority bigint, given_slug text, given_labels text, given_retry text,
+  given_env_digest text, given_on_finish text, given_submitted_by text, given_stage text,
+  given_queue text, given_told text
+) returns text language plpgsql as $$
+declare
+  new_id  bigint;
+  newest  bigint;
+  instant bigint;
+  trace   text;
+begin
+  perform set_config('lock_timeout', given_busy, true),
+    pg_advisory_xact_lock(given_space::integer, given_key::integer);
+  if exists (select 1 from settings where key = 'scheduler.ageing') then
+    return null;
+  end if;
+  instant := coalesce(given_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint);
+  insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
+    after_ids, locks, retry, attempt, retries_used, env_digest, spec_digest, on_finish, submitted_by,
+    launch_failures, stage, waited_on, queue, level)
+  select place.first, given_name, given_type, 'queued', given_priority,
+    place.first * given_gap + place.ahead,
+    given_params, instant, place.first, given_slug, given_labels, '[]', '[]', given_retry, 1, 0,
+    given_env_digest, '', given_on_finish, given_submitted_by, 0, given_stage, '[]', given_queue,
+    given_priority
+  from (
+    select greatest(value, (select coalesce(max(id), 0) + 1 from jobs)) as first,
+      (select value from marks where marks.name = 'positions_ahead') as ahead
+    from marks where marks.name = 'next_job_id') as place
+  returning id into new_id;
+  insert into events (at, actor, kind, job_id, data)
+  values (instant, given_submitted_by, 'submitted', new_id, given_told);
+  trace := given_token || ' ' || new_id;
+  update commits set number = number + 1,
+    token = case when given_last_word = '' then (number + 1)::text else token end
+  where place = -1 returning number into newest;
+  if not found then
+    newest := 1;
+    insert into commits (place, number, token)
+    values (-1, 1, case when given_last_word = '' then '1' else '' end);
+  end if;
+  update commits set number = newest, token = trace where place = mod(newest, given_traces);
+  if not found then
+    insert into commits (place, number, token) values (mod(newest, given_traces), newest, trace);
+  end if;
+  perform pg_notify('headway', given_key || ' ' || newest || ' ' || trace || given_last_word);
+  return new_id || ' ' || newest;
+end $$;
