@@ -72,6 +72,20 @@ def worker_dies_among_many(stage: Stage, point: str) -> None:
     stage.client.set_setting("scheduler.max_active", 1)
     submit_calls(stage, *names)
     stage.dies_at(point, work, visit=8)
+    _finish_many(stage, names)
+
+
+def worker_dies_one_by_one(stage: Stage, point: str) -> None:
+    """It stays with calls of which each waits for the end of the last."""
+    names = [f"call-{number}" for number in range(40)]
+    stage.patches["headway.engine.functionhost.AIM"] = 3600.0  # all are quick enough
+    stage.client.set_setting("scheduler.max_active", 1)
+    submit_calls(stage, *names)
+    stage.dies_at(point, work, visit=5)
+    _finish_many(stage, names)
+
+
+def _finish_many(stage: Stage, names: list[str]) -> None:
     stage.finish()
     stage.settings["app.modules"] = ()
     stage.check_settled()

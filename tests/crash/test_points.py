@@ -89,6 +89,7 @@ POINTS: dict[str, list[Scene]] = {
     "janitor.restored": [scenes.worker_dies_putting_back],
     "launcher.sent": at_visits(1, 2),
     "launcher.started": at_visits(1),
+    "onebyone.passed_on": [calls.worker_dies_one_by_one],
     "parent.acked": twice(),
     "parent.forked": [*twice(), scenes.child_sleeps],
     "parent.read": [*twice(), scenes.child_sleeps, scenes.parent_wakes_late],
@@ -129,8 +130,8 @@ POINTS: dict[str, list[Scene]] = {
     "worktrees.cleaned": [checkouts.cleaner_dies],
     "worktrees.recorded": [checkouts.cleaner_dies],
 }
-# On a store that hosts share a worker stays, however idle.
-SQLITE_ALONE = {"worker.gave_up", "worker.left"}
+# On a store that hosts share a worker stays, however idle; and there is no shorter way for calls.
+SQLITE_ALONE = {"onebyone.passed_on", "worker.gave_up", "worker.left"}
 
 VISITS = [
     pytest.param(store, point, scene, id=f"{store}-{point}-{number}")

@@ -59,9 +59,10 @@ def kill(pid: int) -> None:
         return
 
 
+@pytest.mark.parametrize("max_active", [50, 1], ids=["many at a time", "one by one"])
 @pytest.mark.req("E4", "E5", "D3")
 def test_killing_anything_during_a_drain_loses_and_repeats_nothing(
-    tmp_path: Path, store_url: str | None
+    tmp_path: Path, store_url: str | None, max_active: int
 ) -> None:  # fault A2, A3, B14
     tasks, kills = size()
     lots = random.Random(7)
@@ -72,7 +73,7 @@ def test_killing_anything_during_a_drain_loses_and_repeats_nothing(
     (tmp_path / "noted.py").write_text(TASKS)
     ledger = tmp_path / "ledger"
     ledger.touch()
-    site.client.set_setting("scheduler.max_active", 50)
+    site.client.set_setting("scheduler.max_active", max_active)
     request = Request(name="note")
     spec = function_spec(request, "noted.note", {"ledger": str(ledger)})
     ids = [each.job_id for each in site.client.submit_specs([spec] * tasks)]

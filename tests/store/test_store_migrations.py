@@ -10,12 +10,13 @@ import apsw
 import psycopg
 import pytest
 from others import another, words
-from stocked import START, add, finish_of
+from stocked import START, add, finish_of, job
 
 from headway.errors import InvalidInputError, SchemaTooNewError
 from headway.store import open_store
 from headway.store.postgres import DIALECT as SERVER
-from headway.store.queries import migrations, schema_version
+from headway.store.queries import Dialect, Queries, migrations, schema_version
+from headway.store.rows import COLUMNS, dump_job
 from headway.store.sqlite import DIALECT as FILE
 from headway.store.transfer import TABLES
 from headway.testing import FakeClock
@@ -423,3 +424,47 @@ def test_claims_of_a_server_of_schema_6_are_kept(bare_postgres_url: str) -> None
     with psycopg.connect(bare_postgres_url) as operator:
         versions = operator.execute("select version from schema_version").fetchall()
     assert versions == [(schema_version(),)]
+
+
+MOVED = [(1, 300), (2, 5000), (3, 100)]  # jobs that were put elsewhere, and their positions
+
+
+def moved_jobs(dialect: Dialect) -> list[tuple[str, dict[str, Any]]]:
+    sql = Queries(dialect, COLUMNS)["add_jobs"].sql
+    return [(sql, dict(dump_job(job(number, position=position)))) for number, position in MOVED]
+
+
+def assert_new_jobs_are_last(url: str, last: int) -> None:
+    store = open_store(url, FakeClock(START))
+    try:
+        with store.write() as tx:
+            assert tx.next_places()[:2] == (4, last + 100)
+            assert [each.id for each in tx.queue(9)] == [3, 1, 2]
+            added = add(tx, position=tx.next_places().position)
+            assert [each.id for each in tx.queue(9)] == [3, 1, 2, added.id]
+            assert len(tx.active_jobs()) == 4
+    finally:
+        store.close()
+
+
+def test_new_jobs_stand_after_all_of_a_file_of_schema_10(tmp_path: Path) -> None:
+    path = tmp_path / "headway.db"
+    connection = apsw.Connection(str(path))
+    for step in migrations(FILE)[:10]:
+        connection.execute(step.script)
+    for sql, values in moved_jobs(FILE):
+        connection.execute(sql, values)
+    connection.execute("pragma user_version = 10")
+    connection.close()
+    assert_new_jobs_are_last(f"sqlite://{path}", last=5000)
+
+
+def test_new_jobs_stand_after_all_of_a_server_of_schema_10(bare_postgres_url: str) -> None:
+    with psycopg.connect(bare_postgres_url) as operator:
+        for step in migrations(SERVER)[:10]:
+            operator.execute(step.script.encode())
+        operator.execute("create table schema_version (version bigint)")
+        operator.execute("insert into schema_version values (10)")
+        for sql, values in moved_jobs(SERVER):
+            operator.execute(sql.encode(), values)
+    assert_new_jobs_are_last(bare_postgres_url, last=5000)

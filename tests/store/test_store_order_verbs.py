@@ -1,9 +1,11 @@
 """What every store does with the verbs about where jobs stand."""
 
+from itertools import product
+
 from recording import verbs
 from stocked import START, add, filing, finish_of, start
 
-from headway.core.model import Lock
+from headway.core.model import FUNCTIONS, Lock, Stage
 from headway.core.order import AFTER_ALL, BEFORE_ALL, Levelled, Neighbours, Standing, just_before
 from headway.store.base import Store
 
@@ -45,6 +47,32 @@ def test_only_what_waits_has_a_place(store: Store) -> None:
         assert [each.id for each in around.after] == [first.id, second.id]
         order = [each.id for each in tx.in_dispatch_order()]
         assert order == [urgent.id, running.id, first.id, second.id]
+
+
+@verbs("neighbours", "nth_of_level", "queue", "anything_active", "active_jobs")
+def test_functions_and_commands_stand_in_one_line_in_every_stage(store: Store) -> None:
+    """They are found by different indexes."""
+    stages = (Stage.WOKEN, Stage.READY, Stage.FILED)
+    queues = ("", FUNCTIONS, "host:a")
+    with store.write() as tx:
+        assert not tx.anything_active()
+        jobs = [
+            add(tx, position=position, queue=queue, stage=stage)
+            for position, (stage, queue) in enumerate(product(stages, queues), 1)
+        ]
+        ids = [each.id for each in jobs]
+        assert [each.id for each in tx.queue(20)] == ids
+        assert [each.id for each in tx.queue(4)] == ids[:4]
+        assert sorted(each.id for each in tx.active_jobs()) == ids
+        for place, job in enumerate(jobs):
+            around = tx.neighbours(0, job.order[1:], job.id, 3)
+            before, after = ids[max(0, place - 3) : place], ids[place + 1 : place + 4]
+            assert [each.id for each in around.before] == before[::-1]
+            assert [each.id for each in around.after] == after
+            nth = tx.nth_of_level(0, place, 0)
+            assert nth is not None and nth.id == job.id
+        assert tx.nth_of_level(0, len(jobs), 0) is None
+        assert tx.anything_active()
 
 
 @verbs("in_dispatch_order", "add_retries")

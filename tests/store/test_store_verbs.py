@@ -53,6 +53,7 @@ def test_every_verb_of_the_seam_is_tested() -> None:
     import test_store_order_verbs  # noqa: F401
     import test_store_plain_calls  # noqa: F401
     import test_store_quiet  # noqa: F401
+    import test_store_relay  # noqa: F401
     import test_store_removing_verbs  # noqa: F401
     import test_store_reservations  # noqa: F401
     import test_store_schedule_verbs  # noqa: F401

@@ -208,20 +208,22 @@ class FunctionHost:
         return news, progress
 
     def returned(self, call: TakenCall) -> Returned | None:
-        """How this one did, if that is all that its journal says. It says so again until it was
-        passed on."""
+        """How this one did, once its journal says so; it says so again until it was passed on.
+        MoreToTellError: it says something else."""
         assert self.reader is not None  # noqa: S101
         content = self.reader.peek()
         ended = None
         for kind, token, more in parse(content):
             if token != call.token or ended is not None or kind not in (*STARTS, "e"):
-                return None
+                raise MoreToTellError
             ended = more if kind == "e" else None
         if ended is None:
             return None
         when, took, more = ended.split(" ", 2)
         only, result = (True, None) if more == WELL else only_returned(more)
-        return Returned(int(when), int(took), result, content) if only else None
+        if not only:
+            raise MoreToTellError
+        return Returned(int(when), int(took), result, content)
 
     def pass_on(self, returned: Returned, call: TakenCall) -> None:
         """The one that it was making is settled, and this one was claimed in its place."""
@@ -294,16 +296,25 @@ class FunctionHost:
         self._received = lines.pop()
         return [json.loads(line) for line in lines if line]
 
-    def hints_only(self) -> bool:
-        """Whether it said nothing but hints, if anything. Else it is still to be heard."""
+    def hinted(self) -> bool:
+        """Whether it hints at its journal, and says nothing else, which would still be to be heard.
+        MoreToTellError: it does."""
         if self.connection is None:
-            return False
+            raise MoreToTellError
         try:
             data = self.connection.recv(1 << 10, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
         except OSError as error:
-            return isinstance(error, BlockingIOError)
-        self._received += data.lstrip(b"\n") if not self._received else data
-        return bool(data) and not self._received
+            raise MoreToTellError from error
+        self._received += data if self._received else data.lstrip(b"\n")
+        if self._received or not data:
+            raise MoreToTellError
+        return True
+
+
+class MoreToTellError(Exception):
+    """Something has happened to a host, or to its call, beside that it returned."""
 
 
 def order_of(call: PlainCall, token: str) -> str:

@@ -3,8 +3,8 @@
 Then a commit is on the way of each, and so is whatever the worker does before and after it. So who
 is next, its token and its order are made ready while the last one runs; and the worker stays here,
 looking for the end, until something else happens, no end comes within an instant, or others write.
-What it waits for otherwise all rings the same bell, its selector: a ring without an end is a reason
-to leave. Nothing is taken in that was not committed, so whoever comes next finds it again.
+All that it waits for otherwise rings the same bell, its selector: a ring that is not about the host
+is a reason to leave. Nothing is taken in that was not committed, so whoever is next finds it again.
 """
 
 import os
@@ -16,7 +16,7 @@ from headway.clock import Clock
 from headway.core.plaincalls import PlainCall
 from headway.crashpoints import reach
 from headway.engine.crew import Crew
-from headway.engine.functionhost import FunctionHost, Returned, order_of
+from headway.engine.functionhost import FunctionHost, MoreToTellError, Returned, order_of
 from headway.engine.tokens import tokens
 from headway.store.base import Store
 from headway.store.seam_calls import Relay, TakenCall
@@ -50,6 +50,8 @@ class OneByOne:
         finally:
             relay.drop()
             host.read_at = self._clock.monotonic()
+            if not self.as_before:
+                self._crew.look()  # what was hinted at here is hinted at only once
 
     def _run(
         self, host: FunctionHost, relay: Relay, calls: Sequence[PlainCall], until: float
@@ -61,6 +63,7 @@ class OneByOne:
             returned = self._end_of(host, last) if self.as_before else None
             if returned is None:
                 return
+            self.as_before = False
             now = relay.pass_on(returned.finished_at, returned.result)
             self.as_before = now is not None
             if now is None:
@@ -75,11 +78,20 @@ class OneByOne:
                 return
 
     def _end_of(self, host: FunctionHost, last: TakenCall) -> Returned | None:
+        """How it returned; None if it does not within an instant, or if something else happened."""
         rings = self._bell.poll
-        if not any(rings(0) for _ in range(LOOKS)):
-            return None
-        if host.hints_only():
-            return host.returned(last)
-        self._crew.hear(host)
+        try:
+            for _ in range(LOOKS):
+                if not rings(0):
+                    continue
+                if not host.hinted():
+                    break
+                returned = host.returned(last)
+                if returned is not None:
+                    return returned
+            else:
+                return None
+        except MoreToTellError:
+            self._crew.hear(host)
         self.as_before = False
         return None

@@ -24,6 +24,7 @@ from headway.crashpoints import reach
 from headway.engine.engine import Engine
 from headway.engine.hosting import ONLY_CALLS
 from headway.engine.janitor import Janitor
+from headway.engine.onebyone import LOOKS
 from headway.errors import StoreBusyError, StoreFullError, StoreReadOnlyError, WorkerPresentError
 from headway.home import Home
 from headway.host import Host
@@ -41,7 +42,6 @@ from headway.supervise.workerlock import (
 
 POLL = 1.0  # the longest time between a commit of someone else and our look at it
 SETTLED_AFTER = 60.0
-LOOKS = 400  # for what happens within an instant, before a worker goes to sleep
 COMES_UP_WITHIN = 10.0
 HANDS_OVER_WITHIN = 60.0  # it has been asked and will leave: giving up early would leave none
 WORST_BACKOFF = 60.0
