@@ -38,7 +38,9 @@ class Lab:
         return full // 10 if self.quick else full
 
     def fresh(self, name: str) -> Path:
-        """A new empty folder; those of the round before are of no use any more."""
+        """A new empty folder; those of the round before are of no use any more. What is still on
+        its way to the disk is waited for: it is not to be felt by who comes next."""
+        os.sync()
         self._count += 1
         folder = self.folder / f"{name}-{self._count}"
         folder.mkdir(mode=0o700)

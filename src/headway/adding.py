@@ -16,6 +16,7 @@ from headway.core.model import (
     JobId,
     JobSpec,
     Stage,
+    WaitKind,
     shown,
 )
 from headway.core.states import Status
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 class Submitted(NamedTuple):
     job_id: JobId
     created: bool
+
+
+class Waiting(Submitted):
+    """Until another job ends; no worker has to look at it before."""
 
 
 class Origin(NamedTuple):
@@ -55,11 +60,12 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
             require_usable(tx, name)
     known = _known_keys(tx, specs)
     waited_for = sorted({each for spec in specs for each in spec.after if each > 0})
-    next_id, position, ageing, unknown = tx.next_places(waited_for)
-    if unknown:
-        from headway.collecting import unknown_job
+    next_id, position, ageing, ends = tx.next_places(waited_for)
+    for each in waited_for:
+        if each not in ends:
+            from headway.collecting import unknown_job
 
-        raise unknown_job(tx, unknown[0])
+            raise unknown_job(tx, each)
     ids = list(_ids(specs, known, next_id))
     gained = _gained(tx.now(), ageing) if ageing is not None else 0
     jobs, submitted = [], []
@@ -88,10 +94,13 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
         from headway.joining import enrol
 
         jobs = enrol(tx, jobs, asked, actor=origin.actor)
-    _add(tx, jobs, next_id, origin)
+    waits = _add(tx, jobs, next_id, ends, origin)
     ranks = {job_id: spec.place for spec, job_id in zip(specs, ids, strict=True) if spec.place}
     if ranks:
         _put(tx, jobs, ranks)
+    if waits and not (ranks or asked):
+        tx.wakes_nobody()
+        return [Waiting(*each) if each.created else each for each in submitted]
     return submitted
 
 
@@ -166,7 +175,14 @@ def _put(tx: WriteTx, jobs: Sequence[Job], ranks: Mapping[JobId, int]) -> None:
             put(tx, job, job.dispatch_level, by_rank(tx, job, ranks[job.id]))
 
 
-def _add(tx: WriteTx, jobs: list[Job], first_id: JobId, origin: Origin) -> None:
+def _add(
+    tx: WriteTx,
+    jobs: list[Job],
+    first_id: JobId,
+    ends: Mapping[JobId, tuple[JobId, Status]],
+    origin: Origin,
+) -> bool:
+    """Whether all of them wait for the end of others."""
     host = origin.host
     if host is not None and any(job.queue == host.id for job in jobs):
         from headway.store.base import HostRecord
@@ -181,14 +197,18 @@ def _add(tx: WriteTx, jobs: list[Job], first_id: JobId, origin: Origin) -> None:
         from headway.subjects import refuse_second
 
         refuse_second(tx, jobs)
-    if turns or (len(jobs) > 1 and any(job.after for job in jobs)):
+    if turns or any(job.after for job in jobs):
         from headway.filing import file_new
 
-        file_new(jobs, first_id, tx.now(), turns)
+        file_new(jobs, first_id, tx.now(), turns, ends)
     tx.add_jobs(jobs)
     tx.add_events(_events(jobs), actor=origin.actor)
     if any(job.produces for job in jobs):
         _wake_consumers(tx, jobs)
+        return False
+    return bool(jobs) and all(
+        job.wait is not None and job.wait.kind is WaitKind.DEPENDENCIES for job in jobs
+    )
 
 
 def _wake_consumers(tx: WriteTx, jobs: Sequence[Job]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.adding import Origin, Submitted, add_jobs, add_plain
+from headway.adding import Origin, Submitted, Waiting, add_jobs, add_plain
 from headway.clock import Clock, SystemClock
 from headway.config import Config, limits_set, load_config, store_setting
 from headway.core.model import (
@@ -167,13 +167,13 @@ class Client(QueueVerbs):
         submitted = plain or self.store.story(
             lambda tx: add_jobs(tx, prepare(tx) if prepare else specs, self.origin(env_digest))
         )
-        self.wake()
+        self.wake(word=None if all(isinstance(each, Waiting) for each in submitted) else WAKE)
         return submitted
 
     def submit_specs(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         """Submit calls of functions, all or none, in one transaction."""
         submitted = self.store.story(lambda tx: add_jobs(tx, specs, self.origin()))
-        self.wake()
+        self.wake(word=None if all(isinstance(each, Waiting) for each in submitted) else WAKE)
         return submitted
 
     def submit_on(self, connection: Any, specs: Sequence[JobSpec]) -> list[Submitted]:
@@ -204,10 +204,11 @@ class Client(QueueVerbs):
 
         return (*queues_of(self.store.shared, self.host), FUNCTIONS)
 
-    def wake(self, *, only_calls: bool = False) -> bool:
-        """Make sure a worker looks at what was committed; False if none is there."""
+    def wake(self, *, only_calls: bool = False, word: bytes | None = WAKE) -> bool:
+        """Make sure a worker looks at what was committed; False if none is there. Without a word
+        one that is there is left alone."""
         start = self.config["worker.autostart"]
-        return self._bell.ring(self.environ, CALLS_CAME if only_calls else WAKE, start=start)
+        return self._bell.ring(self.environ, CALLS_CAME if only_calls else word, start=start)
 
     def worker_is_there(self) -> bool:
         return worker_is_there(self.home.worker_lock)

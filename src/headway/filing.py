@@ -6,7 +6,7 @@ from collections.abc import Mapping, MutableSequence
 from headway.core.facts import Facts, Predecessor, waits_for_last
 from headway.core.model import NOTHING, Job, JobId, Stage, Wait
 from headway.core.plan import Hold, decide, move_for
-from headway.core.states import Status, after
+from headway.core.states import ACTIVE, Status, after
 from headway.store.base import Event, Filing
 
 
@@ -36,24 +36,25 @@ def file_new(
     first_id: JobId,
     now: int,
     turns: Mapping[JobId, JobId] = NOTHING,
+    ends: Mapping[JobId, tuple[JobId, Status]] = NOTHING,
 ) -> None:
-    """File those that wait only for others which are added with them: what they wait for has not
-    even begun. So nobody has to look at a whole graph before its first job starts. `turns` are
-    those of jobs that join a group behind another of these.
+    """File those that wait for others, as far as that is certain: for jobs which are added with
+    them, that have not even begun, or whose chains have not ended. So nobody has to look at a whole
+    graph before its first job starts, nor at the next one of a chain before its turn. `turns` are
+    those of jobs that join a group behind another of these, `ends` is how the chains of jobs stand
+    that exist already.
 
-    What else is to be asked about a job, and one that exists already may have ended, is for the
-    planner.
+    What else is to be asked about a job, and one that waits for a failure, is for the planner.
     """
     predecessors: dict[JobId, tuple[Predecessor, ...]] = {}
     facts = Facts(now=now, predecessors=predecessors, turns=turns)
-    last_id = jobs[-1].id
     for place, job in enumerate(jobs):
         predecessors.clear()
         if job.after:
-            if not all(first_id <= each <= last_id for each in job.after):
+            awaited = _awaited(job, first_id, ends)
+            if awaited is None:
                 continue
-            awaited = job.after[-1 if waits_for_last(job.after) else 0]
-            predecessors[job.id] = (Predecessor(awaited, awaited, Status.QUEUED),)
+            predecessors[job.id] = (awaited,)
         elif job.needs or job.id not in turns:
             continue
         decision = decide(job, facts)
@@ -65,6 +66,22 @@ def file_new(
                 wait=wait,
                 waited_on=(wait.kind.value,),
             )
+
+
+def _awaited(
+    job: Job, first_id: JobId, ends: Mapping[JobId, tuple[JobId, Status]]
+) -> Predecessor | None:
+    """The one for which it is to wait; None if there is none, or if one has failed. Of one that has
+    the key of another of these it is not known how it stands."""
+    unmet = []
+    unknown = (0, None)
+    for each in job.after:
+        chain, status = (each, Status.QUEUED) if each >= first_id else ends.get(each, unknown)
+        if status in ACTIVE:
+            unmet.append(Predecessor(each, chain, status))
+        elif status is not Status.SUCCEEDED:
+            return None
+    return unmet[-1 if waits_for_last(job.after) else 0] if unmet else None
 
 
 def stands_already(filing: Filing) -> bool:

@@ -40,13 +40,15 @@ class Bell:
         self._waker = Waker(home.worker_socket)
         self._turn = threading.Lock()
 
-    def ring(self, environ: Mapping[str, str], word: bytes = WAKE, *, start: bool) -> bool:
-        """Wake the worker, or start one; says whether one is there now or coming up."""
+    def ring(self, environ: Mapping[str, str], word: bytes | None = WAKE, *, start: bool) -> bool:
+        """Wake the worker, or start one; says whether one is there now or coming up. Without a word
+        one that is there is left alone."""
         if os.access(self._stopped, os.F_OK):  # most often it is not there, and asking is cheap
             with suppress(FileNotFoundError):
                 os.unlink(self._stopped)
-        with self._turn:
-            self._waker.wake(word)
+        if word is not None:
+            with self._turn:
+                self._waker.wake(word)
         if worker_is_there(self._lock):
             return True
         if not start:

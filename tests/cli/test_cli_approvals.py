@@ -50,7 +50,7 @@ def test_an_approval_says_why_the_job_does_not_start_yet(still: CommandLine) -> 
     told = still("jobs", "approve", "2").stderr
     assert "approved job-2 as ada; it does not start yet: waiting on job job-1" in told
     document = still.json("jobs", "show", "2")["job"]
-    assert (document["state"], document["approval"]["state"]) == ("queued", "approved")
+    assert (document["state"], document["approval"]["state"]) == ("waiting_on_deps", "approved")
 
 
 @pytest.mark.req("V68", "V69")

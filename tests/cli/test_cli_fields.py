@@ -38,6 +38,7 @@ def test_every_field_of_the_graph_is_shown(gated: CommandLine) -> None:
         "approval required": "yes",
         "approval state": "pending",
         "artifacts": "custom:c:d",
+        "waited on": "dependencies",
     }
     whole = gated.out("jobs", "show", "2")
     for line in ("after      job-1", "needs      custom:a:b", "produces   custom:c:d"):
@@ -170,7 +171,8 @@ def test_a_group_to_list_must_be_there(still: CommandLine) -> None:
 
 
 def test_filters_hold_together(gated: CommandLine) -> None:
-    assert ids(gated, "--label", "team=b", "--state", "queued", "--name", "s*") == ["job-2"]
+    waiting = ("--state", "waiting_on_deps")
+    assert ids(gated, "--label", "team=b", *waiting, "--name", "s*") == ["job-2"]
     assert ids(gated, "--label", "team=b", "--name", "f*") == []
     assert ids(gated, "--label", "team=b", "--label", "x=y") == []
     assert ids(gated, "--state", "queued", "--status", "RUNNING") == []

@@ -35,8 +35,8 @@ def test_the_summary_has_its_header_columns_and_order(graph: CommandLine) -> Non
     assert rows[0] == ["#", "Slug", "Name", "Status", "Wait", "Job"]
     assert [row[:4] + row[5:] for row in rows[1:]] == [
         ["1", "b1", "build", "queued", "job-1"],
-        ["2", "-", "test", "queued", "job-2"],
-        ["3", "-", "pack", "queued", "job-3"],
+        ["2", "-", "test", "waiting_on_deps", "job-2"],
+        ["3", "-", "pack", "waiting_on_deps", "job-3"],
         ["4", "-", "other", "queued", "job-4"],
     ]
     assert graph.out("jobs", "schedule", "--format", "summary") == graph.out("jobs", "schedule")
@@ -71,8 +71,8 @@ def test_what_ended_is_shown_only_if_asked_for_or_in_the_way(headway: CommandLin
 def test_the_tree_has_its_header_and_unfolds_three_levels(graph: CommandLine) -> None:
     assert graph.out("jobs", "schedule", "--format", "dag").splitlines() == [
         "Schedule (DAG, verbose)",
-        "job-3 queued pack",
-        "  after:success -> job-2 queued",
+        "job-3 waiting_on_deps pack (waiting on job job-2)",
+        "  after:success -> job-2 waiting_on_deps",
         "    after:success -> job-1 queued",
         "  custom:bin:app [missing] -> job-1 queued",
         "job-4 queued other",
@@ -81,11 +81,11 @@ def test_the_tree_has_its_header_and_unfolds_three_levels(graph: CommandLine) ->
         graph("submit", "--after", str(number - 1), "--", "true")
     told = graph.out("jobs", "schedule", "--format", "dag", "--job", "8").splitlines()
     assert told[1:6] == [
-        "job-8 queued true",
-        "  after:success -> job-7 queued",
-        "    after:success -> job-6 queued",
-        "      after:success -> job-5 queued  ...",
-        "job-5 queued true",
+        "job-8 waiting_on_deps true (waiting on job job-7)",
+        "  after:success -> job-7 waiting_on_deps",
+        "    after:success -> job-6 waiting_on_deps",
+        "      after:success -> job-5 waiting_on_deps  ...",
+        "job-5 waiting_on_deps true (waiting on job job-4)",
     ]
     flat = graph.out("jobs", "schedule", "--format", "dag", "--max-depth", "1", "--job", "8")
     assert not any(line.startswith("    ") for line in flat.splitlines())

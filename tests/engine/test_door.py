@@ -167,10 +167,10 @@ def test_every_transition_and_action_is_on_record_with_its_actor(bench: Bench) -
     assert told == [
         ("submitted", first, "tester"),
         ("submitted", second, "tester"),
+        ("waiting_on_deps", second, "tester"),
         ("paused", None, "tester"),
         ("resumed", None, "tester"),
         ("running", first, "worker-test"),
-        ("waiting_on_deps", second, "worker-test"),
         ("failed", first, "worker-test"),
         ("retried", first, "worker-test"),
         ("submitted", 3, "worker-test"),

@@ -8,11 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness import Bench
+from headway import launching
 from headway.core.model import Job, Stage
 from headway.core.states import Status
 from headway.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.linking import GraphError
 from headway.submission import Request
+from headway.supervise.workerlock import WAKE
 
 
 def request(local: str | None, *after: int | str, **options: Any) -> Request:
@@ -232,3 +234,85 @@ def test_only_what_may_start_is_left_to_look_at(bench: Bench) -> None:
     with bench.store.write() as tx:
         tx.wake_everything()
         assert [job.name for job in tx.woken(10, bench.client.queues)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("status", "stage"),
+    [
+        (Status.RUNNING, Stage.FILED),
+        (Status.QUEUED, Stage.FILED),
+        (Status.SUCCEEDED, Stage.WOKEN),
+        (Status.FAILED, Stage.WOKEN),
+    ],
+)
+def test_what_waits_for_a_job_that_there_is_is_filed_at_once_if_that_has_not_ended(
+    bench: Bench, status: Status, stage: Stage
+) -> None:
+    command = {Status.SUCCEEDED: "true", Status.FAILED: "false"}.get(status, "sleep")
+    delay = 10**12 if status is Status.QUEUED else 0
+    old = bench.submit(command, *(["60"] if command == "sleep" else []), delay=delay)
+    bench.until(lambda: bench.status(old) is status)
+    new = bench.submit("true", after=(old,))
+    assert bench.job(new).stage is stage
+    kinds = ["submitted", "waiting_on_deps"] if stage is Stage.FILED else ["submitted"]
+    assert bench.kinds(new) == kinds
+    bench.step()
+    assert len(bench.kinds(new)) == (2 if stage is Stage.FILED else len(bench.kinds(new)))
+    ends = {Status.SUCCEEDED: Status.SUCCEEDED, Status.FAILED: Status.BLOCKED_BY_DEPENDENCY}
+    if status in ends:
+        bench.until(lambda: bench.status(new) is ends[status])
+
+
+def test_of_several_the_first_that_has_not_ended_is_waited_for(bench: Bench) -> None:
+    done, failed = bench.submit("true"), bench.submit("false")
+    bench.until_ended(done, failed)
+    first, second = bench.submit("sleep", "60"), bench.submit("true", delay=10**12)
+    waits = bench.submit("true", after=(done, first, second))
+    assert bench.client.document(waits)["wait"]["detail"] == f"waiting on job job-{first}"
+    hopeless = bench.submit("true", after=(done, first, failed))
+    assert bench.job(hopeless).stage is Stage.WOKEN
+    bench.step()
+    assert bench.status(hopeless) is Status.BLOCKED_BY_DEPENDENCY
+
+
+def test_a_chain_that_is_tried_again_is_waited_for_as_a_whole(bench: Bench) -> None:
+    """Whichever of its jobs is named, and although that one has failed."""
+    old = bench.submit("false", retries=1, retry_base=10**12)
+    bench.until(lambda: bench.last(old).id != old)
+    again = bench.last(old).id
+    for named in (old, again):
+        new = bench.submit("true", after=(named,))
+        assert bench.job(new).stage is Stage.FILED
+        with bench.store.read() as tx:
+            assert tx.topics_waited_for([f"chain:{old}"]) == {f"chain:{old}"}
+    bench.client.cancel([again])
+    bench.until(lambda: bench.status(new) is Status.BLOCKED_BY_DEPENDENCY)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({}, None),
+        ({"delay": 5_000_000}, WAKE),
+        ({"produces": ("custom:t:1",)}, WAKE),
+        ({"position": 1}, WAKE),
+        ({"key": "seen"}, WAKE),
+    ],
+    ids=str,
+)
+def test_a_worker_that_is_there_is_left_alone_by_what_only_waits(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], word: bytes | None
+) -> None:
+    """It is still started if there is none."""
+    old = bench.submit("sleep", "60")
+    if "key" in options:
+        bench.submit("true", after=(old,), **options)
+    rung: list[bytes | None] = []
+
+    def ring(self: Any, environ: Any, said: bytes | None = None, *, start: bool) -> bool:
+        rung.append(said)
+        return True
+
+    monkeypatch.setattr(launching.Bell, "ring", ring)
+    bench.submit("true", after=(old,), **options)
+    assert rung == [word]

@@ -210,7 +210,7 @@ def test_many_are_submitted_as_one_and_a_key_among_them_counts_once(bench: Bench
         (1, False),
         (3, True),
     ]
-    assert [bench.job(job).position for job in (1, 2, 3)] == [100, 100, 200]
+    assert [bench.job(job).position for job in (1, 2, 3)] == [100, 200, 300]
     with pytest.raises(NotFoundError):
         bench.client.submit_many([Request(argv=("true",)), Request(argv=("true",), after=(99,))])
     assert len(bench.client.listing(everything=True)) == 3, "all of them or none"

@@ -33,7 +33,7 @@ SOON = 0.01  # seconds
 
 
 class Caller(Client):
-    def wake(self) -> bool:
+    def wake(self, **_: Any) -> bool:
         return False
 
 

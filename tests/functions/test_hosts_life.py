@@ -426,7 +426,7 @@ def test_a_host_that_is_ready_when_its_worker_leaves_is_no_trouble(make_shop: Ma
     host.leaving = True
     bench.engine.dispatching = False
     host.hear = lambda: [{"ready": ["shop_tasks.work"]}]  # type: ignore[method-assign]
-    crew._hear(host)
+    crew.hear(host)
     assert host.ready and crew.places() == 0
 
 

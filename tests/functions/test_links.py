@@ -1,6 +1,7 @@
 """The end of a function and the start of the one that waited for it: how often the worker has to
 ask a server, which takes longer than all that is done for an answer."""
 
+import select
 from collections.abc import Callable
 from typing import Any
 
@@ -182,3 +183,31 @@ def test_a_command_that_was_submitted_starts_with_two(lanes: Lanes, trips: list[
     lanes.bench.step()
     assert len(trips) <= 2, trips
     assert lanes.running() == [command]
+
+
+def test_what_only_waits_is_told_apart(lanes: Lanes, elsewhere: Elsewhere) -> None:
+    """A worker need not look before what it waits for has ended, which it will see to itself."""
+    store = lanes.bench.store
+    first = lanes.hold.submit("a")
+    lanes.become_quiet()
+    store.hints()
+
+    def came(submit: Callable[[], Any]) -> tuple[bool, bool]:
+        store.changed()
+        submit()
+        assert select.select([store.hints()], [], [], 30)[0], "it was told"
+        assert store.changed()
+        return store.only_waits_came(), store.only_calls_came()
+
+    def wait() -> Handle[Any]:
+        return elsewhere.submitting(lanes, lambda: lanes.hold.submit("b", after=[first]))
+
+    second = wait()
+    assert came(wait) == (True, False)
+    assert came(lambda: elsewhere.submitting(lanes, lambda: lanes.hold.submit("c"))) == (
+        *(False, True),
+    )
+    assert came(lambda: elsewhere.client.pause("x")) == (False, False)
+    elsewhere.client.resume()
+    lanes.let_go("a", first)
+    lanes.bench.until(lambda: second.job_id in lanes.running(), "who waited")

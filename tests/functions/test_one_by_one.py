@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from lanes import Elsewhere, Lanes, held
 
+from harness import wait_for
 from headway.app import Handle
 from headway.core.states import Status
 from headway.engine.functionhost import LARGEST_WINDOW, FunctionHost, MoreToTellError
@@ -79,6 +80,18 @@ def test_as_many_follow_each_other_as_return_at_once(lanes: Lanes) -> None:
     assert lanes.ledger() == [str(number) for number in range(12)]
 
 
+def test_an_order_that_is_too_large_for_the_line_is_sent_in_pieces(lanes: Lanes) -> None:
+    (a,) = held(lanes, "a")
+    b, large = lanes.hold.submit("b"), lanes.work.submit("x" * 900_000)
+    become_quick(lanes)
+    lanes.let_go("a", a)
+    assert lanes.step() and lanes.running() == [b.job_id]
+    lanes.returns("b", b)
+    assert lanes.step() and lanes.running() == [large.job_id]
+    lanes.ended(large)
+    assert len(large.result()) == 900_000
+
+
 # -- what ends it -------------------------------------------------------------------------------
 
 
@@ -146,6 +159,7 @@ def test_what_others_write_while_the_end_is_waited_for_ends_it(
 
 def test_a_host_that_dies_meanwhile_is_noticed(lanes: Lanes) -> None:
     _, b, c = one_runs(lanes, *"abc")
+    wait_for(lambda: lanes.ledger() == [*"ab"], what="it to have begun")
     lanes.kill_host()
     assert not lanes.step()
     assert lanes.running() == [] and lanes.settled(b, c) == ["failed", None]
@@ -179,7 +193,7 @@ def test_a_store_that_fails_leaves_the_end_to_the_next_step(
     assert lanes.running() == [b.job_id]
     assert not lanes.step()
     assert lanes.running() == [c.job_id] and lanes.settled(b, c) == ["succeeded", None]
-    assert lanes.ledger() == [*"abc"]
+    wait_for(lambda: lanes.ledger() == [*"abc"], what="each to be made once")
 
 
 # -- what a host says ---------------------------------------------------------------------------

@@ -324,7 +324,7 @@ def test_where_others_add_calls_no_more_is_read_than_is_needed_at_once(
     assert lanes.running() == [c.job_id]
     if lanes.bench.store.shared:
         ahead = lanes.bench.engine._quick._ahead
-        assert limits == [1, 1] and not ahead.suffices(1) and len(ahead._calls) <= 1
+        assert limits == [1, 1] and not ahead.suffices(1) and len(ahead.calls) <= 1
 
 
 def test_of_calls_that_hosts_hold_few_of_few_are_read_ahead(lanes: Lanes) -> None:
@@ -335,4 +335,4 @@ def test_of_calls_that_hosts_hold_few_of_few_are_read_ahead(lanes: Lanes) -> Non
     lanes.let_go("a", a)
     assert lanes.step() and lanes.running() == [b.job_id]
     assert host.window <= 2
-    assert len(lanes.bench.engine._quick._ahead._calls) <= 7
+    assert len(lanes.bench.engine._quick._ahead.calls) <= 7

@@ -110,7 +110,7 @@ class Caller(Client):
 
     world: "World"
 
-    def wake(self) -> bool:
+    def wake(self, **_: Any) -> bool:
         self.world.hint()
         return True
 

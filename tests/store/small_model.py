@@ -190,12 +190,10 @@ class Model:
     # -- acting --------------------------------------------------------------------------------
 
     def submit(self, **fields: Any) -> Job:
-        """Behind all active jobs of its level."""
+        """Behind all jobs that there are."""
         number = self._new_id()
         level = self.level_of(fields.get("priority", 0), self.now)
-        active = [*self.having("waiting"), *self.having("running")]
-        places = [job.place for job in active if job.level == level]
-        place = max(places, default=Fraction(0)) + 1
+        place = max((job.place for job in self.jobs.values()), default=Fraction(0)) + 1
         self.jobs[number] = Job(number, number, self.now, place, level=level, **fields)
         return self.jobs[number]
 

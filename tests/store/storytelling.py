@@ -88,7 +88,7 @@ class MovedClock(FakeClock):
 
 
 class Caller(Client):
-    def wake(self) -> bool:
+    def wake(self, **_: Any) -> bool:
         return False
 
 

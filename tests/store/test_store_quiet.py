@@ -32,6 +32,26 @@ def others_wrote(store: Any) -> bool:
         return bool(tx.others_wrote())
 
 
+@verbs("wakes_nobody", "only_waits_came", "only_calls_came")
+def test_what_only_waits_is_told_apart_where_anything_is_told(store: Store, opener: Opener) -> None:
+    other = opener()
+    hints = other.hints()
+    other.changed()
+    for says_so in (True, False, True):
+        with store.write() as tx:
+            add(tx)
+            if says_so:
+                tx.wakes_nobody()
+        if hints is not None:
+            assert select.select([hints], [], [], 30)[0], "it was told"
+        assert other.changed()
+        assert other.only_waits_came() == (says_so and store.shared)
+        assert not other.only_calls_came()
+    other.changed()
+    assert not other.only_waits_came()
+    assert not store.only_waits_came() and not store.only_calls_came(), "it was its own"
+
+
 @verbs("others_wrote")
 def test_nobody_else_has_written_until_another_connection_commits(
     store: Store, opener: Opener

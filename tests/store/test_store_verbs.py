@@ -234,13 +234,27 @@ def test_a_new_job_stands_after_all_that_there_are(store: Store) -> None:
 @verbs("next_places")
 def test_what_new_jobs_get_and_what_they_wait_for_is_asked_in_one_question(store: Store) -> None:
     with store.write() as tx:
-        assert tx.next_places() == (1, 100, None, ())
+        assert tx.next_places() == (1, 100, None, {})
         assert tx.take_ids(2) == 1
         made = add(tx, priority=5)
-        assert tx.next_places([made.id, 99, 7]) == (4, 400, None, (7, 99))
+        ends = {made.id: (made.id, Status.QUEUED)}
+        assert tx.next_places([made.id, 99, 7]) == (4, 400, None, ends)
         tx.set_setting("scheduler.ageing", "1h", by="ann")
-        assert tx.next_places([made.id]) == (4, 400, "1h", ())
+        assert tx.next_places([made.id]) == (4, 400, "1h", ends)
         assert (tx.marks()["next_job_id"], add(tx).id, tx.marks()["next_job_id"]) == (4, 4, 5)
+
+
+@verbs("next_places", "add_retries")
+def test_what_a_new_job_is_after_stands_as_the_last_of_its_chain(store: Store) -> None:
+    with store.write() as tx:
+        first, other = add(tx), add(tx)
+        tx.finish([finish_of(start(tx, first), status=Status.FAILED)])
+        failed = {first.id: (first.id, Status.FAILED), other.id: (other.id, Status.QUEUED)}
+        assert tx.next_places([first.id, other.id]).ends == failed
+        again = first._replace(id=tx.take_ids(1), retry_of=first.id)
+        tx.add_retries([again])
+        waits = (first.id, Status.QUEUED)
+        assert tx.next_places([first.id, again.id]).ends == {first.id: waits, again.id: waits}
 
 
 @verbs("add_retries", "chain", "last_in_chain")

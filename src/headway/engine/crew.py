@@ -125,7 +125,7 @@ class Crew(Hosting):
             host = self._hosts.get(token)  # if it has ended by now, they were taken back
             if orders and host is not None:
                 host.send_lines("".join(orders))
-                self._flush(host)
+                self.flush(host)
         if any(lines.values()):
             reach("crew.sent")
 

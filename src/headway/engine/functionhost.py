@@ -157,6 +157,10 @@ class FunctionHost:
         self._unsent += lines
         self.flush()
 
+    @property
+    def has_unsent(self) -> bool:
+        return bool(self._unsent)
+
     def flush(self) -> bool:
         """Send what there is room for; whether something is left. A host that cannot be reached
         is about to be found dead, or to leave."""
@@ -219,9 +223,10 @@ class FunctionHost:
             ended = more if kind == "e" else None
         if ended is None:
             return None
-        when, took, more = ended.split(" ", 2)
+        when, _, more = ended.partition(" ")
+        took, _, more = more.partition(" ")
         only, result = (True, None) if more == WELL else only_returned(more)
-        if not only:
+        if not only:  # or torn
             raise MoreToTellError
         return Returned(int(when), int(took), result, content)
 

@@ -193,7 +193,7 @@ class Hosting:
         """`ONLY_CALLS`, if there is nothing new but perhaps in its journal."""
         self._grown.add(host.token)
         host.deaf = False
-        self._flush(host)
+        self.flush(host)
         messages = host.hear()
         for message in messages:
             if "ready" in message:
@@ -211,9 +211,9 @@ class Hosting:
 
     def _send(self, host: FunctionHost, message: Mapping[str, Any]) -> None:
         host.send(message)
-        self._flush(host)
+        self.flush(host)
 
-    def _flush(self, host: FunctionHost) -> None:
+    def flush(self, host: FunctionHost) -> None:
         """Wait for room as long as something is left to be sent."""
         left = host.flush()
         if host.connection is not None:

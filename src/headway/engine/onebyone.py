@@ -22,7 +22,7 @@ from headway.store.base import Store
 from headway.store.seam_calls import Relay, TakenCall
 
 LOOKS = 400  # for an end, before the worker goes to sleep
-SOON = 1000  # microseconds
+SOON = 1000  # microseconds that a call may take
 LONGEST = 0.1  # seconds until it looks at everything else
 
 
@@ -49,7 +49,8 @@ class OneByOne:
             self._run(host, relay, calls, min(until, self._clock.monotonic() + LONGEST))
         finally:
             relay.drop()
-            host.read_at = self._clock.monotonic()
+            if self.made:
+                host.read_at = self._clock.monotonic()
             if not self.as_before:
                 self._crew.look()  # what was hinted at here is hinted at only once
 
@@ -71,6 +72,8 @@ class OneByOne:
             reach("onebyone.passed_on")
             host.send_bytes(order)
             reach("crew.sent")
+            if host.has_unsent:
+                self._crew.flush(host)
             last = TakenCall(call, token, last.slot, now)
             host.pass_on(returned, last)
             self.made.append(last)

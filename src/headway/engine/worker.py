@@ -250,7 +250,7 @@ class Worker:
 
     def _changed_meanwhile(self, now: float) -> bool:
         """Look, unless a hint made us look just now. It may be anything, a cancel or a pause."""
-        if now - self._looked_at < POLL or not self._changed():
+        if now - self._looked_at < POLL or not self._changed() or self._store.only_waits_came():
             return False
         self._wishes.disturbed |= not self._store.only_calls_came()
         return True
@@ -357,8 +357,8 @@ class Worker:
             selector.register(self._hints_fd, selectors.EVENT_READ, self._hinted)
 
     def _hinted(self) -> object:
-        """False: it was about our own commit."""
-        changed = self._changed()
+        """False: it was about our own commit, or about what has nothing to do before another."""
+        changed = self._changed() and not self._store.only_waits_came()
         return ONLY_CALLS if changed and self._store.only_calls_came() else changed
 
     def _hear(self) -> object:

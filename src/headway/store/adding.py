@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from headway.core.model import POSITION_GAP, Stage
+from headway.core.states import Status
 from headway.store.rows import dump, dump_job, dump_pairs, load, written
 from headway.store.seam_adding import Places
 from headway.store.transaction import Telling
@@ -45,16 +46,16 @@ class AddingTx(Telling):
         return int(self._all("take_ids", count=count)[0][0])
 
     def next_places(self, after: Sequence[JobId] = ()) -> Places:
-        known: list[tuple[Any, ...]] = []
+        ends: list[tuple[Any, ...]] = []
         if after:
             ids = self._database.json(after)
-            rows, known = self._ask({"next_places": {}, "ids_of_jobs": {"ids": ids}})
+            rows, ends = self._ask({"next_places": {}, "ends_of_chains": {"ids": ids}})
         else:
             rows = self._all("next_places")
         first, ahead, ageing = rows[0]
         said = load(ageing, "setting scheduler.ageing") if ageing is not None else None
-        unknown = sorted(set(after).difference(row[0] for row in known))
-        return Places(int(first), POSITION_GAP * first + ahead, said, tuple(unknown))
+        known = {job_id: (chain, Status(status)) for job_id, chain, status in ends}
+        return Places(int(first), POSITION_GAP * first + ahead, said, known)
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         self._many("add_jobs", map(dump_job, jobs))
@@ -66,6 +67,9 @@ class AddingTx(Telling):
             self._add_topics(filed)
         if any(job.needs or job.produces or "worktree" in job.params for job in jobs):
             self._add_graph(jobs)
+
+    def wakes_nobody(self) -> None:
+        self._database.wake_nobody()
 
     def add_alike(self, kinds: Sequence[Alike]) -> int | None:
         first, position, ageing, _ = self.next_places()

@@ -311,12 +311,17 @@ class WriteTx(
 ):
     def take_ids(self, count: int) -> int: ...
     def next_places(self, after: Sequence[JobId] = ()) -> Places:
-        """What those get that are added next, and what of `after` there is not, in one question."""
+        """What those get that are added next, and how what they are after stands, in one
+        question."""
 
     def add_jobs(self, jobs: Sequence[Job]) -> None: ...
     def add_alike(self, kinds: Sequence[Alike]) -> JobId | None:
         """Add jobs that wait for nothing, concern no other and have one priority, each with its
         event. The first id, that of place 0; None if nothing was done, for an ageing is set."""
+
+    def wakes_nobody(self) -> None:
+        """All that this transaction does is to add jobs that wait for the end of others: no worker
+        has to look at them before."""
 
     def add_retries(self, jobs: Sequence[Job]) -> None: ...
     def add_events(self, events: Iterable[Event], *, actor: str) -> None: ...
@@ -436,5 +441,9 @@ class Store(Protocol):
 
     def only_calls_came(self) -> bool:
         """Whether that is known to have been nothing but plain calls."""
+
+    def only_waits_came(self) -> bool:
+        """Whether it is known to have been nothing that a worker has to look at: jobs that wait for
+        others."""
 
     def close(self) -> None: ...

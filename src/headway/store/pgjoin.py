@@ -82,6 +82,9 @@ class Joined:
     def push(self) -> None:
         """What is told is done at once."""
 
+    def wake_nobody(self) -> None:
+        """What else the caller's transaction does is not known."""
+
     def execute_many(self, statement: str, parameters: Iterable[Mapping[str, Any]]) -> None:
         rows = list(parameters)
         if not rows:

@@ -32,6 +32,7 @@ from headway.store.pgtexts import (
     LEAVE_CALLS,
     LEAVE_IN_TURN,
     LEAVE_TRACE,
+    LEAVE_WAITS,
     LOCK_SPACE,
     NO_NUMBERS,
     NOW,
@@ -107,6 +108,7 @@ class Session:
         self._server = 0  # the pid of the process that serves it
         self._writing = False
         self._wrote = False
+        self.wakes_nobody = False  # by what it does
         self._key: int | None = None  # of the writers' lock, and so of the store
 
     @property
@@ -221,7 +223,8 @@ class Session:
         """The number of this commit; None if its answer was lost, but it has happened."""
         if self._opening and not self._blindly:
             self._begin()  # what holds a commit is never sent twice
-        leave = LEAVE_IN_TURN if self._pushed else LEAVE_TRACE
+        alone = LEAVE_WAITS if self.wakes_nobody else LEAVE_TRACE
+        leave = LEAVE_IN_TURN if self._pushed else alone
         trace = (leave, {"token": token, "key": str(self._key)})
         self._unheard = self._unheard or len(self._opening)
         answers = self._finish(self._opening, [*self._queue, trace], token)

@@ -2,6 +2,7 @@
 
 TRACES = 1024
 CALLS = "calls"  # the last word about a commit that only adds plain calls
+WAITS = "waits"  # and about one that only adds what waits for others
 LOCK_SPACE = 0x48656164  # so that no one else's advisory locks are meant
 
 NOW = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
@@ -60,6 +61,7 @@ LEAVE_CALLS = (
     .replace(", token = (commits.number + 1)::text", "")
     .replace("|| token)", f"|| token || ' {CALLS}')")
 )
+LEAVE_WAITS = LEAVE_TRACE.replace("|| token)", f"|| token || ' {WAITS}')")
 FIND_TRACE = (
     f"select {NEWEST}, (select token from commits "  # noqa: S608
     "where token = %(token)s or token like %(token)s || ' %%' limit 1)"

@@ -26,7 +26,7 @@ from headway.store.pgaddress import Address, Connection
 from headway.store.pgjoin import Joined
 from headway.store.pgpool import Connections
 from headway.store.pgsession import Heard, Latest, Session, terms
-from headway.store.pgtexts import CALLS, NEWEST, SCHEMA_HASH
+from headway.store.pgtexts import CALLS, NEWEST, SCHEMA_HASH, WAITS
 from headway.store.pgwire import Ready, ready
 from headway.store.queries import Dialect, migrations, schema_version
 
@@ -66,6 +66,7 @@ class Notice(NamedTuple):
     number: int  # 0: not known
     own: bool
     calls: bool  # it only added plain ones
+    waits: bool  # it only added what waits for others
 
 
 class Known(NamedTuple):
@@ -93,6 +94,7 @@ class PostgresDatabase:
         self._looking = threading.RLock()
         self._seen: int | None = None
         self.only_calls_came = False  # in what was told when it was last asked for changes
+        self.only_waits_came = False  # likewise
         self._latest = Latest()
         self._heard: Heard | None = None
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
@@ -288,6 +290,11 @@ class PostgresDatabase:
         if session is not None:
             session.push()
 
+    def wake_nobody(self) -> None:
+        session = self._present()
+        if session is not None:
+            session.wakes_nobody = True
+
     def execute_many(self, statement: str, parameters: Iterable[Mapping[str, Any]]) -> None:
         session = self._present()
         if session is None:
@@ -327,6 +334,7 @@ class PostgresDatabase:
         with self._looking:
             news = self._news(self._notices())
             self.only_calls_came = news is not None and all(each.calls for each in news)
+            self.only_waits_came = bool(news) and all(each.waits for each in news or ())
             if news is not None:
                 return bool(news)
             newest = int(self._ask(f"select {NEWEST}")[0][0])
@@ -444,7 +452,7 @@ def _notice(payload: str, own: deque[str]) -> Notice:
     is_own = token in own
     if is_own:
         own.remove(token)
-    return Notice(store, int(number), is_own, words[-1] == CALLS)
+    return Notice(store, int(number), is_own, words[-1] == CALLS, words[-1] == WAITS)
 
 
 def driver_version() -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from headway.core.model import NOTHING, Job, JobId
+from headway.core.states import Status
 
 
 class Event(NamedTuple):
@@ -22,12 +23,13 @@ class Event(NamedTuple):
 class Places(NamedTuple):
     """What the jobs get that are added next: the first of their ids and its position, after all
     that there are; each further id stands a gap further. And the ageing that is set, by which they
-    may have other levels, and which of the jobs that they are after there are not."""
+    may have other levels, and of the jobs that they are after those that there are, each with its
+    chain and how that stands."""
 
     first_id: JobId
     position: int
     ageing: str | None
-    unknown: tuple[JobId, ...] = ()
+    ends: Mapping[JobId, tuple[JobId, Status]] = NOTHING
 
 
 class Model:

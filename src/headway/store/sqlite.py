@@ -67,7 +67,7 @@ class SqliteDatabase:
     dialect = DIALECT
     shared = False
     can_at_once = False
-    only_calls_came = False  # nobody tells
+    only_calls_came = only_waits_came = False  # nobody tells
     one_at_a_time = True
 
     def __init__(
@@ -170,6 +170,9 @@ class SqliteDatabase:
 
     def push(self) -> None:
         """What is told is done at once."""
+
+    def wake_nobody(self) -> None:
+        """A file tells nobody of a commit."""
 
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None:
         """By place, which takes half the time of looking up each value by its name."""

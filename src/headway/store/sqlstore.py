@@ -32,6 +32,7 @@ class Statements(Protocol):
     def ask(self, questions: Sequence[tuple[str, Mapping[str, Any]]]) -> list[list[Any]]: ...
     def tell(self, sql: str, parameters: Mapping[str, Any]) -> None: ...
     def push(self) -> None: ...
+    def wake_nobody(self) -> None: ...
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None: ...
     def changes(self) -> int: ...
     def json(self, values: Sequence[Any]) -> Any: ...
@@ -57,6 +58,7 @@ class Database(Statements, Protocol):
     can_at_once: bool  # whether a transaction of one statement is best told as a whole
 
     only_calls_came: bool
+    only_waits_came: bool
 
     def at_once(
         self, statement: str, parameters: Mapping[str, Any], *, calls: bool
@@ -247,6 +249,9 @@ class SqlStore:
 
     def only_calls_came(self) -> bool:
         return self.database.only_calls_came
+
+    def only_waits_came(self) -> bool:
+        return self.database.only_waits_came
 
     def close(self) -> None:
         self.database.close()

@@ -68,8 +68,11 @@ values (:job_id, :ord, :declared, :chain, 'pending')
 insert into edges (job_id, ord, declared, chain, mark)
 select :to_job, ord, declared, chain, mark from edges where job_id = :from_job
 
--- name: ids_of_jobs (hot)
-select id from jobs where id in $IDS(:ids)
+-- name: ends_of_chains (hot)
+-- Of each of these jobs its chain, and how that stands: the status of its last job.
+select declared.id, declared.chain, last.status
+from jobs declared join jobs last on last.id = $LAST(declared.chain)
+where declared.id in $IDS(:ids)
 
 -- name: jobs_by_id (hot)
 select $JOB from jobs where id in $IDS(:ids)
