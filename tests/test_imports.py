@@ -267,9 +267,10 @@ THIRD_PARTY = {
 
 # Time is read in clock.py, and where no clock can be handed in: in supervisors, wrappers of agents
 # and function hosts,
-# for the pause before a lost connection is made anew, and while others hold a repository's lock.
+# for the pause before a lost connection is made anew, while others hold a repository's lock, or
+# write to a store's file.
 READS_TIME = {
-    *("clock", "supervise", "functions", "store.pgsession", "git.locking"),
+    *("clock", "supervise", "functions", "store.pgsession", "git.locking", "store.patience"),
     *("runners.process", "runners.wrapper"),
 }
 FORMATS_DATES = {"units", "cli", "timing"}

@@ -25,14 +25,13 @@ from headway.errors import (
     StoreReplacedError,
 )
 from headway.store.filesystems import file_system, refuse_network_file_system
+from headway.store.patience import wait
 from headway.store.queries import Dialect, by_place, migrations, schema_version
-from headway.store.sqliteerrors import BUSY_SECONDS, damaged, translate
+from headway.store.sqliteerrors import damaged, translate
 
-_BUSY_MILLISECONDS = int(BUSY_SECONDS * 1000)
 # What a commit writes and syncs is whole pages, and most are of small jobs: those of half the usual
 # size make a commit a tenth cheaper.
 _PAGE_BYTES = 2048
-_BEGIN_WRITE = "begin immediate"
 OLDEST_SAFE = (3, 51, 3)  # older ones can corrupt a WAL database when a checkpoint resets the log
 
 _SETS = Dialect(
@@ -79,6 +78,7 @@ class SqliteDatabase:
         """`identity` was taken before the file was opened, if it may be exchanged at any time."""
         self.path = path
         self._connection = connection
+        connection.set_busy_handler(self._wait)
         self._pid = os.getpid()
         self._identity = identity or _identity(path)
         self._seen_version: int | None = None
@@ -96,23 +96,20 @@ class SqliteDatabase:
         """The file is looked at when nobody else can write to it: a restore may have had its turn
         before. So nothing is written to one that is not ours, and nobody waits for its lock."""
         self._check_process()
-        connection = self._connection
-        connection.set_busy_timeout(0)
         try:
-            try:
-                connection.execute(_BEGIN_WRITE)
-            except apsw.BusyError:
-                self.check()
-                connection.set_busy_timeout(_BUSY_MILLISECONDS)
-                connection.execute(_BEGIN_WRITE)
+            self._connection.execute("begin immediate")
             self._check_file()
         except apsw.Error as error:
             raise self.translated(error) from error
         except StoreError:
             self.rollback()
             raise
-        finally:
-            connection.set_busy_timeout(_BUSY_MILLISECONDS)
+
+    def _wait(self, tries: int) -> bool:
+        """For others, who are writing."""
+        if not tries:
+            self.check()
+        return wait(tries)
 
     def begin_write_soon(
         self, *, blindly: bool = False, meanwhile: Callable[[], None] | None = None
@@ -255,7 +252,7 @@ class SqliteDatabase:
 
     def checkpoint(self) -> bool:
         """Move the log into the file and cut it; False if a reader or a full disk forbids it."""
-        self._connection.set_busy_timeout(0)  # it is housekeeping: nobody shall wait for it
+        self._connection.set_busy_handler(None)  # it is housekeeping: nobody shall wait for it
         try:
             self._plainly(
                 lambda: self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -263,7 +260,7 @@ class SqliteDatabase:
         except (StoreBusyError, StoreFullError):
             return False
         finally:
-            self._connection.set_busy_timeout(_BUSY_MILLISECONDS)
+            self._connection.set_busy_handler(self._wait)
         return True
 
     def backup(self, path: str) -> None:
@@ -358,7 +355,7 @@ def open_database(path: str, *, create: bool, unsafe_fs: bool = False) -> Sqlite
 def _connect(path: str, flags: int) -> apsw.Connection:
     try:
         connection = apsw.Connection(path, flags=flags, statementcachesize=256)
-        connection.set_busy_timeout(_BUSY_MILLISECONDS)
+        connection.set_busy_handler(wait)
         connection.execute("pragma synchronous = full; pragma mmap_size = 0")
         # Else SQLite, to plan by the values, would parse a statement anew whenever they are bound.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -400,7 +397,7 @@ def _connect_read_only(path: str, *, schema: int | None = None) -> apsw.Connecti
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     try:
         connection = apsw.Connection(f"file:{quoted}?{'&'.join(modes)}", flags=flags)
-        connection.set_busy_timeout(_BUSY_MILLISECONDS)
+        connection.set_busy_handler(wait)
         if schema is not None and _version(connection) != schema:
             raise StoreReadOnlyError(f"{path} needs another schema and cannot be written")
     except apsw.Error as error:

@@ -13,8 +13,7 @@ from headway.errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
-
-BUSY_SECONDS = 10.0
+from headway.store.patience import SECONDS
 
 
 def translate(error: apsw.Error, path: str, system_errno: int = 0) -> Exception:
@@ -26,7 +25,7 @@ def translate(error: apsw.Error, path: str, system_errno: int = 0) -> Exception:
             return error
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusyError(
-                f"{path} stayed locked by another process for {BUSY_SECONDS:g} s; try again"
+                f"{path} stayed locked by another process for {SECONDS:g} s; try again"
             )
         case apsw.FullError():
             return StoreFullError(f"no space for {path}; free some and try again")
