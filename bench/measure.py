@@ -38,13 +38,23 @@ class Lab:
         return full // 10 if self.quick else full
 
     def fresh(self, name: str) -> Path:
-        """A new empty folder; those of the round before are of no use any more. What is still on
-        its way to the disk is waited for: it is not to be felt by who comes next."""
-        os.sync()
+        """A new empty folder, on a disk at rest; those of the round before are of no use any
+        more."""
+        self._settle()
         self._count += 1
         folder = self.folder / f"{name}-{self._count}"
         folder.mkdir(mode=0o700)
         return folder
+
+    def _settle(self) -> None:
+        """Wait for what is still on its way to the disk, so that it is not felt by who comes next.
+        A server writes for minutes what it was told."""
+        if self.postgres is not None:
+            import psycopg
+
+            with psycopg.connect(self.postgres, autocommit=True) as connection:
+                connection.execute("checkpoint")
+        os.sync()
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
         """What is too dear to make in every round."""

@@ -376,8 +376,8 @@ OLD_CLAIMS = [  # token, job, state, slot, claimed_at, borrowed_from
 KEPT = ["live", "borrows", "ended", "gone", "second try", "one"]
 
 
-def old_claims() -> list[str]:
-    return [OLD_CLAIM.format(*each) for each in OLD_CLAIMS]
+def old_claims() -> list[tuple[str, dict[str, Any]]]:
+    return [(OLD_CLAIM.format(*each), {}) for each in OLD_CLAIMS]
 
 
 def assert_claims_are_kept(url: str) -> None:
@@ -400,26 +400,41 @@ def assert_claims_are_kept(url: str) -> None:
         store.close()
 
 
+Statements = list[tuple[str, dict[str, Any]]]
+
+
+def make_file(path: Path, schema: int, statements: Statements) -> str:
+    """One of an older schema, with what these put into it."""
+    connection = apsw.Connection(str(path))
+    for step in migrations(FILE)[:schema]:
+        connection.execute(step.script)
+    for sql, values in statements:
+        connection.execute(sql, values)
+    connection.execute(f"pragma user_version = {schema}")
+    connection.close()
+    return f"sqlite://{path}"
+
+
+def make_there(url: str, schema: int, statements: Statements) -> None:
+    """The same on a server."""
+    with psycopg.connect(url) as operator:
+        for step in migrations(SERVER)[:schema]:
+            operator.execute(step.script.encode())
+        operator.execute("create table schema_version (version bigint)")
+        operator.execute(f"insert into schema_version values ({schema})".encode())
+        for sql, values in statements:
+            operator.execute(sql.encode(), values)
+
+
 def test_claims_of_a_file_of_schema_6_are_kept(tmp_path: Path) -> None:
     """Those that live and those whose processes may; of several of one job the last."""
     path = tmp_path / "headway.db"
-    connection = apsw.Connection(str(path))
-    for step in migrations(FILE)[:6]:
-        connection.execute(step.script)
-    connection.execute("; ".join(["pragma user_version = 6", *old_claims()]))
-    connection.close()
-    assert_claims_are_kept(f"sqlite://{path}")
+    assert_claims_are_kept(make_file(path, 6, old_claims()))
     assert schema_of(path) == SCHEMA.read_text()
 
 
 def test_claims_of_a_server_of_schema_6_are_kept(bare_postgres_url: str) -> None:
-    with psycopg.connect(bare_postgres_url) as operator:
-        for step in migrations(SERVER)[:6]:
-            operator.execute(step.script.encode())
-        operator.execute("create table schema_version (version bigint)")
-        operator.execute("insert into schema_version values (6)")
-        for claim in old_claims():
-            operator.execute(claim.encode())
+    make_there(bare_postgres_url, 6, old_claims())
     assert_claims_are_kept(bare_postgres_url)
     with psycopg.connect(bare_postgres_url) as operator:
         versions = operator.execute("select version from schema_version").fetchall()
@@ -429,7 +444,7 @@ def test_claims_of_a_server_of_schema_6_are_kept(bare_postgres_url: str) -> None
 MOVED = [(1, 300), (2, 5000), (3, 100)]  # jobs that were put elsewhere, and their positions
 
 
-def moved_jobs(dialect: Dialect) -> list[tuple[str, dict[str, Any]]]:
+def moved_jobs(dialect: Dialect) -> Statements:
     sql = Queries(dialect, COLUMNS)["add_jobs"].sql
     return [(sql, dict(dump_job(job(number, position=position)))) for number, position in MOVED]
 
@@ -448,23 +463,10 @@ def assert_new_jobs_are_last(url: str, last: int) -> None:
 
 
 def test_new_jobs_stand_after_all_of_a_file_of_schema_10(tmp_path: Path) -> None:
-    path = tmp_path / "headway.db"
-    connection = apsw.Connection(str(path))
-    for step in migrations(FILE)[:10]:
-        connection.execute(step.script)
-    for sql, values in moved_jobs(FILE):
-        connection.execute(sql, values)
-    connection.execute("pragma user_version = 10")
-    connection.close()
-    assert_new_jobs_are_last(f"sqlite://{path}", last=5000)
+    url = make_file(tmp_path / "headway.db", 10, moved_jobs(FILE))
+    assert_new_jobs_are_last(url, last=5000)
 
 
 def test_new_jobs_stand_after_all_of_a_server_of_schema_10(bare_postgres_url: str) -> None:
-    with psycopg.connect(bare_postgres_url) as operator:
-        for step in migrations(SERVER)[:10]:
-            operator.execute(step.script.encode())
-        operator.execute("create table schema_version (version bigint)")
-        operator.execute("insert into schema_version values (10)")
-        for sql, values in moved_jobs(SERVER):
-            operator.execute(sql.encode(), values)
+    make_there(bare_postgres_url, 10, moved_jobs(SERVER))
     assert_new_jobs_are_last(bare_postgres_url, last=5000)
