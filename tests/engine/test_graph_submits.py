@@ -1,6 +1,10 @@
 """Whole graphs: accepted as one or not at all, and filed at once as a planner would do it."""
 
+import os
 import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -8,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness import Bench
-from headway import launching
 from headway.core.model import Job, Stage
 from headway.core.states import Status
 from headway.errors import ConflictError, InvalidInputError, NotFoundError
@@ -301,18 +304,29 @@ def test_a_chain_that_is_tried_again_is_waited_for_as_a_whole(bench: Bench) -> N
     ids=str,
 )
 def test_a_worker_that_is_there_is_left_alone_by_what_only_waits(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], word: bytes | None
+    bench: Bench, options: dict[str, Any], word: bytes | None
 ) -> None:
-    """It is still started if there is none."""
     old = bench.submit("sleep", "60")
     if "key" in options:
         bench.submit("true", after=(old,), **options)
-    rung: list[bytes | None] = []
+    with worker_socket(bench) as worker:
+        bench.submit("true", after=(old,), **options)
+        bench.submit("true")
+        said = [worker.recv(64) for _ in range(2 if word else 1)]
+        assert said == [WAKE] * len(said)
+        with pytest.raises(BlockingIOError):
+            worker.recv(64)
 
-    def ring(self: Any, environ: Any, said: bytes | None = None, *, start: bool) -> bool:
-        rung.append(said)
-        return True
 
-    monkeypatch.setattr(launching.Bell, "ring", ring)
-    bench.submit("true", after=(old,), **options)
-    assert rung == [word]
+@contextmanager
+def worker_socket(bench: Bench) -> Iterator[socket.socket]:
+    """Where a worker would hear what it is told."""
+    os.makedirs(bench.home.run, exist_ok=True)
+    folder = os.open(bench.home.run, os.O_PATH)
+    name = os.path.basename(bench.home.worker_socket)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as worker:
+            worker.bind(f"/proc/self/fd/{folder}/{name}")
+            yield worker
+    finally:
+        os.close(folder)

@@ -226,7 +226,11 @@ def test_what_else_was_said_is_still_heard(host: tuple[FunctionHost, socket.sock
         made.hinted()
     assert made.hear() == [{"lent": 1}]
     assert not made.hinted()
+    other.send(b'{"lent": 0}\n')
+    with pytest.raises(MoreToTellError):
+        made.hinted()
     other.close()
+    assert made.hear() == [{"lent": 0}, {"gone": True}], "also its last words"
     with pytest.raises(MoreToTellError):
         made.hinted()
     assert made.hear() == [{"gone": True}]

@@ -295,11 +295,10 @@ class FunctionHost:
             gone = not data
         except OSError as error:
             data, gone = b"", not isinstance(error, BlockingIOError)
-        if gone:
-            return [{"gone": True}]
         lines = (self._received + data).split(b"\n")
         self._received = lines.pop()
-        return [json.loads(line) for line in lines if line]
+        heard: list[dict[str, Any]] = [json.loads(line) for line in lines if line]
+        return [*heard, {"gone": True}] if gone else heard
 
     def hinted(self) -> bool:
         """Whether it hints at its journal, and says nothing else, which would still be to be heard.
