@@ -87,8 +87,10 @@ def lock_before_evidence(stage: Stage) -> None:
     stage.killer.kill([*stage.arena.living("worker"), *stage.arena.living("parent")])
     judging = stage.worker("torture.before_lock=stop")
     stage.until_stopped(judging)
+    (supervisor,) = stage.arena.living("supervisor")
     stage.open_gate()
-    stage.until(lambda: not stage.arena.living("supervisor"), "the supervisor to end")
+    # By its state: it loses its environment, by which it is found, before it lets go of its lock.
+    stage.until(lambda: not processes.exists(supervisor.pid), "the supervisor to end")
     judging.send_signal(signal.SIGCONT)
 
 
