@@ -9,6 +9,7 @@ import pytest
 from harness import Bench, wait_for
 from headway.clock import SystemClock
 from headway.core.states import Status
+from headway.engine.engine import SWEEP_EVERY
 from headway.supervise.evidence import Evidence
 from headway.testing import FakeClock
 
@@ -96,13 +97,19 @@ def test_a_row_that_cannot_be_read_fails_and_stops_nobody(bench: Bench) -> None:
 
 
 @pytest.mark.req("V51")
-def test_an_unreadable_predecessor_blocks_only_its_dependents(bench: Bench) -> None:
+def test_an_unreadable_predecessor_blocks_only_its_dependents(
+    make_bench: Callable[..., Bench],
+) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock)
     first = bench.submit("true", delay=3_600_000_000)
     second = bench.submit("true", after=(first,))
     healthy = bench.submit("true")
     database = bench.store.database  # type: ignore[attr-defined]
     database.execute("update jobs set params = '{', stage = 'filed' where id = 1", {})
-    bench.until_ended(second, healthy)
+    bench.until_ended(healthy)
+    clock.advance(2 * SWEEP_EVERY)
+    bench.until_ended(second)
     reason = bench.job(second).reason or ""
     assert reason.startswith(f"scheduler data error for job dependency job-{first}: ")
     assert bench.status(second) is Status.BLOCKED_BY_DEPENDENCY
@@ -111,10 +118,14 @@ def test_an_unreadable_predecessor_blocks_only_its_dependents(bench: Bench) -> N
 
 
 @pytest.mark.req("V47")
-def test_a_predecessor_whose_row_vanished_blocks(bench: Bench) -> None:
+def test_a_predecessor_whose_row_vanished_blocks(make_bench: Callable[..., Bench]) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock)
     first = bench.submit("true", delay=3_600_000_000)
     second = bench.submit("true", after=(first,))
     bench.store.database.execute("delete from jobs where id = 1", {})  # type: ignore[attr-defined]
+    bench.step()
+    clock.advance(2 * SWEEP_EVERY)
     bench.until_ended(second)
     assert bench.job(second).reason == f"missing job dependency job-{first}"
 
