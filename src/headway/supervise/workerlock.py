@@ -132,8 +132,6 @@ class WorkerLock:
 
 def worker_is_there(lock_path: str) -> bool:
     """True if a worker stays or is coming up."""
-    if not os.access(lock_path, os.F_OK):
-        return False
     return WorkerLock(lock_path).is_held(STAYS, 2)
 
 

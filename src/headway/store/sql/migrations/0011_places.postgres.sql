@@ -8,29 +8,30 @@ create or replace function headway_submit(
 ) returns text language plpgsql as $$
 declare
   new_id  bigint;
+  ahead   bigint;
+  aged    boolean;
   newest  bigint;
   instant bigint;
   trace   text;
 begin
   perform set_config('lock_timeout', given_busy, true),
     pg_advisory_xact_lock(given_space::integer, given_key::integer);
-  if exists (select 1 from settings where key = 'scheduler.ageing') then
+  select greatest(value, (select coalesce(max(id), 0) + 1 from jobs)),
+    (select value from marks where marks.name = 'positions_ahead'),
+    exists (select 1 from settings where key = 'scheduler.ageing')
+  from marks where marks.name = 'next_job_id' into new_id, ahead, aged;
+  if aged then
     return null;
   end if;
   instant := coalesce(given_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint);
+  -- Of values, not of a query, with which the server takes longer.
   insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
     after_ids, locks, retry, attempt, retries_used, env_digest, spec_digest, on_finish, submitted_by,
     launch_failures, stage, waited_on, queue, level)
-  select place.first, given_name, given_type, 'queued', given_priority,
-    place.first * given_gap + place.ahead,
-    given_params, instant, place.first, given_slug, given_labels, '[]', '[]', given_retry, 1, 0,
+  values (new_id, given_name, given_type, 'queued', given_priority, new_id * given_gap + ahead,
+    given_params, instant, new_id, given_slug, given_labels, '[]', '[]', given_retry, 1, 0,
     given_env_digest, '', given_on_finish, given_submitted_by, 0, given_stage, '[]', given_queue,
-    given_priority
-  from (
-    select greatest(value, (select coalesce(max(id), 0) + 1 from jobs)) as first,
-      (select value from marks where marks.name = 'positions_ahead') as ahead
-    from marks where marks.name = 'next_job_id') as place
-  returning id into new_id;
+    given_priority);
   insert into events (at, actor, kind, job_id, data)
   values (instant, given_submitted_by, 'submitted', new_id, given_told);
   trace := given_token || ' ' || new_id;
