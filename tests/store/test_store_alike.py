@@ -140,7 +140,8 @@ def test_one_that_is_a_story_of_its_own_is_stored_as_any_other(store: Store) -> 
         assert told[0]._replace(seq=0, job_id=0) == told[1]._replace(seq=0, job_id=0)
         jobs, _ = contents(store).values()
         columns, _ = store.database.table("jobs")  # type: ignore[attr-defined]
-        rows = [dict(zip(columns, row, strict=True)) | same for row in jobs[-2:]]
+        apart = {**same, "first_event": None}  # only one that is a story of its own knows it
+        rows = [dict(zip(columns, row, strict=True)) | apart for row in jobs[-2:]]
         assert rows[0] == rows[1]
 
     compare()

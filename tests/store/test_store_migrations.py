@@ -445,8 +445,11 @@ MOVED = [(1, 300), (2, 5000), (3, 100)]  # jobs that were put elsewhere, and the
 
 
 def moved_jobs(dialect: Dialect) -> Statements:
-    sql = Queries(dialect, COLUMNS)["add_jobs"].sql
-    return [(sql, dict(dump_job(job(number, position=position)))) for number, position in MOVED]
+    queries = Queries(dialect, COLUMNS)
+    sql = queries["add_jobs"].sql
+    told = {"at": START, "actor": "ann", "kind": "submitted", "job_id": 2, "data": "{}"}
+    moved = [(sql, dict(dump_job(job(number, position=position)))) for number, position in MOVED]
+    return [*moved, (queries["add_events"].sql, told)]
 
 
 def assert_new_jobs_are_last(url: str, last: int) -> None:
@@ -458,6 +461,9 @@ def assert_new_jobs_are_last(url: str, last: int) -> None:
             added = add(tx, position=tx.next_places().position)
             assert [each.id for each in tx.queue(9)] == [3, 1, 2, added.id]
             assert len(tx.active_jobs()) == 4
+            assert [each.kind for each in tx.events_of(2)] == ["submitted"]
+        if not store.shared:
+            assert store.database.integrity_check() == []  # type: ignore[attr-defined]
     finally:
         store.close()
 

@@ -96,7 +96,7 @@ def test_plain_specifications_are_stored_as_any_others_are(store: Store) -> None
         # Also what no job is made of: whatever columns there are.
         columns, rows = store.database.table("jobs")  # type: ignore[attr-defined]
         by_id = {row[columns.index("id")]: row for row in rows}
-        own = {columns.index(name) for name in ("id", "chain", "position")}
+        own = {columns.index(name) for name in ("id", "chain", "position", "first_event")}
         for one, other in zip(quick, others, strict=True):
             pair = zip(by_id[one.job_id], by_id[other.job_id], strict=True)
             assert all(a == b for place, (a, b) in enumerate(pair) if place not in own)

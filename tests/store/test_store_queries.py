@@ -7,14 +7,24 @@ from typing import Any
 
 import apsw
 import pytest
-from stocked import SECOND, START, Opener, claim_for, filing, finish_of, job, unclaim_of
+from stocked import (
+    SECOND,
+    START,
+    Opener,
+    claim_for,
+    filing,
+    finish_of,
+    job,
+    only_a_file,
+    unclaim_of,
+)
 
 from headway.core.model import Job, Lock, Stage
 from headway.core.states import Status
 from headway.store import open_store
 from headway.store.base import Lending, Marker, Search, Store, WriteTx
 from headway.store.postgres import DIALECT as POSTGRES
-from headway.store.queries import Queries
+from headway.store.queries import Queries, parameters_of
 from headway.store.rows import COLUMNS
 from headway.store.sqlite import DIALECT, SqliteDatabase
 from headway.store.sqlstore import Database
@@ -227,6 +237,25 @@ def test_no_query_of_one_database_alone_reads_a_table_from_end_to_end(large: Sto
     assert own
     for name in own:
         assert not scanned(database, queries[name].sql), plan(database, queries[name].sql)
+
+
+@only_a_file
+def test_a_single_submit_and_a_call_passed_on_make_no_tables_on_the_way(store: Store) -> None:
+    """As SQLite does of a list in a check, for each row. That costs little or much, as the memory
+    of the process happens to be."""
+    database = store.database  # type: ignore[attr-defined]
+    queries = store.queries.all()  # type: ignore[attr-defined]
+    own = {"add_one_alike"} | (queries.keys() - COMMON)
+    statements = [queries[name].sql for name in own]
+    assert len(statements) > 6
+    for sql in statements:
+        assert not tables_made(database, sql), sql
+    assert tables_made(database, "update jobs set priority = 1 where status in ('a', 'b', 'c')")
+
+
+def tables_made(database: Database, sql: str) -> list[str]:
+    program = database.execute(f"explain {sql}", dict.fromkeys(parameters_of(sql)))
+    return [step[1] for step in program if step[1] == "OpenEphemeral"]
 
 
 def test_a_scan_would_be_noticed(large: Store) -> None:

@@ -11,7 +11,8 @@ from headway.core.model import Job, Lock, Stage
 from headway.core.retention import InTheWay, Obstacle, Place
 from headway.core.states import Status
 from headway.errors import InvalidOperationError
-from headway.store.base import Event, Lending, Marker, Progress, Store
+from headway.store.base import Alike, Event, Lending, Marker, Progress, Store
+from headway.store.seam_adding import Model
 from headway.store.transfer import TABLES
 from headway.testing import FakeClock
 
@@ -137,6 +138,20 @@ def test_a_removed_job_leaves_nothing_but_the_note_of_its_files(store: Store) ->
         assert tx.files_to_remove("here", 0, 10) == []
         assert tx.files_to_remove("there", 0, 10) == [gone.id]
         assert tx.take_ids(1) == stays.id + 1, "an id is never given out again"
+
+
+def test_a_removed_job_takes_along_the_event_that_only_it_knows(store: Store) -> None:
+    model = Model(job(1, submitted_by="ann"))
+    gone, stays = (store.add_alike([Alike(model, {0: {}})]) for _ in range(2))
+    assert gone is not None and stays is not None
+    with store.write() as tx:
+        tx.add_events([Event("noticed", gone), Event("noticed", stays)], actor="bob")
+        for each in (gone, stays):
+            assert [event.kind for event in tx.events_of(each)] == ["submitted", "noticed"]
+        tx.end_waiting(tx.jobs([gone])[gone], Status.CANCELLED, "no more", None)
+        tx.remove_jobs([gone])
+        assert rows_about(store, gone) == {}
+        assert [event.kind for event in tx.events_of(stays)] == ["submitted", "noticed"]
 
 
 def test_a_job_that_has_not_ended_cannot_be_removed(store: Store) -> None:

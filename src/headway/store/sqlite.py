@@ -133,21 +133,15 @@ class SqliteDatabase:
             with suppress(apsw.SQLError):
                 self._connection.execute("rollback")
 
-    def execute(self, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def execute(
+        self, sql: str, parameters: Mapping[str, Any] | tuple[Any, ...]
+    ) -> list[tuple[Any, ...]]:
+        """By name or, which is quicker, in the order in which the names come."""
         try:
             rows: list[tuple[Any, ...]] = self._connection.execute(sql, parameters).fetchall()
         except (apsw.Error, UnicodeDecodeError) as error:
             raise self.translated(error) from error
         return rows
-
-    def insert(self, sql: str, values: tuple[Any, ...]) -> int | None:
-        """Add one row, or none; its id, if that is a number. The values stand in their order."""
-        connection = self._connection
-        try:
-            connection.execute(sql, values)
-        except apsw.Error as error:
-            raise self.translated(error) from error
-        return connection.last_insert_rowid() if connection.changes() else None
 
     def change(self, sql: str, parameters: Mapping[str, Any]) -> int:
         """How many rows these statements changed."""

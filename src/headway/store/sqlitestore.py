@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from headway.store.sqlite import SqliteDatabase
 
 
+OWN = 5  # parameters of a job that are not the model's: its place, what it is given and when
+
+
 class _Ready(NamedTuple):
     """What is the same in the parameters of all jobs of a model."""
 
@@ -34,8 +37,9 @@ class SqliteStore(SqlStore):
     def __init__(self, database: SqliteDatabase, clock: Clock) -> None:
         super().__init__(database, clock)
         self._file = database
+        self._place = self.queries["place_of_one_alike"].sql
         self._add = self.queries["add_one_alike"].sql
-        self._tell = self.queries["add_events"].sql
+        self._tell = self.queries["tell_of_one_alike"].sql
 
     def add_alike(self, kinds: Sequence[Alike]) -> JobId | None:
         model, params = kinds[0]
@@ -50,14 +54,16 @@ class SqliteStore(SqlStore):
             file.begin_write()
             try:
                 now = self._clock.now()
-                job_id = file.insert(self._add, (text, now, *ready.of_job))
-                if job_id is not None:
-                    file.insert(self._tell, (now, ready.actor, "submitted", job_id, ready.told))
+                rows = file.execute(self._place, ())
+                for job_id, ahead, event in rows:
+                    place = job_id, POSITION_GAP * job_id + ahead, event
+                    file.execute(self._add, (*place, text, now, *ready.of_job))
+                    file.execute(self._tell, (now, ready.actor, job_id, ready.told))
                 file.commit()
             except BaseException:
                 file.rollback()
                 raise
-        return job_id
+        return rows[0][0] if rows else None
 
     def relay(self, claimant: Claimant) -> Relay:
         from headway.store.sqliterelay import SqliteRelay
@@ -65,8 +71,8 @@ class SqliteStore(SqlStore):
         return SqliteRelay(self, self._file, self._clock, claimant)
 
     def _get_ready(self, model: Model) -> _Ready:
-        values = {**written(model), "gap": POSITION_GAP}
-        _, _, *names = parameters_of(self._add)
+        values = written(model)
+        names = parameters_of(self._add)[OWN:]
         of_job = tuple(values[name] for name in names)
         ready = _Ready(of_job, model.job.submitted_by, values["told"])
         model.ready = self, ready

@@ -97,7 +97,8 @@ delete from results where job_id in $IDS(:ids)
 delete from progress where job_id in $IDS(:ids)
 
 -- name: remove_events (hot)
-delete from events where job_id in $IDS(:ids)
+-- But for those that went with their jobs.
+delete from events where job_id in $IDS(:ids) and apart is null
 
 -- name: remove_needs (hot)
 delete from needs where job_id in $IDS(:ids)

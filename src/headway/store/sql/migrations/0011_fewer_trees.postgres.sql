@@ -1,4 +1,4 @@
--- A submit of one plain job as before, but for its position.
+-- A submit of one plain job as before, but for its position and its first event.
 create or replace function headway_submit(
   given_token text, given_params text, given_at bigint, given_space bigint, given_key bigint,
   given_busy text, given_traces bigint, given_last_word text, given_gap bigint, given_name text,
@@ -8,6 +8,7 @@ create or replace function headway_submit(
 ) returns text language plpgsql as $$
 declare
   new_id  bigint;
+  event   bigint;
   ahead   bigint;
   aged    boolean;
   newest  bigint;
@@ -24,16 +25,16 @@ begin
     return null;
   end if;
   instant := coalesce(given_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint);
+  insert into events (at, actor, kind, job_id, data, apart)
+  values (instant, given_submitted_by, 'submitted', new_id, given_told, 1) returning seq into event;
   -- Of values, not of a query, with which the server takes longer.
   insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
     after_ids, locks, retry, attempt, retries_used, env_digest, spec_digest, on_finish, submitted_by,
-    launch_failures, stage, waited_on, queue, level)
+    launch_failures, stage, waited_on, queue, level, first_event)
   values (new_id, given_name, given_type, 'queued', given_priority, new_id * given_gap + ahead,
     given_params, instant, new_id, given_slug, given_labels, '[]', '[]', given_retry, 1, 0,
     given_env_digest, '', given_on_finish, given_submitted_by, 0, given_stage, '[]', given_queue,
-    given_priority);
-  insert into events (at, actor, kind, job_id, data)
-  values (instant, given_submitted_by, 'submitted', new_id, given_told);
+    given_priority, event);
   trace := given_token || ' ' || new_id;
   update commits set number = number + 1,
     token = case when given_last_word = '' then (number + 1)::text else token end
@@ -50,3 +51,11 @@ begin
   perform pg_notify('headway', given_key || ' ' || newest || ' ' || trace || given_last_word);
   return new_id || ' ' || newest;
 end $$;
+
+create function headway_take_first_event() returns trigger language plpgsql as $$
+begin
+  delete from events where seq = old.first_event;
+  return null;
+end $$;
+create trigger jobs_take_their_first_event after delete on jobs for each row
+  when (old.first_event is not null) execute function headway_take_first_event();
