@@ -17,7 +17,7 @@ from headway.core.states import Status
 from headway.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.linking import GraphError
 from headway.submission import Request
-from headway.supervise.workerlock import WAKE
+from headway.supervise.workerlock import STAYS, WAKE, WorkerLock
 
 
 def request(local: str | None, *after: int | str, **options: Any) -> Request:
@@ -324,9 +324,12 @@ def worker_socket(bench: Bench) -> Iterator[socket.socket]:
     os.makedirs(bench.home.run, exist_ok=True)
     folder = os.open(bench.home.run, os.O_PATH)
     name = os.path.basename(bench.home.worker_socket)
+    lock = WorkerLock(bench.home.worker_lock)
+    assert lock.take(STAYS)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as worker:
             worker.bind(f"/proc/self/fd/{folder}/{name}")
             yield worker
     finally:
+        lock.close()
         os.close(folder)
