@@ -96,7 +96,6 @@ def test_who_only_starts_processes_is_no_worker_to_rely_on(home: Home) -> None:
 
 
 def test_a_nudge_clears_the_stopped_mark(home: Home) -> None:
-    Path(home.worker_lock).touch()
     Path(home.worker_stopped).touch()
     nudge(home, os.environ, start=False)
     assert not os.path.lexists(home.worker_stopped)

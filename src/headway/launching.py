@@ -43,9 +43,16 @@ class Bell:
     def ring(self, environ: Mapping[str, str], word: bytes | None = WAKE, *, start: bool) -> bool:
         """Wake the worker, or start one; says whether one is there now or coming up. Without a word
         one that is there is left alone."""
-        # Without its file there was no worker when this was committed; whoever comes reads it.
-        if os.access(self._lock, os.F_OK) and self._reach(word):
-            return True
+        if os.access(self._stopped, os.F_OK):  # most often it is not there, and asking is cheap
+            with suppress(FileNotFoundError):
+                os.unlink(self._stopped)
+        # Without a lock there was no worker when this was committed; whoever comes will read it.
+        if os.access(self._lock, os.F_OK):
+            if word is not None:
+                with self._turn:
+                    self._waker.wake(word)
+            if worker_is_there(self._lock):
+                return True
         if not start:
             return False
         home = self._home
@@ -56,16 +63,6 @@ class Bell:
         }
         start_worker(request, environ)
         return True
-
-    def _reach(self, word: bytes | None) -> bool:
-        """Where a worker ever was: wake it, and say whether one is there."""
-        if os.access(self._stopped, os.F_OK):  # most often it is not there, and asking is cheap
-            with suppress(FileNotFoundError):
-                os.unlink(self._stopped)
-        if word is not None:
-            with self._turn:
-                self._waker.wake(word)
-        return worker_is_there(self._lock)
 
     def close(self) -> None:
         self._waker.close()
