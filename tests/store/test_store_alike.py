@@ -1,11 +1,12 @@
 """Jobs that are alike are added in one go, and stored as if each had been added by itself."""
 
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recording import verbs
-from stocked import START, add, finish_of, job, start
+from stocked import START, Opener, add, finish_of, job, start
 
 from headway.core.model import POSITION_GAP, Job, RetryPolicy, Stage
 from headway.store.base import Store, WriteTx
@@ -145,6 +146,39 @@ def test_one_that_is_a_story_of_its_own_is_stored_as_any_other(store: Store) -> 
         assert rows[0] == rows[1]
 
     compare()
+
+
+@verbs("add_alike")
+def test_one_that_is_a_story_of_its_own_heeds_what_anyone_wrote_since(
+    store: Store, opener: Opener
+) -> None:
+    other = opener()
+    model = Model(job(1))
+
+    def place(by: Store) -> tuple[int, int]:
+        added = by.add_alike([Alike(model, {0: {}})])
+        assert added is not None
+        with store.read() as tx:
+            assert [each.kind for each in tx.events_of(added)] == ["submitted"]
+            return added, tx.jobs([added])[added].position
+
+    assert [place(each) for each in (store, store, other, store)] == [
+        *((1, 100), (2, 200), (3, 300), (4, 400))
+    ]
+    with other.write() as tx:
+        tx.place_jobs([(1, 0, 1000)])
+        tx.add_events([Event("noticed", 1)], actor="ann")
+    assert place(store) == (5, 1100)
+    with store.write() as tx:
+        add(tx)
+    assert place(store) == (7, 1300)
+    with suppress(ZeroDivisionError), store.write() as tx:
+        add(tx)
+        raise ZeroDivisionError
+    assert place(store) == (8, 1400)
+    with other.write() as tx:
+        tx.set_setting("scheduler.ageing", "1h", by="ann")
+    assert store.add_alike([Alike(model, {0: {}})]) is None
 
 
 @verbs("add_alike")

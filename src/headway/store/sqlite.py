@@ -32,6 +32,7 @@ from headway.store.sqliteerrors import damaged, translate
 # What a commit writes and syncs is whole pages, and most are of small jobs: those of half the usual
 # size make a commit a tenth cheaper.
 _PAGE_BYTES = 2048
+_LOG = "pragma wal_autocheckpoint = 2000"  # as many bytes as usual
 OLDEST_SAFE = (3, 51, 3)  # older ones can corrupt a WAL database when a checkpoint resets the log
 
 _SETS = Dialect(
@@ -205,6 +206,10 @@ class SqliteDatabase:
     def ask(self, questions: Sequence[tuple[str, Mapping[str, Any]]]) -> list[list[Any]]:
         return [self.execute(*each) for each in questions]
 
+    def version(self) -> int:
+        """Within a transaction: another one whenever anybody has committed, this one included."""
+        return self._connection.data_version()
+
     def others_wrote(self) -> bool:
         """Within a write transaction: whether another connection committed since this was asked in
         the last one."""
@@ -350,7 +355,7 @@ def _connect(path: str, flags: int) -> apsw.Connection:
     try:
         connection = apsw.Connection(path, flags=flags, statementcachesize=256)
         connection.set_busy_handler(wait)
-        connection.execute("pragma synchronous = full; pragma mmap_size = 0")
+        connection.execute(f"pragma synchronous = full; pragma mmap_size = 0; {_LOG}")
         # Else SQLite, to plan by the values, would parse a statement anew whenever they are bound.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     except apsw.Error as error:

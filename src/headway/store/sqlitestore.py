@@ -33,10 +33,18 @@ class _Ready(NamedTuple):
     told: str
 
 
+class _Next(NamedTuple):
+    """The place of the next job, as long as nobody writes: of this version of the file."""
+
+    version: int
+    place: tuple[int, int, int] | None
+
+
 class SqliteStore(SqlStore):
     def __init__(self, database: SqliteDatabase, clock: Clock) -> None:
         super().__init__(database, clock)
         self._file = database
+        self._next = _Next(-1, None)
         self._place = self.queries["place_of_one_alike"].sql
         self._add = self.queries["add_one_alike"].sql
         self._tell = self.queries["tell_of_one_alike"].sql
@@ -54,16 +62,22 @@ class SqliteStore(SqlStore):
             file.begin_write()
             try:
                 now = self._clock.now()
-                rows = file.execute(self._place, ())
-                for job_id, ahead, event in rows:
-                    place = job_id, POSITION_GAP * job_id + ahead, event
-                    file.execute(self._add, (*place, text, now, *ready.of_job))
-                    file.execute(self._tell, (now, ready.actor, job_id, ready.told))
+                version, place = self._next
+                if version != file.version():
+                    (place,) = file.execute(self._place, ()) or (None,)
+                if place is None:
+                    file.rollback()
+                    return None
+                job_id, ahead, event = place
+                where = job_id, POSITION_GAP * job_id + ahead, event
+                file.execute(self._add, (*where, text, now, *ready.of_job))
+                file.execute(self._tell, (now, ready.actor, job_id, ready.told))
                 file.commit()
+                self._next = _Next(file.version(), (job_id + 1, ahead, event + 1))
             except BaseException:
                 file.rollback()
                 raise
-        return rows[0][0] if rows else None
+        return job_id
 
     def relay(self, claimant: Claimant) -> Relay:
         from headway.store.sqliterelay import SqliteRelay
