@@ -42,6 +42,30 @@ def test_a_plain_submit_needs_one_round_trip(opened: Open, line: Line) -> None:
     store.close()
 
 
+def test_a_place_that_is_taken_after_all_is_refused_and_then_asked_for(
+    opened: Open, postgres_url: str
+) -> None:
+    store = opened(postgres_url)
+    assert store.add_alike(ONE) == 1
+    with psycopg.connect(postgres_url, autocommit=True) as operator:
+        operator.execute("update jobs set id = 2, chain = 2")  # of which no commit of ours tells
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        store.add_alike(ONE)
+    assert store.add_alike(ONE) == 3
+    assert ids(store) == [2, 3]
+
+
+def test_over_another_connection_the_place_is_asked_for(opened: Open, postgres_url: str) -> None:
+    """The server may be one that took over without the last commits, and made others since."""
+    store = opened(postgres_url)
+    assert store.add_alike(ONE) == 1
+    with psycopg.connect(postgres_url, autocommit=True) as operator:
+        operator.execute("update jobs set id = 5, chain = 5")
+        pid = store.database._next.over.server_pid  # type: ignore[attr-defined]
+        operator.execute("select pg_terminate_backend(%s)", [pid])
+    assert store.add_alike(ONE) == 6
+
+
 @pytest.mark.parametrize("poll_only", [False, True])
 def test_others_hear_of_it_and_who_submits_does_not(
     opened: Open, postgres_url: str, poll_only: bool

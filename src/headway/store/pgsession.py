@@ -80,9 +80,20 @@ class Heard(NamedTuple):
         return self.instant + int((time.monotonic() - self.at) * 1_000_000)
 
 
+class Place(NamedTuple):
+    """Where the next job stands if no commit came after this one. Over another connection the same
+    number may be another commit."""
+
+    over: Connection
+    last: int
+    job_id: int
+    ahead: int
+
+
 class Answered(NamedTuple):
     said: int | None
     number: int | None
+    next: Place | None = None
 
 
 class Session:
@@ -281,9 +292,15 @@ class Session:
         *_, said, trace_left, _ = answers
         return Answered(said.rows[0][0] if said.rows else None, int(trace_left.rows[0][0]))
 
+    def known(self, place: Place | None) -> tuple[int | None, int | None, int | None]:
+        """What may be told of it over this connection."""
+        if place is None or place.over is not self.connection:
+            return None, None, None
+        return place.last, place.job_id, place.ahead
+
     def alone(self, statement: Numbered, token: str, *, before: int) -> Answered:
-        """A statement that is a whole transaction, and leaves its trace itself. It answers with its
-        number and that of the commit, or with nothing if it did nothing."""
+        """A statement that is a whole transaction, and leaves its trace itself. It answers with the
+        job's id, the number of the commit and how far ahead new jobs stand, or with nothing."""
         connection = self.connection
         self._before, self._server = before, connection.server_pid
         try:
@@ -292,8 +309,8 @@ class Session:
             return _answered_in(self._trace_after(error, token))
         if said is None:
             return Answered(None, None)
-        number, _, commit = said.partition(" ")
-        return Answered(int(number), int(commit))
+        job_id, number, ahead = map(int, said.split())
+        return Answered(job_id, number, Place(connection, number, job_id + 1, ahead))
 
     def _found_trace(self, token: str) -> str | None:
         """Ask the server about the transaction whose answer was lost, once it is over."""
@@ -430,6 +447,10 @@ def _found_otherwise(error: Exception) -> str | None:
         return None
     said = str(error).partition("headway: ")[2].partition("\n")[0]
     return said.rstrip(" .\"'»«“”‹›") or None
+
+
+# The kinds of what one plain job has of its own.
+OWN = {"token": str, "params": str, "at": int, "last": int, "id": int, "ahead": int}
 
 
 def terms(key: int | None, *, calls: bool) -> dict[str, Any]:

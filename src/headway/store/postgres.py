@@ -25,7 +25,7 @@ from headway.errors import OthersWroteError, SchemaTooNewError, StoreBusyError, 
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgjoin import Joined
 from headway.store.pgpool import Connections
-from headway.store.pgsession import Heard, Latest, Session, terms
+from headway.store.pgsession import OWN, Heard, Latest, Place, Session, terms
 from headway.store.pgtexts import CALLS, NEWEST, SCHEMA_HASH, WAITS
 from headway.store.pgwire import Ready, ready
 from headway.store.queries import Dialect, migrations, schema_version
@@ -93,10 +93,11 @@ class PostgresDatabase:
         self._of_thread = threading.local()
         self._looking = threading.RLock()
         self._seen: int | None = None
-        self.only_calls_came = False  # in what was told when it was last asked for changes
-        self.only_waits_came = False  # likewise
+        # In what was told when it was last asked for changes.
+        self.only_calls_came = self.only_waits_came = False
         self._latest = Latest()
         self._heard: Heard | None = None
+        self._next: Place | None = None
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
         self._key: int | None = None
         self.undone = 0
@@ -196,7 +197,7 @@ class PostgresDatabase:
                 number = session.commit(self._new_token())
             else:
                 token = self._new_token()
-                said, number = session.at_once(
+                said, number, _ = session.at_once(
                     statement, parameters, token, before=before, calls=calls
                 )
         except BaseException:
@@ -216,7 +217,7 @@ class PostgresDatabase:
         """What `add_one` sends for jobs that have these in common."""
         known = {**parameters, **terms(self._key, calls=parameters["queue"] == FUNCTIONS)}
         try:
-            return ready(statement, {"token": str, "params": str, "at": int}, known)
+            return ready(statement, OWN, known)
         except psycopg.Error as error:
             raise self.address.translated(error) from error
 
@@ -229,8 +230,9 @@ class PostgresDatabase:
         token = self._new_token()
         session = Session(self.address, self.connections)
         try:
-            statement = ready.with_first(token, params, at)
-            said, number = session.alone(statement, token, before=before)
+            known, self._next = session.known(self._next), None
+            statement = ready.with_first(token, params, at, *known)
+            said, number, self._next = session.alone(statement, token, before=before)
         finally:
             session.release()
         if said is not None:

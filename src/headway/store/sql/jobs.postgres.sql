@@ -27,6 +27,6 @@ select set_config('headway.answer', first::text, true)::bigint from place
 
 -- name: add_one_alike
 -- The same of a single job, as a whole transaction with its trace. What differs from one job of a model to
--- the next stands first.
-select headway_submit(:token, :params, :at, :space, :key, :busy, :traces, :last_word, :gap, :name, :type,
+-- the next stands first; then where it is to stand if the last commit of all is the one that is given.
+select headway_submit(:token, :params, :at, :last, :id, :ahead, :space, :key, :busy, :traces, :last_word, :gap, :name, :type,
   :priority, :slug, :labels, :retry, :env_digest, :on_finish, :submitted_by, :stage, :queue, :told)
