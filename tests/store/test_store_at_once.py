@@ -180,7 +180,10 @@ def test_with_an_ageing_nothing_is_added(opened: Open, postgres_url: str) -> Non
     store = opened(postgres_url)
     with store.write() as tx:
         tx.set_setting("scheduler.ageing", "1h", by="ann")
-    assert store.add_alike(ONE) is None and ids(store) == []
+    with psycopg.connect(postgres_url, autocommit=True) as operator:
+        before = operator.execute("select * from commits order by place").fetchall()
+        assert store.add_alike(ONE) is None and ids(store) == []
+        assert operator.execute("select * from commits order by place").fetchall() == before
 
 
 def test_what_the_server_refuses_harms_nothing(opened: Open, postgres_url: str) -> None:

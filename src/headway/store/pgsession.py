@@ -80,9 +80,16 @@ class Heard(NamedTuple):
         return self.instant + int((time.monotonic() - self.at) * 1_000_000)
 
 
+class Known(NamedTuple):
+    """A thread was told of all others' commits up to this one, over this connection. Over another
+    one the same number may be another commit: of a server that took over without the last ones."""
+
+    number: int
+    over: Connection
+
+
 class Place(NamedTuple):
-    """Where the next job stands if no commit came after this one. Over another connection the same
-    number may be another commit."""
+    """Where the next job stands if no commit came after this one, over this connection."""
 
     over: Connection
     last: int

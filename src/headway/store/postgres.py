@@ -25,7 +25,7 @@ from headway.errors import OthersWroteError, SchemaTooNewError, StoreBusyError, 
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgjoin import Joined
 from headway.store.pgpool import Connections
-from headway.store.pgsession import OWN, Heard, Latest, Place, Session, terms
+from headway.store.pgsession import OWN, Heard, Known, Latest, Place, Session, terms
 from headway.store.pgtexts import CALLS, NEWEST, SCHEMA_HASH, WAITS
 from headway.store.pgwire import Ready, ready
 from headway.store.queries import Dialect, migrations, schema_version
@@ -67,14 +67,6 @@ class Notice(NamedTuple):
     own: bool
     calls: bool  # it only added plain ones
     waits: bool  # it only added what waits for others
-
-
-class Known(NamedTuple):
-    """A thread was told of all others' commits up to this one, over this connection. Over another
-    one the same number may be another commit: of a server that took over without the last ones."""
-
-    number: int
-    over: Connection
 
 
 class PostgresDatabase:

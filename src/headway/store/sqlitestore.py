@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from headway.store.seam_calls import Claimant, Relay
     from headway.store.sqlite import SqliteDatabase
 
-
-OWN = 5  # parameters of a job that are not the model's: its place, what it is given and when
+_OF_ITS_OWN = 5  # parameters that no model has: a job's place, what it is given and when
 
 
 class _Ready(NamedTuple):
@@ -86,7 +85,7 @@ class SqliteStore(SqlStore):
 
     def _get_ready(self, model: Model) -> _Ready:
         values = written(model)
-        names = parameters_of(self._add)[OWN:]
+        names = parameters_of(self._add)[_OF_ITS_OWN:]
         of_job = tuple(values[name] for name in names)
         ready = _Ready(of_job, model.job.submitted_by, values["told"])
         model.ready = self, ready

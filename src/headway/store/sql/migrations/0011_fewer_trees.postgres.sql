@@ -18,6 +18,9 @@ declare
 begin
   perform set_config('lock_timeout', given_busy, true),
     pg_advisory_xact_lock(given_space::integer, given_key::integer);
+  if given_last is null and exists (select 1 from settings where key = 'scheduler.ageing') then
+    return null;
+  end if;
   update commits set number = number + 1,
     token = case when given_last_word = '' then (number + 1)::text else token end
   where place = -1 returning number into newest;
@@ -36,7 +39,7 @@ begin
       and not exists (select 1 from settings where key = 'scheduler.ageing') into new_id, ahead;
   end if;
   trace := given_token || ' ' || coalesce(new_id::text, '');
-  if new_id is not null then  -- else an ageing is set
+  if new_id is not null then  -- else an ageing was set meanwhile
     instant := coalesce(given_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint);
     insert into events (at, actor, kind, job_id, data, apart)
     values (instant, given_submitted_by, 'submitted', new_id, given_told, 1) returning seq into event;
