@@ -3,6 +3,7 @@ ask a server, which takes longer than all that is done for an answer."""
 
 import select
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -72,15 +73,18 @@ def test_a_link_of_a_chain_is_two_round_trips(
     assert lanes.settled(*handles) == ["succeeded"] * 4 + [None]
 
 
-def test_a_submit_after_another_is_two_round_trips(
+def test_a_submit_after_another_is_two_round_trips_and_then_one(
     make_lanes: MakeLanes, trips: list[list[str]]
 ) -> None:
-    """To hear which id and place it gets, and whether there is what it is after; to store it."""
+    """To hear which id and place it gets, and whether there is what it is after; to store it. Then
+    that is supposed."""
     lanes = make_lanes()
-    first = lanes.hold.submit("a")
+    first = lanes.hold.submit("a", priority=1, delay="1h")
     trips.clear()
     second = lanes.hold.submit("b", after=[first])
     assert len(trips) == 2, trips
+    second = lanes.hold.submit("b", after=[second])
+    assert len(trips) == 3, trips
     with pytest.raises(NotFoundError, match="job-99"):
         lanes.hold.submit("c", after=[second, "job-99"])
     assert lanes.hold.submit("d", after=[second]).job_id == second.job_id + 1
@@ -122,6 +126,21 @@ def test_after_others_wrote_it_looks_how_things_stand(
     assert wait is not None and wait["kind"] == "paused"
     elsewhere.client.resume()
     lanes.bench.until(lambda: lanes.running() == [handles[2].job_id], "the third")
+
+
+def test_a_link_stays_two_round_trips_while_others_add_what_waits(
+    lanes: Lanes, elsewhere: Elsewhere, trips: list[list[str]]
+) -> None:
+    """As when a chain is submitted one by one, faster than it runs."""
+    handles = third_of_a_chain(lanes)
+    for word, ended, started in zip("bc", handles[1:], handles[2:], strict=False):
+        lanes.let_go(word, ended)
+        last = handles[-1]
+        for _ in range(2):
+            last = elsewhere.submitting(lanes, partial(lanes.hold.submit, "more", after=[last]))
+        assert stepped(lanes, trips) <= 2, trips
+        assert lanes.running() == [started.job_id]
+        assert lanes.bench.job(last.job_id).status is Status.WAITING_ON_DEPS
 
 
 def test_who_was_cancelled_elsewhere_meanwhile_ends_as_cancelled_or_not_at_all(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import psycopg
@@ -12,8 +12,12 @@ from servers import Line
 from stocked import add, job
 
 from harness import wait_for
+from headway.clock import SystemClock
 from headway.core.model import FUNCTIONS, Stage
+from headway.engine.looks import Looks
+from headway.engine.memory import Memory
 from headway.errors import OthersWroteError, StoreBusyError, StoreError
+from headway.probes import look_at
 from headway.store import pgsession
 from headway.store.base import Store
 from headway.store.postgres import PostgresDatabase
@@ -263,3 +267,69 @@ def test_the_same_number_of_another_history_is_not_taken_for_the_one_that_was_kn
         tx.set_mark("log_bytes", 9)
     mark(mine, 10)
     assert marked(theirs) == 10
+
+
+# -- what waits for others ------------------------------------------------------------------------
+
+
+def wait_once_more(store: Store, *, quietly: bool = True) -> None:
+    with store.write() as tx:
+        add(tx)
+        if quietly:
+            tx.wakes_nobody()
+
+
+def test_more_who_wait_for_others_may_have_come_if_that_is_said(mine: Store, theirs: Store) -> None:
+    for number in (8, 9):  # ours stands between them
+        wait_once_more(theirs)
+        with pytest.raises(OthersWroteError):
+            mark(mine, number)
+        wait_once_more(theirs)
+        mark(mine, number, but_waits=True)
+        assert marked(theirs) == number
+        with mine.write() as tx:
+            tx.others_wrote()
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("kind", ["a call", "a mark", "a job"])
+def test_but_nothing_else_may_have_come_before_between_or_after_them(
+    mine: Store, theirs: Store, kind: str, at: int
+) -> None:
+    for number in range(3):
+        if number != at:
+            wait_once_more(theirs)
+        elif kind == "a call":
+            theirs.add_alike([CALL])
+        elif kind == "a job":
+            wait_once_more(theirs, quietly=False)
+        else:
+            with theirs.write() as tx:
+                tx.set_mark("last_dispatch_count", 50)
+    with pytest.raises(OthersWroteError):
+        mark(mine, 8, but_waits=True)
+    assert marked(theirs) == 3
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_who_remembers_that_nobody_waits_is_refused_when_someone_does(
+    mine: Store, theirs: Store, awaited: bool
+) -> None:
+    """Else the end of what that one waits for would be told to nobody."""
+    with theirs.write() as tx:
+        first = add(tx)
+        if awaited:
+            add(tx, after=(first.id,))
+    memory = Memory(mine, Looks(look_at, SystemClock(), in_thread=False))
+    with memory.write(usable=True) as tx:
+        tx.look_around(0)
+        memory.keep(tx)
+        tx.set_mark("log_bytes", 8)
+    with theirs.write() as tx:
+        add(tx, after=(first.id,))
+        tx.wakes_nobody()
+    expected = nullcontext() if awaited else pytest.raises(OthersWroteError)
+    with expected, memory.write(usable=True) as tx:
+        memory.recall(tx)
+        tx.set_mark("log_bytes", 9)
+    assert marked(theirs) == (9 if awaited else 8)

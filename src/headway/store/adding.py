@@ -26,6 +26,9 @@ _SIMPLE = frozenset({str, int})
 
 
 class AddingTx(Telling):
+    _last_added = 0
+    _positions_ahead = 0
+
     if TYPE_CHECKING:  # of the whole
 
         def _add_edges(self, jobs: Sequence[Job]) -> None: ...
@@ -47,6 +50,9 @@ class AddingTx(Telling):
 
     def next_places(self, after: Sequence[JobId] = ()) -> Places:
         ends: list[tuple[Any, ...]] = []
+        supposed = self._database.supposed_place() if after else None
+        if supposed is not None:
+            return self._suppose(*supposed, after)
         if after:
             ids = self._database.json(after)
             rows, ends = self._ask({"next_places": {}, "ends_of_chains": {"ids": ids}})
@@ -55,11 +61,23 @@ class AddingTx(Telling):
         first, ahead, ageing = rows[0]
         said = load(ageing, "setting scheduler.ageing") if ageing is not None else None
         known = {job_id: (chain, Status(status)) for job_id, chain, status in ends}
+        self._positions_ahead = ahead
         return Places(int(first), POSITION_GAP * first + ahead, said, known)
+
+    def _suppose(self, first: int, ahead: int, after: Sequence[JobId]) -> Places:
+        """Without a question: that this is the place, and that all the jobs which are waited for
+        are as they were when they were submitted, first of their chains, which have not ended. If
+        it is not so nothing of this transaction is done."""
+        ids = self._database.json(after)
+        self._tell("suppose_place", first=first, ahead=ahead, ids=ids, count=len(after))
+        self._positions_ahead = ahead
+        ends = {each: (each, Status.QUEUED) for each in after}
+        return Places(first, POSITION_GAP * first + ahead, None, ends)
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         self._many("add_jobs", map(dump_job, jobs))
         self._state = None  # its mark of the next id is another now
+        self._last_added = jobs[-1].id if jobs else 0
         if any(job.after for job in jobs):
             self._add_edges(jobs)
         filed = [job for job in jobs if job.stage is Stage.FILED]
@@ -69,7 +87,7 @@ class AddingTx(Telling):
             self._add_graph(jobs)
 
     def wakes_nobody(self) -> None:
-        self._database.wake_nobody()
+        self._database.wake_nobody((self._last_added + 1, self._positions_ahead))
 
     def add_alike(self, kinds: Sequence[Alike]) -> int | None:
         first, position, ageing, _ = self.next_places()

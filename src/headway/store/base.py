@@ -408,12 +408,17 @@ class Store(Protocol):
     def read(self) -> AbstractContextManager[ReadTx]: ...
     def write(self) -> AbstractContextManager[WriteTx]: ...
     def write_soon(
-        self, *, blindly: bool = False, meanwhile: Callable[[], None] | None = None
+        self,
+        *,
+        blindly: bool = False,
+        but_waits: bool = False,
+        meanwhile: Callable[[], None] | None = None,
     ) -> AbstractContextManager[WriteTx]:
         """Like `write`, but the turn may be waited for only with the first question. `blindly`: by
         one who asks nothing, because he knows what others may have changed, and that is nothing;
-        if he errs, his commit raises `OthersWroteError`. `meanwhile` may be done, more than once,
-        while the commit is waited for."""
+        if he errs, his commit raises `OthersWroteError`. `but_waits`: others may have added jobs
+        that wait for the end of others, and no worker has to look at. `meanwhile` may be done, more
+        than once, while the commit is waited for."""
 
     def story(self, tell: Callable[[WriteTx], Told]) -> Told:
         """What `tell` does in one write transaction; made anew, whole, when others undid it."""

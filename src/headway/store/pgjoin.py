@@ -82,7 +82,10 @@ class Joined:
     def push(self) -> None:
         """What is told is done at once."""
 
-    def wake_nobody(self) -> None:
+    def supposed_place(self) -> tuple[int, int] | None:
+        return None
+
+    def wake_nobody(self, place: tuple[int, int]) -> None:
         """What else the caller's transaction does is not known."""
 
     def execute_many(self, statement: str, parameters: Iterable[Mapping[str, Any]]) -> None:

@@ -23,8 +23,10 @@ from headway.store.pgtexts import (
     AS_THOUGHT,
     BEGIN_READ,
     BEGIN_WRITE,
+    BUT_WAITS,
     CALLS,
     FIND_TRACE,
+    IN_TIME,
     INSTANT,
     IS_GONE,
     IS_OVER,
@@ -127,6 +129,7 @@ class Session:
         self._writing = False
         self._wrote = False
         self.wakes_nobody = False  # by what it does
+        self.place_after: tuple[int, int] | None = None  # of the next job, if this is committed
         self._key: int | None = None  # of the writers' lock, and so of the store
 
     @property
@@ -158,13 +161,26 @@ class Session:
         ]
         self._writing = True
 
-    def expect(self, number: int, now: int) -> None:
-        """That the newest commit is still this one. If nothing is asked until our own, all travels
-        in one round trip with it; the server refuses it if it is not so."""
-        self._opening[-1] = (AS_THOUGHT, {"number": number, "now": now})
+    def expect(self, number: int, now: int, *, but_waits: bool) -> None:
+        """That the newest commit is still this one, or but for those that add what waits. If
+        nothing is asked until our own, all travels in one round trip with it; the server refuses
+        it if it is not so."""
+        thought = BUT_WAITS if but_waits else AS_THOUGHT
+        self._opening[-1] = (thought, {"number": number, "now": now})
         self._before = self._disturbed = number
         self._now = now
         self._blindly = True
+
+    def suppose(self, before: int, now: int) -> bool:
+        """Go on without an answer, if nothing was asked yet: what is supposed is told like all else
+        that is to be done, and fails with it. The newest commit was at least that one."""
+        if not self._opening or self._queue or self._blindly:
+            return False
+        self._opening[-1] = (IN_TIME, {"now": now})
+        self._before = self._disturbed = before
+        self._now = now
+        self._blindly = True
+        return True
 
     def instant(self) -> int:
         """When it began, by the server's clock."""

@@ -27,9 +27,16 @@ TURN = (
 INSTANT = "select {now}, pg_current_xact_id()::text, {newest}, {disturbed}"
 # For one who has said all that is to be done without having heard anything: it fails unless all is
 # as it is thought to be, the number of the newest commit and, nearly, the time.
-AS_THOUGHT = (
-    f"select {NOW}, pg_current_xact_id()::text, {NEWEST}, {DISTURBED}, 1 / (case "
-    f"when {NEWEST} = %(number)s and {NOW} - %(now)s between 0 and 1000000 then 1 else 0 end)"
+IN_TIME = (
+    f"select {NOW}, pg_current_xact_id()::text, {NEWEST}, {DISTURBED}, "
+    f"1 / (case when {NOW} - %(now)s between 0 and 1000000 then 1 else 0 end)"
+)
+AS_THOUGHT = IN_TIME.replace("case when", f"case when {NEWEST} = %(number)s and")
+# Or nobody did more since than to add what waits for others.
+BUT_WAITS = AS_THOUGHT.replace(
+    f"{NEWEST} = %(number)s",
+    f"({NEWEST} = %(number)s or exists (select 1 from commits where place = -2 "  # noqa: S608
+    f"and number = {NEWEST} and token::bigint <= %(number)s + 1))",
 )
 NUMBERS = {"newest": NEWEST, "disturbed": DISTURBED}
 NO_NUMBERS = {"newest": "0", "disturbed": "0"}
@@ -61,7 +68,15 @@ LEAVE_CALLS = (
     .replace(", token = (commits.number + 1)::text", "")
     .replace("|| token)", f"|| token || ' {CALLS}')")
 )
-LEAVE_WAITS = LEAVE_TRACE.replace("|| token)", f"|| token || ' {WAITS}')")
+# The last of those one after the other stands at -2, with the first of them in place of a token.
+LEAVE_WAITS = LEAVE_TRACE.replace(
+    "returning number) ",
+    "returning number), streak as (insert into commits (place, number, token) "
+    "select -2, number, number::text from head on conflict (place) do update "
+    "set number = excluded.number, token = case when commits.number + 1 = excluded.number "
+    "then commits.token else excluded.token end) ",
+    1,
+).replace("|| token)", f"|| token || ' {WAITS}')")
 FIND_TRACE = (
     f"select {NEWEST}, (select token from commits "  # noqa: S608
     "where token = %(token)s or token like %(token)s || ' %%' limit 1)"

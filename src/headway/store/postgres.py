@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 from psycopg import errors
@@ -24,9 +24,10 @@ from headway.crashpoints import reach
 from headway.errors import OthersWroteError, SchemaTooNewError, StoreBusyError, StoreError
 from headway.store.pgaddress import Address, Connection
 from headway.store.pgjoin import Joined
+from headway.store.pgnotices import Notice, news_among, notice_in
 from headway.store.pgpool import Connections
 from headway.store.pgsession import OWN, Heard, Known, Latest, Place, Session, terms
-from headway.store.pgtexts import CALLS, NEWEST, SCHEMA_HASH, WAITS
+from headway.store.pgtexts import NEWEST, SCHEMA_HASH
 from headway.store.pgwire import Ready, ready
 from headway.store.queries import Dialect, migrations, schema_version
 
@@ -57,16 +58,6 @@ _IN_ITS_PLACE = (
     "quote_ident(nspname) || ', ' || current_setting('search_path'), true) from pg_namespace "
     "where oid = (select relnamespace from pg_class where oid = to_regclass('jobs'))"
 )
-
-
-class Notice(NamedTuple):
-    """What the server tells of a commit."""
-
-    store: str
-    number: int  # 0: not known
-    own: bool
-    calls: bool  # it only added plain ones
-    waits: bool  # it only added what waits for others
 
 
 class PostgresDatabase:
@@ -107,7 +98,11 @@ class PostgresDatabase:
             return session.instant()
 
     def begin_write_soon(
-        self, *, blindly: bool = False, meanwhile: Callable[[], None] | None = None
+        self,
+        *,
+        blindly: bool = False,
+        but_waits: bool = False,
+        meanwhile: Callable[[], None] | None = None,
     ) -> Callable[[], int]:
         """The turn is waited for in one round trip with the first question; blindly, with the
         commit, if there is none."""
@@ -120,7 +115,7 @@ class PostgresDatabase:
                     raise OthersWroteError(f"{self.address}: nothing is known of what others wrote")
                 if known.over is not session.connection:
                     raise OthersWroteError(f"{self.address}: the line was lost; look again")
-                session.expect(known.number, heard.now())
+                session.expect(known.number, heard.now(), but_waits=but_waits)
         return session.instant
 
     @contextmanager
@@ -159,7 +154,10 @@ class PostgresDatabase:
         reach("store.committed")
 
     def _leave_trace(self, session: Session) -> None:
-        self._committed(session.commit(self._new_token()))
+        number = session.commit(self._new_token())
+        self._committed(number)
+        if number is not None and session.place_after is not None:
+            self._next = Place(session.connection, number, *session.place_after)
 
     def _new_token(self) -> str:
         token = os.urandom(16).hex()
@@ -284,10 +282,25 @@ class PostgresDatabase:
         if session is not None:
             session.push()
 
-    def wake_nobody(self) -> None:
+    def supposed_place(self) -> tuple[int, int] | None:
+        """Where the next job stands, by what was heard last, if the transaction can do without an
+        answer; what is supposed of it must be told to the server."""
+        session, place, heard = self._present(), self._next, self._heard
+        before = self._latest.number()
+        if session is None or place is None or heard is None or before is None:
+            return None
+        if not self.can_at_once or place.over is not session.connection:
+            return None
+        if not session.suppose(before, heard.now()):
+            return None
+        self._next = None  # until it has proved true
+        return place.job_id, place.ahead
+
+    def wake_nobody(self, place: tuple[int, int]) -> None:
         session = self._present()
         if session is not None:
             session.wakes_nobody = True
+            session.place_after = place
 
     def execute_many(self, statement: str, parameters: Iterable[Mapping[str, Any]]) -> None:
         session = self._present()
@@ -326,7 +339,7 @@ class PostgresDatabase:
         """Whether someone else committed since this was last asked."""
         self._check_process()
         with self._looking:
-            news = self._news(self._notices())
+            news, self._seen = news_among(self._notices(), self._key, self._seen)
             self.only_calls_came = news is not None and all(each.calls for each in news)
             self.only_waits_came = bool(news) and all(each.waits for each in news or ())
             if news is not None:
@@ -335,22 +348,6 @@ class PostgresDatabase:
             changed = newest != self._seen
             self._seen = newest
             return changed
-
-    def _news(self, told: Sequence[Notice]) -> list[Notice] | None:
-        """Those of others' commits, which come in their order. None: the server must be asked, for
-        one is missing, as when the line was lost between two, or has no number."""
-        seen, news = self._seen, []
-        if seen is None or not told or not all(each.number for each in told):
-            return None
-        for each in told:
-            if each.store == str(self._key) and each.number > seen:
-                if each.number > seen + 1:
-                    return None
-                seen = each.number
-                if not each.own:
-                    news.append(each)
-        self._seen = seen
-        return news
 
     def _ask(self, statement: str) -> list[tuple[Any, ...]]:
         """On a connection for this alone, outside of any transaction."""
@@ -375,7 +372,7 @@ class PostgresDatabase:
         if self.listener is None:
             return []
         try:
-            told = [_notice(each, self._own) for each in self._listening().wire.notices()]
+            told = [notice_in(each, self._own) for each in self._listening().wire.notices()]
         except (psycopg.OperationalError, StoreBusyError):
             self.listener = None
             return []
@@ -437,16 +434,6 @@ class PostgresDatabase:
         version, self._key, newest = rows[0]
         self._latest.heard(newest)
         return int(version)
-
-
-def _notice(payload: str, own: deque[str]) -> Notice:
-    """An older Headway tells only its token."""
-    words = payload.split(" ")
-    store, number, token, *_ = words if len(words) > 2 else ("", "0", payload)
-    is_own = token in own
-    if is_own:
-        own.remove(token)
-    return Notice(store, int(number), is_own, words[-1] == CALLS, words[-1] == WAITS)
 
 
 def driver_version() -> str:

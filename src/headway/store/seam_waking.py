@@ -1,12 +1,19 @@
 """The seam for what a planning step looks at first: who is woken, and what they still wait for."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from headway.core.facts import Predecessor
 from headway.core.model import Job, JobId
 
 ROUND_JOBS = 200  # as many as are looked at together
+
+
+class Remembered(NamedTuple):
+    """How things stood at the end of a transaction."""
+
+    awaited: bool  # someone waits for the end of another
+    known: Any  # the store's own
 
 
 class ReadsWaking(Protocol):
@@ -22,11 +29,11 @@ class ReadsWaking(Protocol):
 
 
 class WritesWaking(Protocol):
-    def remember(self) -> object:
+    def remember(self) -> Remembered | None:
         """What this transaction knows of how things stand, for a later one in which nobody else can
         have changed it; None: not enough."""
 
-    def recall(self, known: object) -> None:
+    def recall(self, known: Remembered) -> None:
         """At the beginning: know this, as if it had been asked. It is refused if a transaction of
         this process was undone since: perhaps the one that remembers it, and it never was so."""
 

@@ -113,7 +113,11 @@ class SqliteDatabase:
         return wait(tries)
 
     def begin_write_soon(
-        self, *, blindly: bool = False, meanwhile: Callable[[], None] | None = None
+        self,
+        *,
+        blindly: bool = False,
+        but_waits: bool = False,
+        meanwhile: Callable[[], None] | None = None,
     ) -> None:
         """There is no other way here: nothing has to travel, and nothing is waited for."""
         self.begin_write()
@@ -163,7 +167,10 @@ class SqliteDatabase:
     def push(self) -> None:
         """What is told is done at once."""
 
-    def wake_nobody(self) -> None:
+    def supposed_place(self) -> tuple[int, int] | None:
+        return None
+
+    def wake_nobody(self, place: tuple[int, int]) -> None:
         """A file tells nobody of a commit."""
 
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from headway.clock import Clock, SystemClock
 from headway.core.model import FUNCTIONS
-from headway.errors import StoreUndoneError
+from headway.errors import OthersWroteError, StoreUndoneError
 from headway.store import queries
 from headway.store.adding import AddingTx, all_of
 from headway.store.rows import COLUMNS
@@ -32,7 +32,8 @@ class Statements(Protocol):
     def ask(self, questions: Sequence[tuple[str, Mapping[str, Any]]]) -> list[list[Any]]: ...
     def tell(self, sql: str, parameters: Mapping[str, Any]) -> None: ...
     def push(self) -> None: ...
-    def wake_nobody(self) -> None: ...
+    def supposed_place(self) -> tuple[int, int] | None: ...
+    def wake_nobody(self, place: tuple[int, int]) -> None: ...
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None: ...
     def changes(self) -> int: ...
     def json(self, values: Sequence[Any]) -> Any: ...
@@ -50,7 +51,11 @@ class Database(Statements, Protocol):
     def begin_read(self) -> int | None: ...
     def begin_write(self) -> int | None: ...
     def begin_write_soon(
-        self, *, blindly: bool = False, meanwhile: Callable[[], None] | None = None
+        self,
+        *,
+        blindly: bool = False,
+        but_waits: bool = False,
+        meanwhile: Callable[[], None] | None = None,
     ) -> Callable[[], int] | None: ...
     def rollback(self) -> None: ...
     def explain(self, sql: str, parameters: Mapping[str, Any]) -> list[str]: ...
@@ -81,17 +86,14 @@ class Database(Statements, Protocol):
 class _Soon:
     """A write transaction from its turn to its end. Not as a generator: a submit would feel it."""
 
-    __slots__ = ("_blindly", "_meanwhile", "_store")
+    __slots__ = ("_how", "_store")
 
-    def __init__(
-        self, store: SqlStore, blindly: bool, meanwhile: Callable[[], None] | None
-    ) -> None:
+    def __init__(self, store: SqlStore, how: Mapping[str, Any]) -> None:
         self._store = store
-        self._blindly = blindly
-        self._meanwhile = meanwhile
+        self._how = how
 
     def __enter__(self) -> WriteTx:
-        return self._store.begin_soon(self._blindly, self._meanwhile)
+        return self._store.begin_soon(**self._how)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._store.end(well=kind is None)
@@ -126,10 +128,8 @@ class SqlStore:
             with self._ending():
                 yield SqlWriteTx(self.database, self.queries, now)
 
-    def write_soon(
-        self, *, blindly: bool = False, meanwhile: Callable[[], None] | None = None
-    ) -> AbstractContextManager[WriteTx]:
-        return _Soon(self, blindly, meanwhile)
+    def write_soon(self, **how: Any) -> AbstractContextManager[WriteTx]:
+        return _Soon(self, how)
 
     def take_turn(self) -> None:
         self._turn.__enter__()
@@ -137,11 +137,11 @@ class SqlStore:
     def end_turn(self) -> None:
         self._turn.__exit__(None, None, None)
 
-    def begin_soon(self, blindly: bool, meanwhile: Callable[[], None] | None) -> WriteTx:
+    def begin_soon(self, **how: Any) -> WriteTx:
         """Take the turn and begin; `end` must follow."""
         self.take_turn()
         try:
-            instant = self.database.begin_write_soon(blindly=blindly, meanwhile=meanwhile)
+            instant = self.database.begin_write_soon(**how)
         except BaseException:
             self.end_turn()
             raise
@@ -194,6 +194,8 @@ class SqlStore:
         for _ in range(TRIES - 1):
             try:
                 return act()
+            except OthersWroteError:  # than it was supposed; the next time it is asked
+                continue
             except StoreUndoneError:
                 pass
             from random import uniform

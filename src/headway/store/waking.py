@@ -16,7 +16,7 @@ from headway.errors import DataError, OthersWroteError
 from headway.store.adding import AddingTx
 from headway.store.reading import SqlReadTx
 from headway.store.rows import COLUMNS, load_job, queue_of
-from headway.store.seam_waking import ROUND_JOBS
+from headway.store.seam_waking import ROUND_JOBS, Remembered
 from headway.store.state import load_state
 
 Row = tuple[Any, ...]
@@ -107,12 +107,14 @@ class WakingReadTx(SqlReadTx):
 
 
 class WakingWriteTx(AddingTx, WakingReadTx):
-    def remember(self) -> object:
-        known = self._state, self._whereabouts
-        return None if None in known else (self._database.undone, *known)
+    def remember(self) -> Remembered | None:
+        state, lies = self._state, self._whereabouts
+        if state is None or lies is None:
+            return None
+        return Remembered(lies.awaited, (self._database.undone, state, lies))
 
-    def recall(self, known: Any) -> None:
-        undone, self._state, self._whereabouts = known
+    def recall(self, known: Remembered) -> None:
+        undone, self._state, self._whereabouts = known.known
         if undone != self._database.undone:
             raise OthersWroteError("a change was undone since this was remembered; look again")
 

@@ -30,3 +30,14 @@ select set_config('headway.answer', first::text, true)::bigint from place
 -- the next stands first; then where it is to stand if the last commit of all is the one that is given.
 select headway_submit(:token, :params, :at, :last, :id, :ahead, :space, :key, :busy, :traces, :last_word, :gap, :name, :type,
   :priority, :slug, :labels, :retry, :env_digest, :on_finish, :submitted_by, :stage, :queue, :told)
+
+-- name: suppose_place
+-- Fails unless the next job gets this place, no ageing is set, and all these jobs are the first ones of
+-- their chains, none of which has ended.
+select cast(case
+  when (select greatest(value, (select coalesce(max(id), 0) + 1 from jobs)) from marks where name = 'next_job_id') = :first
+    and (select value from marks where name = 'positions_ahead') = :ahead
+    and not exists (select 1 from settings where key = 'scheduler.ageing')
+    and :count = (select count(*) from jobs declared join jobs last on last.id = $LAST(declared.chain)
+      where declared.id in $IDS(:ids) and declared.chain = declared.id and last.finished_at is null)
+  then '1' else 'headway: others have written; look again' end as bigint)
