@@ -95,7 +95,8 @@ def test_who_only_starts_processes_is_no_worker_to_rely_on(home: Home) -> None:
     lock.close()
 
 
-def test_a_nudge_clears_the_stopped_mark(home: Home) -> None:
+def test_a_nudge_clears_the_stopped_mark_of_a_worker_that_was_there(home: Home) -> None:
+    Path(home.worker_lock).touch()
     Path(home.worker_stopped).touch()
     nudge(home, os.environ, start=False)
     assert not os.path.lexists(home.worker_stopped)

@@ -43,11 +43,9 @@ class Bell:
     def ring(self, environ: Mapping[str, str], word: bytes | None = WAKE, *, start: bool) -> bool:
         """Wake the worker, or start one; says whether one is there now or coming up. Without a word
         one that is there is left alone."""
-        if os.access(self._stopped, os.F_OK):  # most often it is not there, and asking is cheap
-            with suppress(FileNotFoundError):
-                os.unlink(self._stopped)
         # Without a lock there was no worker when this was committed; whoever comes will read it.
         if os.access(self._lock, os.F_OK):
+            self._may_come_back()
             if word is not None:
                 with self._turn:
                     self._waker.wake(word)
@@ -55,6 +53,7 @@ class Bell:
                 return True
         if not start:
             return False
+        self._may_come_back()
         home = self._home
         request = {
             "lock": self._lock,
@@ -63,6 +62,12 @@ class Bell:
         }
         start_worker(request, environ)
         return True
+
+    def _may_come_back(self) -> None:
+        """A worker that was stopped, now that there is something to do again."""
+        if os.access(self._stopped, os.F_OK):  # most often it is not there, and asking is cheap
+            with suppress(FileNotFoundError):
+                os.unlink(self._stopped)
 
     def close(self) -> None:
         self._waker.close()

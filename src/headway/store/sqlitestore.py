@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from headway.core.model import POSITION_GAP
 from headway.store.queries import parameters_of
 from headway.store.rows import dump, written
+from headway.store.sqlite import COMMIT
 from headway.store.sqlstore import SqlStore
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ class SqliteStore(SqlStore):
         self._next = _Next(-1, None)
         self._place = self.queries["place_of_one_alike"].sql
         self._add = self.queries["add_one_alike"].sql
-        self._tell = self.queries["tell_of_one_alike"].sql
+        self._add_and_commit = ";\n".join(
+            (self._add, self.queries["tell_of_one_alike"].sql, COMMIT)
+        )
 
     def add_alike(self, kinds: Sequence[Alike]) -> JobId | None:
         model, params = kinds[0]
@@ -69,9 +72,8 @@ class SqliteStore(SqlStore):
                     return None
                 job_id, ahead, event = place
                 where = job_id, POSITION_GAP * job_id + ahead, event
-                file.execute(self._add, (*where, text, now, *ready.of_job))
-                file.execute(self._tell, (now, ready.actor, job_id, ready.told))
-                file.commit()
+                told = now, ready.actor, job_id, ready.told
+                file.finish(self._add_and_commit, (*where, text, now, *ready.of_job, *told))
                 self._next = _Next(file.version(), (job_id + 1, ahead, event + 1))
             except BaseException:
                 file.rollback()
