@@ -38,8 +38,8 @@ def test_importing_headway_loads_nothing_heavy() -> None:
 def test_the_public_names_are_these() -> None:
     """One that is added or removed is a decision, and a line in the changelog."""
     assert headway.__all__ == [
-        *("App", "Client", "JobContext", "Retry", "Skip", "TaskFailedError", "condition"),
-        *("connect", "current", "job", "poll"),
+        *("App", "Client", "HeadwayError", "InvalidInputError", "JobContext", "Retry", "Skip"),
+        *("TaskFailedError", "TimedOutError", "condition", "connect", "current", "job", "poll"),
     ]
     assert all(getattr(headway, name) is not None for name in headway.__all__)
     assert sorted(public(headway.testing)) == ["FakeClock", "drain", "make_test_home", "using"]

@@ -4,10 +4,13 @@ __version__ = "0.1.0"
 __all__ = [
     "App",
     "Client",
+    "HeadwayError",
+    "InvalidInputError",
     "JobContext",
     "Retry",
     "Skip",
     "TaskFailedError",
+    "TimedOutError",
     "condition",
     "connect",
     "current",
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from headway.app import App, TaskFailedError
     from headway.client import Client, connect
+    from headway.errors import HeadwayError, InvalidInputError, TimedOutError
     from headway.functions.current import Retry, Skip, current
     from headway.jobsfile.registry import JobContext, condition, job, poll
 
@@ -29,6 +33,9 @@ _HOMES = {
     "TaskFailedError": "headway.app",
     "Client": "headway.client",
     "connect": "headway.client",
+    "HeadwayError": "headway.errors",
+    "InvalidInputError": "headway.errors",
+    "TimedOutError": "headway.errors",
     "Retry": "headway.functions.current",
     "Skip": "headway.functions.current",
     "current": "headway.functions.current",
