@@ -9,6 +9,7 @@ from lanes import Elsewhere, Lanes, held
 
 from headway.app import Handle
 from headway.core.states import Status
+from headway.engine.lane import AHEAD, _Ahead
 from headway.store.base import Lending
 
 MakeLanes = Callable[..., Lanes]
@@ -335,4 +336,18 @@ def test_of_calls_that_hosts_hold_few_of_few_are_read_ahead(lanes: Lanes) -> Non
     lanes.let_go("a", a)
     assert lanes.step() and lanes.running() == [b.job_id]
     assert host.window <= 2
-    assert len(lanes.bench.engine._quick._ahead.calls) <= 7
+    assert len(lanes.bench.engine._quick._ahead.calls) < 2 * AHEAD
+
+
+def test_the_longer_it_stays_quiet_the_further_is_read_ahead(lanes: Lanes) -> None:
+    lanes.module.app.submit_many(lanes.work.call(str(number)) for number in range(1100))
+    ahead, read = _Ahead(), []
+    with lanes.bench.store.write() as tx:
+        for _ in range(5):
+            assert len(ahead.first(tx, 10, 200)) == 10
+            read.append(len(ahead.calls))
+            ahead.drop(len(ahead.calls))
+        assert read == [200, 400, 800, 1000, 1000]
+        assert len(_Ahead().first(tx, 10, 3)) == 10, "as many as are needed, however few fit"
+        few = _Ahead(busy=1)
+        assert few.first(tx, 10, 200) == few.calls, "no further, where others add calls"

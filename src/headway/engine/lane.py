@@ -23,7 +23,8 @@ from headway.store.base import ReadTx, Store, WriteTx
 from headway.store.seam_calls import Claimant, TakenCall
 
 MOST_AT_ONCE = 200
-AHEAD = 4  # times as many are read as hosts may hold
+AHEAD = 5  # times as many are read as hosts may hold
+MOST_AHEAD = 1000
 IN_A_ROW = 4  # transactions of one step, if more is known by the end of each
 BUSY_STEPS = 8  # without reading ahead, where others add calls all the time
 LONGEST_QUIET = 5.0  # seconds until all is looked at again, however quiet it seems
@@ -266,10 +267,12 @@ class QuickSteps:
 class _Ahead:
     """The head of the queue, read in advance: nobody else has changed it as long as it is quiet.
     Calls may be added, though, and of a store that is shared this is only known at the commit; so
-    in the next steps after that has happened no more is read than is needed at once."""
+    in the next steps after that has happened no more is read than is needed at once. The longer it
+    stays quiet, the further is read."""
 
     def __init__(self, busy: int = 0) -> None:
         self._busy = busy
+        self._reach = MOST_AT_ONCE
         self.calls: list[PlainCall] = []
         self._is_all = False  # nothing is behind them
         self._all_plain = True
@@ -284,7 +287,8 @@ class _Ahead:
     def first(self, tx: ReadTx, number: int, window: int) -> list[PlainCall]:
         """Of calls that are slow or large, of which hosts hold few, not so many are read."""
         if not self.suffices(number):
-            most = number if self._busy else max(number, min(MOST_AT_ONCE, AHEAD * window))
+            most = number if self._busy else max(number, min(self._reach, AHEAD * window))
+            self._reach = min(2 * self._reach, MOST_AHEAD)
             self.calls, self._all_plain = tx.plain_calls(most) if most else ([], True)
             self._is_all = len(self.calls) < most
             self._busy = max(0, self._busy - 1)
