@@ -75,7 +75,9 @@ def _latencies(store: str) -> tuple[Goal, ...]:
     ours = f"p50 {{{own}.p50:.1f}} ms, p99 {{{own}.p99:.1f}} ms"
     theirs = (
         f"pgqueuer p50 {{{peer}.p50:.1f}} ms, p99 {{{peer}.p99:.1f}} ms; "
-        f"Huey p50 {{{huey}.p50:.1f}} ms"
+        f"Huey p50 {{{huey}.p50:.1f}} ms; "
+        "two syncs of the disk p50 {functions.latency.disk.p50:.1f} ms, "
+        "p99 {functions.latency.disk.p99:.1f} ms"
     )
     title = f"function, submit to start, {NAMES[store]}"
     dependent = f"functions.dependent.{store}"

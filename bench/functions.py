@@ -4,6 +4,7 @@ In every figure the worker is up and its host has imported the module; the peers
 """
 
 import itertools
+import os
 import random
 import time
 from pathlib import Path
@@ -40,9 +41,14 @@ def function_drain(lab: Lab) -> Figures:
 
 def function_latency(lab: Lab) -> Figures:
     """50 submits to an idle worker: from before the call, in another process, until the function
-    has begun, which it writes into a file."""
+    has begun, which it writes into a file. Beside it what the disk itself takes for two syncs: one
+    is the submit's, one the claim's."""
     samples = max(10, lab.size(50))
-    figures: Figures = {}
+    pairs = _two_syncs(lab.fresh("syncs") / "file", samples)
+    figures: Figures = {
+        "functions.latency.disk.p50": quantile(pairs, 0.5),
+        "functions.latency.disk.p99": quantile(pairs, 0.99),
+    }
     for store in stores(lab):
         with site(lab, store, max_active=100) as home, working(home):
             delays = [_delay(home, f"start-{number}") for number in range(samples)]
@@ -143,6 +149,19 @@ def _delay(home: Site, name: str) -> float:
     home.record.submit(str(path))
     wait_for(path.exists)
     return 1e3 * (_instant(path) - begin)
+
+
+def _two_syncs(path: Path, samples: int) -> list[float]:
+    delays = []
+    with path.open("wb", buffering=0) as file:
+        for _ in range(samples):
+            time.sleep(random.uniform(0.1, 0.3))
+            begin = time.perf_counter()
+            for _ in range(2):
+                file.write(bytes(4096))
+                os.fdatasync(file.fileno())
+            delays.append(1e3 * (time.perf_counter() - begin))
+    return delays
 
 
 def _instant(path: Path) -> float:
