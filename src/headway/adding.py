@@ -99,8 +99,17 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
     if ranks:
         _put(tx, jobs, ranks)
     if waits and not (ranks or asked):
-        tx.wakes_nobody()
         return [Waiting(*each) if each.created else each for each in submitted]
+    return submitted
+
+
+def submit_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Submitted]:
+    """The same by one who does nothing else in this transaction: if all that was added waits, there
+    is nothing in it that a worker has to look at."""
+    submitted = add_jobs(tx, specs, origin)
+    created = [each for each in submitted if each.created]
+    if created and all(isinstance(each, Waiting) for each in created):
+        tx.wakes_nobody()
     return submitted
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.adding import Origin, Submitted, Waiting, add_jobs, add_plain
+from headway.adding import Origin, Submitted, Waiting, add_jobs, add_plain, submit_jobs
 from headway.clock import Clock, SystemClock
 from headway.config import Config, limits_set, load_config, store_setting
 from headway.core.model import (
@@ -164,15 +164,19 @@ class Client(QueueVerbs):
             self.home, self.environ, umask=present_umask(), working_directory=os.getcwd()
         )
         plain = None if prepare else add_plain(self.store, specs, self.origin(env_digest))
-        submitted = plain or self.store.story(
-            lambda tx: add_jobs(tx, prepare(tx) if prepare else specs, self.origin(env_digest))
-        )
+
+        def add(tx: WriteTx) -> list[Submitted]:
+            if prepare is not None:
+                return add_jobs(tx, prepare(tx), self.origin(env_digest))
+            return submit_jobs(tx, specs, self.origin(env_digest))
+
+        submitted = plain or self.store.story(add)
         self.wake(word=None if all(isinstance(each, Waiting) for each in submitted) else WAKE)
         return submitted
 
     def submit_specs(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         """Submit calls of functions, all or none, in one transaction."""
-        submitted = self.store.story(lambda tx: add_jobs(tx, specs, self.origin()))
+        submitted = self.store.story(lambda tx: submit_jobs(tx, specs, self.origin()))
         self.wake(word=None if all(isinstance(each, Waiting) for each in submitted) else WAKE)
         return submitted
 

@@ -3,6 +3,7 @@ it was last heard of; else as if nothing had been supposed."""
 
 import select
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import psycopg
@@ -10,19 +11,22 @@ import pytest
 from servers import Line
 from stocked import SECOND, add
 
-from headway.adding import Origin, Submitted, Waiting, add_jobs
+from headway.adding import Origin, Submitted, Waiting, add_jobs, submit_jobs
 from headway.core.model import FUNCTION, POSITION_GAP, JobSpec, Stage
-from headway.errors import NotFoundError
-from headway.store.base import Store
+from headway.errors import NotFoundError, OthersWroteError
+from headway.store.base import Store, WriteTx
 from headway.store.postgres import PostgresDatabase
 
 Open = Callable[..., Store]
 ANN = Origin("ann", "/worktrees")
 
 
+def link(*after: int) -> JobSpec:
+    return JobSpec(type=FUNCTION, name="link", params={"task": "m.f"}, after=after)
+
+
 def submit(store: Store, *after: int) -> Submitted:
-    spec = JobSpec(type=FUNCTION, name="link", params={"task": "m.f"}, after=after)
-    [submitted] = store.story(lambda tx: add_jobs(tx, [spec], ANN))
+    [submitted] = store.story(lambda tx: submit_jobs(tx, [link(*after)], ANN))
     return submitted
 
 
@@ -208,9 +212,27 @@ def test_behind_a_pooler_it_is_asked(opened: Open, line: Line) -> None:
     assert line.round_trips - before == 2
 
 
-def test_no_worker_is_told_to_look_at_it(mine: Store, theirs: Store) -> None:
+@pytest.mark.parametrize("alone", [True, False])
+def test_no_worker_is_told_to_look_if_nothing_else_is_done(
+    mine: Store, theirs: Store, alone: bool
+) -> None:
     hints = theirs.hints()
     theirs.changed()
-    submit(mine, 7)
+    with theirs.write() as tx:
+        tx.others_wrote()
+        tx.set_mark("log_bytes", 1)
+    theirs.changed()
+
+    def with_more(tx: WriteTx) -> None:
+        add_jobs(tx, [link(7)], ANN)
+        tx.set_mark("last_dispatch_count", 1)
+
+    if alone:
+        submit(mine, 7)
+    else:
+        mine.story(with_more)
     assert select.select([hints], [], [], 30)[0], "it was told"
-    assert theirs.changed() and theirs.only_waits_came()
+    assert theirs.changed() and theirs.only_waits_came() == alone
+    expected = nullcontext() if alone else pytest.raises(OthersWroteError)
+    with expected, theirs.write_soon(blindly=True, but_waits=True) as tx:
+        tx.set_mark("log_bytes", 2)

@@ -321,7 +321,7 @@ class WriteTx(
 
     def wakes_nobody(self) -> None:
         """All that this transaction does is to add jobs that wait for the end of others: no worker
-        has to look at them before."""
+        has to look at them before, nor to look again at what it knows."""
 
     def add_retries(self, jobs: Sequence[Job]) -> None: ...
     def add_events(self, events: Iterable[Event], *, actor: str) -> None: ...
