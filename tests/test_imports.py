@@ -204,7 +204,7 @@ MAY_IMPORT = {
     "service": "errors service.",
     "cli": "",  # anything: nobody imports it
     "__main__": "cli.",
-    "__init__": "app client functions.current jobsfile.registry",  # when they are asked for
+    "__init__": "app client errors functions.current jobsfile.registry",  # when they are asked for
     "store.seam_templates": "core.",
     "store.seam_waking": "core.",
     "store.seam_schedules": "core.",
