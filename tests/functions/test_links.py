@@ -79,7 +79,7 @@ def test_a_submit_after_another_is_two_round_trips_and_then_one(
     """To hear which id and place it gets, and whether there is what it is after; to store it. Then
     that is supposed."""
     lanes = make_lanes()
-    first = lanes.hold.submit("a", priority=1, delay="1h")
+    first = lanes.hold.submit("a")
     trips.clear()
     second = lanes.hold.submit("b", after=[first])
     assert len(trips) == 2, trips

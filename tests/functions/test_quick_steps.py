@@ -349,5 +349,9 @@ def test_the_longer_it_stays_quiet_the_further_is_read_ahead(lanes: Lanes) -> No
             ahead.drop(len(ahead.calls))
         assert read == [200, 400, 800, 1000, 1000]
         assert len(_Ahead().first(tx, 10, 3)) == 10, "as many as are needed, however few fit"
-        few = _Ahead(busy=1)
-        assert few.first(tx, 10, 200) == few.calls, "no further, where others add calls"
+        few = _Ahead(busy=3)
+        for _ in range(3):
+            assert few.first(tx, 10, 200) == few.calls, "no further, where others add calls"
+            few.drop(10)
+        few.first(tx, 10, 200)
+        assert len(few.calls) == 200, "and then not as if it had been quiet"

@@ -9,13 +9,14 @@ from typing import Any
 import psycopg
 import pytest
 from servers import Line
-from stocked import SECOND, add
+from stocked import SECOND, add, job
 
 from headway.adding import Origin, Submitted, Waiting, add_jobs, submit_jobs
 from headway.core.model import FUNCTION, POSITION_GAP, JobSpec, Stage
 from headway.errors import NotFoundError, OthersWroteError
 from headway.store.base import Store, WriteTx
 from headway.store.postgres import PostgresDatabase
+from headway.store.seam_adding import Alike, Model
 
 Open = Callable[..., Store]
 ANN = Origin("ann", "/worktrees")
@@ -179,24 +180,58 @@ def test_one_whose_answer_is_lost_happens_once(
         assert [each.kind for each in tx.events_of(8)] == ["submitted", "waiting_on_deps"]
 
 
-def test_over_another_connection_it_is_asked(
-    mine: Store, theirs: Store, postgres_url: str, line: Line
-) -> None:
+def test_over_another_connection_it_is_asked(mine: Store, line: Line) -> None:
     """The server may be one that took over without the last commits, and made others since."""
     database = mine.database  # type: ignore[attr-defined]
     assert isinstance(database, PostgresDatabase) and database._next is not None
-    operate(postgres_url, f"select pg_terminate_backend({database._next.over.server_pid})")
-    operate(postgres_url, "update jobs set id = 20, chain = 20 where id = 7")
-    assert submit(mine, 20) == Waiting(21, created=True)
+    database._next.over.close()
+    before = line.round_trips
+    assert submit(mine, 7) == Waiting(8, created=True)
+    assert line.round_trips - before == 3  # to get ready, to ask, to write
+
+
+def test_when_it_was_not_so_nothing_is_supposed_that_another_thread_was_told(
+    mine: Store, theirs: Store, postgres_url: str
+) -> None:
+    """What is heard by one is of use to all, but not to one who was refused."""
+    end(postgres_url, 7)
+    database: Any = mine.database  # type: ignore[attr-defined]
+    place, refused = database._next, []
+
+    def told(tx: WriteTx) -> list[Submitted]:
+        refused.append(database._next)
+        database._next, database._waited = place, True  # as another thread does
+        return submit_jobs(tx, [link(7)], ANN)
+
+    assert mine.story(told) == [Submitted(8, created=True)]
+    assert len(refused) == 2
+
+
+def test_under_an_ageing_no_place_is_remembered(mine: Store, theirs: Store) -> None:
+    """A place says nothing of the level that a job has by it."""
+    with theirs.write() as tx:
+        tx.set_setting("scheduler.ageing", "1h", by="ann")
+    assert submit(mine, 7) == Waiting(8, created=True)
+    plain = Alike(Model(job(1, name="plain", submitted_by="ann")), {0: {}})
+    assert mine.add_alike([plain]) is None
+    assert submit(mine).job_id == 9
+    with theirs.read() as tx:
+        found = tx.jobs([8, 9])
+    assert {each.dispatch_level for each in found.values()} != {0}
+    assert found[8].dispatch_level == found[9].dispatch_level
 
 
 @pytest.mark.parametrize("seconds", [-2, 0.5])
-def test_if_the_time_is_not_what_was_thought_it_is_asked(mine: Store, seconds: float) -> None:
+def test_if_the_time_is_not_what_was_thought_it_is_asked(
+    mine: Store, line: Line, seconds: float
+) -> None:
     database = mine.database  # type: ignore[attr-defined]
     assert isinstance(database, PostgresDatabase) and database._heard is not None
     instant = database._heard.instant + int(seconds * 1_000_000)
     database._heard = database._heard._replace(instant=instant)
+    before = line.round_trips
     assert submit(mine, 7) == Waiting(8, created=True)
+    assert line.round_trips - before == 4  # in vain, undone, and then as ever
     with mine.read() as tx:
         assert 0 <= tx.now() - tx.jobs([8])[8].created_at < 60 * SECOND
         assert [each.kind for each in tx.events_of(8)] == ["submitted", "waiting_on_deps"]

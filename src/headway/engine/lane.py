@@ -287,8 +287,10 @@ class _Ahead:
     def first(self, tx: ReadTx, number: int, window: int) -> list[PlainCall]:
         """Of calls that are slow or large, of which hosts hold few, not so many are read."""
         if not self.suffices(number):
-            most = number if self._busy else max(number, min(self._reach, AHEAD * window))
-            self._reach = min(2 * self._reach, MOST_AHEAD)
+            most = number
+            if not self._busy:
+                most = max(number, min(self._reach, AHEAD * window))
+                self._reach = min(2 * self._reach, MOST_AHEAD)
             self.calls, self._all_plain = tx.plain_calls(most) if most else ([], True)
             self._is_all = len(self.calls) < most
             self._busy = max(0, self._busy - 1)

@@ -26,8 +26,8 @@ _SIMPLE = frozenset({str, int})
 
 
 class AddingTx(Telling):
-    _last_added = 0
-    _positions_ahead = 0
+    _ahead_of_id: int | None = None  # how far new jobs stand, if nothing but their ids says where
+    _place_after: tuple[int, int] | None = None  # of the next job, after those that were added
 
     if TYPE_CHECKING:  # of the whole
 
@@ -61,7 +61,7 @@ class AddingTx(Telling):
         first, ahead, ageing = rows[0]
         said = load(ageing, "setting scheduler.ageing") if ageing is not None else None
         known = {job_id: (chain, Status(status)) for job_id, chain, status in ends}
-        self._positions_ahead = ahead
+        self._ahead_of_id = ahead if said is None else None
         return Places(int(first), POSITION_GAP * first + ahead, said, known)
 
     def _suppose(self, first: int, ahead: int, after: Sequence[JobId]) -> Places:
@@ -70,14 +70,15 @@ class AddingTx(Telling):
         it is not so nothing of this transaction is done."""
         ids = self._database.json(after)
         self._tell("suppose_place", first=first, ahead=ahead, ids=ids, count=len(after))
-        self._positions_ahead = ahead
+        self._ahead_of_id = ahead
         ends = {each: (each, Status.QUEUED) for each in after}
         return Places(first, POSITION_GAP * first + ahead, None, ends)
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         self._many("add_jobs", map(dump_job, jobs))
         self._state = None  # its mark of the next id is another now
-        self._last_added = jobs[-1].id if jobs else 0
+        if jobs and self._ahead_of_id is not None:
+            self._place_after = jobs[-1].id + 1, self._ahead_of_id
         if any(job.after for job in jobs):
             self._add_edges(jobs)
         filed = [job for job in jobs if job.stage is Stage.FILED]
@@ -87,7 +88,7 @@ class AddingTx(Telling):
             self._add_graph(jobs)
 
     def wakes_nobody(self) -> None:
-        self._database.wake_nobody((self._last_added + 1, self._positions_ahead))
+        self._database.wake_nobody(self._place_after)
 
     def add_alike(self, kinds: Sequence[Alike]) -> int | None:
         first, position, ageing, _ = self.next_places()

@@ -85,7 +85,7 @@ class Joined:
     def supposed_place(self) -> tuple[int, int] | None:
         return None
 
-    def wake_nobody(self, place: tuple[int, int]) -> None:
+    def wake_nobody(self, place: tuple[int, int] | None) -> None:
         """What else the caller's transaction does is not known."""
 
     def execute_many(self, statement: str, parameters: Iterable[Mapping[str, Any]]) -> None:

@@ -129,6 +129,7 @@ class Session:
         self._writing = False
         self._wrote = False
         self.wakes_nobody = False  # by what it does
+        self.may_suppose = True
         self.place_after: tuple[int, int] | None = None  # of the next job, if this is committed
         self._key: int | None = None  # of the writers' lock, and so of the store
 
@@ -174,7 +175,7 @@ class Session:
     def suppose(self, before: int, now: int) -> bool:
         """Go on without an answer, if nothing was asked yet: what is supposed is told like all else
         that is to be done, and fails with it. The newest commit was at least that one."""
-        if not self._opening or self._queue or self._blindly:
+        if not self._opening or self._queue or self._blindly or not self.may_suppose:
             return False
         self._opening[-1] = (IN_TIME, {"now": now})
         self._before = self._disturbed = before

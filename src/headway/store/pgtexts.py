@@ -26,7 +26,8 @@ TURN = (
 )
 INSTANT = "select {now}, pg_current_xact_id()::text, {newest}, {disturbed}"
 # For one who has said all that is to be done without having heard anything: it fails unless all is
-# as it is thought to be, the number of the newest commit and, nearly, the time.
+# as it is thought to be, the number of the newest commit and, nearly, the time. By less than a
+# second it may be before what others have written meanwhile.
 IN_TIME = (
     f"select {NOW}, pg_current_xact_id()::text, {NEWEST}, {DISTURBED}, "
     f"1 / (case when {NOW} - %(now)s between 0 and 1000000 then 1 else 0 end)"

@@ -81,6 +81,7 @@ class PostgresDatabase:
         self._latest = Latest()
         self._heard: Heard | None = None
         self._next: Place | None = None
+        self._waited = False  # whether what was submitted last after others had to wait for them
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
         self._key: int | None = None
         self.undone = 0
@@ -102,13 +103,15 @@ class PostgresDatabase:
         *,
         blindly: bool = False,
         but_waits: bool = False,
+        asking: bool = False,
         meanwhile: Callable[[], None] | None = None,
     ) -> Callable[[], int]:
         """The turn is waited for in one round trip with the first question; blindly, with the
-        commit, if there is none."""
+        commit, if there is none. `asking`: nothing may be supposed."""
         with self._beginning() as session:
             session.begin_write(self._key)
             session.meanwhile = meanwhile
+            session.may_suppose = not asking
             if blindly:
                 known, heard = self._known, self._heard
                 if known is None or heard is None or not self.can_at_once:
@@ -158,6 +161,7 @@ class PostgresDatabase:
         self._committed(number)
         if number is not None and session.place_after is not None:
             self._next = Place(session.connection, number, *session.place_after)
+            self._waited = True
 
     def _new_token(self) -> str:
         token = os.urandom(16).hex()
@@ -289,14 +293,14 @@ class PostgresDatabase:
         before = self._latest.number()
         if session is None or place is None or heard is None or before is None:
             return None
-        if not self.can_at_once or place.over is not session.connection:
+        if not self.can_at_once or not self._waited or place.over is not session.connection:
             return None
         if not session.suppose(before, heard.now()):
             return None
-        self._next = None  # until it has proved true
+        self._next, self._waited = None, False  # until it has proved true
         return place.job_id, place.ahead
 
-    def wake_nobody(self, place: tuple[int, int]) -> None:
+    def wake_nobody(self, place: tuple[int, int] | None) -> None:
         session = self._present()
         if session is not None:
             session.wakes_nobody = True

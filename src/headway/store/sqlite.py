@@ -118,6 +118,7 @@ class SqliteDatabase:
         *,
         blindly: bool = False,
         but_waits: bool = False,
+        asking: bool = False,
         meanwhile: Callable[[], None] | None = None,
     ) -> None:
         """There is no other way here: nothing has to travel, and nothing is waited for."""
@@ -175,7 +176,7 @@ class SqliteDatabase:
     def supposed_place(self) -> tuple[int, int] | None:
         return None
 
-    def wake_nobody(self, place: tuple[int, int]) -> None:
+    def wake_nobody(self, place: tuple[int, int] | None) -> None:
         """A file tells nobody of a commit."""
 
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None:

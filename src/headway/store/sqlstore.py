@@ -33,7 +33,7 @@ class Statements(Protocol):
     def tell(self, sql: str, parameters: Mapping[str, Any]) -> None: ...
     def push(self) -> None: ...
     def supposed_place(self) -> tuple[int, int] | None: ...
-    def wake_nobody(self, place: tuple[int, int]) -> None: ...
+    def wake_nobody(self, place: tuple[int, int] | None) -> None: ...
     def execute_many(self, sql: str, parameters: Iterable[Mapping[str, Any]]) -> None: ...
     def changes(self) -> int: ...
     def json(self, values: Sequence[Any]) -> Any: ...
@@ -55,6 +55,7 @@ class Database(Statements, Protocol):
         *,
         blindly: bool = False,
         but_waits: bool = False,
+        asking: bool = False,
         meanwhile: Callable[[], None] | None = None,
     ) -> Callable[[], int] | None: ...
     def rollback(self) -> None: ...
@@ -128,7 +129,14 @@ class SqlStore:
             with self._ending():
                 yield SqlWriteTx(self.database, self.queries, now)
 
-    def write_soon(self, **how: Any) -> AbstractContextManager[WriteTx]:
+    def write_soon(
+        self,
+        *,
+        blindly: bool = False,
+        but_waits: bool = False,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> AbstractContextManager[WriteTx]:
+        how = {"blindly": blindly, "but_waits": but_waits, "meanwhile": meanwhile}
         return _Soon(self, how)
 
     def take_turn(self) -> None:
@@ -183,10 +191,15 @@ class SqlStore:
         Others may have been in the way (a deadlock, a lost line before the commit). A commit whose
         outcome is unknown is never repeated, and `tell` must do nothing beside the transaction.
         """
+        how = {"asking": False}
 
         def act() -> Told:
-            with self.write_soon() as tx:
-                return tell(tx)
+            try:
+                with _Soon(self, how) as tx:
+                    return tell(tx)
+            except OthersWroteError:
+                how["asking"] = True
+                raise
 
         return self._surely(act)
 
@@ -194,7 +207,7 @@ class SqlStore:
         for _ in range(TRIES - 1):
             try:
                 return act()
-            except OthersWroteError:  # than it was supposed; the next time it is asked
+            except OthersWroteError:  # than it was supposed
                 continue
             except StoreUndoneError:
                 pass
