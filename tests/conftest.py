@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import headway
 from harness import Bench
@@ -16,6 +17,9 @@ from ready import Schemas, live_in_memory, ready_schema, schemas
 
 live_in_memory()
 gc.disable()  # until all tests are collected
+# How long anything takes, and be it to make up an example, is for the benchmarks to say.
+settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ours")
 
 
 def pytest_configure(config: pytest.Config) -> None:
