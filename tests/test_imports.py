@@ -70,8 +70,8 @@ MAY_IMPORT = {
     "supervise": "supervise. crashpoints",
     "store": "store. core. errors clock crashpoints",
     "store.base": (
-        "core. store.seam_adding store.seam_calls store.seam_entries store.seam_governor "
-        "store.seam_limits "
+        "core. store.patience store.seam_adding store.seam_calls store.seam_entries "
+        "store.seam_governor store.seam_limits "
         "store.seam_groups store.seam_order store.seam_reservations store.seam_schedules "
         "store.seam_templates store.seam_waking"
     ),
@@ -115,6 +115,11 @@ MAY_IMPORT = {
         "collecting config consequences crashpoints documents environment errors filing gather "
         "home host launching passing policies probes probes.pressure units expiring firing timing."
     ),
+    "engine.worker": (
+        "clock config core. crashpoints engine. errors home host store.base supervise. "
+        "workertrouble"
+    ),
+    "workertrouble": "home",
     "engine.noticing": "clock engine.beside errors jobsfile.model jobsfile.reading",
     "engine.declared": (
         "core. engine.noticing errors jobsfile.making jobsfile.model store.base store.seam_entries"
@@ -254,7 +259,7 @@ THIRD_PARTY = {
     "apsw": {"store.sqlite", "store.sqliteerrors"},
     "psycopg": {
         *("store.postgres", "store.pgaddress", "store.pgjoin", "store.pgpool", "store.pgsession"),
-        "store.pgwire",
+        *("store.pgsilence", "store.pgwire"),
     },
     "psycopg_pool": {"store.pgpool"},
     "tomlkit": {"config"},
@@ -267,11 +272,11 @@ THIRD_PARTY = {
 
 # Time is read in clock.py, and where no clock can be handed in: in supervisors, wrappers of agents
 # and function hosts,
-# for the pause before a lost connection is made anew, while others hold a repository's lock, or
-# write to a store's file.
+# for the pause before a lost connection is made anew, while a server is silent, others hold a
+# repository's lock, or write to a store's file.
 READS_TIME = {
     *("clock", "supervise", "functions", "store.pgsession", "git.locking", "store.patience"),
-    *("runners.process", "runners.wrapper"),
+    *("runners.process", "runners.wrapper", "store.pgsilence"),
 }
 FORMATS_DATES = {"units", "cli", "timing"}
 # For the core; for that pause; before a transaction that others undid is made again.

@@ -80,6 +80,10 @@ class StoreCorruptError(StoreError):
     """The file is damaged or not a database; it was left as it is."""
 
 
+class StoreFailedError(StoreError):
+    """The disk could not do what it was told; what was written last may be lost."""
+
+
 class StoreReplacedError(StoreError):
     """The file was deleted or exchanged while it was in use."""
 

@@ -26,6 +26,7 @@ from headway.core.model import (
 from headway.core.retention import Obstacle, Place
 from headway.core.states import Status
 from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.store.patience import Patience
 from headway.store.seam_adding import Alike as Alike
 from headway.store.seam_adding import Event as Event
 from headway.store.seam_adding import Places as Places
@@ -401,9 +402,14 @@ class HasFileno(Protocol):
 class Store(Protocol):
     shared: bool  # by several hosts
     writes: int  # transactions of this process
+    patience: Patience  # how long it waits for a server, or for others
 
     def hints(self) -> HasFileno | None:
         """Becomes readable when someone else has committed; another object after a lost line."""
+
+    def watch_hints(self, watch: Callable[[HasFileno], Callable[[], None]]) -> None:
+        """Whenever there is such a line, have it waited for by this; what it gives back ends that,
+        and is called before the line is closed, whoever closes it."""
 
     def read(self) -> AbstractContextManager[ReadTx]: ...
     def write(self) -> AbstractContextManager[WriteTx]: ...

@@ -1,11 +1,12 @@
 """Where a PostgreSQL store is, how to connect to it, and how to speak of it without passwords."""
 
 import re
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, pq
 from psycopg.conninfo import conninfo_to_dict
 
 from headway.errors import (
@@ -17,18 +18,57 @@ from headway.errors import (
     StoreReadOnlyError,
     StoreUndoneError,
 )
+from headway.store.patience import Patience
+from headway.store.pgsilence import Silence, in_time
+from headway.store.pgtexts import IS_AT_WORK
 from headway.store.pgwire import Wire
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):
-    """With the short way for our own statements."""
+    """With the short way for our own statements, and with an end to every wait."""
 
     lasting = True  # what is prepared on it stays there
     server_pid = 0  # the process that serves it, by its own word: a pooler tells another number
+    patience = Patience()
+    at_work: Callable[[], bool | None] | None = None  # whether the server is, by another line
+    on_close: Callable[[], None] | None = None  # who waits for it must know before its number goes
 
     @cached_property
     def wire(self) -> Wire:
-        return Wire(self, lasting=self.lasting)
+        return Wire(self, self.silence, lasting=self.lasting)
+
+    def silence(self) -> Silence:
+        """Of the server, from now on."""
+        return Silence(self.patience, self.at_work)
+
+    def wait(self, gen: Any, *arguments: Any, **named: Any) -> Any:
+        """For what psycopg itself asks."""
+        try:
+            return super().wait(_with_an_end(gen, self.silence()), *arguments, **named)
+        except psycopg.OperationalError:
+            if self.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
+                self.close()  # the answer may still come
+            raise
+
+    def close(self) -> None:
+        if self.on_close is not None:
+            self.on_close()
+        super().close()
+
+
+def _with_an_end(gen: Any, silence: Silence) -> Any:
+    """A generator of psycopg's, which is asked again and again while nothing happens."""
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if ready:
+                silence.heard()
+                wanted = gen.send(ready)
+            else:
+                silence.go_on()
+    except StopIteration as end:
+        return end.value
 
 
 # Dead peers are noticed within seconds, not after the hours that the system allows.
@@ -38,7 +78,6 @@ _KEEPALIVES = {
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
-    "connect_timeout": 10,
 }
 # A prepared statement keeps the plan that was best when the tables were small. Every hot query has
 # an index, so a plan that reads a whole table is never the one to keep. Where there is no other, as
@@ -46,6 +85,7 @@ _KEEPALIVES = {
 _BY_INDEX = "set enable_seqscan = off; set jit = off"
 # What is a transaction of its own sees what was committed before its turn, whatever the default is.
 _BY_STATEMENT = "set default_transaction_isolation = 'read committed'"
+Made = TypeVar("Made")
 _IN_FRONT = re.compile(r"^(\w+://)([^:/@]*):([^/@]*)@")
 _IN_QUERY = re.compile(r"([?&](?:ssl)?password=)([^&]*)")
 
@@ -58,6 +98,7 @@ class Address:
         _refuse_unclear_password(url)
         self.url = url
         self.poll_only = poll_only
+        self.patience = Patience()
 
     def __str__(self) -> str:
         """The URL without its password."""
@@ -66,24 +107,54 @@ class Address:
 
     def connect(self) -> Connection:
         try:
-            connection = Connection.connect(self.url, **self.options())
-            self.prepare(connection)
+            return self._in_time(self._connected, Connection.close)
         except psycopg.OperationalError as error:
             raise self.unavailable(error) from error
         except psycopg.ProgrammingError as error:
             raise InvalidInputError(f"store.url {self}: {self.said(error)}") from None
+
+    def _in_time(self, make: Callable[[], Made], drop: Callable[[Made], None]) -> Made:
+        if not self.patience.is_interruptible:
+            return make()
+        return in_time(make, drop, self.patience)
+
+    def _connected(self) -> Connection:
+        connection = Connection.connect(self.url, **self.options())
+        try:
+            self.prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
         return connection
+
+    def is_at_work(self, server_pid: int) -> bool | None:
+        """Whether this process of the server is busy with what it was told, by what the server says
+        over another line. None: the server lives, but it is not known which process that is."""
+
+        def ask() -> bool | None:
+            options = {**self.options(), "connect_timeout": int(self.patience.answer)}
+            with Connection.connect(self.url, **options) as connection:
+                connection.patience = self.patience
+                busy = connection.execute(IS_AT_WORK, [server_pid], prepare=False).fetchone()
+                return busy is not None if server_pid else None
+
+        try:
+            return self._in_time(ask, lambda answer: None)
+        except psycopg.Error:
+            return False
 
     def options(self) -> dict[str, Any]:
         """What to connect with beside the URL; what the URL says goes before."""
         given = conninfo_to_dict(self.url)
-        options: dict[str, Any] = {n: v for n, v in _KEEPALIVES.items() if n not in given}
+        named = {**_KEEPALIVES, "connect_timeout": int(self.patience.connect)}
+        options: dict[str, Any] = {n: v for n, v in named.items() if n not in given}
         options["autocommit"] = True
         options["prepare_threshold"] = None
         return options
 
     def prepare(self, connection: Connection) -> None:
         """A new connection."""
+        connection.patience = self.patience
         connection.lasting = not self.poll_only
         if not self.poll_only:
             asked = f"{_BY_INDEX}; {_BY_STATEMENT}; select pg_backend_pid()"
@@ -91,6 +162,7 @@ class Address:
             while answers.nextset():
                 pass  # the last of them is the number
             ((connection.server_pid,),) = answers.fetchall()
+        connection.at_work = lambda: self.is_at_work(connection.server_pid)
 
     def translated(self, error: psycopg.Error) -> Exception:
         """The error in our words."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MORE = 3  # beside the first
 WAIT_SECONDS = 10.0
+CLOSE_SECONDS = 5.0
 
 
 class Connections:
@@ -32,7 +33,8 @@ class Connections:
     def take(self) -> Connection:
         """One that nobody else uses. Whether its server still lives is seen when it is used."""
         if not self._first_in_use.acquire(blocking=False):
-            return self._more().getconn()
+            within = min(WAIT_SECONDS, self._address.patience.again)
+            return self._more().getconn(timeout=within)
         try:
             if self.first.closed:
                 self.first = self._address.connect()
@@ -68,4 +70,4 @@ class Connections:
     def close(self) -> None:
         self.first.close()
         if self._pool is not None:
-            self._pool.close()
+            self._pool.close(timeout=min(CLOSE_SECONDS, self._address.patience.again))

@@ -47,7 +47,6 @@ from headway.store.pgwire import Answer, Numbered, Parameters
 
 BUSY_SECONDS = 10.0
 SILENT_SECONDS = 30.0
-RECONNECT_SECONDS = 30.0
 MOMENT_SECONDS = 10.0
 _READS = ("select ", "with recursive ", "explain ", "show ")  # what begins so changes nothing
 
@@ -152,7 +151,7 @@ class Session:
 
     def begin_write(self, key: int | None) -> None:
         """Wait for the turn; without a key, before there are tables."""
-        busy, silent = f"{BUSY_SECONDS:g}s", f"{SILENT_SECONDS:g}s"
+        busy, silent = f"{self._turn_seconds:g}s", f"{SILENT_SECONDS:g}s"
         self._key = key
         turn = TURN.format(space=LOCK_SPACE, key=SCHEMA_HASH if key is None else key)
         self._opening = [
@@ -225,7 +224,8 @@ class Session:
 
     def surely(self, ask: Callable[[], Found]) -> Found:
         """Ask what may be asked again, on a new connection if the old one was lost."""
-        give_up_at = time.monotonic() + RECONNECT_SECONDS
+        patience = self._address.patience
+        give_up_at = patience.until(patience.again)
         while True:
             try:
                 return ask()
@@ -234,7 +234,7 @@ class Session:
                     self.rollback()
                     raise self._refused(error) from error
                 self._drop()
-                if time.monotonic() > give_up_at:
+                if time.monotonic() > give_up_at or patience.is_over:
                     raise self._address.unavailable(error) from error
                 time.sleep(random.uniform(0.05, 0.5))  # noqa: S311  so that not all come at once
             except psycopg.Error as error:
@@ -246,8 +246,13 @@ class Session:
 
     def _busy(self) -> StoreBusyError:
         return StoreBusyError(
-            f"{self._address}: another process is writing since {BUSY_SECONDS:g} s; try again"
+            f"{self._address}: another process is writing since {self._turn_seconds:g} s; try again"
         )
+
+    @property
+    def _turn_seconds(self) -> float:
+        wanted = self._address.patience.turn
+        return BUSY_SECONDS if wanted is None else wanted
 
     @property
     def wrote(self) -> bool:
@@ -338,8 +343,9 @@ class Session:
 
     def _found_trace(self, token: str) -> str | None:
         """Ask the server about the transaction whose answer was lost, once it is over."""
-        give_up_at = time.monotonic() + RECONNECT_SECONDS
-        while time.monotonic() < give_up_at:
+        patience = self._address.patience
+        give_up_at = patience.until(patience.again)
+        while time.monotonic() < give_up_at and not patience.is_over:
             try:
                 if self._is_over():
                     newest, found = self._last_trace(token)

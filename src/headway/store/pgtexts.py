@@ -83,4 +83,9 @@ FIND_TRACE = (
     "where token = %(token)s or token like %(token)s || ' %%' limit 1)"
 )
 IS_OVER = "select pg_xact_status(%s::xid8)"
+# A line on which it waits for us, or on which what it says does not arrive, is dead.
+IS_AT_WORK = (
+    "select 'at work' from pg_stat_activity where pid = %s "
+    "and coalesce(state, '') not like 'idle%%' and coalesce(wait_event_type, '') <> 'Client'"
+)
 IS_GONE = "select 'gone' where not exists (select 1 from pg_stat_activity where pid = %s)"

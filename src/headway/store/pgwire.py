@@ -14,6 +14,8 @@ import psycopg
 from psycopg import errors, pq
 from psycopg.adapt import Transformer
 
+from headway.store.pgsilence import LOOK_SECONDS, Silence
+
 PREPARE_AFTER = 2  # uses; what is asked once is not worth it
 MOST_PREPARED = 500  # a server keeps what it knows of each; inserts may have any number of forms
 Parameters = Mapping[str, Any]
@@ -23,6 +25,7 @@ _PARAMETER = re.compile(r"%\((\w+)\)s")
 _NEVER_PREPARED = (b"commit", b"rollback")  # there is nothing to be kept
 _GOOD = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 _BETWEEN = "\x1f"  # what hardly any text contains
+_LOOK = int(1000 * LOOK_SECONDS)
 _READ = select.POLLIN
 _BOTH = select.POLLIN | select.POLLOUT
 
@@ -56,8 +59,15 @@ class Answer(NamedTuple):
 class Wire:
     """One connection. `lasting`: what is prepared on it stays there."""
 
-    def __init__(self, connection: psycopg.Connection[Any], *, lasting: bool) -> None:
+    def __init__(
+        self,
+        connection: psycopg.Connection[Any],
+        silence: Callable[[], Silence],
+        *,
+        lasting: bool,
+    ) -> None:
         self._connection = connection
+        self._silence = silence
         self._line = connection.pgconn
         self._lasting = lasting
         self._uses: dict[Kind, int] = {}
@@ -222,18 +232,30 @@ class Wire:
         """Send it all. A server that cannot get rid of its answers takes nothing more in."""
         while self._line.flush():
             self._ready.modify(self._line.socket, _BOTH)
-            happened = self._ready.poll()
+            happened = self._await()
             self._ready.modify(self._line.socket, _READ)
-            if happened and happened[0][1] & ~select.POLLOUT:
+            if happened & ~select.POLLOUT:
                 self._line.consume_input()
 
     def _next_result(self, meanwhile: Callable[[], None] | None) -> Any:
         while self._line.is_busy():
-            while meanwhile is not None and not self._ready.poll(1):
-                meanwhile()
-            self._ready.poll()
+            self._await(meanwhile)
             self._line.consume_input()
         return self._line.get_result()
+
+    def _await(self, meanwhile: Callable[[], None] | None = None) -> int:
+        """What happens next on the line; a server that is gone is not waited for."""
+        look = 1 if meanwhile is not None else _LOOK
+        happened = self._ready.poll(look)
+        if happened:
+            return happened[0][1]
+        silence = self._silence()
+        while not happened:
+            if meanwhile is not None:
+                meanwhile()
+            silence.go_on()
+            happened = self._ready.poll(look)
+        return happened[0][1]
 
     def _answer(self, result: Any) -> Answer:
         changes = result.command_tuples or 0

@@ -31,6 +31,8 @@ from headway.store.pgtexts import NEWEST, SCHEMA_HASH
 from headway.store.pgwire import Ready, ready
 from headway.store.queries import Dialect, migrations, schema_version
 
+Watch = Callable[[Connection], Callable[[], None]]  # gives back how to end it
+
 DIALECT = Dialect(
     name="postgres",
     identifier="bigint primary key",
@@ -69,9 +71,11 @@ class PostgresDatabase:
 
     def __init__(self, url: str, *, poll_only: bool = False) -> None:
         self.address = Address(url, poll_only=poll_only)
+        self.patience = self.address.patience
         self.can_at_once = not poll_only  # else nobody knows which process of the server it was
         self.connections = Connections(self.address)
         self.listener: Connection | None = None
+        self._watch: Watch = lambda line: lambda: None
         self._pid = os.getpid()
         self._of_thread = threading.local()
         self._looking = threading.RLock()
@@ -361,6 +365,13 @@ class PostgresDatabase:
         finally:
             session.release()
 
+    def watch_hints(self, watch: Watch) -> None:
+        """Have each line on which hints come waited for by this, and forgotten before it goes."""
+        with self._looking:
+            self._watch = watch
+            if self.listener is not None and not self.listener.closed:
+                self.listener.on_close = watch(self.listener)
+
     def hints(self) -> Connection | None:
         """The connection on which notifications of others' commits arrive."""
         self._check_process()
@@ -378,15 +389,23 @@ class PostgresDatabase:
         try:
             told = [notice_in(each, self._own) for each in self._listening().wire.notices()]
         except (psycopg.OperationalError, StoreBusyError):
-            self.listener = None
+            self._drop_listener()
             return []
         return told
 
     def _listening(self) -> Connection:
         if self.listener is None or self.listener.closed:
-            self.listener = self.address.connect()
-            self.listener.wire.run([("listen headway", {})])
+            self._drop_listener()
+            listener = self.address.connect()
+            listener.wire.run([("listen headway", {})])
+            listener.on_close = self._watch(listener)
+            self.listener = listener
         return self.listener
+
+    def _drop_listener(self) -> None:
+        listener, self.listener = self.listener, None
+        if listener is not None:
+            listener.close()
 
     # -- the store as a whole ------------------------------------------------------------------
 
@@ -416,8 +435,7 @@ class PostgresDatabase:
     def close(self) -> None:
         if os.getpid() == self._pid:
             self.connections.close()
-            if self.listener is not None:
-                self.listener.close()
+            self._drop_listener()
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:

@@ -25,7 +25,7 @@ from headway.errors import (
     StoreReplacedError,
 )
 from headway.store.filesystems import file_system, refuse_network_file_system
-from headway.store.patience import wait
+from headway.store.patience import Patience, wait
 from headway.store.queries import Dialect, by_place, migrations, schema_version
 from headway.store.sqliteerrors import damaged, translate
 
@@ -81,6 +81,7 @@ class SqliteDatabase:
         self.path = path
         self._connection = connection
         connection.set_busy_handler(self._wait)
+        self.patience = Patience()
         self._pid = os.getpid()
         self._identity = identity or _identity(path)
         self._seen_version: int | None = None
@@ -111,7 +112,7 @@ class SqliteDatabase:
         """For others, who are writing."""
         if not tries:
             self.check()
-        return wait(tries)
+        return not self.patience.is_over and wait(tries)
 
     def begin_write_soon(
         self,
@@ -215,6 +216,9 @@ class SqliteDatabase:
 
     def hints(self) -> None:
         return None  # commands wake the worker through its socket
+
+    def watch_hints(self, watch: Any) -> None:
+        """There are none."""
 
     def ask(self, questions: Sequence[tuple[str, Mapping[str, Any]]]) -> list[list[Any]]:
         return [self.execute(*each) for each in questions]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from headway.core.model import JobId
     from headway.store.base import Alike, HasFileno, ReadTx, WriteTx
+    from headway.store.patience import Patience
     from headway.store.seam_calls import Claimant, Relay
 
 TRIES = 3
@@ -73,7 +74,10 @@ class Database(Statements, Protocol):
     shared: bool
     one_at_a_time: bool  # it has one connection, so that its threads must take turns
 
+    patience: Patience
+
     def hints(self) -> HasFileno | None: ...
+    def watch_hints(self, watch: Callable[[HasFileno], Callable[[], None]]) -> None: ...
     def check(self) -> None: ...
     def changed(self) -> bool: ...
     def quick_check(self) -> list[str]: ...
@@ -107,6 +111,7 @@ class SqlStore:
         self._clock = clock
         self._turn = threading.RLock() if database.one_at_a_time else nullcontext()
         self.shared = database.shared
+        self.patience = database.patience
         self.writes = 0  # transactions of this process, those that were undone included
 
     @contextmanager
@@ -257,6 +262,9 @@ class SqlStore:
 
     def hints(self) -> HasFileno | None:
         return self.database.hints()
+
+    def watch_hints(self, watch: Callable[[HasFileno], Callable[[], None]]) -> None:
+        self.database.watch_hints(watch)
 
     def changed(self) -> bool:
         with self._turn:
