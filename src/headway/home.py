@@ -88,6 +88,16 @@ class Home:
         return os.path.join(self.run, "worker.stopped")
 
     @property
+    def worker_trouble(self) -> str:
+        """Exists while the worker cannot do its work."""
+        return os.path.join(self.run, "worker.trouble")
+
+    @property
+    def worker_left(self) -> str:
+        """Exists while the store does not know of workers that left in good order."""
+        return os.path.join(self.run, "worker.left")
+
+    @property
     def worker_log(self) -> str:
         return os.path.join(self.run, "worker.log")
 

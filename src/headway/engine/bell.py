@@ -2,10 +2,17 @@
 
 import os
 
+from headway.engine.watchlist import Watching, Watchlist
+
 
 class Bell:
     def __init__(self) -> None:
         self._fd: int | None = None  # made when somebody listens
+        self._watching: Watching | None = None
+
+    def hang(self, watchlist: Watchlist) -> None:
+        """Where it is to be heard."""
+        self._watching = watchlist.watch(self.fileno(), self.heard)
 
     def fileno(self) -> int:
         if self._fd is None:
@@ -21,6 +28,8 @@ class Bell:
             os.eventfd_read(self._fd)
 
     def close(self) -> None:
+        if self._watching is not None:
+            self._watching.end()
         if self._fd is not None:
             fd, self._fd = self._fd, None
             os.close(fd)

@@ -196,13 +196,13 @@ class Crew(Hosting):
 
     def _read(self, host: FunctionHost, news: News) -> None:
         """What its journal says since the last look."""
-        read, progress = host.read(self._clock.monotonic())
-        self.progress.update(progress)
+        ends, told = len(news.ends), len(news.told)
+        host.read_into(news, self.progress, self._clock.monotonic())
         if self.progress:
-            for job_id in (*(e.job_id for e in read.ends), *(t.claim.job_id for t in read.told)):
-                self.progress.pop(job_id, None)
-        news.ends.extend(read.ends)
-        news.told.extend(read.told)
+            for end in news.ends[ends:]:
+                self.progress.pop(end.job_id, None)
+            for other in news.told[told:]:
+                self.progress.pop(other.claim.job_id, None)
 
     def _end(self, host: FunctionHost) -> list[Told]:
         """Its supervisor is gone: what it was doing has failed, what it had not begun has not."""

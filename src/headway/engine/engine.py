@@ -4,9 +4,9 @@ Ended jobs are settled and the next ones claimed in one transaction. What touche
 after the commit: a crash in between leaves a claim without a start record, which recovery undoes.
 """
 
-import selectors
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from headway.clock import SECOND, Clock
@@ -18,6 +18,7 @@ from headway.crashpoints import reach
 from headway.documents import job_documents, write_job_files
 from headway.engine.crew import Crew
 from headway.engine.directcalls import DirectCalls
+from headway.engine.doing import do_all
 from headway.engine.finisher import Finisher
 from headway.engine.functionhost import AppSettings, News
 from headway.engine.helpers import Helpers
@@ -123,7 +124,7 @@ class Engine:
         )
         if look_in_thread:
             for bell in (self.looks.bell, self.rounds.beside.bell):
-                self.finisher.selector.register(bell.fileno(), selectors.EVENT_READ, bell.heard)
+                bell.hang(self.finisher.selector)
         lease = LEASE if store.shared else None
         self._lane = Lane(host, worker_id, self.crew, lease)
         one_by_one = OneByOne(store, self.crew, self.finisher.selector, clock)
@@ -222,6 +223,7 @@ class Engine:
         judged, news, topics = self.finisher.take_in(), News([], []), list[str]()
         started: tuple[Claim, ...] = ()
         quiet: Quiet | None = None
+        before = self._next_renewal, self._next_sweep, self._quick.last
         self._quick.stop()
         self._lane.begin()
         self.planner.begin()
@@ -271,22 +273,34 @@ class Engine:
             self.planner.undo()
             self._lane.undo()
             self._memory.forget()
+            self._next_renewal, self._next_sweep, self._quick.last = before
             raise
         reach("engine.claimed")
-        self.timekeeper.committed()
-        self.rounds.committed()
         self.started = [claim.job_id for claim in started]
         self.started += [each.call.job_id for each in self._lane.taken]
         self._lane.committed()
-        self._lane.send()
-        self.crew.send([claim for claim in started if claim.function_host])
-        self.finisher.launch([claim for claim in started if not claim.function_host])
-        self.crew.committed()
-        self._after_settling(judged, documents)
-        self._pass_on_cancels(cancelling)
-        self._rescue(now)
-        self._look_around()
-        helped = self.helpers.run_for(self.planner.served, self.store)
+        helped: float | None = None
+
+        def help_targets() -> None:
+            nonlocal helped
+            helped = self.helpers.run_for(self.planner.served, self.store)
+
+        # It is committed: whatever is wrong with one of these, the others must follow.
+        do_all(
+            (
+                self.timekeeper.committed,
+                self.rounds.committed,
+                self._lane.send,
+                lambda: self.crew.send([each for each in started if each.function_host]),
+                lambda: self.finisher.launch([each for each in started if not each.function_host]),
+                self.crew.committed,
+                lambda: self._after_settling(judged, documents),
+                lambda: self._pass_on_cancels(cancelling),
+                lambda: self._rescue(now),
+                self._look_around,
+                help_targets,
+            )
+        )
         rounds = self.rounds.next_in() if self.dispatching else None
         soon = (delay, again, helped, self.looks.next_in(), rounds)
         delay = min(each for each in soon if each is not None)
@@ -346,29 +360,35 @@ class Engine:
         if not judged:
             return
         reach("engine.settled")
-        for each in judged:
-            self.finisher.forget(each.claim.token)
-            each.release()
-            if not isinstance(each.judgement, Verdict):
-                forget_cgroup(each.claim.token)
-                with suppress(OSError):
-                    Evidence(each.claim.folder, each.claim.token).shed()
-            document = documents.get(each.claim.job_id)
-            if document is not None:
-                write_job_files(each.claim, document)
-                reach("engine.documented")
-                self._report(document)
+        do_all(partial(self._forget, each) for each in judged)
+        do_all(partial(self._document, each.claim, documents) for each in judged)
+
+    def _forget(self, judged: Judged) -> None:
+        """A lock that stays held would make its dead supervisor look alive."""
+        self.finisher.forget(judged.claim.token)
+        judged.release()
+        if not isinstance(judged.judgement, Verdict):
+            forget_cgroup(judged.claim.token)
+            with suppress(OSError):
+                Evidence(judged.claim.folder, judged.claim.token).shed()
+
+    def _document(self, claim: Claim, documents: Documents) -> None:
+        document = documents.get(claim.job_id)
+        if document is not None:
+            write_job_files(claim, document)
+            reach("engine.documented")
+            self._report(document)
 
     def _judge(self, claims: Iterable[Claim]) -> None:
         """Settle the claims whose supervisors are gone; watch the others."""
         judged, living = [], []
-        for claim in claims:
-            verdict = self._rescuer.judge(claim)
-            if verdict is None:
-                living.append(claim)
-            else:
-                judged.append(verdict)
         try:
+            for claim in claims:
+                verdict = self._rescuer.judge(claim)
+                if verdict is None:
+                    living.append(claim)
+                else:
+                    judged.append(verdict)
             with self.store.write() as tx:
                 adopted = [claim for claim in living if not self.finisher.watches(claim)]
                 self._rescuer.readopted(tx, adopted)

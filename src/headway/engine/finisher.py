@@ -5,44 +5,52 @@ trusted: what counts is the outcome on disk, or the rescuer's verdict where ther
 """
 
 import os
-import selectors
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from headway.core.model import Claim, WaitKind
 from headway.crashpoints import reach
 from headway.engine.crew import Crew
+from headway.engine.doing import do_all
 from headway.engine.rescuer import Judged, Rescuer, taken_in
 from headway.engine.settling import HostFailed
+from headway.engine.watchlist import Watching, Watchlist
 from headway.supervise import rescue
 from headway.supervise.evidence import Evidence
-from headway.supervise.launcher import Launcher
+from headway.supervise.launcher import Ack, Launcher
 
 PARENT_ANSWERS_WITHIN = 10.0
 
 
 @dataclass(slots=True)
 class Watched:
-    """A running claim; the pidfd becomes readable when its supervisor is gone."""
+    """A running claim, and its supervisor, whose pidfd becomes readable when it is gone."""
 
     claim: Claim
-    pidfd: int | None = None
+    supervisor: Watching | None = None
+
+    @property
+    def pidfd(self) -> int | None:
+        return None if self.supervisor is None else int(self.supervisor.source)
 
 
 class Finisher:
     def __init__(self, launcher: Launcher, rescuer: Rescuer) -> None:
-        self.selector = selectors.EpollSelector()
+        self.selector = Watchlist()
         self._launcher = launcher
+        launcher.watch = lambda descriptor: self.selector.watch(descriptor, _nothing).end
         self._rescuer = rescuer
         self._watched: dict[str, Watched] = {}
         self._ended: set[str] = set()
-        self._of_launcher: list[int] = []
         self.crew: Crew | None = None  # whose hosts are started through the same parent
         self.parent_trouble: str | None = None  # why there is no parent, while there is none
 
     def open(self) -> None:
-        self._launcher.start()
-        self._watch_launcher()
+        try:
+            self._launcher.start()
+        except OSError as error:  # the first step tries again
+            self._cannot_launch(error)
 
     def close(self) -> None:
         """Let go of everything; running jobs are left to their supervisors."""
@@ -86,9 +94,10 @@ class Finisher:
         return judgeable
 
     def launch(self, claims: Iterable[Claim]) -> None:
-        for claim in claims:
-            self._watched[claim.token] = Watched(claim)
-            self._launcher.launch(claim.folder, claim.token)
+        """Those that cannot be asked for are judged like all that nobody sees."""
+        launched = list(claims)
+        self._watched |= {claim.token: Watched(claim) for claim in launched}
+        do_all(partial(self._launcher.launch, each.folder, each.token) for each in launched)
         reach("engine.launched")
 
     def unanswered(self) -> int:
@@ -103,14 +112,19 @@ class Finisher:
 
     def take_in(self) -> list[Judged]:
         """Verdicts on all claims that are known to have ended, or never to have begun."""
-        judged = self._answers()
-        # A supervisor whose parent died before it could answer may also have told of its end.
-        self._ended -= {each.claim.token for each in judged}
-        for token in sorted(self._ended):
-            verdict = self._outcome(token)
-            self._ended.discard(token)
-            if verdict is not None:
-                judged.append(verdict)
+        judged: list[Judged] = []
+        try:
+            self._take_answers(judged)
+            # A supervisor whose parent died before it could answer may also have told of its end.
+            self._ended -= {each.claim.token for each in judged}
+            for token in sorted(self._ended):
+                verdict = self._outcome(token)
+                self._ended.discard(token)
+                if verdict is not None:
+                    judged.append(verdict)
+        except BaseException:
+            self.put_back(judged)
+            raise
         return judged
 
     def put_back(self, judged: Iterable[Judged]) -> None:
@@ -128,53 +142,56 @@ class Finisher:
             return Judged(watched.claim, taken_in(outcome))
         return self._rescuer.judge(watched.claim, alive_worker=True)
 
-    def _answers(self) -> list[Judged]:
-        """Read the parent's answers; judge what a dead or silent parent left unanswered."""
-        judged = []
-        for ack in self._launcher.acks():
-            if self.crew is not None and self.crew.takes(ack):
-                continue
-            watched = self._watched.get(ack.token)
-            if watched is None:
-                if ack.pidfd is not None:
-                    os.close(ack.pidfd)
-            elif ack.errno is None:
-                self.watch(watched.claim, ack.pidfd)
-            else:
-                verdict = _not_forked(watched.claim, ack.errno)
-                if verdict is not None:
-                    judged.append(verdict)
+    def _take_answers(self, judged: list[Judged]) -> None:
+        """Read the parent's answers; judge what a dead or silent parent left unanswered. An answer
+        comes once, so whatever is wrong with one, the others are taken."""
+        do_all(partial(self._take, ack, judged) for ack in self._launcher.acks())
         if not self._launcher.alive() or self._launcher.overdue(PARENT_ANSWERS_WITHIN):
-            judged += self._replace_parent()
-        return judged
+            self._replace_parent(judged)
 
-    def _replace_parent(self) -> list[Judged]:
-        self._unwatch_launcher()
+    def _take(self, ack: Ack, judged: list[Judged]) -> None:
+        if self.crew is not None and self.crew.takes(ack):
+            return
+        watched = self._watched.get(ack.token)
+        if watched is None:
+            if ack.pidfd is not None:
+                os.close(ack.pidfd)
+        elif ack.errno is None:
+            self.watch(watched.claim, ack.pidfd)
+        else:
+            verdict = _not_forked(watched.claim, ack.errno)
+            if verdict is not None:
+                judged.append(verdict)
+
+    def _replace_parent(self, judged: list[Judged]) -> None:
         try:
             unanswered = self._launcher.restart()
         except OSError as error:  # the next step tries again
-            self.parent_trouble = f"could not start a process: {error.strerror or error}"
-            return []
+            self._cannot_launch(error)
+            return
         self.parent_trouble = None
         reach("finisher.parent_replaced")
-        self._watch_launcher()
-        judged = []
-        for token in unanswered:
-            if self.crew is not None and self.crew.knows(token):
-                self.crew.lost(token)
-            if token not in self._watched:
-                continue
-            verdict = self._rescuer.judge(self._watched[token].claim)
-            if verdict is None:
-                self.watch(self._watched[token].claim)
-            else:
-                judged.append(verdict)
-        return judged
+        do_all(partial(self._unanswered, token, judged) for token in unanswered)
+
+    def _cannot_launch(self, error: OSError) -> None:
+        self.parent_trouble = f"could not start a process: {error.strerror or error}"
+
+    def _unanswered(self, token: str, judged: list[Judged]) -> None:
+        """The parent died over it: it may have been started, or never be."""
+        if self.crew is not None and self.crew.knows(token):
+            self.crew.lost(token)
+        if token not in self._watched:
+            return
+        verdict = self._rescuer.judge(self._watched[token].claim)
+        if verdict is None:
+            self.watch(self._watched[token].claim)
+        else:
+            judged.append(verdict)
 
     def watch(self, claim: Claim, pidfd: int | None = None) -> None:
         """Watch this claim's supervisor, through the given pidfd or one found by its record."""
         watched = self._watched.setdefault(claim.token, Watched(claim))
-        if watched.pidfd is not None:
+        if watched.supervisor is not None:
             if pidfd is not None:
                 os.close(pidfd)
             return
@@ -182,8 +199,7 @@ class Finisher:
             pidfd = rescue.watch_supervisor(Evidence(claim.folder, claim.token))
         if pidfd is None:
             return
-        watched.pidfd = pidfd
-        self.selector.register(pidfd, selectors.EVENT_READ, self._notice(claim.token))
+        watched.supervisor = self.selector.watch(pidfd, self._notice(claim.token))
 
     def _notice(self, token: str) -> Callable[[], None]:
         def gone() -> None:
@@ -208,20 +224,9 @@ class Finisher:
 
     def _close_pidfd(self, token: str) -> None:
         watched = self._watched[token]
-        if watched.pidfd is not None:
-            self.selector.unregister(watched.pidfd)
-            os.close(watched.pidfd)
-            watched.pidfd = None
-
-    def _watch_launcher(self) -> None:
-        self._of_launcher = [self._launcher.fileno(), self._launcher.pidfd]
-        for descriptor in self._of_launcher:
-            self.selector.register(descriptor, selectors.EVENT_READ, _nothing)
-
-    def _unwatch_launcher(self) -> None:
-        for descriptor in self._of_launcher:
-            self.selector.unregister(descriptor)
-        self._of_launcher = []
+        supervisor, watched.supervisor = watched.supervisor, None
+        if supervisor is not None:
+            supervisor.close()
 
 
 def _not_forked(claim: Claim, number: int) -> Judged | None:

@@ -6,7 +6,7 @@ import shutil
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from headway.clock import SECOND
 from headway.core.model import Claim, Job, JobId, shown
@@ -14,6 +14,7 @@ from headway.core.plaincalls import OCCUPIES, PlainCall, PlainEnd
 from headway.core.settle import Ending, Outcome
 from headway.core.states import Status
 from headway.engine.settling import Judgement, NeverRan, Verdict
+from headway.engine.watchlist import Heard, Watching, Watchlist
 from headway.functions.journal import NAME, STARTS, WELL, Journal, Reader, parse
 from headway.store.base import Progress
 from headway.store.seam_calls import Claimant, TakenCall
@@ -25,6 +26,9 @@ LARGEST_WINDOW = 200
 _NOTHING_MORE = ",null,null,null]"  # no error, no wish, no log
 AIM = 0.02  # seconds of work that may wait inside a host
 AIM_BYTES = 4 << 20  # of arguments, likewise: a worker reads and sends them with many others
+
+
+Descriptor = Literal["listener", "connection", "pidfd"]
 
 
 class AppSettings(NamedTuple):
@@ -93,6 +97,7 @@ class FunctionHost:
         self.listener: socket.socket | None = None
         self.connection: socket.socket | None = None
         self.reader: Reader | None = None
+        self._watchings: dict[Descriptor, Watching] = {}
         self.born = now
         self.read_at = self.born
         self._received = b""
@@ -103,10 +108,32 @@ class FunctionHost:
             return 0
         return max(0, max(threads, self.window) + self.lent - self.held)
 
+    def watch(self, watchlist: Watchlist, which: Descriptor, heard: Heard) -> None:
+        """Wait for one of its descriptors, for as long as there is one."""
+        self._watchings[which] = watchlist.watch(getattr(self, which), heard)
+
+    def drop(self, which: Descriptor) -> None:
+        """Nobody waits for it any more, and it is closed."""
+        watching = self._watchings.pop(which, None)
+        if watching is not None:
+            watching.end()
+        source = getattr(self, which)
+        setattr(self, which, None)
+        if isinstance(source, int):
+            os.close(source)
+        elif source is not None:
+            source.close()
+
+    def want_room(self, wanted: bool) -> None:
+        """Hear of it, too, when more can be sent."""
+        if "connection" in self._watchings:
+            self._watchings["connection"].also_for_room(wanted)
+
     def close(self) -> None:
-        """Let go of its listener and its journal."""
-        if self.listener is not None:
-            self.listener.close()
+        """Let go of all its descriptors and of its journal."""
+        self.drop("listener")
+        self.drop("connection")
+        self.drop("pidfd")
         if self.reader is not None:
             self.reader.close()
 
@@ -178,13 +205,25 @@ class FunctionHost:
 
     def read(self, now: float) -> tuple[News, dict[JobId, Progress]]:
         """What was added to its journal; of calls that are settled already, nothing."""
-        news = News([], [])
-        progress: dict[JobId, Progress] = {}
-        took: list[int] = []
-        size = 0
-        plain, begun = self.plain, self.begun
+        news, progress = News([], []), dict[JobId, Progress]()
+        self.read_into(news, progress, now)
+        return news, progress
+
+    def read_into(self, news: News, progress: dict[JobId, Progress], now: float) -> None:
+        """The same, added to what is known. If it fails in the middle that is kept, and all that
+        was added is read again the next time: of what was told, it tells nothing twice."""
         assert self.reader is not None  # noqa: S101
-        for kind, token, content in parse(self.reader.read()):
+        content = self.reader.peek()
+        self._take_in(content, news, progress, now)
+        self.reader.skip(content)
+
+    def _take_in(
+        self, added: bytes, news: News, progress: dict[JobId, Progress], now: float
+    ) -> None:
+        took: list[int] = []
+        size, before = 0, len(news.told)
+        plain, begun = self.plain, self.begun
+        for kind, token, content in parse(added):
             held = plain.get(token)
             if kind in STARTS:
                 if held is not None or token in self.calls:
@@ -194,22 +233,22 @@ class FunctionHost:
                 when, _, more = content.partition(" ")
                 lasted, _, more = more.partition(" ")
                 only, result = (True, None) if more == WELL else only_returned(more)
-                if only:
+                if only and when.isdigit() and lasted.isdigit():  # else it is torn
                     (job_id, attempt, chain, _, params), _, slot, _ = held
-                    del plain[token]
-                    begun.discard(token)
                     end = PlainEnd(job_id, token, slot, attempt, chain, int(when), result)
                     news.ends.append(end)
+                    del plain[token]
+                    begun.discard(token)
                     took.append(int(lasted))
                     size += len(params)
                     continue
             self._read_other(kind, token, content, news.told, progress)
         # What was given back says nothing about how quick it is.
-        took += [each.took for each in news.told if isinstance(each.judgement, Verdict)]
+        told = news.told[before:]
+        took += [each.took for each in told if isinstance(each.judgement, Verdict)]
         if took:
             self._widen(sum(took) / len(took) / SECOND, size // len(took))
             self.read_at = now
-        return news, progress
 
     def returned(self, call: TakenCall) -> Returned | None:
         """How this one did, once its journal says so; it says so again until it was passed on.
@@ -249,7 +288,7 @@ class FunctionHost:
                 told.append(Told(call.claim, call.job, NeverRan("its host did not come to it")))
                 del self.calls[token]
             return
-        with suppress(ValueError):  # a line torn by a full disk is written again
+        with suppress(ValueError, TypeError):  # a line torn by a full disk is written again
             if kind == "e":
                 told.append(how_it_ended(call, content))
                 del self.calls[token]

@@ -6,7 +6,6 @@ and its journal. docs/protocols.md, section 10.
 
 import json
 import os
-import selectors
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ from headway.engine.functionhost import (
     in_words,
     listen,
 )
+from headway.engine.watchlist import Watchlist
 from headway.functions.journal import NAME, Journal, Reader
 from headway.home import Home
 from headway.supervise import rescue
@@ -43,7 +43,7 @@ class Hosting:
         home: Home,
         settings: AppSettings,
         launcher: Launcher,
-        selector: selectors.BaseSelector,
+        selector: Watchlist,
         *,
         specify: Callable[[str, str, list[str]], dict[str, Any]],
         logs: Mapping[str, Any],
@@ -152,9 +152,8 @@ class Hosting:
             host.close()
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        assert host.listener is not None  # noqa: S101
         self._hosts[token] = host
-        self._selector.register(host.listener, selectors.EVENT_READ, lambda: self._accept(host))
+        host.watch(self._selector, "listener", lambda: self._accept(host))
         self._launcher.launch(folder, token)
         reach("crew.launched")
 
@@ -182,12 +181,9 @@ class Hosting:
 
     def _accept(self, host: FunctionHost) -> None:
         assert host.listener is not None  # noqa: S101
-        connection, _ = host.listener.accept()
-        self._selector.unregister(host.listener)
-        host.listener.close()
-        host.listener = None
-        host.connection = connection
-        self._selector.register(connection, selectors.EVENT_READ, lambda: self.hear(host))
+        host.connection, _ = host.listener.accept()
+        host.drop("listener")
+        host.watch(self._selector, "connection", lambda: self.hear(host))
 
     def hear(self, host: FunctionHost) -> object:
         """`ONLY_CALLS`, if there is nothing new but perhaps in its journal."""
@@ -215,12 +211,7 @@ class Hosting:
 
     def flush(self, host: FunctionHost) -> None:
         """Wait for room as long as something is left to be sent."""
-        left = host.flush()
-        if host.connection is not None:
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if left else 0)
-            key = self._selector.get_key(host.connection)
-            if key.events != events:
-                self._selector.modify(host.connection, events, key.data)
+        host.want_room(host.flush())
 
     def _known_to_all(self) -> frozenset[str]:
         """The functions of every host that makes calls: after a change of the code some hosts may
@@ -237,10 +228,7 @@ class Hosting:
 
     def _disconnect(self, host: FunctionHost) -> None:
         host.leaving = True
-        if host.connection is not None:
-            self._selector.unregister(host.connection)
-            host.connection.close()
-            host.connection = None
+        host.drop("connection")
 
     def takes(self, ack: Ack) -> bool:
         """Whether the parent's answer is about one of these hosts."""
@@ -287,15 +275,16 @@ class Hosting:
         return True
 
     def _watch(self, host: FunctionHost, pidfd: int) -> None:
+        if host.pidfd is not None:
+            os.close(pidfd)
+            return
         host.pidfd = pidfd
 
         def ended() -> None:
-            self._selector.unregister(pidfd)
-            os.close(pidfd)
-            host.pidfd = None
             self._gone.add(host.token)
+            host.drop("pidfd")
 
-        self._selector.register(pidfd, selectors.EVENT_READ, ended)
+        host.watch(self._selector, "pidfd", ended)
 
     def _not_ready(self, host: FunctionHost, outcome: Written | None) -> None:
         self._backoff()
@@ -308,11 +297,6 @@ class Hosting:
         self._next_start = self._clock.monotonic() + delay
 
     def _forget(self, host: FunctionHost) -> None:
-        self._disconnect(host)
-        if host.listener is not None:
-            self._selector.unregister(host.listener)
-        if host.pidfd is not None:
-            self._selector.unregister(host.pidfd)
-            os.close(host.pidfd)
+        host.leaving = True
         host.close()
         del self._hosts[host.token]

@@ -67,7 +67,6 @@ class Janitor:
         """Clean if it is time; returns the seconds until the next time."""
         now = self._clock.monotonic()
         if now >= self._next:
-            self._next = now + EVERY
             self._round = Collector(
                 self._store,
                 self._home,
@@ -82,6 +81,7 @@ class Janitor:
             forget_gone_entries(self._store, self._host_id)
             self._cleaned = 0
             self._store.tidy()
+            self._next = now + EVERY  # else it is begun once more
         if self._round is not None:
             if self._round.step(AT_ONCE) is not None:
                 return SOON

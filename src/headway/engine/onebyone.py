@@ -9,7 +9,6 @@ is a reason to leave. Nothing is taken in that was not committed, so whoever is 
 
 import os
 import select
-import selectors
 from collections.abc import Sequence
 
 from headway.clock import Clock
@@ -18,6 +17,7 @@ from headway.crashpoints import reach
 from headway.engine.crew import Crew
 from headway.engine.functionhost import FunctionHost, MoreToTellError, Returned, order_of
 from headway.engine.tokens import tokens
+from headway.engine.watchlist import Watchlist
 from headway.store.base import Store
 from headway.store.seam_calls import Relay, TakenCall
 
@@ -27,9 +27,7 @@ LONGEST = 0.1  # seconds until it looks at everything else
 
 
 class OneByOne:
-    def __init__(
-        self, store: Store, crew: Crew, selector: selectors.EpollSelector, clock: Clock
-    ) -> None:
+    def __init__(self, store: Store, crew: Crew, selector: Watchlist, clock: Clock) -> None:
         self._store = store
         self._crew = crew
         self._clock = clock

@@ -87,11 +87,11 @@ class Rescuer:
         reach("rescuer.locked")
         try:
             judgement = self._verdict(claim, evidence)
+            if alive_worker and isinstance(judgement, NeverRan) and not evidence.is_cancelled():
+                judgement = self._not_started(evidence)
         except BaseException:
             os.close(lock)
             raise
-        if alive_worker and isinstance(judgement, NeverRan) and not evidence.is_cancelled():
-            judgement = self._not_started(evidence)
         return Judged(claim, judgement, lock)
 
     def _not_started(self, evidence: Evidence) -> Judgement:

@@ -8,6 +8,7 @@ ends, so a submit either is seen by it or finds it gone. docs/protocols.md, sect
 import gc
 import os
 import resource
+import select
 import selectors
 import signal
 import socket
@@ -21,14 +22,18 @@ from headway.clock import SECOND, Clock
 from headway.config import Config
 from headway.core.model import Pause, shown
 from headway.crashpoints import reach
+from headway.engine.doing import do_all
+from headway.engine.effort import Effort
 from headway.engine.engine import Engine
+from headway.engine.hearing import Hearing
 from headway.engine.hosting import ONLY_CALLS
 from headway.engine.janitor import Janitor
 from headway.engine.onebyone import LOOKS
-from headway.errors import StoreBusyError, StoreFullError, StoreReadOnlyError, WorkerPresentError
+from headway.engine.watchlist import Watching, Watchlist
+from headway.errors import StoreBusyError, WorkerPresentError
 from headway.home import Home
 from headway.host import Host
-from headway.store.base import Event, HasFileno, Store, WorkerRecord
+from headway.store.base import Event, Store, WorkerRecord, WriteTx
 from headway.supervise.launcher import Launcher
 from headway.supervise.workerlock import (
     CALLS_CAME,
@@ -39,12 +44,20 @@ from headway.supervise.workerlock import (
     WorkerLock,
     wake,
 )
+from headway.workertrouble import (
+    forget_ends,
+    forget_trouble,
+    note_end,
+    note_trouble,
+    unrecorded_ends,
+)
 
 POLL = 1.0  # the longest time between a commit of someone else and our look at it
 SETTLED_AFTER = 60.0
 COMES_UP_WITHIN = 10.0
 HANDS_OVER_WITHIN = 60.0  # it has been asked and will leave: giving up early would leave none
-WORST_BACKOFF = 60.0
+LEAVES_WITHIN = 1.0  # for the last words to the store, after the grace and before the end
+AT_ONCE = 0.5  # the same after a second signal
 RARELY = (20_000, 20, 50)
 
 Say = Callable[[str], None]
@@ -73,6 +86,7 @@ class _Wishes:
     disturbed: bool = True  # by something else than the end of calls
     leave: str | None = None
     signals: int = 0
+    signalled_at: float = 0.0
     askers: list[Any] = field(default_factory=list)
 
 
@@ -115,32 +129,48 @@ class Worker:
             look_in_thread=True,
         )
         self._janitor = Janitor(store, home, clock, host_id=host.id, actor=self.id, say=say)
-        self._trouble = 0
         self._recovered = False
-        self._left = False
+        self._left = False  # it has given up its place
+        self._end_is_recorded = False
         self._looked_at = 0.0  # whether others had committed
-        self._hints: HasFileno | None = None
-        self._hints_fd: int | None = None
+        self._due = clock.monotonic()  # when the next step is to be made without news
+        self._delay = 0.0  # until then, by the last one
+        self._drain_until: float | None = None
+        self._stepping, self._cleaning, self._leaving, self._recording = self._efforts = [
+            self._effort(name) for name in ("step", "clean", "leave", "record its life")
+        ]
+        self._hearing = Hearing(lambda: self._effort("hear"))
+        self._told_trouble: tuple[Any, ...] | None = None
+        self._ours: list[Watching] = []  # which never rest
+        store.watch_hints(lambda line: self._watchlist.watch(line, self._hinted).end)
         self._has_processors = len(os.sched_getaffinity(0)) > 1
+
+    @property
+    def _watchlist(self) -> Watchlist:
+        return self._engine.finisher.selector
+
+    def _effort(self, name: str) -> Effort:
+        return Effort(name, self._clock, self._say)
 
     def run(self) -> None:
         """Live until idle, asked to hand over, or told to stop."""
         _allow_many_descriptors()
         gc.freeze()  # what is there now stays; of what comes, next to nothing is in circles
         gc.set_threshold(*RARELY)
+        self._store.patience.be_a_workers()
         self._come_in()
         try:
-            listener = self._listen()
-            with listener:
-                self._register()
-                self._lock.give_up(COMING)
-                reach("worker.up")
+            self._listen()
+            if self._come_up():
                 self._engine.finisher.open()
-                ending = self._loop()
-                self._depart(ending)
+                self._depart(self._loop())
         finally:
+            self._store.patience.have_time()
+            forget_trouble(self._home)
             self._engine.helpers.close()
             self._engine.rounds.close()
+            for watching in self._ours:
+                watching.close()
             self._engine.finisher.close()
             self._lock.close()
 
@@ -191,44 +221,65 @@ class Worker:
         present = bool(newest) and newest[0].mode == Mode.BACKGROUND
         return present and wake(self._home.worker_socket, b"handover")
 
+    def _come_up(self) -> bool:
+        """Be recorded, and let others come. A store that is away is waited for, and False says that
+        it is not any longer; whatever else is wrong, who starts a worker is to know at once."""
+        registering = Effort("register", self._clock, self._say, forgives=StoreBusyError)
+        while not registering.make(self._register):
+            if self._wishes.signals:
+                self._leaving.make(self._start_draining)
+                return False
+            pause = registering.pause(self._clock.monotonic())
+            select.select([self._signalled], [], [], pause)
+        self._lock.give_up(COMING)
+        reach("worker.up")
+        return True
+
     def _register(self) -> None:
         record = WorkerRecord(
             self.id, os.getpid(), self._mode.value, self._clock.now(), None, None, None
         )
         limit = self._config["worker.crash_loop"]
         with self._store.write() as tx:
-            forgiven = tx.marks()["crashes_forgiven_at"]
-            before = [
-                each
-                for each in tx.recent_workers(self._host.id, limit)
-                if each.started_at > forgiven and each.ended_at is None and each.settled_at is None
-            ]
-            tx.add_worker(
-                record, host_id=self._host.id, home=self._host.home, boot_id=self._host.boot_id
-            )
-            tx.add_events([Event("worker_started", None, {"pid": record.pid})], actor=self.id)
-            if limit and len(before) == limit:
-                reason = f"the last {limit} workers died within a minute of their start"
-                if tx.pause(Pause("crash-loop", reason, tx.now())):
-                    tx.add_events([Event("paused", None, {"reason": reason})], actor="crash-loop")
+            for worker_id, ending in unrecorded_ends(self._home):
+                tx.end_worker(worker_id, ending)
+            recent = tx.recent_workers(self._host.id, limit + 1)
+            if all(each.id != self.id for each in recent):  # else only the answer was lost
+                self._add_to(tx, record, recent[:limit], limit)
         reach("worker.registered")
+        forget_ends(self._home)
         self._say(f"worker {self.id} (pid {record.pid}) is up")
+
+    def _add_to(
+        self, tx: WriteTx, record: WorkerRecord, recent: list[WorkerRecord], limit: int
+    ) -> None:
+        forgiven = tx.marks()["crashes_forgiven_at"]
+        dead = [
+            each
+            for each in recent
+            if each.started_at > forgiven and each.ended_at is None and each.settled_at is None
+        ]
+        tx.add_worker(
+            record, host_id=self._host.id, home=self._host.home, boot_id=self._host.boot_id
+        )
+        tx.add_events([Event("worker_started", None, {"pid": record.pid})], actor=self.id)
+        if limit and len(dead) == limit:
+            reason = f"the last {limit} workers died within a minute of their start"
+            if tx.pause(Pause("crash-loop", reason, tx.now())):
+                tx.add_events([Event("paused", None, {"reason": reason})], actor="crash-loop")
 
     # -- living --------------------------------------------------------------------------------
 
     def _loop(self) -> str:
         engine, clock = self._engine, self._clock
         settle_at: float | None = clock.monotonic() + SETTLED_AFTER
-        busy_at = clock.monotonic()
-        drain_until: float | None = None
-        due = clean_at = clock.monotonic()
+        busy_at = self._due = clean_at = clock.monotonic()
         while True:
             now = clock.monotonic()
-            engine.rounds.notice()  # what it reads rings
-            if self._wishes.woken or now >= due or self._changed_meanwhile(now):
-                due = now + self._step()
-            if settle_at is not None and now >= settle_at and self._managed(self._settled):
-                settle_at = None
+            self._step_if_due(now)
+            if settle_at is not None and now >= settle_at:
+                done = self._recording.make(self._settled)
+                settle_at = None if done else self._recording.again_at
             if now >= clean_at:
                 clean_at = now + self._clean()
             if engine.finisher.claims or engine.crew.running():
@@ -236,17 +287,39 @@ class Worker:
             if self._wishes.leave is not None:
                 return self._wishes.leave
             if self._wishes.signals:
-                if drain_until is None:
-                    drain_until = self._start_draining(now)
-                idle = not (engine.finisher.claims or engine.crew.running())
-                if idle or now >= drain_until or self._wishes.signals > 1:
+                if self._is_drained(now):
                     return "signal"
-            elif self._idle(now, busy_at):
-                if self._managed(self._leave_idle) and self._left:
+            elif self._idle(now, busy_at) and self._leaving.may_be_made(now):
+                self._leaving.make(self._leave_idle)
+                if self._left:
                     return "idle"
                 busy_at = now
-            self._watch_hints()
-            self._wait(min(due, clean_at, self._looked_at + POLL) - clock.monotonic())
+            if not self._stepping.failures:
+                self._watch_hints()
+            self._tell_trouble()
+            self._wait(self._time_left(clean_at))
+
+    def _step_if_due(self, now: float) -> None:
+        if not self._stepping.may_be_made(now, news=self._wishes.woken):
+            return
+        if not self._stepping.make(lambda: self._look_and_step(now)):
+            self._due = self._stepping.again_at
+
+    def _look_and_step(self, now: float) -> None:
+        self._engine.rounds.notice()  # what it reads rings
+        if self._wishes.woken or now >= self._due or self._changed_meanwhile(now):
+            self._step()
+            self._due = now + self._delay
+            self._hearing.stepped()
+
+    def _time_left(self, clean_at: float) -> float:
+        """The seconds until there is something to do without being woken."""
+        now = self._clock.monotonic()
+        if self._stepping.failures:
+            return self._stepping.pause(now, news=self._wishes.woken)
+        again = self._hearing.next_at()
+        times = (self._due, clean_at, self._looked_at + POLL, again)
+        return min(each for each in times if each is not None) - now
 
     def _changed_meanwhile(self, now: float) -> bool:
         """Look, unless a hint made us look just now. It may be anything, a cancel or a pause."""
@@ -260,10 +333,10 @@ class Worker:
         try:
             return self._store.changed()
         except StoreBusyError:
-            return True
+            return True  # the step will say what is wrong
 
-    def _step(self) -> float:
-        """One engine step; a full or read-only disk is waited out, with everything kept."""
+    def _step(self) -> None:
+        """One engine step; if it fails, everything is kept for the next."""
         only_calls, self._wishes.disturbed = not self._wishes.disturbed, False
         self._wishes.woken = False
         askers, self._wishes.askers = self._wishes.askers, []
@@ -271,31 +344,29 @@ class Worker:
             if not self._recovered:
                 self._engine.recover()
                 self._recovered = True
-            delay = self._engine.step(only_calls=only_calls)
-        except (StoreFullError, StoreReadOnlyError, StoreBusyError, OSError) as error:
-            self._trouble += 1
-            delay = min(WORST_BACKOFF, float(1 << min(self._trouble - 1, 6)))
-            if self._trouble == 1:
-                self._say(f"cannot step: {error}; running jobs go on, it is tried again")
-            self._wishes.askers = askers
-            return delay
-        if self._trouble:
-            self._trouble = 0
-            self._say("stepping again")
+            self._delay = self._engine.step(only_calls=only_calls)
+        except Exception:
+            self._wishes.askers = askers + self._wishes.askers
+            self._wishes.disturbed = True
+            raise
         for asker in askers:
             with suppress(OSError):
                 self._listener.sendto(b"stepped", asker)
                 reach("worker.answered")
-        return delay
 
-    def _managed(self, work: Callable[[], object]) -> bool:
-        """Whether this could be done now; what the store or the disk refuses is done later."""
-        try:
-            work()
-        except (StoreFullError, StoreReadOnlyError, StoreBusyError, OSError) as error:
-            self._say(f"put off: {error}")
-            return False
-        return True
+    def _tell_trouble(self) -> None:
+        """Others are to know of what does not go away by itself."""
+        failing = (each for each in (*self._efforts, *self._hearing.efforts) if each.failures > 1)
+        worst = next(failing, None)
+        told = None if worst is None else (worst.name, worst.error, worst.failures, worst.since)
+        if told == self._told_trouble:
+            return
+        self._told_trouble = told
+        if told is None:
+            forget_trouble(self._home)
+        else:
+            keys = ("what", "error", "failures", "since")
+            note_trouble(self._home, pid=os.getpid(), **dict(zip(keys, told, strict=True)))
 
     def _clean(self) -> float:
         """Housekeeping; returns the seconds until there is more of it."""
@@ -305,7 +376,8 @@ class Worker:
             nonlocal delay
             delay = self._janitor.step()
 
-        self._managed(clean)
+        if not self._cleaning.make(clean):
+            delay = max(POLL, self._cleaning.pause(self._clock.monotonic()))
         return delay
 
     def _settled(self) -> None:
@@ -314,9 +386,12 @@ class Worker:
         reach("worker.settled")
 
     def _wait(self, seconds: float) -> None:
-        selector = self._engine.finisher.selector
-        for key, _ in self._soon(selector) or selector.select(max(0.0, seconds)):
-            said = key.data()
+        watchlist = self._watchlist
+        self._hearing.try_again(self._clock.monotonic())
+        stuck = bool(self._stepping.failures)
+        for key, _ in self._soon(watchlist) or watchlist.select(max(0.0, seconds)):
+            only_once = stuck and key.data not in self._ours
+            said = self._hearing.hear(key.data, only_once=only_once)
             if said is not False:  # a store's hint may be about our own commit
                 self._wishes.woken = True
                 self._wishes.disturbed |= said is not ONLY_CALLS
@@ -324,12 +399,12 @@ class Worker:
     def _soon(self, selector: selectors.BaseSelector) -> list[Any]:
         """What happens within an instant, while calls are under way that take no longer. To sleep
         and be woken takes as long as a commit, on a machine that shares its processors."""
-        if not self._engine.crew.answers_soon:
+        if self._stepping.failures or not self._engine.crew.answers_soon:
             return []
         looks = (selector.select(0) for _ in range(LOOKS if self._has_processors else 0))
         return next((happened for happened in looks if happened), [])
 
-    def _listen(self) -> socket.socket:
+    def _listen(self) -> None:
         folder = os.open(self._home.run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         name = os.path.basename(self._home.worker_socket)
@@ -339,22 +414,12 @@ class Worker:
         os.chmod(name, 0o600, dir_fd=folder)
         os.close(folder)
         reach("worker.listening")
-        self._engine.finisher.selector.register(self._listener, selectors.EVENT_READ, self._hear)
+        self._ours.append(self._watchlist.watch(self._listener, self._hear))
         self._catch_signals()
-        return self._listener
 
     def _watch_hints(self) -> None:
-        """The store's own hints come over a line that may be lost and made anew."""
-        hints = self._store.hints()
-        if hints is self._hints:
-            return
-        selector = self._engine.finisher.selector
-        if self._hints_fd is not None:
-            selector.unregister(self._hints_fd)
-        self._hints, self._hints_fd = hints, None
-        if hints is not None:
-            self._hints_fd = hints.fileno()
-            selector.register(self._hints_fd, selectors.EVENT_READ, self._hinted)
+        """The store's own hints come over a line that may be lost; it is made anew."""
+        self._store.hints()
 
     def _hinted(self) -> object:
         """False: it was about our own commit, or about what has nothing to do before another."""
@@ -386,12 +451,22 @@ class Worker:
         self._wakeup = wakeup
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
-        self._engine.finisher.selector.register(
-            self._signalled, selectors.EVENT_READ, self._read_signals
-        )
+        self._ours.append(self._watchlist.watch(self._signalled, self._read_signals))
 
     def _on_signal(self, number: int, frame: object) -> None:
-        self._wishes.signals += 1
+        """From now on nothing is waited for longer than there is time, and after a second one
+        nothing at all, in whatever wait this comes."""
+        wishes, patience = self._wishes, self._store.patience
+        wishes.signals += 1
+        if wishes.signals == 1:
+            wishes.signalled_at = self._clock.monotonic()
+            patience.end_within(self._grace + LEAVES_WITHIN)
+        else:
+            patience.end_within(0.0)
+
+    @property
+    def _grace(self) -> float:
+        return self._config.micros("worker.grace") / SECOND
 
     def _read_signals(self) -> None:
         with suppress(BlockingIOError):
@@ -403,20 +478,28 @@ class Worker:
 
     # -- leaving -------------------------------------------------------------------------------
 
-    def _start_draining(self, now: float) -> float:
+    def _is_drained(self, now: float) -> bool:
+        """After a signal: whether nothing is waited for any longer."""
+        if self._drain_until is None:
+            self._drain_until = self._wishes.signalled_at + self._grace
+            self._leaving.make(self._start_draining)
+        idle = not (self._engine.finisher.claims or self._engine.crew.running())
+        return idle or now >= self._drain_until or self._wishes.signals > 1
+
+    def _start_draining(self) -> None:
         """Stop dispatching and give up the place, so that a command which comes now starts a
         worker of its own; that one waits until this one has left."""
         self._engine.dispatching = False
-        self._engine.crew.drain()
-        with open(self._home.worker_stopped, "w", encoding="ascii", opener=_for_us) as file:
-            file.write("the last worker left on a signal\n")
-        reach("worker.stop_marked")
-        self._lock.give_up(STAYS)
+        do_all((self._engine.crew.drain, self._mark_stopped, lambda: self._lock.give_up(STAYS)))
         reach("worker.draining")
         running = self._running()
         if running:
             self._say(f"stopping: waiting for {running}; a second signal leaves at once")
-        return now + self._config.micros("worker.grace") / SECOND
+
+    def _mark_stopped(self) -> None:
+        with open(self._home.worker_stopped, "w", encoding="ascii", opener=_for_us) as file:
+            file.write("the last worker left on a signal\n")
+        reach("worker.stop_marked")
 
     def _idle(self, now: float, busy_at: float) -> bool:
         if self._mode is Mode.FOREGROUND or self._engine.finisher.claims:
@@ -439,13 +522,15 @@ class Worker:
             self._lock.give_up(STAYS)
             self._left = True
             reach("worker.gave_up")
+        self._end_is_recorded = True
         reach("worker.left")
 
     def _depart(self, ending: str) -> None:
-        if ending == "idle":
-            return
         self._lock.give_up(STAYS)
-        self._managed(lambda: self._record_end(ending))
+        if not self._end_is_recorded:
+            self._store.patience.end_within(AT_ONCE if self._wishes.signals > 1 else LEAVES_WITHIN)
+            if not self._recording.make(lambda: self._record_end(ending)):
+                note_end(self._home, self.id, ending)
         left = self._running()
         if left:
             self._say(f"left {left} running; the next worker takes them up again")

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -67,10 +67,24 @@ class Launcher:
         self._queue: deque[tuple[str, bytes]] = deque()
         self._sent_at: dict[str, float] = {}
         self._late: list[Ack] = []
+        self._lost: set[str] = set()  # what was never answered, until somebody has been told
+        self._unwatch: list[Callable[[], None]] = []
         self.pidfd = -1
+        # Whoever waits for the parent sets this: it is told of each descriptor that can be waited
+        # for, and gives back how to have it forgotten, which is done before it is closed.
+        self.watch: Callable[[int], Callable[[], None]] = lambda descriptor: lambda: None
 
     def start(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self._start()
+        except BaseException:
+            self._end(signal.SIGKILL)
+            raise
+        reach("launcher.started")
+
+    def _start(self) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.setblocking(False)
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-X", "utf8", "-c", _MAIN],
@@ -83,9 +97,7 @@ class Launcher:
                 start_new_session=True,
             )
         self.pidfd = os.pidfd_open(self._process.pid)
-        ours.setblocking(False)
-        self._socket = ours
-        reach("launcher.started")
+        self._unwatch = [self.watch(each) for each in (self._socket.fileno(), self.pidfd)]
 
     def launch(self, folder: str, token: str) -> None:
         """Ask for a supervisor; it reads the rest from the claim's evidence."""
@@ -152,10 +164,11 @@ class Launcher:
             self._sent_at.pop(ack.token, None)
             self._late.append(ack)
         self._end(None)
-        lost = set(self._sent_at)
+        self._lost |= set(self._sent_at)
         self._sent_at.clear()
         self._queue.clear()
         self.start()
+        lost, self._lost = self._lost, set()
         return lost
 
     def _environment(self) -> dict[str, str]:
@@ -187,15 +200,20 @@ class Launcher:
         )
 
     def _end(self, sig: signal.Signals | None) -> None:
+        while self._unwatch:
+            self._unwatch.pop()()
         if self._socket is not None:
             self._socket.close()
             self._socket = None
         if self._process is None:
             return
-        if sig is not None:
-            self._signal(sig)
-        self._wait()
-        os.close(self.pidfd)
+        if self.pidfd == -1:  # there were no more descriptors for it; without a socket it ends
+            self._process.wait()
+        else:
+            if sig is not None:
+                self._signal(sig)
+            self._wait()
+            os.close(self.pidfd)
         self.pidfd = -1
         self._process = None
 
