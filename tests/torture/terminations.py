@@ -1,0 +1,146 @@
+"""`python -m torture.terminations --times 50 --jobs 2000`: a server that ends connections.
+
+Again and again, at random moments while jobs run, the server is told to end every connection of a
+worker. The worker must stay alive, and every job must run and end exactly once. Exit code 1 if not.
+"""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import psycopg
+
+from harness import Site, wait_for
+from headway.core.states import TERMINAL, Status
+from headway.submission import Request
+
+NAME = "headway-torture-worker"
+CONFIG = "[worker]\nautostart = false\n"
+_END = "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = %s"
+
+
+class Told(NamedTuple):
+    """What became of it."""
+
+    ended: int  # connections
+    seconds: float
+    violations: list[str]
+
+
+def torture(folder: Path, url: str, *, times: int, jobs: int, seed: int) -> Told:
+    site = Site(folder, config=CONFIG, store_url=url)
+    began = time.monotonic()
+    try:
+        site.client.set_setting("scheduler.max_active", 8)
+        ledger = folder / "ledger"
+        ids = _submit(site, ledger, jobs)
+        worker = site.worker(env={"PGAPPNAME": NAME})
+        ended = _end_connections(site, worker, url, ids, times, random.Random(seed))
+        wait_for(
+            lambda: worker.poll() is not None or _ended(site) == len(ids),
+            what="all jobs to end",
+            deadline=600,
+        )
+        return Told(ended, time.monotonic() - began, _violations(site, worker, ledger, ids))
+    finally:
+        site.close()
+
+
+def _submit(site: Site, ledger: Path, jobs: int) -> list[int]:
+    """Each writes one line, in one append."""
+    made = []
+    for number in range(jobs):
+        shell = f"echo {number} >> {ledger}"
+        made.append(site.client.submit(Request(shell=shell)).job_id)
+    return made
+
+
+def _ended(site: Site) -> int:
+    with site.client.store.read() as tx:
+        counts = tx.count_finished(0)
+    return sum(count for status, count in counts.items() if status in TERMINAL)
+
+
+def _end_connections(
+    site: Site,
+    worker: "subprocess.Popen[str]",
+    url: str,
+    ids: list[int],
+    times: int,
+    rng: random.Random,
+) -> int:
+    """At so many random points of the way through the jobs."""
+    ended = 0
+    with psycopg.connect(url, autocommit=True) as connection:
+        for share in sorted(rng.random() for _ in range(times)):
+            wait_for(
+                lambda share=share: worker.poll() is not None or _ended(site) >= share * len(ids),
+                what="jobs to end between two losses",
+                deadline=600,
+            )
+            row = connection.execute(_END, [NAME]).fetchone()
+            ended += row[0] if row else 0
+    return ended
+
+
+def _violations(
+    site: Site, worker: "subprocess.Popen[str]", ledger: Path, ids: list[int]
+) -> list[str]:
+    found = []
+    if worker.poll() is not None:
+        found.append(f"the worker died with {worker.returncode}: {_last_words(worker)}")
+    runs = Counter(ledger.read_text().split())
+    for number, job_id in enumerate(ids):
+        if runs[str(number)] != 1:
+            found.append(f"job-{job_id} ran {runs[str(number)]} times")
+        kinds = Counter(site.kinds(job_id))
+        if site.status(job_id) is not Status.SUCCEEDED or kinds["succeeded"] != 1:
+            found.append(f"job-{job_id} is {site.status(job_id)}, with the events {dict(kinds)}")
+    with site.client.store.read() as tx:
+        workers = len(tx.recent_workers(site.client.host.id, 10))
+        if workers != 1:
+            found.append(f"{workers} workers came up")
+        if tx.live_claims():
+            found.append("claims are left")
+        if tx.pause_in_force() is not None:
+            found.append("the queue was paused")
+    return found
+
+
+def _last_words(worker: "subprocess.Popen[str]") -> str:
+    _, said = worker.communicate()
+    return said[-2000:]
+
+
+def main() -> int:
+    from postgres import fresh_schema, server
+
+    parser = argparse.ArgumentParser(prog="make torture TERMINATIONS=50")
+    parser.add_argument("--times", type=int, default=50)
+    parser.add_argument("--jobs", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=None)
+    asked = parser.parse_args()
+    seed = random.randrange(1_000_000) if asked.seed is None else asked.seed
+    with (
+        tempfile.TemporaryDirectory(prefix="headway-terminations-") as folder,
+        server() as server_url,
+        fresh_schema(server_url) as url,
+    ):
+        told = torture(Path(folder), url, times=asked.times, jobs=asked.jobs, seed=seed)
+    print(
+        f"seed {seed}: {asked.jobs} jobs, connections ended {asked.times} times "
+        f"({told.ended} of them), {told.seconds:.0f} s, {len(told.violations)} violations"
+    )
+    print(os.linesep.join(told.violations[:20]))
+    return 1 if told.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
