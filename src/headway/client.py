@@ -339,6 +339,10 @@ class Client(QueueVerbs):
         with self.store.read() as tx:
             return tx.progress([job_id]).get(job_id)
 
+    def now(self) -> int:
+        """By the clock that what is stored goes by."""
+        return self.store.present()
+
     # -- steering ------------------------------------------------------------------------------
 
     def cancel(self, job_ids: Sequence[JobId]) -> list[Cancelled]:

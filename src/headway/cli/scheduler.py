@@ -27,7 +27,7 @@ def status(scope: Scope, as_json: bool) -> None:
     if as_json:
         emit(told)
         return
-    now = client.clock.now()
+    now = client.now()
     direct = told["mode"] == "direct"
     paused = f"by {told['paused_by']}, {moment(told['paused_at'], now)}" if told["paused"] else "no"
     if told["paused_reason"]:

@@ -30,6 +30,7 @@ from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.rounds import Rounds
 from headway.engine.settling import Settler, Verdict
+from headway.engine.storetime import StoreTime
 from headway.engine.timekeeper import Timekeeper
 from headway.errors import OthersWroteError
 from headway.executors import specification
@@ -85,7 +86,8 @@ class Engine:
         self.home = home
         self._host = host
         self._report = report
-        settler = Settler(host, worker_id)
+        self._times = StoreTime(store, clock)
+        settler = Settler(host, worker_id, times=self._times)
         self._settler = settler
         self._rescuer = Rescuer(host, worker_id, clock)
         self.finisher = Finisher(launcher, self._rescuer)
@@ -127,7 +129,7 @@ class Engine:
         lease = LEASE if store.shared else None
         self._lane = Lane(host, worker_id, self.crew, lease)
         one_by_one = OneByOne(store, self.crew, self.finisher.selector, clock)
-        self._quick = QuickSteps(store, self.crew, self._lane, one_by_one, worker_id)
+        self._quick = QuickSteps(store, self.crew, self._lane, one_by_one, worker_id, self._times)
         self.planner = Planner(
             host,
             worker_id,
@@ -156,7 +158,7 @@ class Engine:
         self._last_step = clock.now()
         self._expected_delay = RESCUE_EVERY
         self._grant_until = 0
-        self._direct = DirectCalls(store, host.id, clock)
+        self._direct = DirectCalls(store, host.id)
         self._memory = Memory(store, self.looks)
 
     def recover(self) -> None:
@@ -319,7 +321,8 @@ class Engine:
             tx.keep_progress(list(self.crew.progress.values()))
         if news.ends:
             awaited = tx.anyone_awaits()
-            tx.finish_calls(news.ends, actor=self.worker_id, awaited=awaited)
+            ends = self._times.of_ends(tx, news.ends)
+            tx.finish_calls(ends, actor=self.worker_id, awaited=awaited)
         told = news.told
         if not told:
             return
@@ -432,7 +435,7 @@ class Engine:
         now = self._clock.now()
         late = now - self._last_step - int(self._expected_delay * SECOND)
         if late > LENDING_PERIOD:
-            self._grant_until = now + LENDING_PERIOD
+            self._grant_until = self.store.present() + LENDING_PERIOD
         self._last_step = now
 
     def _end_expired_lendings(self, tx: WriteTx) -> None:

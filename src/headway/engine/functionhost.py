@@ -195,10 +195,10 @@ class FunctionHost:
                 lasted, _, more = more.partition(" ")
                 only, result = (True, None) if more == WELL else only_returned(more)
                 if only:
-                    (job_id, attempt, chain, _, params), _, slot, _ = held
+                    (job_id, attempt, chain, _, params), _, slot, began = held
                     del plain[token]
                     begun.discard(token)
-                    end = PlainEnd(job_id, token, slot, attempt, chain, int(when), result)
+                    end = PlainEnd(job_id, token, slot, attempt, chain, int(when), result, began)
                     news.ends.append(end)
                     took.append(int(lasted))
                     size += len(params)

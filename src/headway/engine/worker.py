@@ -192,11 +192,11 @@ class Worker:
         return present and wake(self._home.worker_socket, b"handover")
 
     def _register(self) -> None:
-        record = WorkerRecord(
-            self.id, os.getpid(), self._mode.value, self._clock.now(), None, None, None
-        )
         limit = self._config["worker.crash_loop"]
         with self._store.write() as tx:
+            record = WorkerRecord(
+                self.id, os.getpid(), self._mode.value, tx.now(), None, None, None
+            )
             forgiven = tx.marks()["crashes_forgiven_at"]
             before = [
                 each

@@ -402,6 +402,9 @@ class Store(Protocol):
     shared: bool  # by several hosts
     writes: int  # transactions of this process
 
+    def present(self) -> int:
+        """What time it is by the clock of the store, as it is known without asking."""
+
     def hints(self) -> HasFileno | None:
         """Becomes readable when someone else has committed; another object after a lost line."""
 
