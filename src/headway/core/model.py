@@ -313,9 +313,12 @@ class Claim(NamedTuple):
 
 
 class Pause(NamedTuple):
+    """Who holds dispatch up: everywhere, or on one host."""
+
     actor: str
     reason: str | None
     at: int
+    host_id: str | None = None
 
 
 class HostTrouble(NamedTuple):

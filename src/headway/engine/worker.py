@@ -28,7 +28,7 @@ from headway.engine.onebyone import LOOKS
 from headway.errors import StoreBusyError, StoreFullError, StoreReadOnlyError, WorkerPresentError
 from headway.home import Home
 from headway.host import Host
-from headway.store.base import Event, HasFileno, Store, WorkerRecord
+from headway.store.base import Event, HasFileno, Store, WorkerRecord, WriteTx
 from headway.supervise.launcher import Launcher
 from headway.supervise.workerlock import (
     CALLS_CAME,
@@ -208,11 +208,16 @@ class Worker:
             )
             tx.add_events([Event("worker_started", None, {"pid": record.pid})], actor=self.id)
             if limit and len(before) == limit:
-                reason = f"the last {limit} workers died within a minute of their start"
-                if tx.pause(Pause("crash-loop", reason, tx.now())):
-                    tx.add_events([Event("paused", None, {"reason": reason})], actor="crash-loop")
+                self._hold_up(tx, f"the last {limit} workers died within a minute of their start")
         reach("worker.registered")
         self._say(f"worker {self.id} (pid {record.pid}) is up")
+
+    def _hold_up(self, tx: WriteTx, reason: str) -> None:
+        """Start nothing here; other hosts of a store that is shared go on."""
+        host_id = self._host.id if self._store.shared else None
+        if tx.pause(Pause("crash-loop", reason, tx.now(), host_id)):
+            data = {"reason": reason} | ({"host_id": host_id} if host_id else {})
+            tx.add_events([Event("paused", None, data)], actor="crash-loop")
 
     # -- living --------------------------------------------------------------------------------
 
