@@ -10,8 +10,8 @@ import os
 from enum import StrEnum
 from typing import NamedTuple
 
-from headway.core.backoff import LAUNCH_DELAYS, LAUNCH_STRIKES, retry_delay
-from headway.core.model import AGENT, Job, WaitKind, shown
+from headway.core.backoff import EARLIER_DELAY, LAUNCH_DELAYS, LAUNCH_STRIKES, retry_delay
+from headway.core.model import AGENT, EARLIER_LIVES, Job, WaitKind, shown
 from headway.core.states import Move, Status, after
 
 
@@ -246,6 +246,17 @@ def never_ran(job: Job, cause: str) -> Ended | Undone:
         reason=f"cancelled by {job.cancel_requested_by} before it started",
         executed=False,
     )
+
+
+def beside(job: Job, cause: str, now: int) -> Ended | Undone:
+    """An earlier start of the job still runs, which the store does not know of: it waits, and is
+    looked at again, ever more rarely. That counts against nobody."""
+    verdict = never_ran(job, cause)
+    if isinstance(verdict, Ended):
+        return verdict
+    again = job.last_failure is not None and job.last_failure.startswith(EARLIER_LIVES)
+    not_before = now + (EARLIER_DELAY << 3 if again else EARLIER_DELAY)
+    return verdict._replace(not_before=not_before, launch_wait=WaitKind.LAUNCH)
 
 
 def host_trouble(job: Job, kind: WaitKind, cause: str) -> Ended | Undone:

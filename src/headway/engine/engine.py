@@ -283,6 +283,8 @@ class Engine:
         self._lane.send()
         self.crew.send([claim for claim in started if claim.function_host])
         self.finisher.launch([claim for claim in started if not claim.function_host])
+        if self.planner.restored:
+            self._judge(self.planner.restored)
         self.crew.committed()
         self._after_settling(judged, documents)
         self._pass_on_cancels(cancelling)

@@ -14,7 +14,16 @@ from headway.consequences import (
 )
 from headway.core.backoff import probe_delay
 from headway.core.model import NOTHING, Claim, HostTrouble, Job, JobId, WaitKind
-from headway.core.settle import Ended, Ending, Outcome, Undone, host_trouble, never_ran, settle
+from headway.core.settle import (
+    Ended,
+    Ending,
+    Outcome,
+    Undone,
+    beside,
+    host_trouble,
+    never_ran,
+    settle,
+)
 from headway.core.states import Status
 from headway.engine.storetime import HostTime
 from headway.host import Host
@@ -44,7 +53,13 @@ class HostFailed(NamedTuple):
     cause: str
 
 
-Judgement = Verdict | NeverRan | HostFailed
+class StillRuns(NamedTuple):
+    """Nothing was started, because an earlier start of the job still runs."""
+
+    cause: str
+
+
+Judgement = Verdict | NeverRan | HostFailed | StillRuns
 
 
 class Settler:
@@ -107,6 +122,8 @@ class Settler:
                 return never_ran(job, cause)
             case HostFailed(kind, cause):
                 return host_trouble(job, kind, cause)
+            case StillRuns(cause):
+                return beside(job, cause, tx.now())
             case _:
                 assert_never(judgement)
 
