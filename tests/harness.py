@@ -61,6 +61,7 @@ class Bench:
         settings: dict[str, Any] | None = None,
         max_active: int | None = None,
         store_url: str | None = None,
+        store_clock: Clock | None = None,
     ) -> None:
         self.home = Home(str(folder / ".headway"), store_url)
         make_home(self.home)
@@ -68,7 +69,7 @@ class Bench:
         self.config = Config(values)
         self.clock = clock or SystemClock()
         url = store_url or f"sqlite://{self.home.database}"
-        self.store = open_ready(url, self.clock)
+        self.store = open_ready(url, store_clock or self.clock)
         self.client = Client(
             self.home,
             self.config,

@@ -339,6 +339,10 @@ class Client(QueueVerbs):
         with self.store.read() as tx:
             return tx.progress([job_id]).get(job_id)
 
+    def now(self) -> int:
+        """By the clock that what is stored goes by."""
+        return self.store.present()
+
     # -- steering ------------------------------------------------------------------------------
 
     def cancel(self, job_ids: Sequence[JobId]) -> list[Cancelled]:
@@ -363,7 +367,7 @@ class Client(QueueVerbs):
         """Hold everything; a pause in force stays as it is."""
 
         def pause(tx: WriteTx) -> Pause | None:
-            if tx.pause(Pause(self.actor, reason, tx.now())):
+            if tx.pause(Pause(self.actor, reason, tx.now())):  # beside those of single hosts
                 tx.add_events([Event("paused", None, {"reason": reason})], actor=self.actor)
             return tx.pause_in_force()
 
@@ -372,7 +376,7 @@ class Client(QueueVerbs):
         return in_force
 
     def resume(self) -> bool:
-        """Let go on; False if nothing was paused."""
+        """Let all hosts go on; False if nothing was paused."""
 
         def resume(tx: WriteTx) -> bool:
             resumed = tx.resume()

@@ -122,7 +122,7 @@ def submit(client: Client, folder: str) -> dict[str, JobId]:
 
 def watch(client: Client, ids: dict[str, JobId]) -> None:
     """Show the schedule until every chain has ended, and cancel what is to be cancelled."""
-    show = table if sys.stdout.isatty() else partial(changes, began=client.clock.now())
+    show = table if sys.stdout.isatty() else partial(changes, began=client.now())
     shown = 0
     to_cancel = {ids[step.name] for step in PLAN if step.cancelled}
     began = client.clock.monotonic()
@@ -141,7 +141,7 @@ def watch(client: Client, ids: dict[str, JobId]) -> None:
 def cancelled(client: Client, job_id: JobId) -> bool:
     """Cancel the job once it has run for a moment; whether that is done."""
     job = client.job(job_id)
-    if job.started_at is None or client.clock.now() < job.started_at + CANCEL_AFTER:
+    if job.started_at is None or client.now() < job.started_at + CANCEL_AFTER:
         return False
     with suppress(ConflictError):  # it has ended by itself, and the report will say so
         client.cancel([job_id])
@@ -170,7 +170,7 @@ def table(client: Client, drawn: int) -> int:
     for document in client.listing(everything=True):
         state, started, ended = (document[name] for name in ("state", "started_at", "finished_at"))
         why = (document["wait"] or {}).get("detail") or document["reason"] or ""
-        until = parse_instant(ended, 0) if ended else client.clock.now()
+        until = parse_instant(ended, 0) if ended else client.now()
         age = f"{(until - parse_instant(started, 0)) / SECOND:.1f} s" if started else ""
         line = f"{document['id']:<6} {document['name']:<8} {state:<16} {age:>6}  {why}"
         lines.append(painted(line.rstrip()[:width], state))

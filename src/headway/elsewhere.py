@@ -8,6 +8,23 @@ from headway.store.base import ReadTx
 from headway.units import show_instant
 
 
+def pauses_elsewhere(tx: ReadTx, host_id: str) -> list[dict[str, Any]]:
+    """The other hosts that start nothing, while those of the rest do."""
+    theirs = [each for each in tx.host_pauses() if each.host_id != host_id]
+    names = tx.hosts() if theirs else {}
+    return [
+        {
+            "host_id": each.host_id,
+            "host": names[each.host_id].name if each.host_id in names else None,
+            "home": names[each.host_id].home if each.host_id in names else None,
+            "paused_by": each.actor,
+            "paused_at": show_instant(each.at),
+            "paused_reason": each.reason,
+        }
+        for each in sorted(theirs, key=lambda pause: pause.host_id or "")
+    ]
+
+
 def claims_elsewhere(tx: ReadTx, live: Sequence[Claim], host_id: str) -> list[dict[str, Any]]:
     """The claims of other hosts, which only they can judge. An expired lease says that nobody there
     looks after them, not that they have ended."""

@@ -91,7 +91,10 @@ def tasks_known(tx: ReadTx) -> TaskView | None:
 def _elsewhere(tx: ReadTx, jobs: Sequence[Job], queues: Sequence[str]) -> Mapping[str, str]:
     if all(job.queue in queues for job in jobs):
         return {}
-    return {each.id: f"{each.name} ({each.home})" for each in tx.hosts().values()}
+    held = {each.host_id: f", which is paused by {each.actor}," for each in tx.host_pauses()}
+    return {
+        each.id: f"{each.name} ({each.home}){held.get(each.id, '')}" for each in tx.hosts().values()
+    }
 
 
 def door(
@@ -126,7 +129,7 @@ def door(
     opened = Door(
         max_active=store_setting(tx.settings(), "scheduler.max_active"),
         running=used.get(SLOT, 0),
-        paused=tx.pause_in_force(),
+        paused=tx.pause_in_force(host_id),
         trouble=_trouble(tx, host_id, slots, log_budget),
         lenders=_lenders(tx, [each for each in lendings if each.job_id not in borrowed]),
         limits=limits,

@@ -27,7 +27,7 @@ from headway.core.model import (
 from headway.core.plan import explain
 from headway.core.reservations import Reservation
 from headway.core.states import TERMINAL, Status
-from headway.elsewhere import claims_elsewhere
+from headway.elsewhere import claims_elsewhere, pauses_elsewhere
 from headway.gather import gather, tasks_known
 from headway.occupancy import limits_in_force, what_all_lack, with_holders
 from headway.passing import plan_pass
@@ -173,6 +173,7 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         live = tx.live_claims()
         breaker = tx.host_trouble(client.host.id)
         elsewhere = claims_elsewhere(tx, live, client.host.id)
+        paused_hosts = pauses_elsewhere(tx, client.host.id)
         functions = _functions(tx)
         troubles = launch_troubles(tx)
         reservations = [_reservation(client, tx, each) for each in tx.reservations()]
@@ -186,6 +187,7 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         "paused_by": door.paused.actor if door.paused else None,
         "paused_at": show_instant(door.paused.at) if door.paused else None,
         "paused_reason": door.paused.reason if door.paused else None,
+        "paused_hosts": paused_hosts,
         "max_active": door.max_active,
         "batch_size": store_setting(settings, "scheduler.batch_size"),
         "active": len(live) + len(door.granted),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from declaring import Declaring
 from keeping import Keeping, Wall
+from several import Hosts, several
 
 from harness import Bench
 from simulation.running import in_file, on_server
@@ -21,6 +22,13 @@ def store_url(request: pytest.FixtureRequest) -> str | None:
         return None
     url: str = request.getfixturevalue("postgres_url")
     return url
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, postgres_url: str) -> Iterator[Hosts]:
+    """Makes homes on one store, two unless more are named."""
+    with several(tmp_path, postgres_url) as make:
+        yield make
 
 
 @pytest.fixture

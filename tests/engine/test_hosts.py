@@ -3,10 +3,10 @@
 On PostgreSQL only, because a SQLite store belongs to one host.
 """
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from several import Hosts, mine, worker_of
 
 from harness import Bench, wait_for
 from headway.checkup import examine
@@ -14,45 +14,13 @@ from headway.clock import SECOND
 from headway.core.model import Claim, Stage
 from headway.core.states import Status
 from headway.engine.engine import LEASE, RESCUE_EVERY
-from headway.engine.worker import POLL, Mode, Worker
+from headway.engine.worker import POLL
 from headway.submission import parse_lock
 from headway.supervise.evidence import Evidence
 from headway.testing import FakeClock
 from headway.views import dry_run, scheduler_status, why
 
 START = 1_700_000_000 * SECOND
-Hosts = Callable[..., tuple[Bench, Bench]]
-
-
-@pytest.fixture
-def hosts(tmp_path: Path, postgres_url: str) -> Iterator[Hosts]:
-    """Two homes on one store. What makes another host is another id, and each home has its own."""
-    made: list[Bench] = []
-
-    def make(**options: object) -> tuple[Bench, Bench]:
-        for name in ("here", "there"):
-            (tmp_path / name).mkdir()
-            made.append(Bench(tmp_path / name, store_url=postgres_url, **options))  # type: ignore[arg-type]
-        return made[0], made[1]
-
-    yield make
-    for bench in made:
-        bench.client.pause("the test is over")
-        for other in made:  # what runs is ended by the host that runs it
-            with other.store.read() as tx:
-                running = [claim.job_id for claim in tx.live_claims()]
-            if running:
-                other.client.cancel(running)
-    for bench in made:
-        bench.until(lambda bench=bench: not mine(bench), "its jobs to end")  # type: ignore[misc]
-    for bench in made:
-        bench.engine.finisher.close()
-        bench.store.close()
-
-
-def mine(bench: Bench) -> list[Claim]:
-    with bench.store.read() as tx:
-        return [each for each in tx.live_claims() if each.host_id == bench.client.host.id]
 
 
 def started(bench: Bench, job: int) -> Claim:
@@ -239,18 +207,6 @@ def test_a_cancel_from_another_host_reaches_the_command(hosts: Hosts) -> None:
     )
     here.until_ended(job)
     assert (here.status(job), here.job(job).reason) == (Status.CANCELLED, "cancelled by tester")
-
-
-def worker_of(bench: Bench) -> Worker:
-    return Worker(
-        bench.store,
-        bench.home,
-        bench.config,
-        bench.client.host,
-        bench.clock,
-        mode=Mode.FOREGROUND,
-        say=lambda text: None,
-    )
 
 
 def test_what_others_committed_unheard_may_be_more_than_calls(hosts: Hosts) -> None:

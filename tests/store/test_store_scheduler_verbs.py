@@ -79,6 +79,19 @@ def test_the_first_pause_stays_in_force(store: Store) -> None:
         assert tx.pause(Pause("bob", None, START))
 
 
+@verbs("host_pauses")
+def test_a_pause_of_one_host_holds_up_no_other(store: Store) -> None:
+    mine, for_all = Pause("crash-loop", "dead", START, HOST.id), Pause("ann", None, START)
+    with store.write() as tx:
+        assert tx.pause(mine) and not tx.pause(mine._replace(reason="again"))
+        assert tx.host_pauses() == [mine]
+        assert tx.pause_in_force(HOST.id) == tx.pause_in_force() == mine
+        assert tx.pause_in_force("another") is None
+        assert tx.pause(for_all)
+        assert tx.pause_in_force(HOST.id) == tx.pause_in_force("another") == for_all
+        assert tx.resume() and tx.host_pauses() == [] and not tx.resume()
+
+
 @verbs("open_breaker", "close_breaker", "host_trouble")
 def test_each_host_has_its_own_breaker(store: Store) -> None:
     first = HostTrouble(WaitKind.STORAGE, "no space", 1, START + 1)

@@ -222,12 +222,15 @@ def _worker(place: Opened) -> Iterator[Finding]:
 
 def _pause(place: Opened) -> Iterator[Finding]:
     with place.store.store.read() as tx:
-        pause = tx.pause_in_force()
-    if pause is None:
+        pause, of_hosts, names = tx.pause_in_force(""), tx.host_pauses(), tx.hosts()
+    if pause is None and not of_hosts:
         yield Finding("pause", GREEN, "not paused")
-        return
-    reason = f": {pause.reason}" if pause.reason else ""
-    yield Finding("pause", YELLOW, f"paused by {pause.actor}{reason}", "headway scheduler resume")
+    for each in ([pause] if pause is not None else []) + of_hosts:
+        where = names.get(each.host_id or "")
+        host = f"{where.name} ({where.home}) is " if where else f"{each.host_id or ''} is "
+        told = f"{host if each.host_id else ''}paused by {each.actor}"
+        told += f": {each.reason}" if each.reason else ""
+        yield Finding("pause", YELLOW, told, "headway scheduler resume")
 
 
 def _reservations(place: Opened) -> Iterator[Finding]:

@@ -88,7 +88,7 @@ def approvals(scope: Scope, as_json: bool) -> None:
     if not asking:
         say("nothing waits for a person")
         return
-    now = client.clock.now()
+    now = client.now()
     for each in asking:
         print("\n".join(_entry(each, now)))
     waiting = sum(each["now"] for each in asking)

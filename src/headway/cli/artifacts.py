@@ -58,7 +58,7 @@ def list_artifacts(scope: Scope, as_json: bool) -> None:
     if not found:
         say("no job has published anything, and no active job makes or needs an artifact")
         return
-    now = client.clock.now()
+    now = client.now()
     rows = [
         [
             each["artifact"],
@@ -88,7 +88,7 @@ def show(scope: Scope, artifact: str, as_json: bool) -> None:
     if as_json:
         emit(told)
         return
-    now = client.clock.now()
+    now = client.now()
     state = paint(told["state"], _COLOURS.get(told["state"]))
     print(f"{paint(plain(told['artifact']), 'bold')}  {state}")
     for line in fields(

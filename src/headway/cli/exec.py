@@ -105,7 +105,7 @@ class ChainOutput:
         ids = [document["id"] for document in documents]
         at = ids.index(shown(before)) + 1
         ended, following = documents[at - 1], documents[at]
-        wait = (instant(following["not_before"]) or 0) - self._client.clock.now()
+        wait = (instant(following["not_before"]) or 0) - self._client.now()
         soon = f", in {show_duration(wait // 100_000 * 100_000)}" if wait > 100_000 else ""
         say(
             f"{ended['id']} {how_it_ended(ended['state'], ended['reason'])}; "

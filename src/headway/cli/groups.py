@@ -113,7 +113,7 @@ def list_groups(scope: Scope, everything: bool, as_json: bool) -> None:
     if not found:
         say("no groups" if everything else "no groups run or ended in the last day; try --all")
         return
-    now = client.clock.now()
+    now = client.now()
     rows = [
         [
             each["id"],
@@ -145,7 +145,7 @@ def show(scope: Scope, group: str, as_json: bool) -> None:
     if as_json:
         emit({"group": told})
         return
-    now = client.clock.now()
+    now = client.now()
     title = told["id"] + (f"  {plain(told['name'])}" if told["name"] else "")
     print(paint(title, "bold"))
     closed = moment(told["closed_at"], now) or "no: others may join; headway groups close"

@@ -77,7 +77,7 @@ def list_entries(scope: Scope, as_json: bool) -> None:
 
     client = scope.connect()
     told = standing(client)
-    now = client.clock.now()
+    now = client.now()
     if as_json:
         emit(told)
         return

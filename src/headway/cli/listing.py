@@ -52,7 +52,7 @@ def list_jobs(
     if limit is not None and limit < 1:
         raise InvalidInputError(f"--limit {limit} is less than 1")
     client = scope.connect()
-    now = client.clock.now()
+    now = client.now()
     if filters["since"] is not None:
         asked["since"] = parse_since(filters["since"], now)
     usual = QUEUE_FIELDS if queue else client.config["display.lists.jobs.fields"]

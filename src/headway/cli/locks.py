@@ -30,7 +30,7 @@ def locks(scope: Scope, job: str | None, as_json: bool) -> None:
     if not found:
         say("no lock is held or waited for" + (f" by {name}" if job is not None else ""))
         return
-    now = client.clock.now()
+    now = client.now()
     rows = [row for each in found for row in _rows(each, now)]
     header = ["Lock", "Job", "Name", "Mode", "", "Since"]
     for line in table(header, rows, flexible=(0, 2)):

@@ -22,7 +22,7 @@ def show(scope: Scope, run: str, as_json: bool) -> None:
         emit({"job": document["id"], "run": document["run"]})
         return
     print(f"{paint(document['run']['run_id'], 'bold')}  {plain(document['name'])}")
-    for line in fields(about_run(document["run"], client.clock.now())):
+    for line in fields(about_run(document["run"], client.now())):
         print(line)
 
 

@@ -25,7 +25,7 @@ def list_scheduled(scope: Scope, as_json: bool) -> None:
     if not found:
         say("nothing is slung; headway sling SUBJECT makes jobs of work items")
         return
-    now = client.clock.now()
+    now = client.now()
     for each in found:
         print(f"{each['target'] or 'no target'} ({counted(len(each['jobs']), 'job')})")
         rows = [_row(job, now) for job in each["jobs"]]

@@ -27,7 +27,7 @@ def status(scope: Scope, as_json: bool) -> None:
     if as_json:
         emit(told)
         return
-    now = client.clock.now()
+    now = client.now()
     direct = told["mode"] == "direct"
     paused = f"by {told['paused_by']}, {moment(told['paused_at'], now)}" if told["paused"] else "no"
     if told["paused_reason"]:
@@ -43,6 +43,7 @@ def status(scope: Scope, as_json: bool) -> None:
             ("queued", f"{told['queued_total']} ({told['queued_ready']} ready)"),
             ("waiting", waiting or None),
             ("paused", paused),
+            *(("paused", _paused_host(each, now)) for each in told["paused_hosts"]),
             ("last start", last and f"{last}, {counted(told['last_dispatch_count'], 'job')}"),
             *(("limit", _limit(each)) for each in told["limits"]),
             *(("rate", _rate(each, now)) for each in told["rates"]),
@@ -57,6 +58,12 @@ def status(scope: Scope, as_json: bool) -> None:
         indent="",
     ):
         print(line)
+
+
+def _paused_host(other: dict[str, Any], now: int) -> str:
+    who = f"{other['host'] or other['host_id']} ({other['home']})"
+    reason = f": {other['paused_reason']}" if other["paused_reason"] else ""
+    return f"{who} by {other['paused_by']}, {moment(other['paused_at'], now)}{reason}"
 
 
 def _limit(limit: dict[str, Any]) -> str:
@@ -173,7 +180,7 @@ def pause(scope: Scope, reason: str | None) -> None:
 @click.command()
 @click.pass_obj
 def resume(scope: Scope) -> None:
-    """End the pause."""
+    """End the pause, and those of single hosts."""
     client = scope.connect()
     seen = last_event(client)
     if not client.resume():

@@ -50,7 +50,7 @@ def show(scope: Scope, job: str, fields: str | None, as_format: str | None, as_j
     chosen = chosen_format(as_format, style, as_json=as_json)
     job_id = parse_job_id(job)
     document = client.document(job_id)
-    now = client.clock.now()
+    now = client.now()
     match chosen:
         case "json" if names:
             emit({"job": as_document(document, names, now)})
@@ -99,7 +99,7 @@ def status(scope: Scope, job: str, as_json: bool) -> None:
 def _lines(
     client: Client, document: dict[str, Any], chain: list[dict[str, Any]], events: list[Event]
 ) -> list[str]:
-    now = client.clock.now()
+    now = client.now()
     state = paint(document["state"], state_colour(document["state"]))
     how = how_it_ended(document["state"], document["reason"])
     told = plain(how.removeprefix(document["state"]))

@@ -43,7 +43,7 @@ def list_schedules(scope: Scope, as_json: bool) -> None:
     if not found:
         say("there are no schedules; `headway schedules add --every 1h -- CMD ...` makes one")
         return
-    now = client.clock.now()
+    now = client.now()
     rows = [
         [
             each["name"],
@@ -78,7 +78,7 @@ def show(scope: Scope, schedule: str, slots: int, as_json: bool) -> None:
     if as_json:
         emit({"schedule": told, "slots": past})
         return
-    now = client.clock.now()
+    now = client.now()
     state = "" if told["enabled"] else "  disabled"
     title = told["name"] if told["name"] == told["id"] else f"{told['name']}  {told['id']}"
     print(f"{paint(plain(title), 'bold')}{state}")

@@ -68,7 +68,7 @@ def list_templates(scope: Scope, archived: bool, as_json: bool) -> None:
     if not found:
         say("there are no templates; `headway templates add NAME -- CMD ...` makes one")
         return
-    now = client.clock.now()
+    now = client.now()
     rows = [
         [
             each["name"],
@@ -96,7 +96,7 @@ def show(scope: Scope, name: str, as_json: bool) -> None:
     if as_json:
         emit({"template": told})
         return
-    now = client.clock.now()
+    now = client.now()
     state = "  archived" if told["archived_at"] else ""
     print(f"{paint(plain(told['name']), 'bold')}{state}")
     job = told["job"]

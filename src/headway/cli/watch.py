@@ -92,7 +92,7 @@ class Look:
 
     def frame(self) -> Frame:
         return Frame(
-            now=self._client.clock.now(),
+            now=self._client.now(),
             interval=self._interval,
             counts=self._counts,
             schedule=self._schedule,

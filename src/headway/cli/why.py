@@ -27,7 +27,7 @@ def why(scope: Scope, job: str, as_json: bool) -> None:
     if as_json:
         emit(told)
         return
-    now = client.clock.now()
+    now = client.now()
     if told["ended"]:
         print(f"{told['id']} has ended: {plain(how_it_ended(told['state'], told['reason']))}")
         return

@@ -8,6 +8,7 @@ SECOND = 1_000_000
 LAUNCH_DELAYS = (1 * SECOND, 5 * SECOND)
 LAUNCH_STRIKES = len(LAUNCH_DELAYS) + 1
 
+EARLIER_DELAY = 5 * SECOND  # until it is seen whether an earlier start has ended by now
 HOST_PROBE_CAP = 60 * SECOND
 
 

@@ -19,6 +19,7 @@ from headway.core.graphgates import (
 )
 from headway.core.groups import turn_in_group
 from headway.core.model import (
+    EARLIER_LIVES,
     FUNCTION,
     TASKS_TOPIC,
     Block,
@@ -76,9 +77,7 @@ def due(job: Job, facts: Facts) -> Objection | None:
             job.launch_wait,
             f"could not be started: {job.last_failure}",
             until=job.not_before,
-            remedy="it is tried again by itself; after the third failure in a row it fails"
-            if job.launch_failures
-            else "it is tried again after the cool-down; `headway scheduler reset` does so now",
+            remedy=_after_failed_launch(job),
         )
     return Wait(
         WaitKind.TIME,
@@ -86,6 +85,14 @@ def due(job: Job, facts: Facts) -> Objection | None:
         until=job.not_before,
         remedy="wait until its time",
     )
+
+
+def _after_failed_launch(job: Job) -> str:
+    if (job.last_failure or "").startswith(EARLIER_LIVES):
+        return "it is looked at again by itself: what that start comes to is the job's outcome"
+    if job.launch_failures:
+        return "it is tried again by itself; after the third failure in a row it fails"
+    return "it is tried again after the cool-down; `headway scheduler reset` does so now"
 
 
 def after_met(job: Job, facts: Facts) -> Objection | None:

@@ -312,10 +312,17 @@ class Claim(NamedTuple):
     occupies: tuple[str, ...] = ()  # what it takes of the limits while it runs
 
 
+# Why a job waits that was started before, by a claim that the store has lost.
+EARLIER_LIVES = "an earlier start of it still runs"
+
+
 class Pause(NamedTuple):
+    """Who holds dispatch up: everywhere, or on one host."""
+
     actor: str
     reason: str | None
     at: int
+    host_id: str | None = None
 
 
 class HostTrouble(NamedTuple):

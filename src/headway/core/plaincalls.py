@@ -35,6 +35,7 @@ class PlainEnd(NamedTuple):
     chain: JobId
     finished_at: int
     result: Json = None
+    started_at: int = 0
 
 
 def is_plain(job: Job) -> bool:

@@ -10,8 +10,8 @@ import os
 from enum import StrEnum
 from typing import NamedTuple
 
-from headway.core.backoff import LAUNCH_DELAYS, LAUNCH_STRIKES, retry_delay
-from headway.core.model import AGENT, Job, WaitKind, shown
+from headway.core.backoff import EARLIER_DELAY, LAUNCH_DELAYS, LAUNCH_STRIKES, retry_delay
+from headway.core.model import AGENT, EARLIER_LIVES, Job, WaitKind, shown
 from headway.core.states import Move, Status, after
 
 
@@ -99,16 +99,25 @@ class Undone(NamedTuple):
     host_trouble: WaitKind | None = None
 
 
-def settle(job: Job, outcome: Outcome, *, chance: float = 0.0, cooldown: int = 0) -> Ended | Undone:
+def settle(
+    job: Job,
+    outcome: Outcome,
+    *,
+    chance: float = 0.0,
+    cooldown: int = 0,
+    since: int | None = None,
+) -> Ended | Undone:
     """The consequence of `outcome` for a running job. `chance` in [0, 1) feeds the jitter; after
-    `cooldown` what could not be launched is tried again, without one it never is."""
+    `cooldown` what could not be launched is tried again, without one it never is. What waits for
+    its next try waits from its end, or from `since`."""
+    since = outcome.finished_at if since is None else since
     if outcome.ending is Ending.SPAWN_ERROR:
-        return _not_launched(job, outcome, cooldown)
+        return _not_launched(job, outcome, cooldown, since)
     if outcome.ending is Ending.CANCELLED or (job.cancelling and outcome.ending in _AS_CANCELLED):
         return _cancelled(job, outcome)
     move, error = _verdict(job, outcome)
     status = after(job.status, move)
-    retry = _retry(job, outcome, chance) if status is Status.FAILED else None
+    retry = _retry(job, outcome, chance, since) if status is Status.FAILED else None
     return Ended(
         status=status,
         exit_code=_exit_code(outcome),
@@ -186,17 +195,17 @@ def _cancelled(job: Job, outcome: Outcome) -> Ended:
     )
 
 
-def _retry(job: Job, outcome: Outcome, chance: float) -> Retry | None:
+def _retry(job: Job, outcome: Outcome, chance: float, since: int) -> Retry | None:
     if job.cancelling:
         return None
     if outcome.ending is Ending.ASKED_AGAIN and job.attempt < MOST_ASKED_AGAIN:
-        return Retry(outcome.finished_at + (outcome.after or 0), job.retries_used)
+        return Retry(since + (outcome.after or 0), job.retries_used)
     if job.retries_used >= job.retry.max_attempts:
         return None
     if outcome.ending is Ending.DATA_ERROR or not _retryable(job, outcome):
         return None
     nth = job.retries_used + 1
-    return Retry(outcome.finished_at + retry_delay(job.retry, nth, chance), nth)
+    return Retry(since + retry_delay(job.retry, nth, chance), nth)
 
 
 def _retryable(job: Job, outcome: Outcome) -> bool:
@@ -239,13 +248,24 @@ def never_ran(job: Job, cause: str) -> Ended | Undone:
     )
 
 
+def beside(job: Job, cause: str, now: int) -> Ended | Undone:
+    """An earlier start of the job still runs, which the store does not know of: it waits, and is
+    looked at again, ever more rarely. That counts against nobody."""
+    verdict = never_ran(job, cause)
+    if isinstance(verdict, Ended):
+        return verdict
+    again = job.last_failure is not None and job.last_failure.startswith(EARLIER_LIVES)
+    not_before = now + (EARLIER_DELAY << 3 if again else EARLIER_DELAY)
+    return verdict._replace(not_before=not_before, launch_wait=WaitKind.LAUNCH)
+
+
 def host_trouble(job: Job, kind: WaitKind, cause: str) -> Ended | Undone:
     """The host could not start it: that counts against no job."""
     verdict = never_ran(job, cause)
     return verdict._replace(host_trouble=kind) if isinstance(verdict, Undone) else verdict
 
 
-def _not_launched(job: Job, outcome: Outcome, cooldown: int) -> Ended | Undone:
+def _not_launched(job: Job, outcome: Outcome, cooldown: int, since: int) -> Ended | Undone:
     number = outcome.errno or 0
     cause = outcome.error or os.strerror(number)
     if job.cancelling:
@@ -259,22 +279,22 @@ def _not_launched(job: Job, outcome: Outcome, cooldown: int) -> Ended | Undone:
             exit_code=126 if number in NOT_EXECUTABLE else 127,
             error=f"circuit-broken: {cause}",
             reason=f"circuit-broken: {cause}",
-            retry=_after_cooldown(job, outcome, cause, cooldown),
+            retry=_after_cooldown(job, cause, cooldown, since),
         )
     return Undone(
         cause,
-        not_before=outcome.finished_at + LAUNCH_DELAYS[failures - 1],
+        not_before=since + LAUNCH_DELAYS[failures - 1],
         launch_failures=failures,
         launch_wait=WaitKind.LAUNCH,
     )
 
 
-def _after_cooldown(job: Job, outcome: Outcome, cause: str, cooldown: int) -> Retry | None:
+def _after_cooldown(job: Job, cause: str, cooldown: int, since: int) -> Retry | None:
     """Half-open: one more job, which burns no retry; what can never be launched is not for ever
     tried again."""
     if not cooldown or job.attempt >= MOST_ASKED_AGAIN:
         return None
-    return Retry(outcome.finished_at + cooldown, job.retries_used, cooling=cause)
+    return Retry(since + cooldown, job.retries_used, cooling=cause)
 
 
 def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:

@@ -284,9 +284,7 @@ class Crew(Hosting):
             if host is None:
                 host = self._found(claim, token)
             if host is None:
-                lost = Outcome(
-                    Ending.EVIDENCE_MISSING, job.started_at or 0, error="journal is gone"
-                )
+                lost = Outcome(Ending.EVIDENCE_MISSING, self._clock.now(), error="journal is gone")
                 told.append(Told(claim, job, Verdict(lost, tree_gone=True)))
             else:
                 host.calls[claim.token] = Call(claim, job, job.params)

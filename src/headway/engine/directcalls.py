@@ -3,7 +3,7 @@
 Who held one is dead or silent, and so may be who had to end its processes with it.
 """
 
-from headway.clock import SECOND, Clock
+from headway.clock import SECOND
 from headway.core.reservations import Reservation, removable_at
 from headway.expiring import end_overdue
 from headway.store.base import ReadTx, Store
@@ -12,10 +12,9 @@ LOOK_AGAIN = 0.5
 
 
 class DirectCalls:
-    def __init__(self, store: Store, host_id: str, clock: Clock) -> None:
+    def __init__(self, store: Store, host_id: str) -> None:
         self._store = store
         self._host_id = host_id
-        self._clock = clock
         self._standing: list[Reservation] = []  # as the last step saw them
 
     def remember(self, standing: list[Reservation]) -> None:
@@ -23,7 +22,7 @@ class DirectCalls:
 
     def end_overdue(self, granted_until: int) -> list[Reservation]:
         """Those that do not hold up the queue any longer, their processes ended."""
-        if not self._standing or min(self._due(granted_until)) > self._clock.now():
+        if not self._standing or min(self._due(granted_until)) > self._store.present():
             return []
         with self._store.read() as tx:
             standing, now = tx.reservations(), tx.now()  # most were renewed since

@@ -4,7 +4,7 @@ Ended jobs are settled and the next ones claimed in one transaction. What touche
 after the commit: a crash in between leaves a claim without a start record, which recovery undoes.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -31,6 +31,7 @@ from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.rounds import Rounds
 from headway.engine.settling import Settler, Verdict
+from headway.engine.storetime import StoreTime
 from headway.engine.timekeeper import Timekeeper
 from headway.errors import OthersWroteError
 from headway.executors import specification
@@ -86,7 +87,8 @@ class Engine:
         self.home = home
         self._host = host
         self._report = report
-        settler = Settler(host, worker_id)
+        self._times = StoreTime(store, clock)
+        settler = Settler(host, worker_id, times=self._times)
         self._settler = settler
         self._rescuer = Rescuer(host, worker_id, clock)
         self.finisher = Finisher(launcher, self._rescuer)
@@ -128,7 +130,7 @@ class Engine:
         lease = LEASE if store.shared else None
         self._lane = Lane(host, worker_id, self.crew, lease)
         one_by_one = OneByOne(store, self.crew, self.finisher.selector, clock)
-        self._quick = QuickSteps(store, self.crew, self._lane, one_by_one, worker_id)
+        self._quick = QuickSteps(store, self.crew, self._lane, one_by_one, worker_id, self._times)
         self.planner = Planner(
             host,
             worker_id,
@@ -157,7 +159,7 @@ class Engine:
         self._last_step = clock.now()
         self._expected_delay = RESCUE_EVERY
         self._grant_until = 0
-        self._direct = DirectCalls(store, host.id, clock)
+        self._direct = DirectCalls(store, host.id)
         self._memory = Memory(store, self.looks)
 
     def recover(self) -> None:
@@ -293,6 +295,7 @@ class Engine:
                 self._lane.send,
                 lambda: self.crew.send([each for each in started if each.function_host]),
                 lambda: self.finisher.launch([each for each in started if not each.function_host]),
+                lambda: self._judge(self.planner.restored),
                 self.crew.committed,
                 lambda: self._after_settling(judged, documents),
                 lambda: self._pass_on_cancels(cancelling),
@@ -333,7 +336,8 @@ class Engine:
             tx.keep_progress(list(self.crew.progress.values()))
         if news.ends:
             awaited = tx.anyone_awaits()
-            tx.finish_calls(news.ends, actor=self.worker_id, awaited=awaited)
+            ends = self._times.of_ends(tx, news.ends)
+            tx.finish_calls(ends, actor=self.worker_id, awaited=awaited)
         told = news.told
         if not told:
             return
@@ -379,8 +383,10 @@ class Engine:
             reach("engine.documented")
             self._report(document)
 
-    def _judge(self, claims: Iterable[Claim]) -> None:
+    def _judge(self, claims: Sequence[Claim]) -> None:
         """Settle the claims whose supervisors are gone; watch the others."""
+        if not claims:
+            return
         judged, living = [], []
         try:
             for claim in claims:
@@ -452,7 +458,7 @@ class Engine:
         now = self._clock.now()
         late = now - self._last_step - int(self._expected_delay * SECOND)
         if late > LENDING_PERIOD:
-            self._grant_until = now + LENDING_PERIOD
+            self._grant_until = self.store.present() + LENDING_PERIOD
         self._last_step = now
 
     def _end_expired_lendings(self, tx: WriteTx) -> None:
@@ -496,9 +502,7 @@ class Engine:
             with self.store.read() as tx:
                 mine = self._rescuer.mine(tx.live_claims())
             claims = self.finisher.judgeable([each for each in mine if not each.function_host])
-        claims += self._ended_by_force()
-        if claims:
-            self._judge(claims)
+        self._judge(claims + self._ended_by_force())
 
     def _ended_by_force(self) -> list[Claim]:
         """Supervisors that answer neither a cancel nor a deadline are ended from outside."""

@@ -234,8 +234,8 @@ class FunctionHost:
                 lasted, _, more = more.partition(" ")
                 only, result = (True, None) if more == WELL else only_returned(more)
                 if only and when.isdigit() and lasted.isdigit():  # else it is torn
-                    (job_id, attempt, chain, _, params), _, slot, _ = held
-                    end = PlainEnd(job_id, token, slot, attempt, chain, int(when), result)
+                    (job_id, attempt, chain, _, params), _, slot, began = held
+                    end = PlainEnd(job_id, token, slot, attempt, chain, int(when), result, began)
                     news.ends.append(end)
                     del plain[token]
                     begun.discard(token)

@@ -16,6 +16,7 @@ from headway.core.plaincalls import PlainCall, PlainEnd, room_for_calls, wide_op
 from headway.crashpoints import reach
 from headway.engine.crew import Crew
 from headway.engine.onebyone import OneByOne
+from headway.engine.storetime import StoreTime
 from headway.engine.tokens import tokens
 from headway.errors import OthersWroteError
 from headway.host import Host
@@ -125,9 +126,16 @@ class QuickSteps:
     """The steps between whole ones."""
 
     def __init__(
-        self, store: Store, crew: Crew, lane: Lane, one_by_one: OneByOne, worker_id: str
+        self,
+        store: Store,
+        crew: Crew,
+        lane: Lane,
+        one_by_one: OneByOne,
+        worker_id: str,
+        times: StoreTime,
     ) -> None:
         self._store = store
+        self._times = times
         self._crew = crew
         self._lane = lane
         self._one_by_one = one_by_one
@@ -253,7 +261,7 @@ class QuickSteps:
             if tx.others_wrote() or not (next_ones or ends):
                 raise _NotSoQuietError
             told = bool(ends) and tx.finish_calls(
-                ends, actor=self._worker_id, awaited=quiet.awaited
+                self._times.of_ends(tx, ends), actor=self._worker_id, awaited=quiet.awaited
             )
             calls = [] if told else self._lane.known(next_ones)  # whom it told may go first
             if calls:

@@ -16,6 +16,7 @@ from headway.core.admission import closed, free_slots, left_by_direct, limited_k
 from headway.core.dispatch import DispatchPlan
 from headway.core.facts import Door, Facts
 from headway.core.model import (
+    EARLIER_LIVES,
     FUNCTION,
     FUNCTIONS,
     Block,
@@ -37,7 +38,7 @@ from headway.core.states import Status
 from headway.engine.crew import Crew
 from headway.engine.lane import Lane
 from headway.engine.looks import Looks
-from headway.engine.settling import Settler, Verdict
+from headway.engine.settling import Judgement, Settler, StillRuns, Verdict
 from headway.engine.tokens import tokens
 from headway.errors import DataError, HeadwayError, StoreError
 from headway.filing import filing_of, says_something_new, stands_already, told
@@ -48,6 +49,7 @@ from headway.host import Host
 from headway.passing import Look, plan_pass
 from headway.store.base import Event, ReadTx, WriteTx
 from headway.store.seam_waking import ROUND_JOBS
+from headway.supervise.earlier import Earlier, earlier_start
 from headway.supervise.evidence import Evidence
 
 STEP_JOBS = 1000
@@ -108,11 +110,13 @@ class Planner:
         self.look_again_at: int | None = None  # a rate that is used up has room then
         self.strained = False  # the host had enough to do when it was last looked at
         self.prepared: list[Claim] = []  # claims whose files exist; without a commit they go
+        self.restored: list[Claim] = []  # started before, and lost by the store; to be judged
 
     def begin(self) -> None:
         """A step begins; nothing of the last one is left to be undone."""
         self.prepared.clear()
         self.chosen.clear()
+        self.restored.clear()
         self.served.clear()
 
     def undo(self) -> None:
@@ -297,7 +301,7 @@ class Planner:
         starts: list[tuple[Job, Claim]] = []
         holds: list[tuple[Job, Hold]] = []
         blocks: list[tuple[Job, Block]] = []
-        broken: list[tuple[Job, Claim, Outcome]] = []
+        broken: list[tuple[Job, Claim, Judgement]] = []
         used = tx.slots().used
         free = (number for number in count(1) if number not in used)
         for each in planned:
@@ -313,6 +317,13 @@ class Planner:
                         continue
                     folder = self._home.job(each.job.id)
                     claim = self._claim(tx, each.job, next(free), borrows, probe, folder)
+                    earlier = _earlier(claim)
+                    if earlier is not None and earlier.lives:
+                        broken.append((each.job, claim, _still_runs(earlier)))
+                        continue
+                    if earlier is not None and earlier.created_at == each.job.created_at:
+                        self._restore(tx, each.job, _as_started(claim, earlier))
+                        continue
                     outcome = self._prepare(each.job, claim)
                     if outcome is None:
                         starts.append((each.job, claim))
@@ -322,7 +333,7 @@ class Planner:
                         )
                         break  # the rest is looked at again, with the door shut
                     else:
-                        broken.append((each.job, claim, outcome))
+                        broken.append((each.job, claim, Verdict(outcome, tree_gone=True)))
                 case Hold():
                     self._looks.give_hope(each.job.id)
                     holds.append((each.job, each.decision))
@@ -336,9 +347,9 @@ class Planner:
                     assert_never(each.decision)
         self._start(tx, starts)
         self._file(tx, holds, door)
-        for job, claim, outcome in broken:
+        for job, claim, judgement in broken:
             self._start(tx, [(job, claim)])
-            self._settler.apply(tx, [(claim, Verdict(outcome, tree_gone=True))])
+            self._settler.apply(tx, [(claim, judgement)])
         for job, block in blocks:
             self._block(tx, job, block)
         return [claim for _, claim in starts]
@@ -373,7 +384,9 @@ class Planner:
         """Make the claim's files; an outcome says why it cannot be started. Whatever is wrong with
         one job, and with the files that it names, ends no step; what ails the store does."""
         try:
-            Evidence(claim.folder, claim.token).prepare(self._specify(job, claim))
+            # By number and birth of the job it is known whose start this was.
+            spec = {**self._specify(job, claim), "created_at": job.created_at}
+            Evidence(claim.folder, claim.token).prepare(spec)
         except _UNUSABLE as error:
             cause = f"the record of job-{job.id} cannot be used: {error}"
             return Outcome(Ending.DATA_ERROR, claim.claimed_at, error=cause)
@@ -390,6 +403,14 @@ class Planner:
             )
         self.prepared.append(claim)
         return None
+
+    def _restore(self, tx: WriteTx, job: Job, claim: Claim) -> None:
+        """It ran already, under a claim that the store has lost: what became of that is what became
+        of the job. It is not run again."""
+        tx.claim([(job, claim)])
+        data = {"slot": claim.slot, "token": claim.token[:8]}
+        tx.add_events([Event("claim_restored", job.id, data)], actor=self._worker_id)
+        self.restored.append(claim)
 
     def _start(self, tx: WriteTx, starts: Sequence[tuple[Job, Claim]]) -> None:
         tx.claim(starts)
@@ -441,6 +462,28 @@ class Planner:
     def _block(self, tx: WriteTx, job: Job, block: Block) -> None:
         wait = Wait(block.kind, block.detail)
         end_unstarted(tx, job, block.status, block.detail, wait=wait, actor=self._worker_id)
+
+
+def _earlier(claim: Claim) -> Earlier | None:
+    """A start of the job that the store has lost; what ails its folder is told when it is used."""
+    try:
+        return earlier_start(claim.folder, claim.token)
+    except OSError:
+        return None
+
+
+def _still_runs(earlier: Earlier) -> StillRuns:
+    pid = earlier.started.supervisor_pid if earlier.started is not None else 0
+    who = f"supervisor {pid}, " if pid else ""
+    return StillRuns(f"{EARLIER_LIVES} ({who}claim {earlier.evidence.token[:8]})")
+
+
+def _as_started(claim: Claim, earlier: Earlier) -> Claim:
+    claim = claim._replace(token=earlier.evidence.token, probe=False)
+    if earlier.started is None:
+        return claim
+    began = min(claim.claimed_at, earlier.started.started_at or claim.claimed_at)
+    return claim._replace(boot_id=earlier.started.boot_id, claimed_at=began)
 
 
 def _wake_nobody(planned: Sequence[Planned]) -> bool:

@@ -134,7 +134,7 @@ class Rounds:
         self._delay, self._paused = None, False
         answered = [lane for lane in LANES if self.beside.ready(lane)]
         if answered or (self._look_at is not None and self._look_at <= tx.now()):
-            self._paused = tx.pause_in_force() is not None  # who resumes wakes the worker
+            self._paused = tx.pause_in_force(self._host_id) is not None  # who resumes wakes us
             if not self._paused:
                 self._go_on(tx, answered)
         if self._look_at is not None and not self._paused:

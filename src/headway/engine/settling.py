@@ -14,8 +14,18 @@ from headway.consequences import (
 )
 from headway.core.backoff import probe_delay
 from headway.core.model import NOTHING, Claim, HostTrouble, Job, JobId, WaitKind
-from headway.core.settle import Ended, Ending, Outcome, Undone, host_trouble, never_ran, settle
+from headway.core.settle import (
+    Ended,
+    Ending,
+    Outcome,
+    Undone,
+    beside,
+    host_trouble,
+    never_ran,
+    settle,
+)
 from headway.core.states import Status
+from headway.engine.storetime import HostTime
 from headway.host import Host
 from headway.store.base import Event, Finish, Unclaim, WriteTx
 from headway.supervise.evidence import Evidence
@@ -43,16 +53,29 @@ class HostFailed(NamedTuple):
     cause: str
 
 
-Judgement = Verdict | NeverRan | HostFailed
+class StillRuns(NamedTuple):
+    """Nothing was started, because an earlier start of the job still runs."""
+
+    cause: str
+
+
+Judgement = Verdict | NeverRan | HostFailed | StillRuns
 
 
 class Settler:
     def __init__(
-        self, host: Host, worker_id: str, *, chance: Callable[[], float] = random.random
+        self,
+        host: Host,
+        worker_id: str,
+        *,
+        chance: Callable[[], float] = random.random,
+        times: Callable[[WriteTx], HostTime | None] = lambda tx: None,
     ) -> None:
+        """`times` tell how the clock by which outcomes are written stands to the store's."""
         self._host = host
         self._worker_id = worker_id
         self._chance = chance
+        self._times = times
 
     def apply(
         self,
@@ -65,6 +88,9 @@ class Settler:
         A claim that is no longer live was settled by someone else: a terminal row never changes.
         `known` are jobs as they were claimed, for callers who remember them.
         """
+        times = self._times(tx) if judged else None
+        if times is not None:
+            judged = [(claim, _by_store(judgement, claim, times)) for claim, judgement in judged]
         unknown = [claim.job_id for claim, _ in judged if claim.job_id not in known]
         jobs = {**known, **tx.running_jobs(unknown)} if unknown else known
         ended: list[_End] = []
@@ -73,24 +99,31 @@ class Settler:
             if job.status is not Status.RUNNING:
                 self._too_late(tx, claim, judgement)
                 continue
-            answer = self._answer(tx, job, judgement)
+            answer = self._answer(tx, job, judgement, times)
             if isinstance(answer, Undone):
                 self._undo(tx, job, claim, answer)
             else:
                 ended.append(_End(job, claim, judgement, answer))
         return self._end(tx, ended)
 
-    def _answer(self, tx: WriteTx, job: Job, judgement: Judgement) -> Ended | Undone:
+    def _answer(
+        self, tx: WriteTx, job: Job, judgement: Judgement, times: HostTime | None
+    ) -> Ended | Undone:
+        since = None
+        if times is not None and isinstance(judgement, Verdict):
+            since = times.waits_from(judgement.outcome.finished_at)
         match judgement:
             case Verdict(outcome=outcome) if outcome.ending is Ending.SPAWN_ERROR:
                 cooldown = parse_duration(store_setting(tx.settings(), "scheduler.cooldown"))
-                return settle(job, outcome, cooldown=cooldown)
+                return settle(job, outcome, cooldown=cooldown, since=since)
             case Verdict(outcome=outcome):
-                return settle(job, outcome, chance=self._chance())
+                return settle(job, outcome, chance=self._chance(), since=since)
             case NeverRan(cause):
                 return never_ran(job, cause)
             case HostFailed(kind, cause):
                 return host_trouble(job, kind, cause)
+            case StillRuns(cause):
+                return beside(job, cause, tx.now())
             case _:
                 assert_never(judgement)
 
@@ -184,6 +217,19 @@ class _End(NamedTuple):
     claim: Claim
     judgement: Judgement
     answer: Ended
+
+
+def _by_store(judgement: Judgement, claim: Claim, times: HostTime) -> Judgement:
+    """The same, with the instants of this host's clock as instants of the store's."""
+    if not isinstance(judgement, Verdict):
+        return judgement
+    outcome, document = judgement.outcome, judgement.document
+    if document is not None:
+        told = {name: document[name] for name in ("started_at", "finished_at") if name in document}
+        moved = {name: times.of(at, claim.claimed_at) for name, at in told.items() if at}
+        document = {**document, **moved}
+    finished_at = times.of(outcome.finished_at, claim.claimed_at)
+    return judgement._replace(outcome=outcome._replace(finished_at=finished_at), document=document)
 
 
 def _has_no_other_consequence(end: _End) -> bool:

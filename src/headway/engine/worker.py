@@ -236,23 +236,19 @@ class Worker:
         return True
 
     def _register(self) -> None:
-        record = WorkerRecord(
-            self.id, os.getpid(), self._mode.value, self._clock.now(), None, None, None
-        )
         limit = self._config["worker.crash_loop"]
         with self._store.write() as tx:
             for worker_id, ending in unrecorded_ends(self._home):
                 tx.end_worker(worker_id, ending)
             recent = tx.recent_workers(self._host.id, limit + 1)
             if all(each.id != self.id for each in recent):  # else only the answer was lost
-                self._add_to(tx, record, recent[:limit], limit)
+                self._add_to(tx, recent[:limit], limit)
         reach("worker.registered")
         forget_ends(self._home)
-        self._say(f"worker {self.id} (pid {record.pid}) is up")
+        self._say(f"worker {self.id} (pid {os.getpid()}) is up")
 
-    def _add_to(
-        self, tx: WriteTx, record: WorkerRecord, recent: list[WorkerRecord], limit: int
-    ) -> None:
+    def _add_to(self, tx: WriteTx, recent: list[WorkerRecord], limit: int) -> None:
+        record = WorkerRecord(self.id, os.getpid(), self._mode.value, tx.now(), None, None, None)
         forgiven = tx.marks()["crashes_forgiven_at"]
         dead = [
             each
@@ -264,9 +260,14 @@ class Worker:
         )
         tx.add_events([Event("worker_started", None, {"pid": record.pid})], actor=self.id)
         if limit and len(dead) == limit:
-            reason = f"the last {limit} workers died within a minute of their start"
-            if tx.pause(Pause("crash-loop", reason, tx.now())):
-                tx.add_events([Event("paused", None, {"reason": reason})], actor="crash-loop")
+            self._hold_up(tx, f"the last {limit} workers died within a minute of their start")
+
+    def _hold_up(self, tx: WriteTx, reason: str) -> None:
+        """Start nothing here; other hosts of a store that is shared go on."""
+        host_id = self._host.id if self._store.shared else None
+        if tx.pause(Pause("crash-loop", reason, tx.now(), host_id)):
+            data = {"reason": reason} | ({"host_id": host_id} if host_id else {})
+            tx.add_events([Event("paused", None, data)], actor="crash-loop")
 
     # -- living --------------------------------------------------------------------------------
 

@@ -81,6 +81,10 @@ class Heard(NamedTuple):
         return self.instant + int((time.monotonic() - self.at) * 1_000_000)
 
 
+def heard_now(instant: int) -> Heard:
+    return Heard(instant, time.monotonic())
+
+
 class Known(NamedTuple):
     """A thread was told of all others' commits up to this one, over this connection. Over another
     one the same number may be another commit: of a server that took over without the last ones."""
@@ -209,7 +213,7 @@ class Session:
 
     def _hear(self, answer: Answer) -> None:
         self._now, self._transaction_id, self._before, self._disturbed, *_ = answer.rows[0]
-        self.heard = Heard(self._now, time.monotonic())
+        self.heard = heard_now(self._now)
 
     def _run(
         self, statements: Sequence[Statement], meanwhile: Callable[[], None] | None = None

@@ -26,8 +26,8 @@ from headway.store.pgaddress import Address, Connection
 from headway.store.pgjoin import Joined
 from headway.store.pgnotices import Notice, news_among, notice_in
 from headway.store.pgpool import Connections
-from headway.store.pgsession import OWN, Heard, Known, Latest, Place, Session, terms
-from headway.store.pgtexts import NEWEST, SCHEMA_HASH
+from headway.store.pgsession import OWN, Heard, Known, Latest, Place, Session, heard_now, terms
+from headway.store.pgtexts import NEWEST, NOW, SCHEMA_HASH
 from headway.store.pgwire import Ready, ready
 from headway.store.queries import Dialect, migrations, schema_version
 
@@ -244,6 +244,12 @@ class PostgresDatabase:
             session.rollback()
             self._end(session)
 
+    def present(self) -> int | None:
+        """By the server's clock, as it was heard last; None: it was not heard yet."""
+        session = self._present()
+        heard = (session.heard if session is not None else None) or self._heard
+        return None if heard is None else heard.now()
+
     def _end(self, session: Session) -> None:
         self._heard = session.heard or self._heard
         self._of_thread.session = None
@@ -446,15 +452,16 @@ class PostgresDatabase:
     def version(self) -> int:
         """That of the schema; 0 without one. Learns the key of the writers' lock on the way."""
         try:
-            rows = self._ask(f"select version, {SCHEMA_HASH}, {NEWEST} from schema_version")  # noqa: S608
+            rows = self._ask(f"select version, {SCHEMA_HASH}, {NEWEST}, {NOW} from schema_version")  # noqa: S608
         except StoreError as error:
             if not isinstance(error.__cause__, errors.UndefinedTable):
                 raise
             return 0
         if not rows:
             return 0
-        version, self._key, newest = rows[0]
+        version, self._key, newest, now = rows[0]
         self._latest.heard(newest)
+        self._heard = heard_now(now)
         return int(version)
 
 

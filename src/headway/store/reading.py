@@ -263,8 +263,14 @@ class SqlReadTx(Asking):
     def settings(self) -> dict[str, Any]:
         return dict(self._present().settings)
 
-    def pause_in_force(self) -> Pause | None:
-        return self._present().pause
+    def pause_in_force(self, host_id: str | None = None) -> Pause | None:
+        state = self._present()
+        if host_id is not None:
+            return state.pause or state.host_pauses.get(host_id)
+        return state.pause or next(iter(state.host_pauses.values()), None)
+
+    def host_pauses(self) -> list[Pause]:
+        return list(self._present().host_pauses.values())
 
     def host_trouble(self, host_id: str) -> HostTrouble | None:
         return self._present().breakers.get(host_id)

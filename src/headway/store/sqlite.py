@@ -139,6 +139,9 @@ class SqliteDatabase:
     def at_once(self, statement: str, parameters: Mapping[str, Any], *, calls: bool) -> int | None:
         raise NotImplementedError  # a transaction costs no round trips here
 
+    def present(self) -> None:
+        """A file has no clock."""
+
     def rollback(self) -> None:
         if self._connection.in_transaction:
             # A full disk may have rolled it back already, which is what is wanted.

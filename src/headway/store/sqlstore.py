@@ -60,6 +60,7 @@ class Database(Statements, Protocol):
         meanwhile: Callable[[], None] | None = None,
     ) -> Callable[[], int] | None: ...
     def rollback(self) -> None: ...
+    def present(self) -> int | None: ...
     def explain(self, sql: str, parameters: Mapping[str, Any]) -> list[str]: ...
 
     can_at_once: bool  # whether a transaction of one statement is best told as a whole
@@ -248,6 +249,9 @@ class SqlStore:
         if of_database is None or not isinstance(self._clock, SystemClock):
             return self._clock.now()
         return of_database
+
+    def present(self) -> int:
+        return self._instant(self.database.present())
 
     def check(self) -> None:
         self.database.check()

@@ -15,6 +15,7 @@ from headway.core.reservations import Reservation
 from headway.store.base import Filing, Lending, Slots
 from headway.store.rows import load
 
+EVERYWHERE = "all"  # the scope of a pause; else a host's id
 # Changes of these tables are changes of the state; of those, of where something lies.
 _OF_STATE = frozenset(
     {"settings", "pauses", "breakers", "marks", "lendings", "claims", "reservations"}
@@ -90,6 +91,7 @@ class State:
     def __init__(self) -> None:
         self.settings: dict[str, Any] = {}
         self.pause: Pause | None = None
+        self.host_pauses: dict[str, Pause] = {}
         self.breakers: dict[str, HostTrouble] = {}
         self.marks: dict[str, int] = {}
         self.lendings: list[Lending] = []
@@ -163,7 +165,10 @@ def load_state(rows: Iterable[tuple[Any, ...]]) -> tuple[State, Whereabouts]:
         elif what == "limit":
             state.limits.add(a)
         elif what == "pause":
-            state.pause = Pause(a, b, int(c))
+            if d == EVERYWHERE:
+                state.pause = Pause(a, b, int(c))
+            else:
+                state.host_pauses[d] = Pause(a, b, int(c), d)
         elif what == "breaker":
             failures, probe_at = d.split()
             state.breakers[a] = HostTrouble(WaitKind(b), c, int(failures), int(probe_at))

@@ -35,6 +35,7 @@ from headway.store.removing import RetentionWriteTx
 from headway.store.reserving import ReservingWriteTx
 from headway.store.rows import dump, dump_job
 from headway.store.scheduling import ScheduleWriteTx
+from headway.store.state import EVERYWHERE
 from headway.store.templating import TemplateWriteTx
 
 MOST_SHARERS = 16  # the next ones are woken when these have started
@@ -242,10 +243,12 @@ class SqlWriteTx(
         self._tell("set_setting", key=key, value=dump(value), at=self._now, by=by)
 
     def pause(self, pause: Pause) -> bool:
-        return self._run("pause", actor=pause.actor, reason=pause.reason, at=pause.at) == 1
+        scope = pause.host_id or EVERYWHERE
+        given = {"actor": pause.actor, "reason": pause.reason, "at": pause.at}
+        return self._run("pause", scope=scope, **given) == 1
 
     def resume(self) -> bool:
-        return self._run("resume") == 1
+        return self._run("resume") > 0
 
     def open_breaker(self, host_id: str, trouble: HostTrouble) -> None:
         self._tell(

@@ -31,7 +31,7 @@ with recursive queues (queue) as (
   from limits where topic is not null
 )
 select 'setting' as what, key as a, value as b, null as c, null as d from settings
-union all select 'pause', actor, reason, cast(at as text), null from pauses where scope = 'all'
+union all select 'pause', actor, reason, cast(at as text), scope from pauses
 union all select 'breaker', host_id, kind, cause, cast(failures as text) || ' ' || cast(probe_at as text)
   from breakers
 union all select 'mark', name, cast(case
@@ -65,11 +65,12 @@ on conflict (key) do update set value = excluded.value, updated_at = excluded.up
   updated_by = excluded.updated_by
 
 -- name: pause
-insert into pauses (scope, actor, reason, at) values ('all', :actor, :reason, :at)
+-- The scope is a host's id, or all of them.
+insert into pauses (scope, actor, reason, at) values (:scope, :actor, :reason, :at)
 on conflict (scope) do nothing
 
 -- name: resume
-delete from pauses where scope = 'all'
+delete from pauses
 
 -- name: open_breaker
 insert into breakers (host_id, kind, cause, failures, probe_at, opened_at)

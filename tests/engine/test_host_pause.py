@@ -1,0 +1,104 @@
+"""A host whose workers die young is held up by itself; the other hosts of its store go on."""
+
+from several import Hosts, worker_of
+
+from harness import Bench
+from headway.checkup import examine
+from headway.core.states import Status
+from headway.views import dry_run, scheduler_status, why
+
+DEATHS = 3
+
+
+def die_young(bench: Bench, times: int = DEATHS) -> None:
+    """So many workers come up and are never heard of again; then comes the next one."""
+    for _ in range(times + 1):
+        worker = worker_of(bench)
+        worker._register()
+        worker._engine.finisher.selector.close()
+
+
+def test_workers_that_die_young_hold_up_their_own_host_alone(hosts: Hosts) -> None:
+    here, there = hosts(max_active=8)
+    running = here.submit("sleep", "60")
+    here.step()
+    die_young(here)
+    bound, free = here.submit("true"), here.submit("true", any_host=True)
+    for _ in range(3):
+        here.step()
+    assert here.status(running) is Status.RUNNING, "what runs goes on"
+    assert (here.status(bound), here.status(free)) == (Status.QUEUED, Status.QUEUED)
+    there.until_ended(free)
+    other = there.submit("true")
+    there.until_ended(other)
+    assert there.status(free) is there.status(other) is Status.SUCCEEDED
+    here.step()
+    assert here.status(bound) is Status.QUEUED
+    assert dry_run(here.client, 5).to_dispatch == ()
+
+
+def test_a_held_up_host_still_takes_in_what_ends_there(hosts: Hosts) -> None:
+    here, _ = hosts(max_active=8)
+    gate = here.folder / "gate"
+    job = here.submit(shell=f"until test -e {gate}; do sleep 0.02; done")
+    here.step()
+    die_young(here)
+    gate.touch()
+    here.until_ended(job)
+    assert here.status(job) is Status.SUCCEEDED
+    again = here.crash()
+    again.recover()
+    with here.store.read() as tx:
+        assert tx.pause_in_force(here.client.host.id) is not None, "recovery changes nothing of it"
+
+
+def test_everyone_can_see_which_host_is_held_up_and_why(hosts: Hosts) -> None:
+    here, there = hosts(max_active=8)
+    job = here.submit("true")
+    die_young(here)
+    reason = "the last 3 workers died within a minute of their start"
+    (objection,) = why(here.client, job)["objections"]
+    assert (objection["kind"], objection["remedy"]) == ("paused", "headway scheduler resume")
+    assert objection["detail"] == f"paused by crash-loop: {reason}"
+    told = scheduler_status(here.client)
+    assert (told["paused"], told["paused_by"], told["paused_reason"]) == (
+        True, "crash-loop", reason,
+    )  # fmt: skip
+    assert told["paused_hosts"] == []
+    (elsewhere,) = [o for o in why(there.client, job)["objections"] if o["kind"] == "target"]
+    assert "paused by crash-loop" in elsewhere["detail"] and here.home.path in elsewhere["detail"]
+    told = scheduler_status(there.client)
+    assert (told["paused"], told["paused_by"]) == (False, None)
+    (other,) = told["paused_hosts"]
+    assert (other["host_id"], other["home"]) == (here.client.host.id, here.home.path)
+    assert (other["paused_by"], other["paused_reason"]) == ("crash-loop", reason)
+    for bench in (here, there):
+        findings = examine(bench.home.path, bench.home.store_url, {}, "/")
+        (about,) = [each for each in findings if each.check == "pause"]
+        assert about.level == "yellow" and here.home.path in about.detail
+        assert about.detail.endswith(f"is paused by crash-loop: {reason}")
+    with here.store.read() as tx:
+        (paused,) = [each for each in tx.events_since(0, 100) if each.kind == "paused"]
+    assert paused.data["host_id"] == here.client.host.id
+
+
+def test_who_resumes_on_any_host_lets_every_host_go_on(hosts: Hosts) -> None:
+    here, there = hosts(max_active=8)
+    die_young(here)
+    there.client.pause("a look at the store")
+    job = here.submit("true")
+    here.step()
+    assert why(here.client, job)["objections"][0]["detail"].startswith("paused by tester")
+    assert there.client.resume() and not there.client.resume()
+    here.until_ended(job)
+    die_young(here, times=1)
+    with here.store.read() as tx:
+        assert tx.pause_in_force() is None, "the deaths of before are forgiven"
+
+
+def test_only_of_a_store_that_is_shared_one_host_is_held_up(bench: Bench) -> None:
+    die_young(bench)
+    with bench.store.read() as tx:
+        pause = tx.pause_in_force()
+    assert pause is not None and pause.actor == "crash-loop"
+    assert pause.host_id == (bench.client.host.id if bench.store.shared else None)
