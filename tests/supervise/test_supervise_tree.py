@@ -1,13 +1,18 @@
-"""A child is in its claim's cgroup from its first instant, however it gets there."""
+"""A child is in its claim's cgroup from its first instant, and a whole tree hears of its end."""
 
 import os
+import resource
+import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from supervised import wait_for
 
-from headway.supervise import cgroup, kernel
+from headway.supervise import cgroup, kernel, proc
 from headway.supervise.tree import Tree
+from headway.supervise.watch import Watch
 
 
 @pytest.fixture
@@ -91,3 +96,133 @@ def test_what_is_no_cgroup_makes_no_child(tmp_path: Path) -> None:
 def test_a_prctl_that_the_kernel_refuses_is_an_error() -> None:
     with pytest.raises(OSError, match="Invalid argument"):
         kernel.prctl(1, 9999)  # no such signal
+
+
+def forest(tree: Tree, size: int) -> list[int]:
+    """Children of this process that do nothing until they are signalled."""
+    made = []
+    for _ in range(size):
+        pid = tree.fork()
+        if pid == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            while True:
+                signal.pause()
+        made.append(pid)
+    return made
+
+
+def died_of(pids: list[int]) -> set[int]:
+    return {os.WTERMSIG(os.waitpid(pid, 0)[1]) for pid in pids}
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("at_once", [500, 7])
+def test_a_whole_tree_is_asked_with_a_few_looks_at_its_list(  # fault B2
+    path: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One look for each process took 20 s for two thousand of them."""
+
+    def claim() -> bool:
+        tree = Tree(path)
+        pids = forest(tree, 30)
+        os.kill(pids[3], signal.SIGSTOP)
+        looks, pids_of = [], cgroup._pids
+        monkeypatch.setattr(cgroup, "AT_ONCE", at_once)
+        monkeypatch.setattr(cgroup, "_pids", lambda path: looks.append(path) or pids_of(path))  # type: ignore[func-returns-value]
+        tree.terminate()
+        assert died_of(pids) == {signal.SIGTERM}, "the stopped one, too"
+        return len(looks) == 1 + -(-30 // at_once)
+
+    assert without_other_children(claim)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("free", [3, 4, 11])
+def test_a_whole_tree_is_asked_with_few_descriptors(path: str, free: int) -> None:
+    def claim() -> bool:
+        tree = Tree(path)
+        pids = forest(tree, 12)
+        lowest = os.dup(0)
+        os.close(lowest)
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + free, hard))
+        before = os.listdir("/proc/self/fd")
+        tree.terminate()
+        assert os.listdir("/proc/self/fd") == before, "none is kept"
+        return died_of(pids) == {signal.SIGTERM}
+
+    assert without_other_children(claim)
+
+
+@pytest.mark.root
+def test_a_number_that_became_a_strangers_is_not_signalled(  # fault B9
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def claim() -> bool:
+        mine, stranger = forest(Tree(path), 1)[0], forest(Tree(None), 1)[0]
+        pids_of = cgroup._pids
+        lists = iter([[mine, stranger]])  # as it was read before the number was given away
+        monkeypatch.setattr(cgroup, "_pids", lambda path: next(lists, None) or pids_of(path))
+        cgroup.signal_all(path, signal.SIGTERM)
+        assert died_of([mine]) == {signal.SIGTERM}
+        assert proc.start_time(stranger) is not None
+        os.kill(stranger, signal.SIGKILL)
+        return died_of([stranger]) == {signal.SIGKILL}
+
+    assert without_other_children(claim)
+
+
+def test_without_a_cgroup_a_whole_tree_is_asked_and_then_killed() -> None:
+    def claim() -> bool:
+        tree = Tree(None)
+        proc.set_child_subreaper()
+        pids = forest(tree, 20)
+        os.kill(pids[3], signal.SIGSTOP)
+        tree.terminate()
+        assert died_of(pids) == {signal.SIGTERM}
+        pids = forest(tree, 20)
+        tree.kill()
+        return died_of(pids) == {signal.SIGKILL} and tree.is_gone()
+
+    assert without_other_children(claim)
+
+
+def test_processes_that_fork_all_the_time_are_killed() -> None:  # fault B2
+    def claim() -> bool:
+        tree = Tree(None)
+        proc.set_child_subreaper()
+        for _ in range(4):
+            if os.fork() == 0:
+                while True:  # each is gone as soon as it has a child of its own
+                    if os.fork() != 0:
+                        os._exit(0)
+
+        def gone() -> bool:
+            tree.kill()
+            while not tree.is_gone():
+                if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                    return False
+            return True
+
+        wait_for(gone)
+        return True
+
+    assert without_other_children(claim)
+
+
+def test_the_grace_begins_when_the_first_is_asked() -> None:
+    """To ask thousands takes its time, which is not added to what they were promised."""
+
+    class Slow:
+        def terminate(self) -> None:
+            known.append(watch._kill_at)
+
+    known: list[float] = []
+    watch = object.__new__(Watch)
+    watch._settled, watch._kill_at, watch.wait_status = False, float("inf"), None
+    watch._main, watch._grace_seconds = -1, 5.0
+    watch._tree = Slow()  # type: ignore[assignment]
+    before = time.monotonic()
+    watch._stop("cancelled")
+    assert before + 5.0 <= known[0] <= time.monotonic() + 5.0
+    assert watch._kill_at == known[0]

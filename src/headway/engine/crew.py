@@ -230,7 +230,9 @@ class Crew(Hosting):
         self.news = False
         self.progress.clear()
         while self._ended_folders:
-            shutil.rmtree(self._ended_folders.pop(), ignore_errors=True)
+            folder = self._ended_folders.pop()
+            self._groups.note(folder, os.path.basename(folder))
+            shutil.rmtree(folder, ignore_errors=True)
 
     # -- cancelling ----------------------------------------------------------------------------
 

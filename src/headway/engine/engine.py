@@ -14,6 +14,7 @@ from headway.config import Config, store_setting
 from headway.consequences import trees_gone
 from headway.core.model import TASKS_TOPIC, Claim, JobId, WaitKind
 from headway.core.pressure import Measured
+from headway.core.settle import Ending
 from headway.crashpoints import reach
 from headway.documents import job_documents, write_job_files
 from headway.engine.crew import Crew
@@ -21,6 +22,7 @@ from headway.engine.directcalls import DirectCalls
 from headway.engine.doing import do_all
 from headway.engine.finisher import Finisher
 from headway.engine.functionhost import AppSettings, News
+from headway.engine.groupsleft import GroupsLeft
 from headway.engine.helpers import Helpers
 from headway.engine.janitor import put_back_environments
 from headway.engine.lane import MOST_AT_ONCE, Lane, QuickSteps, Quiet
@@ -30,7 +32,7 @@ from headway.engine.onebyone import OneByOne
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.rounds import Rounds
-from headway.engine.settling import Settler, Verdict
+from headway.engine.settling import Judgement, Settler, Verdict
 from headway.engine.storetime import StoreTime
 from headway.engine.timekeeper import Timekeeper
 from headway.errors import OthersWroteError
@@ -90,7 +92,8 @@ class Engine:
         self._times = StoreTime(store, clock)
         settler = Settler(host, worker_id, times=self._times)
         self._settler = settler
-        self._rescuer = Rescuer(host, worker_id, clock)
+        self._groups = GroupsLeft(home)
+        self._rescuer = Rescuer(host, worker_id, clock, left=self._groups.of_claim)
         self.finisher = Finisher(launcher, self._rescuer)
         worker = how_to_reach_a_worker(home, config)
         self.crew = Crew(
@@ -165,6 +168,7 @@ class Engine:
     def recover(self) -> None:
         """Judge every claim of this host and home; before anything is dispatched."""
         put_back_environments(self.home)
+        self._groups.remove()
         with self.store.read() as tx:
             live = tx.live_claims()
             self._unproven = self._rescuer.mine(tx.unproven_claims())
@@ -371,10 +375,18 @@ class Engine:
         """A lock that stays held would make its dead supervisor look alive."""
         self.finisher.forget(judged.claim.token)
         judged.release()
-        if not isinstance(judged.judgement, Verdict):
-            forget_cgroup(judged.claim.token)
-            with suppress(OSError):
-                Evidence(judged.claim.folder, judged.claim.token).shed()
+        self._clear_away(judged.claim, judged.judgement)
+
+    def _clear_away(self, claim: Claim, judgement: Judgement) -> None:
+        """What a claim leaves behind: files that only a start needs, and its control group."""
+        if isinstance(judgement, Verdict):
+            if judgement.outcome.ending is Ending.SPAWN_ERROR or judgement.left:
+                self._groups.of_claim(claim)
+            return
+        if not forget_cgroup(claim.token):
+            self._groups.of_claim(claim)
+        with suppress(OSError):
+            Evidence(claim.folder, claim.token).shed()
 
     def _document(self, claim: Claim, documents: Documents) -> None:
         document = documents.get(claim.job_id)
@@ -522,3 +534,5 @@ class Engine:
         with self.store.write() as tx:
             trees_gone(tx, proven, actor=self.worker_id)
         reach("engine.proved_gone")
+        for claim in proven:
+            self._groups.of_claim(claim)

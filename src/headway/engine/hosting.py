@@ -20,6 +20,7 @@ from headway.engine.functionhost import (
     in_words,
     listen,
 )
+from headway.engine.groupsleft import GroupsLeft
 from headway.engine.watchlist import Watchlist
 from headway.functions.journal import NAME, Journal, Reader
 from headway.home import Home
@@ -52,6 +53,7 @@ class Hosting:
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._home = home
+        self._groups = GroupsLeft(home)
         self._settings = settings
         self._launcher = launcher
         self._selector = selector

@@ -15,6 +15,7 @@ from headway.collecting import (
     forget_old_traces,
 )
 from headway.crashpoints import reach
+from headway.engine.groupsleft import GroupsLeft
 from headway.home import Home
 from headway.store.base import Store
 
@@ -77,6 +78,7 @@ class Janitor:
             )
             self.drop_stale_environments()
             self._cut_worker_log()
+            GroupsLeft(self._home).remove()
             forget_old_starts(self._store)
             forget_gone_entries(self._store, self._host_id)
             self._cleaned = 0

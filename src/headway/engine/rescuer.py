@@ -7,7 +7,7 @@ twice gives the same.
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from headway.clock import Clock
@@ -38,7 +38,17 @@ class Judged(NamedTuple):
 
 
 class Rescuer:
-    def __init__(self, host: Host, worker_id: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        host: Host,
+        worker_id: str,
+        clock: Clock,
+        *,
+        left: Callable[[Claim], None] = lambda claim: None,
+    ) -> None:
+        """`left` is told of a claim whose control group could not be removed, before its row goes:
+        nobody finds it afterwards."""
+        self._left = left
         self._host = host
         self._worker_id = worker_id
         self._clock = clock
@@ -115,7 +125,8 @@ class Rescuer:
             return self._lost(claim, evidence, "claim file is gone")
         if evidence.is_void() or evidence.read_started() is None:
             evidence.make_void()
-            rescue.forget_cgroup(evidence.token)  # before its row goes: nobody finds it afterwards
+            if not rescue.forget_cgroup(evidence.token):
+                self._left(claim)
             reach("rescuer.voided")
             return NeverRan("nothing had been started when the scheduler came back")
         proof = rescue.end_claim(evidence)

@@ -39,6 +39,11 @@ class Verdict(NamedTuple):
     tree_gone: bool
     document: Mapping[str, Any] | None = None
 
+    @property
+    def left(self) -> bool:
+        """Whether processes of it were left alone, as its policy wants."""
+        return self.document is not None and self.document.get("tree") == "left"
+
 
 class NeverRan(NamedTuple):
     """Nothing was started, and that is proven."""

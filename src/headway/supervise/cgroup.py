@@ -6,10 +6,14 @@ cgroup proves that the tree is gone. Nothing here raises for want of cgroups: un
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 
 from headway.supervise import proc
+
+AT_ONCE = 500  # processes that are held while the list of members is read again
+_NO_ROOM = (errno.EMFILE, errno.ENFILE)
 
 
 def find_base() -> str | None:
@@ -71,10 +75,12 @@ def is_populated(path: str) -> bool:
         return False
 
 
-def signal_all(path: str, sig: int) -> None:
-    """Send the signal to each process that is in the cgroup now."""
-    for pid in _pids(path):
-        _signal_member(path, pid, sig=sig)
+def signal_all(path: str, *signals: int) -> None:
+    """Send the signals, one after the other, to each process that is in the cgroup now. Who is born
+    meanwhile, to clean up perhaps, is not asked."""
+    waiting = _pids(path)
+    while waiting:
+        waiting = _signal_some(path, waiting, signals)
 
 
 def kill(path: str) -> None:
@@ -83,17 +89,37 @@ def kill(path: str) -> None:
         signal_all(path, signal.SIGKILL)
 
 
-def _signal_member(path: str, pid: int, *, sig: int) -> None:
+def _signal_some(path: str, pids: list[int], signals: tuple[int, ...]) -> list[int]:
+    """Signal as many of them as can be held at once; those that are left."""
+    held, left = _hold(pids)
     try:
-        fd = os.pidfd_open(pid)
-    except OSError:
-        return
-    try:
-        # Compared after opening, as with start times: a reused number is not in our cgroup.
-        if pid in _pids(path):
-            proc.signal_pidfd(fd, sig)
+        # Read after opening, once for all: a number that was given to a stranger is not listed.
+        members = set(_pids(path))
+        for sig in signals:
+            for pid, fd in held.items():
+                if pid in members:
+                    proc.signal_pidfd(fd, sig)
     finally:
-        os.close(fd)
+        for fd in held.values():
+            os.close(fd)
+    return left
+
+
+def _hold(pids: list[int]) -> tuple[dict[int, int], list[int]]:
+    """Pidfds of the first of them, and who is left because there is no room for more."""
+    held: dict[int, int] = {}
+    for place, pid in enumerate(pids):
+        if len(held) == AT_ONCE:
+            return held, pids[place:]
+        try:
+            held[pid] = os.pidfd_open(pid)
+        except OSError as error:
+            if error.errno in _NO_ROOM and len(held) > 1:
+                # One is given back: to read the list again takes a descriptor, too.
+                last, fd = held.popitem()
+                os.close(fd)
+                return held, [last, *pids[place:]]
+    return held, []
 
 
 def _pids(path: str) -> list[int]:

@@ -47,9 +47,23 @@ def tree_is_empty(evidence: Evidence) -> bool:
     return not proc.processes_with_claim(evidence.token)
 
 
-def forget_cgroup(token: str) -> bool:
-    """Remove the claim's cgroup if it is empty; True if there is none any more."""
-    return not [path for path in _cgroups(token, None) if not cgroup.remove(path)]
+def forget_cgroup(token: str, patience: float = EMPTY_WITHIN_SECONDS) -> bool:
+    """Remove the cgroup of a claim that started nothing; True if there is none any more. A child
+    that was never let go is killed, and may be in it for a moment longer than it lives."""
+    give_up_at = time.monotonic() + patience
+    while left := [path for path in _cgroups(token, None) if not cgroup.remove(path)]:
+        for path in left:
+            cgroup.kill(path)
+        if time.monotonic() >= give_up_at:
+            return False
+        select.select([], [], [], _LOOK_AGAIN_MS / 1000)
+    return True
+
+
+def groups_left(evidence: Evidence) -> list[str]:
+    """The cgroups of a claim that has ended which cannot be removed yet; the others are."""
+    paths = _cgroups(evidence.token, _read_started(evidence))
+    return [path for path in paths if cgroup.is_populated(path) or not cgroup.remove(path)]
 
 
 def end_supervisor(evidence: Evidence) -> bool:

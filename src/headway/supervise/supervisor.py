@@ -207,7 +207,7 @@ class _Run:
         )
 
     def _not_started(self, failure: child.SpawnError) -> Outcome:
-        self._tree.is_gone()  # its cgroup is removed
+        _clear(self._tree)
         return Outcome(
             token=self._evidence.token,
             job=self._spec["job"],
@@ -262,6 +262,16 @@ def _stand_alone() -> int:
     proc.set_child_subreaper()
     os.umask(0o077)
     return wake_read
+
+
+def _clear(tree: Tree) -> None:
+    """Nothing was started, so nothing is to be left. A child that was waited for may be in its
+    cgroup for a moment longer."""
+    give_up_at = time.monotonic() + GIVE_UP_SECONDS
+    while not tree.is_gone() and time.monotonic() < give_up_at:
+        tree.kill()
+        if not has_children() or os.waitpid(-1, os.WNOHANG)[0] == 0:
+            time.sleep(0.01)
 
 
 def _end_all_below() -> None:

@@ -40,11 +40,12 @@ class Tree:
 
     def terminate(self) -> None:
         """Ask every process to end; SIGCONT, so that stopped ones hear it."""
+        if self.cgroup is not None:
+            cgroup.signal_all(self.cgroup, signal.SIGTERM, signal.SIGCONT)
+            return
+        below = proc.descendants(os.getpid())
         for sig in (signal.SIGTERM, signal.SIGCONT):
-            if self.cgroup is not None:
-                cgroup.signal_all(self.cgroup, sig)
-            else:
-                _signal_each(proc.descendants(os.getpid()), sig)
+            _signal_each(below, sig)
 
     def kill(self) -> None:
         """Kill every process there is now. Repeat until `is_gone`: some may have just forked."""

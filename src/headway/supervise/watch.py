@@ -218,8 +218,8 @@ class Watch:
             return
         if self.wait_status is None:
             self.stopped_for = why
+        self._kill_at = time.monotonic() + self._grace_seconds  # however long it takes to ask all
         self._tree.terminate()
-        self._kill_at = time.monotonic() + self._grace_seconds
 
     def _hear_signals(self) -> None:
         heard = os.read(self._wake_fd, 4096)
