@@ -34,13 +34,14 @@ def status(scope: Scope, as_json: bool) -> None:
         paused += f": {told['paused_reason']}"
     waiting = ", ".join(f"{count} {state}" for state, count in told["waiting"].items())
     last = moment(told["last_dispatch_at"], now)
+    print(f"Queued: {told['queued_total']} total, {told['queued_ready']} ready")
     for line in fields(
         [
             ("mode", told["mode"]),
             ("cap", "none" if direct else str(told["max_active"])),
             ("used", str(told["active"])),
             ("free", "any" if told["free"] is None else str(told["free"])),
-            ("queued", f"{told['queued_total']} ({told['queued_ready']} ready)"),
+            ("jobs file", _entries(told["jobs_file"])),
             ("waiting", waiting or None),
             ("paused", paused),
             ("last start", last and f"{last}, {counted(told['last_dispatch_count'], 'job')}"),
@@ -57,6 +58,14 @@ def status(scope: Scope, as_json: bool) -> None:
         indent="",
     ):
         print(line)
+
+
+def _entries(entries: dict[str, Any]) -> str | None:
+    """What runs and waits of the jobs file beside the slots; nothing if it is neither."""
+    if not entries["running"] and not entries["waiting"]:
+        return None
+    waiting = f", {entries['waiting']} waiting" if entries["waiting"] else ""
+    return f"{entries['running']} of {entries['parallel']} running{waiting}"
 
 
 def _limit(limit: dict[str, Any]) -> str:
