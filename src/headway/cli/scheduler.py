@@ -16,6 +16,8 @@ from headway.errors import InvalidInputError, WorkerPresentError
 from headway.views import dry_run as would_start
 from headway.views import last_event, scheduler_status
 
+SLOT_LINES = 4  # of `scheduler status`: mode, cap, used, free
+
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
@@ -34,8 +36,7 @@ def status(scope: Scope, as_json: bool) -> None:
         paused += f": {told['paused_reason']}"
     waiting = ", ".join(f"{count} {state}" for state, count in told["waiting"].items())
     last = moment(told["last_dispatch_at"], now)
-    print(f"Queued: {told['queued_total']} total, {told['queued_ready']} ready")
-    for line in fields(
+    lines = fields(
         [
             ("mode", told["mode"]),
             ("cap", "none" if direct else str(told["max_active"])),
@@ -56,8 +57,9 @@ def status(scope: Scope, as_json: bool) -> None:
             ("nothing starts", told["reason"]),
         ],
         indent="",
-    ):
-        print(line)
+    )
+    queued = f"Queued: {told['queued_total']} total, {told['queued_ready']} ready"
+    print("\n".join([*lines[:SLOT_LINES], queued, *lines[SLOT_LINES:]]))
 
 
 def _entries(entries: dict[str, Any]) -> str | None:
