@@ -70,6 +70,7 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
         "scheduler.graph_limit": 100_000,
         "scheduler.retention_days": 30,
         "scheduler.retention_jobs": 10_000,
+        "jobsfile.parallel": 4,
         "agent.runner": "claude",
         "agent.model": "",
         "approval.from_jobs": False,

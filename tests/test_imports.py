@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "units": "errors",
     "timing": "errors timing. units",
     "jobsfile": "",
-    "jobsfile.model": "",
+    "jobsfile.model": "core.model",
     "jobsfile.problems": "errors",
     "jobsfile.nodes": "",
     "jobsfile.yaml": "jobsfile.nodes jobsfile.problems",

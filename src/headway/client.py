@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -417,14 +417,24 @@ def present_wait(job: Job, facts: Facts) -> Wait | None:
     from headway.core.gates import slot_free
     from headway.core.states import Status
 
-    limited = job.wait is not None and job.wait.kind in (WaitKind.CAPACITY, WaitKind.RATE)
-    at_door = job.stage in (Stage.READY, Stage.WOKEN) or (job.stage is Stage.FILED and limited)
+    at_door = job.stage in (Stage.READY, Stage.WOKEN) or (
+        job.stage is Stage.FILED and job.wait is not None and job.wait.kind in _of_door(job)
+    )
     if not at_door or job.status is not Status.QUEUED:
         return job.wait
     objection = slot_free(job, facts._replace(queues=(job.queue,)))
     if isinstance(objection, Wait):
         return objection
     return job.wait if job.stage is not Stage.WOKEN else None
+
+
+def _of_door(job: Job) -> Collection[WaitKind]:
+    """What the door says to jobs that are filed elsewhere than in the queue for slots."""
+    limited = (WaitKind.CAPACITY, WaitKind.RATE)
+    return (*limited, *_SHUT) if job.is_entry else limited
+
+
+_SHUT = (WaitKind.PAUSED, WaitKind.STORAGE, WaitKind.PRESSURE)
 
 
 def output_folder(claim: Claim) -> str:

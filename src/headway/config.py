@@ -1,7 +1,8 @@
 """Settings: each declared once, with its default, its check and where it lives.
 
-`scheduler.*` are rows in the store, seen by every host at once; the rest belongs to one checkout
-and stands in `config.toml`. A value is checked before it is stored, a file is checked as a whole.
+`scheduler.*` and `jobsfile.*` are rows in the store, seen by every host at once; the rest belongs
+to one checkout and stands in `config.toml`. A value is checked before it is stored, a file is
+checked as a whole.
 """
 
 import os
@@ -26,7 +27,7 @@ class Setting(NamedTuple):
 
     @property
     def in_store(self) -> bool:
-        return self.key.startswith("scheduler.")
+        return self.key.startswith(("scheduler.", "jobsfile."))
 
     def read(self, value: object) -> Any:
         try:
@@ -207,6 +208,12 @@ SETTINGS: Mapping[str, Setting] = {
             10_000,
             _whole_number(0),
             "how many ended jobs are kept, and all of the last day; 0 keeps any number",
+        ),
+        Setting(
+            "jobsfile.parallel",
+            4,
+            _whole_number(1),
+            "how many entries of the jobs file run at once; agents among them take slots instead",
         ),
         Setting(
             "worker.autostart", True, _yes_or_no, "start a worker in the background when needed"
@@ -471,5 +478,5 @@ def write_config(home: Home, key: str, value: Any) -> None:
 
 
 def store_setting(stored: Mapping[str, Any], key: str) -> Any:
-    """A `scheduler.*` value as the store has it, or its default."""
+    """A value that is kept in the store, as it has it, or its default."""
     return stored[key] if key in stored else find_setting(key).default

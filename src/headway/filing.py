@@ -6,17 +6,21 @@ from collections.abc import Mapping, MutableSequence
 from headway.core.facts import Facts, Predecessor, waits_for_last
 from headway.core.model import NOTHING, Job, JobId, Stage, Wait
 from headway.core.plan import Hold, decide, move_for
+from headway.core.policies import ENTRY, limit_topic
 from headway.core.states import ACTIVE, Status, after
 from headway.store.base import Event, Filing
 
 
 def filing_of(job: Job, hold: Hold) -> Filing:
+    """An entry of the jobs file does not stand in the queue for slots, at which nobody looks while
+    none is free: it is filed under the places for entries."""
+    apart = (limit_topic(ENTRY, job),) if hold.at_door and job.is_entry else ()
     return Filing(
         job=job,
         status=after(job.status, move_for(hold.shown)),
-        stage=Stage.READY if hold.at_door else Stage.FILED,
+        stage=Stage.READY if hold.at_door and not apart else Stage.FILED,
         wait=hold.shown,
-        topics=hold.topics(job),
+        topics=tuple(dict.fromkeys((*hold.topics(job), *apart))),
         reserves=hold.reserves,
         wake_at=hold.until if not hold.at_door else None,
     )

@@ -21,12 +21,13 @@ from headway.core.model import (
 )
 from headway.core.policies import (
     BUILT_IN,
+    ENTRY,
     RATE,
     SLOT,
     ConcurrencyPolicy,
-    key_of_topic,
     own_rate,
     rate_keys,
+    read_topic,
 )
 from headway.core.pressure import Measured, strained
 from headway.core.reservations import Reservation
@@ -120,15 +121,25 @@ def door(
     }
     # Whoever holds capacity is one of these; what they hold is counted in this one place.
     occupants = slots.occupants
+    entries = [each for each in occupants if ENTRY in each.keys]
+    if entries and lendings:
+        stands_for = _stand_for(tx, entries, lendings, reservations, borrowed)
+        borrowed |= {*stands_for.values()}
+        occupants = tuple(
+            each._replace(borrowed_from=stands_for.get(each.job_id or 0, each.borrowed_from))
+            for each in occupants
+        )
     if granted:
         occupants = _with_calls(occupants, lending, granted)
         makers = {each.inside for each in granted if each.inside is not None}
         makers.intersection_update(there)
         lending, borrowed = lending | makers, borrowed | makers
-    used = occupied(occupants, lending) if limits or lending else {SLOT: len(occupants)}
+    plain = not (limits or lending or entries)
+    used = {SLOT: len(occupants)} if plain else occupied(occupants, lending)
     opened = Door(
         max_active=store_setting(tx.settings(), "scheduler.max_active"),
         running=used.get(SLOT, 0),
+        parallel=store_setting(tx.settings(), "jobsfile.parallel"),
         paused=tx.pause_in_force(host_id),
         trouble=_trouble(tx, host_id, slots, log_budget),
         lenders=_lenders(tx, [each for each in lendings if each.job_id not in borrowed]),
@@ -143,7 +154,7 @@ def door(
         granted=granted,
         unlent=_unlent(reservations, occupants, lending, there - borrowed),
     )
-    return with_rates(tx, opened, {key_of_topic(each)[0] for each in tx.limits_waited_for()})
+    return with_rates(tx, opened, {read_topic(each).key for each in tx.limits_waited_for()})
 
 
 def spacing(tx: ReadTx) -> int:
@@ -175,6 +186,29 @@ def _with_calls(
     ]
     calls = [Occupant(each.occupant, each.occupies, each.inside) for each in granted]
     return (*kept, *calls)
+
+
+def _stand_for(
+    tx: ReadTx,
+    entries: Sequence[Occupant],
+    lendings: Sequence[Lending],
+    reservations: Sequence[Reservation],
+    borrowed: Collection[JobId],
+) -> dict[JobId, JobId]:
+    """The running entries of the jobs file that pass on what a job lends which waits for them.
+
+    An entry needs no slot itself. But it may wait for a job that does, or make a direct call, while
+    all slots are held by jobs that wait for the entry.
+    """
+    asking = {each.job_id for each in lendings} | {each.inside for each in reservations}
+    without = [each.job_id or 0 for each in entries if each.borrowed_from is None]
+    without = [job_id for job_id in without if job_id in asking]
+    if not without:
+        return {}
+    free = {each.chain: each.job_id for each in lendings if each.job_id not in borrowed}
+    chains = tx.chains_of(without)
+    found = {job_id: free.get(chains.get(job_id, 0)) for job_id in without}
+    return {entry: lender for entry, lender in found.items() if lender not in (None, entry)}
 
 
 def _unlent(
@@ -238,18 +272,24 @@ class Waiters(NamedTuple):
 
 
 def waiters(
-    tx: ReadTx, door: Door, queues: Sequence[str], most: int, *, besides: Collection[JobId] = ()
+    tx: ReadTx,
+    door: Door,
+    queues: Sequence[str],
+    most: Mapping[str, int],
+    *,
+    besides: Collection[JobId] = (),
 ) -> Waiters:
-    """The first of those who wait for a limit or a rate, at most as many as may start now.
+    """The first of those who wait for a limit or a rate, at most as many as may start now: by
+    slots, and by places for entries of the jobs file.
 
     They are found when there is room, whatever made it: an end, a lending, a setting, time.
     """
     found: dict[JobId, Job] = {}
     known_to: dict[str, OrderKey] = {}
     for topic in sorted(tx.limits_waited_for()):
-        key, queue = key_of_topic(topic)
-        left = room(key, door)
-        asked = most if left is None else min(most, left)
+        key, queue, of_entries = read_topic(topic)
+        left, asked = room(key, door), most[ENTRY if of_entries else SLOT]
+        asked = asked if left is None else min(asked, left)
         if queue == FUNCTIONS and door.places is not None:
             asked = min(asked, door.places)
         if queue not in queues or asked <= 0:

@@ -8,6 +8,7 @@ from headway.core.admission import closed
 from headway.core.facts import Door
 from headway.core.forecast import Expected, Pace, forecast, pace_of
 from headway.core.model import Job, JobId, Stage, WaitKind
+from headway.core.policies import ENTRY, place_of
 from headway.listing import Query, fits, has_state, is_about, with_groups_known
 from headway.store.base import ReadTx
 
@@ -58,11 +59,14 @@ def _of_queue(
 def _starts(tx: ReadTx, jobs: Sequence[Job], door: Door) -> dict[JobId, int]:
     now = tx.now()
     pace = pace_of(tx.finished_jobs(0, LOOKED_BACK))
-    running = tx.readable_jobs(sorted(tx.slots().running))
+    slots = tx.slots()
+    running = tx.readable_jobs(sorted(slots.running))
+    entries = {each.job_id or 0 for each in slots.occupants if ENTRY in each.keys}
     left = {job.id: _left(job, pace, now) for job in running.values()}
     lasts = tx.chain_lasts(sorted({each for job in jobs for each in job.after}))
     waiting = [_expected(job, pace, now, lasts) for job in jobs]
-    return forecast(waiting, left, door.max_active if door.max_active > 0 else None)
+    cap = door.max_active if door.max_active > 0 else None
+    return forecast(waiting, left, cap, parallel=door.parallel, entries=entries)
 
 
 def _left(job: Job, pace: Pace, now: int) -> int | None:
@@ -72,10 +76,12 @@ def _left(job: Job, pace: Pace, now: int) -> int | None:
 
 def _expected(job: Job, pace: Pace, now: int, lasts: Mapping[JobId, JobId]) -> Expected:
     due_in: int | None = max(0, (job.not_before or now) - now)
-    foreseeable = (WaitKind.TIME, WaitKind.DEPENDENCIES)
+    foreseeable = [WaitKind.TIME, WaitKind.DEPENDENCIES]
+    if job.is_entry:  # it is not filed in the queue while it waits for its place
+        foreseeable.append(WaitKind.CAPACITY)
     if job.stage is Stage.FILED and (job.wait is None or job.wait.kind not in foreseeable):
         due_in = None
     if job.needs and job.stage is Stage.FILED:
         due_in = None
     after = tuple(lasts.get(each, each) for each in job.after)
-    return Expected(job.id, pace.of(job.name), due_in, after)
+    return Expected(job.id, pace.of(job.name), due_in, after, place_of(job))

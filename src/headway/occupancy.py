@@ -7,7 +7,7 @@ from headway.config import limits_set
 from headway.core.admission import room, used_up
 from headway.core.facts import Door
 from headway.core.model import Block, Objection, shown
-from headway.core.policies import RATE, key_of_topic
+from headway.core.policies import ENTRY, RATE, read_topic
 from headway.gather import with_rates
 from headway.store.base import ReadTx
 from headway.units import show_instant
@@ -40,9 +40,15 @@ def _is_rate(key: str) -> bool:
 def _waiting(tx: ReadTx) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for topic, count in tx.count_filed().items():
-        key, _ = key_of_topic(topic)
+        key = read_topic(topic).key
         found[key] = found.get(key, 0) + count
     return found
+
+
+def filed_for_entries(tx: ReadTx) -> int:
+    """How many entries of the jobs file wait for one of their places, or until any job may start;
+    they do not stand in the queue for slots."""
+    return _waiting(tx).get(ENTRY, 0)
 
 
 def what_all_lack(tx: ReadTx, door: Door, waiting: int) -> str | None:
@@ -58,7 +64,7 @@ def with_holders(tx: ReadTx, objection: Objection) -> Objection:
     if isinstance(objection, Block):
         return objection
     topics = [each for each in objection.topics if each.startswith("limit:")]
-    keys = {key for key, _ in map(key_of_topic, topics)}
+    keys = {read_topic(each).key for each in topics}
     if not keys:
         return objection
     claims = [each for each in tx.slots().occupants if keys & {*each.keys}]

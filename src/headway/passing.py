@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from headway.core.dispatch import DispatchPlan, plan_dispatch
 from headway.core.facts import Answer, Door
 from headway.core.model import Question
-from headway.core.policies import key_of_topic
+from headway.core.policies import read_topic
 from headway.gather import gather, tasks_known
 from headway.home import Home
 from headway.store.base import ReadTx
@@ -25,7 +25,7 @@ def plan_pass(
     batch: int,
 ) -> DispatchPlan:
     """What a pass would start now, after a look at whatever its gates want to know."""
-    topics = (each for each in tx.limits_waited_for() if key_of_topic(each)[1] in queues)
+    topics = (each for each in tx.limits_waited_for() if read_topic(each).queue in queues)
     limited = (job for topic in topics for job in tx.filed_under(topic, MOST_JOBS))
     found = (*tx.woken(MOST_JOBS, queues), *tx.ready(MOST_JOBS, queues), *limited)
     jobs = list({job.id: job for job in found}.values())

@@ -19,6 +19,7 @@ from headway.clock import SECOND
 from headway.config import store_setting
 from headway.core.admission import direct_lender, direct_objection, free_slots
 from headway.core.model import JobId, WaitKind, shown
+from headway.core.policies import ENTRY
 from headway.core.reservations import Reservation, renewal_period
 from headway.errors import HeadwayError, InvalidInputError, ReservationLostError, TimedOutError
 from headway.expiring import end_overdue, remove_expired
@@ -298,6 +299,6 @@ def why_not(client: Client, tx: ReadTx, asking: Reservation) -> str | None:
     if behind or objection.kind is not WaitKind.CAPACITY or free_slots(door) != 0:
         return objection.detail
     names = [f"{each.name} of {each.holder}" for each in door.granted]
-    names += [shown(claim.job_id) for claim in tx.live_claims()]
+    names += [shown(claim.job_id) for claim in tx.live_claims() if ENTRY not in claim.occupies]
     named = ", ".join(names[:MOST_NAMED]) + (" ..." if len(names) > MOST_NAMED else "")
     return f"{objection.detail}: {named}"

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from headway.core.model import Claim, Job, JobId, Pause, shown
+from headway.core.policies import BUILT_IN, keys_of
 from headway.crashpoints import reach
 from headway.errors import (
     ConflictError,
@@ -319,7 +320,7 @@ def _take_up(
     of it is for recovery to say.
     """
     live = {claim.job_id: claim for claim in tx.live_claims()}
-    slot = max((claim.slot for claim in live.values()), default=0)
+    used = {claim.slot for claim in live.values()}
     taken = []
     for job in tx.active_jobs():
         folder = folders.get(job.id)
@@ -332,7 +333,8 @@ def _take_up(
             tx.unclaim([undone])
             tx.release_locks(job.id)
             job = tx.jobs([job.id])[job.id]
-        slot += 1
+        slot = min(used | {0}) - 1 if job.is_entry else max(used | {0}) + 1
+        used.add(slot)
         claim = _claim(job, found, slot, host)
         tx.claim([(job, claim)])
         tx.add_events([Event("running", job.id, {"slot": slot})], actor=actor)
@@ -404,6 +406,7 @@ def _claim(job: Job, evidence: Evidence, slot: int, host: Host) -> Claim:
         boot_id=boot,
         folder=evidence.folder,
         claimed_at=(started.started_at if started is not None else 0) or made_at,
+        occupies=keys_of(job, BUILT_IN),
     )
 
 

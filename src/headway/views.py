@@ -25,11 +25,17 @@ from headway.core.model import (
     shown,
 )
 from headway.core.plan import explain
+from headway.core.policies import ENTRY
 from headway.core.reservations import Reservation
 from headway.core.states import TERMINAL, Status
 from headway.elsewhere import claims_elsewhere, pauses_elsewhere
 from headway.gather import gather, tasks_known
-from headway.occupancy import limits_in_force, what_all_lack, with_holders
+from headway.occupancy import (
+    filed_for_entries,
+    limits_in_force,
+    what_all_lack,
+    with_holders,
+)
 from headway.passing import plan_pass
 from headway.probes import look_at
 from headway.store.base import ReadTx
@@ -169,7 +175,8 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         marks = tx.marks()
         settings = tx.settings()
         now = tx.now()
-        ready = tx.count_at_door()
+        at_door, filed = tx.count_at_door(), filed_for_entries(tx)
+        ready = at_door + filed
         live = tx.live_claims()
         breaker = tx.host_trouble(client.host.id)
         elsewhere = claims_elsewhere(tx, live, client.host.id)
@@ -179,7 +186,8 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         reservations = [_reservation(client, tx, each) for each in tx.reservations()]
         limits, rates = limits_in_force(tx, door)
         waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
-        lacking = what_all_lack(tx, door, waiting) if ready == 0 else None
+        lacking = what_all_lack(tx, door, waiting) if at_door == 0 else None
+        entries = sum(ENTRY in claim.occupies for claim in live)
     worker = client.worker_is_there()
     return {
         "mode": "direct" if door.max_active <= 0 else "deferred",
@@ -190,7 +198,7 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         "paused_hosts": paused_hosts,
         "max_active": door.max_active,
         "batch_size": store_setting(settings, "scheduler.batch_size"),
-        "active": len(live) + len(door.granted),
+        "active": len(live) - entries + len(door.granted),
         "free": free_slots(door),
         "queued_total": waiting,
         "queued_ready": ready,
@@ -213,6 +221,7 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         "elsewhere": elsewhere,
         "functions": functions,
         "reservations": reservations,
+        "jobs_file": {"parallel": door.parallel, "running": entries, "waiting": filed},
         "limits": limits,
         "rates": rates,
         "pressure": door.strain.detail if door.strain else None,

@@ -24,6 +24,14 @@ def test_status_shows_one_slot_by_default(still: CommandLine) -> None:
     assert lines[1].split() == ["cap", "1"]
 
 
+@pytest.mark.req("G40")
+def test_status_says_in_one_line_how_much_is_queued_and_ready(still: CommandLine) -> None:
+    assert "Queued: 0 total, 0 ready" in still.out("scheduler", "status").splitlines()
+    still("submit", "--", "true")
+    still("submit", "--after", "1", "--", "true")
+    assert "Queued: 2 total, 1 ready" in still.out("scheduler", "status").splitlines()
+
+
 @pytest.mark.req("G36")
 def test_pause_and_resume_are_idempotent(headway: CommandLine) -> None:
     assert "it was not paused" in headway("init").stderr + headway("scheduler", "resume").stderr

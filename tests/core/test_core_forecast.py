@@ -3,6 +3,7 @@
 from given import job
 
 from headway.core.forecast import Expected, Pace, forecast, pace_of
+from headway.core.policies import ENTRY
 
 S = 1_000_000
 
@@ -30,6 +31,12 @@ def test_without_a_cap_everyone_starts_at_once() -> None:
 def test_who_is_behind_one_of_unknown_length_is_not_known() -> None:
     assert forecast(waiting(5, None, 1), {}, 1) == {1: 0, 2: 5}
     assert forecast(waiting(5), {10: None}, 1) == {}
+
+
+def test_entries_of_the_jobs_file_have_places_of_their_own() -> None:
+    jobs = [Expected(1, 5), Expected(2, 6, place=ENTRY), Expected(3, 7, place=ENTRY)]
+    assert forecast(jobs, {10: 3}, 1, parallel=1) == {1: 3, 2: 0, 3: 6}
+    assert forecast(jobs, {10: 3}, 1, parallel=1, entries={10}) == {1: 0, 2: 3, 3: 9}
 
 
 def test_who_is_not_due_yet_lets_others_pass() -> None:

@@ -110,6 +110,7 @@ NARROW: dict[str, Any] = {
 ANY_DOOR: dict[str, st.SearchStrategy[Any]] = {
     "max_active": st.integers(-1, 12),
     "running": st.integers(0, 12),
+    "parallel": st.integers(1, 3),
     "places": st.integers(0, 12),
     "usage": st.sampled_from([NOTHING, {SLOT: 3, "type:function": 3}]),
     "rates": st.sampled_from([NOTHING, {"rate:x": RateView(Rate("x"), "2/min")}]),

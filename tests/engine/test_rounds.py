@@ -454,9 +454,11 @@ def test_an_agent_is_made_when_its_program_is_there_and_waits_for_a_slot(
     assert wanted.items() <= job.params["agent"].items()
 
 
-def test_jobs_of_entries_take_capacity_like_any(yard: Declaring) -> None:
+def test_jobs_of_entries_run_beside_each_other_however_few_slots_there_are(
+    yard: Declaring,
+) -> None:
     yard.client.set_setting("scheduler.max_active", 1)
     yard.declare(SCRIPTS)
     yard.pass_seconds(0.5)
     states = sorted(job.status for name in ("first", "second") for job in yard.made(name))
-    assert states == [Status.QUEUED, Status.RUNNING]
+    assert states == [Status.RUNNING, Status.RUNNING]

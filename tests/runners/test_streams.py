@@ -255,6 +255,83 @@ def test_lines_of_any_program(lines: list[Any], code: int, error_class: str, tex
     assert story.final_text == text
 
 
+CODEX_DONE = {"type": "turn.completed", "usage": {}}
+CODEX_FAILED = {"type": "turn.failed", "error": {"message": "no"}}
+GEMINI_DONE = {"type": "result", "status": "success", "stats": {}}
+GEMINI_FAILED = {"type": "result", "status": "error", "error": {"message": "no"}}
+LINES_DONE = {"type": "result", "ok": True, "text": "ok"}
+LINES_FAILED = {"type": "result", "ok": False, "error": "no"}
+CLAUDE_FAILED = result(is_error=True, result="no")
+ENDS = [
+    (CLAUDE, result(), CLAUDE_FAILED),
+    (CLAUDE, result(), result(subtype="error_during_execution", result="no")),
+    (CODEX, CODEX_DONE, CODEX_FAILED),
+    (GEMINI, GEMINI_DONE, GEMINI_FAILED),
+    ("jsonl", LINES_DONE, LINES_FAILED),
+]
+
+
+@pytest.mark.parametrize("code", [0, 1])
+@pytest.mark.parametrize(("parser", "done", "failed"), ENDS)
+def test_a_result_that_tells_of_a_failure_is_final(
+    parser: str, done: Any, failed: Any, code: int
+) -> None:
+    """However often, and in which order, results come."""
+    for lines in ([failed], [failed, done], [done, failed], [failed, done, done]):
+        error_class, reason = verdict(told(parser, *lines), code)
+        assert error_class == "task" and reason.endswith("no"), lines
+
+
+@pytest.mark.parametrize(("parser", "done", "failed"), ENDS)
+def test_success_told_twice_is_success_unless_the_exit_code_says_otherwise(
+    parser: str, done: Any, failed: Any
+) -> None:
+    assert verdict(told(parser, done, done)) == (None, "")
+    assert verdict(told(parser, done, done), 3)[0] == "task"
+    assert verdict(told(parser, done), signal="SIGKILL") == ("task", "r was killed by SIGKILL")
+
+
+@pytest.mark.parametrize(
+    ("parser", "lines", "error_class"),
+    [
+        (CLAUDE, [result(subtype="error_max_turns"), result()], "limit"),
+        (CLAUDE, [result(is_error="true", result="no")], "task"),
+        (CLAUDE, [result(permission_denials=[{"tool_name": "Bash"}]), result()], "permission"),
+        (
+            CLAUDE,
+            [result(permission_denials=[{"tool_name": "Bash"}]), result(permission_denials=[])],
+            "permission",
+        ),
+        (CODEX, [{"type": "error", "message": "no"}, CODEX_DONE], None),
+        (CODEX, [CODEX_DONE, {"type": "turn.started"}], "task"),
+        (CODEX, [{"type": "turn.started"}, CODEX_DONE], None),
+        (GEMINI, [{"type": "error", "severity": "error", "message": "no"}, GEMINI_DONE], "task"),
+        ("jsonl", [{"type": "error", "message": "no"}, LINES_DONE], None),
+        ("jsonl", [LINES_DONE, {"type": "error", "message": "no"}], "task"),
+        ("jsonl", [LINES_FAILED, {"type": "error", "message": "no"}, LINES_DONE], "task"),
+        ("jsonl", [{"type": "result", "ok": 0}], "task"),
+        ("jsonl", [{"type": "result", "ok": "false"}], "task"),
+        ("jsonl", [{"type": "result", "ok": None, "text": "ok"}], None),
+    ],
+)
+def test_who_contradicts_itself_has_not_succeeded(
+    parser: str, lines: list[Any], error_class: str | None
+) -> None:
+    assert verdict(told(parser, *lines))[0] == error_class
+
+
+@pytest.mark.parametrize(("parser", "done", "failed"), ENDS)
+def test_a_second_result_that_cannot_be_read_is_no_success(
+    parser: str, done: Any, failed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = told(parser, done)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(story), "spent", lambda *_, **__: 1 / 0)
+        patch.setattr(type(story), "answer", lambda *_: 1 / 0)
+        story.read(json.dumps(done))
+    assert verdict(story) == ("task", "r: its result cannot be read")
+
+
 def test_text_is_an_answer_and_json_in_it_means_nothing() -> None:
     story = told("text", '{"type": "result", "error": "no"}\n')
     assert verdict(story) == (None, "")

@@ -16,6 +16,8 @@ from headway.errors import InvalidInputError, WorkerPresentError
 from headway.views import dry_run as would_start
 from headway.views import last_event, scheduler_status
 
+SLOT_LINES = 4  # of `scheduler status`: mode, cap, used, free
+
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
@@ -34,13 +36,13 @@ def status(scope: Scope, as_json: bool) -> None:
         paused += f": {told['paused_reason']}"
     waiting = ", ".join(f"{count} {state}" for state, count in told["waiting"].items())
     last = moment(told["last_dispatch_at"], now)
-    for line in fields(
+    lines = fields(
         [
             ("mode", told["mode"]),
             ("cap", "none" if direct else str(told["max_active"])),
             ("used", str(told["active"])),
             ("free", "any" if told["free"] is None else str(told["free"])),
-            ("queued", f"{told['queued_total']} ({told['queued_ready']} ready)"),
+            ("jobs file", _entries(told["jobs_file"])),
             ("waiting", waiting or None),
             ("paused", paused),
             *(("paused", _paused_host(each, now)) for each in told["paused_hosts"]),
@@ -56,8 +58,17 @@ def status(scope: Scope, as_json: bool) -> None:
             ("nothing starts", told["reason"]),
         ],
         indent="",
-    ):
-        print(line)
+    )
+    queued = f"Queued: {told['queued_total']} total, {told['queued_ready']} ready"
+    print("\n".join([*lines[:SLOT_LINES], queued, *lines[SLOT_LINES:]]))
+
+
+def _entries(entries: dict[str, Any]) -> str | None:
+    """What runs and waits of the jobs file beside the slots; nothing if it is neither."""
+    if not entries["running"] and not entries["waiting"]:
+        return None
+    waiting = f", {entries['waiting']} waiting" if entries["waiting"] else ""
+    return f"{entries['running']} of {entries['parallel']} running{waiting}"
 
 
 def _paused_host(other: dict[str, Any], now: int) -> str:

@@ -2,14 +2,16 @@
 
 Status, dry run and dispatch all ask here, so they cannot disagree. A job takes a slot and, of every
 limit that concerns it, one; it starts only if it can have all of them. What a waiting job lends is
-its slot and all that it holds of the limits, to one job at a time.
+its slot and all that it holds of the limits, to one job at a time. An entry of the jobs file that
+is not an agent takes one of `jobsfile.parallel` places instead of a slot; that bound is one more of
+its limits, and all else is the same for it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 
 from headway.core.facts import Door, Occupant
 from headway.core.model import FUNCTION, Job, JobId, Wait, WaitKind
-from headway.core.policies import SLOT, keys_of, limit_topic, rate_keys
+from headway.core.policies import ENTRY, SLOT, keys_of, limit_topic, place_of, rate_keys
 from headway.core.reservations import Reservation
 
 
@@ -24,7 +26,7 @@ def occupied(occupants: Iterable[Occupant], lending: Collection[JobId]) -> dict[
     used: dict[str, int] = {}
     for each in occupants:
         lent = _in_turn(each.borrowed_from, holders, lending)
-        for key in (SLOT, *each.keys):
+        for key in each.held:
             if key not in lent:
                 used[key] = used.get(key, 0) + 1
     return used
@@ -50,7 +52,7 @@ def _in_turn(
     passed: set[JobId] = set()
     while lender is not None and lender in lending and lender in holders and lender not in passed:
         passed.add(lender)
-        held.update((SLOT, *holders[lender].keys))
+        held.update(holders[lender].held)
         lender = holders[lender].borrowed_from
     return frozenset(held)
 
@@ -62,18 +64,23 @@ def free_slots(door: Door) -> int | None:
     return max(0, door.max_active - door.running)
 
 
+def limit_of(key: str, door: Door) -> int | None:
+    """How many may run at once under this key, or start by this rate; None: any number."""
+    return door.parallel if key == ENTRY else door.limits.get(key)
+
+
 def room(key: str, door: Door) -> int | None:
     """How many more may start by this limit or rate; None: there is no such limit."""
-    limit = door.limits.get(key)
+    limit = limit_of(key, door)
     return None if limit is None else max(0, limit - door.usage.get(key, 0))
 
 
 def limited_keys(job: Job, door: Door) -> tuple[str, ...]:
     """What the job needs of that which is limited now."""
     if not door.limits:
-        return ()
+        return (ENTRY,) if job.is_entry else ()
     needed = (*keys_of(job, door.policies), *rate_keys(job))
-    return tuple(key for key in needed if key in door.limits)
+    return tuple(key for key in needed if limit_of(key, door) is not None)
 
 
 def _lacking(job: Job, door: Door) -> tuple[str, ...]:
@@ -96,18 +103,39 @@ def lender_for(job: Job, door: Door) -> JobId | None:
     lacking = _lacking(job, door)
     if _exceeded(lacking, door):
         return None
-    for lender in _slot_lenders(job, door):
-        if all(key in door.lent.get(lender, ()) for key in lacking):
+    lenders = _place_lenders(job, door) if _lacks_a_place(job, door) else _lenders(job, door)
+    for lender in lenders:
+        if all(key in _lent_by(lender, door) for key in lacking):
             return lender
     return None
 
 
 def _exceeded(keys: Iterable[str], door: Door) -> bool:
-    return any(key in door.twice and door.usage.get(key, 0) > door.limits[key] for key in keys)
+    return any(
+        key in door.twice and door.usage.get(key, 0) > (limit_of(key, door) or 0) for key in keys
+    )
 
 
-def _slot_lenders(job: Job, door: Door) -> tuple[JobId, ...]:
+def _lenders(job: Job, door: Door) -> tuple[JobId, ...]:
     return () if _overdrawn(door) else door.lenders.get(job.chain, ())
+
+
+def _lent_by(lender: JobId, door: Door) -> Collection[str]:
+    return door.lent.get(lender, (SLOT,))
+
+
+def _place_lenders(job: Job, door: Door) -> tuple[JobId, ...]:
+    """Those that lend the job what it is to run in: a job with a slot has no place for an entry of
+    the jobs file to lend, and such an entry has no slot."""
+    place = place_of(job)
+    return tuple(each for each in _lenders(job, door) if place in _lent_by(each, door))
+
+
+def _lacks_a_place(job: Job, door: Door) -> bool:
+    """What is free may be kept for a direct call."""
+    if door.reserved is not None:
+        return True
+    return room(ENTRY, door) == 0 if job.is_entry else free_slots(door) == 0
 
 
 def _overdrawn(door: Door) -> bool:
@@ -122,7 +150,7 @@ def counted_twice(occupants: Iterable[Occupant], lending: Collection[JobId]) -> 
         key
         for each in occupants
         if each.borrowed_from in running and each.borrowed_from not in lending
-        for key in (SLOT, *each.keys)
+        for key in each.held
     )
 
 
@@ -180,7 +208,7 @@ def _spaced(door: Door, now: int) -> Wait | None:
 def _strained(job: Job, door: Door) -> Wait | None:
     """Who waits for this job does nothing meanwhile, and perhaps holds the memory that is short:
     without it, nobody would ever go on."""
-    return None if door.strain is None or _slot_lenders(job, door) else door.strain
+    return None if door.strain is None or _lenders(job, door) else door.strain
 
 
 def direct_objection(asking: Reservation, door: Door, now: int) -> Wait | None:
@@ -202,7 +230,7 @@ def direct_lender(asking: Reservation, door: Door) -> JobId | None:
     if lendable is None or _overdrawn(door):
         return None
     lacking = _lacking_keys(asking.occupies, door)
-    if _exceeded(lacking, door) or not all(key in lendable for key in lacking):
+    if _exceeded(lacking, door) or not all(key in lendable for key in (SLOT, *lacking)):
         return None
     return asking.inside
 
@@ -227,7 +255,7 @@ def left_by_direct(door: Door) -> Door | None:
 
 def _reserved(job: Job, door: Door) -> Wait | None:
     """What is lent is in nobody's way."""
-    if door.reserved is None or left_by_direct(door) is not None or _slot_lenders(job, door):
+    if door.reserved is None or left_by_direct(door) is not None or _place_lenders(job, door):
         return None
     return _goes_first(door.reserved)
 
@@ -242,7 +270,8 @@ def _goes_first(reservation: Reservation) -> Wait:
 
 
 def _no_slot(job: Job, door: Door) -> Wait | None:
-    return None if _slot_lenders(job, door) else _all_in_use(door)
+    """An entry of the jobs file needs none; what it takes instead is among its limits."""
+    return None if job.is_entry or _place_lenders(job, door) else _all_in_use(door)
 
 
 def _all_in_use(door: Door) -> Wait | None:
@@ -284,7 +313,7 @@ def _no_unit(job: Job, door: Door) -> Wait | None:
     return Wait(
         WaitKind.RATE if len(rates) == len(lacking) else WaitKind.CAPACITY,
         "; ".join(detail for detail, _ in told),
-        topics=tuple(limit_topic(key, job.queue) for key in lacking),
+        topics=tuple(limit_topic(key, job) for key in lacking),
         until=max((each.until for each in rates if each.until is not None), default=None),
         remedy="; ".join(remedy for _, remedy in told),
     )
@@ -307,6 +336,13 @@ def used_up(key: str, door: Door) -> tuple[str, str]:
     view = door.rates.get(key)
     if view is not None:
         return f"rate {view.rate.key}: {view.text} is used up", "wait until its time"
+    if key == ENTRY:
+        shown = (
+            "the one place for entries of the jobs file is in use"
+            if door.parallel == 1
+            else f"all {door.parallel} places for entries of the jobs file are in use"
+        )
+        return shown, "wait for an entry's job to end, or raise jobsfile.parallel"
     kind, _, word = key.partition(":")
     limit, setting = door.limits[key], f"scheduler.limits.{kind}.{word}"
     if limit == 0:
@@ -320,12 +356,8 @@ def borrows(job: Job, door: Door) -> JobId | None:
     if not door.lenders:
         return None
     door = left_by_direct(door) or door
-    return lender_for(job, door) if _needs_a_lender(job, door) else None
-
-
-def _needs_a_lender(job: Job, door: Door) -> bool:
-    """What is free may be kept for a direct call."""
-    return free_slots(door) == 0 or door.reserved is not None or bool(_lacking(job, door))
+    needed = _lacks_a_place(job, door) or bool(_lacking(job, door))
+    return lender_for(job, door) if needed else None
 
 
 def enter(job: Job, door: Door, lender: JobId | None) -> Door:
@@ -334,12 +366,14 @@ def enter(job: Job, door: Door, lender: JobId | None) -> Door:
     places = door.places
     if job.type == FUNCTION and places is not None:
         places -= 1
+    lent = () if lender is None else _lent_by(lender, door)
     keys = limited_keys(job, door)
     if keys:
-        lent = () if lender is None else door.lent.get(lender, ())
         door = door._replace(usage=with_taken(keys, door.usage, lent))
+    if not job.is_entry and SLOT not in lent:
+        door = door._replace(running=door.running + 1)
     if lender is None:
-        return door._replace(running=door.running + 1, trouble=trouble, places=places)
+        return door._replace(trouble=trouble, places=places)
     lenders = {
         chain: tuple(each for each in lending if each != lender)
         for chain, lending in door.lenders.items()

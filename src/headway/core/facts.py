@@ -15,7 +15,7 @@ from headway.core.model import (
     Rate,
     Wait,
 )
-from headway.core.policies import BUILT_IN, ConcurrencyPolicy
+from headway.core.policies import BUILT_IN, ConcurrencyPolicy, held_by
 from headway.core.reservations import Reservation
 from headway.core.states import Status
 
@@ -91,7 +91,8 @@ class LockView(NamedTuple):
 
 
 class Occupant(NamedTuple):
-    """Whoever holds capacity now: a slot, and `keys` of the limits.
+    """Whoever holds capacity now: a slot, and `keys` of the limits. One of the keys may name what
+    it holds instead of a slot.
 
     `borrowed_from` is the job that lends it all of it that this one holds itself.
     """
@@ -99,6 +100,11 @@ class Occupant(NamedTuple):
     job_id: JobId | None
     keys: tuple[str, ...] = ()
     borrowed_from: JobId | None = None
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """All that it holds."""
+        return held_by(self.keys)
 
 
 class RateView(NamedTuple):
@@ -113,7 +119,8 @@ class RateView(NamedTuple):
 class Door(NamedTuple):
     """The one way in: pause, the host's health, the caps, what waiting jobs lend.
 
-    `running` counts the slots in use, and `usage` what is in use of each of the `limits`; what a
+    `running` counts the slots in use, and `usage` what is in use of each of the `limits` and of the
+    places for entries of the jobs file, of which there are `parallel`; what a
     job borrows is not counted twice. Rates are among them: how many starts, and how many of late.
     `lenders` maps a chain to the running jobs that lend to it, `lent` those to what they have.
     `places` is how many more functions the processes for them take; None: nobody has counted.
@@ -124,6 +131,7 @@ class Door(NamedTuple):
 
     max_active: int = 1
     running: int = 0
+    parallel: int = 4
     paused: Pause | None = None
     trouble: HostTrouble | None = None
     lenders: Mapping[JobId, tuple[JobId, ...]] = NOTHING

@@ -4,11 +4,12 @@ It knows the order, the cap, times and `after`. Of other things that a job may w
 lock, a commit) nobody knows how long they take: such a job is left out, and has no estimate.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from headway.core.model import Job, JobId
+from headway.core.policies import ENTRY, SLOT
 
 
 class Expected(NamedTuple):
@@ -19,6 +20,7 @@ class Expected(NamedTuple):
     takes: int | None
     due_in: int | None = 0
     after: tuple[JobId, ...] = ()
+    place: str = SLOT
 
 
 class Pace(NamedTuple):
@@ -45,11 +47,18 @@ def pace_of(ended: Iterable[Job]) -> Pace:
 
 
 def forecast(
-    waiting: Sequence[Expected], running: Mapping[JobId, int | None], slots: int | None
+    waiting: Sequence[Expected],
+    running: Mapping[JobId, int | None],
+    slots: int | None,
+    *,
+    parallel: int = 4,
+    entries: Collection[JobId] = (),
 ) -> dict[JobId, int]:
     """In how many microseconds each of these starts, of those that can be told; `waiting` is in
-    dispatch order, `running` says what each still takes, `slots` is the cap."""
-    stage = _Stage(waiting, running, slots)
+    dispatch order, `running` says what each still takes, `slots` is the cap. `parallel` is that of
+    the places for entries of the jobs file, which `entries` of those that run have."""
+    has = {job_id: ENTRY if job_id in entries else SLOT for job_id in running}
+    stage = _Stage(waiting, running, has, {SLOT: slots, ENTRY: parallel})
     now: int | None = 0
     while now is not None:
         stage.start_what_may(now)
@@ -59,14 +68,22 @@ def forecast(
 
 class _Stage:
     def __init__(
-        self, waiting: Sequence[Expected], running: Mapping[JobId, int | None], slots: int | None
+        self,
+        waiting: Sequence[Expected],
+        running: Mapping[JobId, int | None],
+        has: Mapping[JobId, str],
+        caps: Mapping[str, int | None],
     ) -> None:
         self.started: dict[JobId, int] = {}
         self._waiting = waiting
-        self._free = slots - len(running) if slots is not None else len(waiting)
+        self._has = dict(has)
+        self._free = {
+            place: len(waiting) if cap is None else cap - [*has.values()].count(place)
+            for place, cap in caps.items()
+        }
         self._ends = [(left, job_id) for job_id, left in running.items() if left is not None]
         heapify(self._ends)
-        self._ready: list[int] = []  # places in the order
+        self._ready: dict[str, list[int]] = {place: [] for place in caps}  # places in the order
         self._later: list[tuple[int, int]] = []
         self._lacks: dict[int, int] = {}
         self._dependents: dict[JobId, list[int]] = {}
@@ -88,16 +105,21 @@ class _Stage:
         while self._ends and self._ends[0][0] <= now:
             self._end(heappop(self._ends)[1])
         while self._later and self._later[0][0] <= now:
-            heappush(self._ready, heappop(self._later)[1])
-        while self._ready and self._free > 0:
-            job = self._waiting[heappop(self._ready)]
-            self.started[job.id] = now
-            self._free -= 1
-            if job.takes is not None:  # else its slot is never seen free again
-                heappush(self._ends, (now + job.takes, job.id))
+            number = heappop(self._later)[1]
+            heappush(self._ready[self._waiting[number].place], number)
+        for place, ready in self._ready.items():
+            while ready and self._free[place] > 0:
+                self._start(self._waiting[heappop(ready)], now)
+
+    def _start(self, job: Expected, now: int) -> None:
+        self.started[job.id] = now
+        self._has[job.id] = job.place
+        self._free[job.place] -= 1
+        if job.takes is not None:  # else its slot is never seen free again
+            heappush(self._ends, (now + job.takes, job.id))
 
     def _end(self, job_id: JobId) -> None:
-        self._free += 1
+        self._free[self._has[job_id]] += 1
         for place in self._dependents.get(job_id, ()):
             self._lacks[place] -= 1
             if not self._lacks[place]:

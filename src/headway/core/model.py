@@ -265,6 +265,13 @@ class Job(NamedTuple):
         return self.priority if self.level is None else self.level
 
     @property
+    def is_entry(self) -> bool:
+        """Whether an entry of the jobs file made it that is not an agent. Such a job takes no
+        slot."""
+        made_it = self.schedule_id
+        return made_it is not None and made_it.startswith(OF_JOBS_FILE) and self.type != AGENT
+
+    @property
     def has_command(self) -> bool:
         """Whether a program is to be run, whatever word its type is."""
         return "argv" in self.params or "shell" in self.params
@@ -339,6 +346,7 @@ class HostTrouble(NamedTuple):
 TASKS_TOPIC = "tasks"  # what a job is filed under whose function nobody here knows
 FUNCTION = "function"  # the type of such jobs
 AGENT = "agent"  # the type of jobs that a coding agent does
+OF_JOBS_FILE = "jobs.yaml:"  # with an entry's name: what the jobs of that entry say made them
 FUNCTIONS = "functions"  # and their queue
 
 

@@ -7,11 +7,12 @@ keys.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from headway.core.model import Job, Rate
 
-SLOT = "slot"  # what every job takes; its limit is `scheduler.max_active`
+SLOT = "slot"  # what a job takes; its limit is `scheduler.max_active`
+ENTRY = "jobsfile"  # what a job of the jobs file takes instead; its limit is `jobsfile.parallel`
 RATE = "rate"  # of these keys it is not what runs that counts, but what was started
 
 
@@ -48,9 +49,21 @@ class PerTarget:
 BUILT_IN: tuple[ConcurrencyPolicy, ...] = (PerType(), PerResource(), PerTarget())
 
 
+def place_of(job: Job) -> str:
+    """Which place the job takes: entries of the jobs file that are not agents have their own."""
+    return ENTRY if job.is_entry else SLOT
+
+
 def keys_of(job: Job, policies: Sequence[ConcurrencyPolicy]) -> tuple[str, ...]:
-    """What the job takes beside its slot, by every policy."""
-    return tuple(key for policy in policies for key in policy.keys(job))
+    """What the job takes beside its slot, by every policy. A job that takes no slot names what it
+    takes instead."""
+    keys = tuple(key for policy in policies for key in policy.keys(job))
+    return (ENTRY, *keys) if job.is_entry else keys
+
+
+def held_by(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """All that a running job with these keys holds, with its slot if it has one."""
+    return keys if ENTRY in keys else (SLOT, *keys)
 
 
 def rate_keys(job: Job) -> tuple[str, ...]:
@@ -73,13 +86,22 @@ def own_rate(key: str) -> Rate | None:
     return Rate(word, int(most), int(period))
 
 
-def limit_topic(key: str, queue: str) -> str:
+class LimitTopic(NamedTuple):
     """What a job is filed under that lacks a limit: those of one queue together, since only who
-    serves it may start them."""
-    return f"limit:{key}@{queue}" if queue else f"limit:{key}"
+    serves it may start them. Entries of the jobs file are filed apart from jobs that need a slot:
+    they may start while no slot is free."""
+
+    key: str
+    queue: str = ""
+    of_entries: bool = False
 
 
-def key_of_topic(topic: str) -> tuple[str, str]:
-    """The key and the queue of such a topic."""
-    key, _, queue = topic.removeprefix("limit:").partition("@")
-    return key, queue
+def limit_topic(key: str, job: Job) -> str:
+    apart = f"@{ENTRY}" if job.is_entry else ""
+    return f"limit:{key}@{job.queue}{apart}" if job.queue or apart else f"limit:{key}"
+
+
+def read_topic(topic: str) -> LimitTopic:
+    key, _, rest = topic.removeprefix("limit:").partition("@")
+    queue, _, apart = rest.partition("@")
+    return LimitTopic(key, queue, apart == ENTRY)

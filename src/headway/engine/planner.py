@@ -12,7 +12,14 @@ from itertools import count
 from typing import Any, NamedTuple, assert_never
 
 from headway.consequences import end_unstarted, member_ended, pass_on_shared
-from headway.core.admission import closed, free_slots, left_by_direct, limited_keys, with_taken
+from headway.core.admission import (
+    closed,
+    free_slots,
+    left_by_direct,
+    limited_keys,
+    room,
+    with_taken,
+)
 from headway.core.dispatch import DispatchPlan
 from headway.core.facts import Door, Facts
 from headway.core.model import (
@@ -32,7 +39,7 @@ from headway.core.model import (
 )
 from headway.core.plaincalls import wide_open
 from headway.core.plan import Decision, Hold, Planned, Start, decide, plan
-from headway.core.policies import BUILT_IN, ConcurrencyPolicy, keys_of
+from headway.core.policies import BUILT_IN, ENTRY, SLOT, ConcurrencyPolicy, keys_of, place_of
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
 from headway.core.states import Status
 from headway.engine.crew import Crew
@@ -212,10 +219,11 @@ class Planner:
             strain=self._strain(tx.settings()),
         )
         self.strained = door.strain is not None
-        kept = self._looks.expected()
-        if kept:
-            usage = with_taken(self._looks.kept_keys(), door.usage)
-            door = door._replace(running=door.running + kept, usage=usage)
+        if self._looks.expected():
+            kept = self._looks.kept_keys()
+            slots = self._looks.expected() - kept.count(ENTRY)
+            usage = with_taken(kept, door.usage)
+            door = door._replace(running=door.running + slots, usage=usage)
         return door if self._crew is None else door._replace(places=self._crew.places())
 
     def _served(self) -> Sequence[str]:
@@ -241,19 +249,23 @@ class Planner:
         return plan_pass(tx, door, served, home=self._home, look=look, batch=batch)
 
     def capacity(self, tx: ReadTx) -> int | None:
-        """How many may start now by the global cap; None: any number, or some in lent slots."""
+        """How many may start now by the caps, of slots and of places for entries of the jobs file;
+        None: any number, or some in lent slots."""
         door = self.door(tx)
         if door.lenders:
             return None
         left = left_by_direct(door)
-        return 0 if left is None else free_slots(left)
+        if left is None:
+            return 0
+        slots = free_slots(left)
+        return None if slots is None else slots + (room(ENTRY, left) or 0)
 
     def _candidates(
         self, tx: ReadTx, door: Door, remaining: int | None, looked_at: int
     ) -> tuple[list[Job], bool]:
         """Woken jobs, and the head of the queue as far as it may pass the door, and of those who
         wait for a limit as many as it has room for; and whether no other could start now unless
-        one of these wakes it.
+        one of these wakes it. Where no slot is free, entries of the jobs file may still start.
 
         Whether the door is shut is known before any job is looked for. The more were looked at in
         vain, the more are looked at together: each is filed once under what it lacks.
@@ -263,22 +275,21 @@ class Planner:
         if left is None or closed(door, tx.now()) is not None:
             return woken, len(woken) < ROUND_JOBS
         door = left
-        free = free_slots(door)
-        room = min(each for each in (free, remaining, ROUND_JOBS) if each is not None)
-        if room <= 0:
-            return woken, len(woken) < ROUND_JOBS
-        most = max(room, LEAST_LOOKED_AT, min(looked_at, ROUND_JOBS))
-        ready = tx.ready(most, self.queues)
-        are_all = len(woken) < ROUND_JOBS and len(ready) < most
-        looked = ((woken, ROUND_JOBS), (ready, most))
-        ends = [jobs[-1].order for jobs, asked in looked if len(jobs) == asked]
-        if FUNCTIONS in self._served() and door.places:
-            ready += tx.ready(min(room, door.places), (FUNCTIONS,))
-        if len(woken) == ROUND_JOBS:
-            ready = [job for job in ready if job.order < woken[-1].order]
+        slots = _least(free_slots(door), remaining, ROUND_JOBS)
+        most = max(slots, LEAST_LOOKED_AT, min(looked_at, ROUND_JOBS)) if slots > 0 else 0
+        ready = tx.ready(most, self.queues) if most else []
+        woken_end = woken[-1].order if len(woken) == ROUND_JOBS else None
+        ready_end = ready[-1].order if ready and len(ready) == most else None
+        are_all = woken_end is None and ready_end is None
+        if FUNCTIONS in self._served() and door.places and most:
+            ready += tx.ready(min(slots, door.places), (FUNCTIONS,))
+        if woken_end is not None:
+            ready = [job for job in ready if job.order < woken_end]
         if tx.limits_waited_for():
-            waiting = waiters(tx, door, self._served(), room, besides=self._stood)
-            ready = _in_order([*woken, *ready], waiting, door, min(ends, default=None))
+            entries = _least(room(ENTRY, door), remaining, ROUND_JOBS)
+            asked = {SLOT: slots, ENTRY: entries}
+            waiting = waiters(tx, door, self._served(), asked, besides=self._stood)
+            ready = _in_order([*woken, *ready], waiting, door, woken_end, ready_end)
             return ready, are_all and not waiting.known_to
         return sorted([*woken, *ready], key=lambda job: job.order), are_all
 
@@ -303,20 +314,23 @@ class Planner:
         blocks: list[tuple[Job, Block]] = []
         broken: list[tuple[Job, Claim, Judgement]] = []
         used = tx.slots().used
-        free = (number for number in count(1) if number not in used)
+        free = {  # below zero are the numbers of places that are no slots
+            SLOT: (number for number in count(1) if number not in used),
+            ENTRY: (number for number in count(-1, -1) if number not in used),
+        }
         for each in planned:
             match each.decision:
                 case Start(borrows):
-                    probe = door.trouble is not None
+                    probe, slot = door.trouble is not None, next(free[place_of(each.job)])
                     if each.job.type == FUNCTION and self._crew is not None:
                         host = self._crew.choose()
-                        claim = self._claim(tx, each.job, next(free), borrows, probe, host.folder)
+                        claim = self._claim(tx, each.job, slot, borrows, probe, host.folder)
                         claim = host.take(claim, each.job)
                         self.chosen.append(claim)
                         starts.append((each.job, claim))
                         continue
                     folder = self._home.job(each.job.id)
-                    claim = self._claim(tx, each.job, next(free), borrows, probe, folder)
+                    claim = self._claim(tx, each.job, slot, borrows, probe, folder)
                     earlier = _earlier(claim)
                     if earlier is not None and earlier.lives:
                         broken.append((each.job, claim, _still_runs(earlier)))
@@ -491,17 +505,32 @@ def _wake_nobody(planned: Sequence[Planned]) -> bool:
     return all(isinstance(each.decision, Start) and not each.job.locks for each in planned)
 
 
-def _in_order(jobs: Sequence[Job], waiting: Waiters, door: Door, end: OrderKey | None) -> list[Job]:
+def _least(*bounds: int | None) -> int:
+    return min(each for each in bounds if each is not None)
+
+
+def _in_order(
+    jobs: Sequence[Job],
+    waiting: Waiters,
+    door: Door,
+    woken_end: OrderKey | None,
+    ready_end: OrderKey | None,
+) -> list[Job]:
     """The candidates together with those who wait for limits, without any that might pass another
-    who needs the same: behind the `end` of the queue as it was looked at, or behind the last of
-    those who wait, there may be more."""
+    who needs the same: behind the end of what was looked at, or behind the last of those who wait,
+    there may be more. In the queue for slots there is no entry of the jobs file, and none of these
+    waits for it."""
     both = {job.id: job for job in (*waiting.jobs, *jobs)}
-    left = (
-        job
-        for job in both.values()
-        if not waiting.go_before(job, door)
-        and (end is None or job.order <= end or not limited_keys(job, door))
-    )
+    ends = {
+        False: min((each for each in (woken_end, ready_end) if each is not None), default=None),
+        True: woken_end,
+    }
+    left = []
+    for job in both.values():
+        end = ends[job.is_entry]
+        behind = end is not None and job.order > end and bool(limited_keys(job, door))
+        if not behind and not waiting.go_before(job, door):
+            left.append(job)
     return sorted(left, key=lambda job: job.order)
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from headway.adding import Origin, add_jobs
 from headway.clock import SECOND, Clock
 from headway.config import Config
-from headway.core.model import Job, JobId
+from headway.core.model import OF_JOBS_FILE, Job, JobId
 from headway.core.periodic import (
     CLOCK_TOLERANCE,
     after_a_clock_went_back,
@@ -40,7 +40,6 @@ from headway.store.seam_entries import EntryRecord
 
 ASK, ASK_SLOWLY = LANES = ("ask", "ask slowly")
 WATCH_JOBS = 1 * SECOND  # while one is active: others may end it
-_OURS = f"{FILE}:"  # what jobs say made them begins with it
 WATCH_WORK = 2 * SECOND  # while an entry waits only for other work, or for the end of it
 
 
@@ -117,7 +116,7 @@ class Rounds:
 
     def ended(self, makers: Iterable[str | None]) -> None:
         """Jobs that these made were settled in this step."""
-        if self.declared.entries and any(each and each.startswith(_OURS) for each in makers):
+        if self.declared.entries and any(each and each.startswith(OF_JOBS_FILE) for each in makers):
             self._look_at = 0
 
     def step(self, tx: WriteTx) -> None:
@@ -250,7 +249,7 @@ class Rounds:
         """The records of all entries that are declared; jobs that have ended are taken in."""
         entries, before = self.declared.entries, tx.entries(self._host_id)
         # Also jobs of entries that are gone from the file: they may need what was polled.
-        makers = sorted({f"{_OURS}{name}" for name in (*before, *entries)})
+        makers = sorted({f"{OF_JOBS_FILE}{name}" for name in (*before, *entries)})
         active = {
             job.schedule_id or "": job
             for job in tx.active_made_by(makers)

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from headway.core.model import OF_JOBS_FILE
+
 FILE = "jobs.yaml"
 NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"  # of an entry, a function or a condition
 SCRIPT, AGENT, COMMAND = "script", "agent", "command"
@@ -37,7 +39,7 @@ class Entry(NamedTuple):
     @property
     def schedule_id(self) -> str:
         """What its jobs say made them."""
-        return f"{FILE}:{self.name}"
+        return f"{OF_JOBS_FILE}{self.name}"
 
     def document(self) -> dict[str, Any]:
         """As the store keeps the last good set; `entry_of` is the way back."""

@@ -85,6 +85,8 @@ class Told:
         self.denials: list[dict[str, Any]] = []
         self._answer = Tail()
         self.error: tuple[str, str] | None = None  # its class, and what was said
+        self._failure: tuple[str, str] | None = None  # the one that nothing takes back
+        self.results = 0  # some programs write several
         self.finished = False
         self.last_said = ""  # on standard error
         self.unreadable = 0
@@ -105,12 +107,14 @@ class Told:
         if not isinstance(document, dict):
             self.plain(line)
             return
-        had_finished = self.finished
+        before = self.finished, self.results
         try:
             self.line(document)
         except _UNREADABLE:
             self.unreadable += 1
-            if self.finished and not had_finished:  # nobody knows what else it was to say
+            if (
+                self.finished and (self.finished, self.results) != before
+            ):  # nobody knows what else it was to say
                 self.fail("its result cannot be read", "task")
 
     def line(self, document: dict[str, Any]) -> None:
@@ -131,9 +135,22 @@ class Told:
 
     # -- for subclasses ------------------------------------------------------------------------
 
+    def end(self) -> None:
+        """A result was read. An error before it is over, unless that was a failure."""
+        self.results += 1
+        self.finished = True
+        self.error = self._failure
+
     def fail(self, text: object, error_class: str | None = None) -> None:
+        """The work has failed; no later line makes it a success."""
+        self._failure = None
+        self.stumble(text, error_class)
+        self._failure = self.error
+
+    def stumble(self, text: object, error_class: str | None = None) -> None:
+        """An error that a result may follow: without one, the work has failed."""
         words = one_line(text) or "it told of an error without a word"
-        self.error = (error_class or class_of(words), words)
+        self.error = self._failure or (error_class or class_of(words), words)
 
     def deny(self, tool: object, detail: object = None) -> None:
         if len(self.denials) < MOST_DENIALS:

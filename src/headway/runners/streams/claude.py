@@ -26,6 +26,7 @@ class ClaudeTold(Told):
     def __init__(self) -> None:
         super().__init__()
         self._last_message: object = None
+        self._denied: list[dict[str, Any]] = []  # what results told, which say more than the lines
 
     def line(self, document: dict[str, Any]) -> None:
         self.session_id = text_or_none(document.get("session_id")) or self.session_id
@@ -51,8 +52,7 @@ class ClaudeTold(Told):
                 self.answer(part.get("text"))
 
     def _result(self, document: dict[str, Any]) -> None:
-        self.finished = True
-        self.error = None
+        self.end()
         turns = count_or_none(document.get("num_turns"))
         self.turns = self.turns if turns is None else turns
         self.cost_usd = sum_or_none(document.get("total_cost_usd"))
@@ -67,10 +67,11 @@ class ClaudeTold(Told):
         self.answer(document.get("result"))
         denied = document.get("permission_denials")
         if isinstance(denied, list):
-            self.denials = []
+            self.denials = list(self._denied)
             for each in denied:
                 if isinstance(each, dict):
                     self.deny(each.get("tool_name"), each.get("tool_input"))
+            self._denied = list(self.denials)
         subtype, status = document.get("subtype"), document.get("api_error_status")
         if isinstance(subtype, str) and subtype in LIMITS:
             self.fail(LIMITS[subtype], "limit")

@@ -32,10 +32,12 @@ class CodexTold(Told):
                 self.session_id = text_or_none(document.get("thread_id"))
             case "item.started" | "item.completed" as kind:
                 self._item(within(document, "item"), ended=kind == "item.completed")
+            case "turn.started":
+                self.finished = False  # its end must come, too
             case "turn.completed":
                 self._completed(within(document, "usage"))
             case "turn.failed":
-                self.finished = True
+                self.end()
                 error = document.get("error")
                 self.fail(error.get("message") if isinstance(error, dict) else error)
             case "error":
@@ -62,8 +64,7 @@ class CodexTold(Told):
             self._answering = False
 
     def _completed(self, usage: dict[str, Any]) -> None:
-        self.finished = True
-        self.error = None
+        self.end()
         self.spent(
             given=usage.get("input_tokens"),
             cached=usage.get("cached_input_tokens"),

@@ -72,7 +72,7 @@ class GeminiTold(Told):
             self.fail(message)
 
     def _result(self, document: dict[str, Any]) -> None:
-        self.finished = True
+        self.end()
         stats = within(document, "stats")
         self.spent(
             given=stats.get("input_tokens"),

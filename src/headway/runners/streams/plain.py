@@ -38,16 +38,12 @@ class LinesTold(TextTold):
             case "denied":
                 self.deny(document.get("tool"), document.get("detail"))
             case "error":
-                self._failed(document, document.get("message"))
+                self.stumble(document.get("message"), _class_in(document))
             case "result":
                 self._result(document)
 
-    def _failed(self, document: dict[str, Any], words: object) -> None:
-        error_class = document.get("class")
-        self.fail(words, error_class if error_class in OF_AGENTS else None)
-
     def _result(self, document: dict[str, Any]) -> None:
-        self.finished = True
+        self.end()
         self.session_id = text_or_none(document.get("session_id"))
         self.model = text_or_none(document.get("model"))
         turns = count_or_none(document.get("turns"))
@@ -65,7 +61,10 @@ class LinesTold(TextTold):
             self.deny(each.get("tool") if isinstance(each, dict) else each)
         if "text" in document:
             self.answer(document["text"])
-        if document.get("error") or document.get("ok") is False:
-            self._failed(document, document.get("error"))
-        else:
-            self.error = None
+        if document.get("error") or document.get("ok") not in (None, True):
+            self.fail(document.get("error"), _class_in(document))
+
+
+def _class_in(document: dict[str, Any]) -> str | None:
+    error_class = document.get("class")
+    return error_class if error_class in OF_AGENTS else None
