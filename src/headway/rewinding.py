@@ -6,17 +6,18 @@ it: a crash in between leaves them owned, and they are cleaned later.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from headway.client import Client
 from headway.consequences import continue_chain, give_up_locks
 from headway.core.artifacts import ArtifactKind, artifact_key, artifact_topic, sentinel_path
-from headway.core.model import Job, JobId, shown
+from headway.core.model import NOTHING, Job, JobId, shown
 from headway.core.rewind import (
     Rewind,
     asked_again,
+    kept_times,
     last_successful_point,
     plan_rewind,
     put_back,
@@ -27,6 +28,7 @@ from headway.crashpoints import reach
 from headway.downstream import downstream
 from headway.errors import ConflictError
 from headway.store.base import Event, ReadTx, WriteTx
+from headway.units import show_instant
 from headway.worktreeing import clean_worktrees
 
 
@@ -39,9 +41,10 @@ class Rewound(NamedTuple):
     members: tuple[JobId, ...]
     reset: tuple[JobId, ...]  # the jobs that are queued now: new ones, and those reset in place
     new_root: JobId
+    kept_times: Mapping[JobId, int] = NOTHING  # of these jobs: what submitters gave, and is to come
 
     def document(self, restarted: Sequence[str]) -> dict[str, Any]:
-        return {
+        document: dict[str, Any] = {
             "requested_job": shown(self.requested),
             "retry_root": shown(self.root),
             "last_successful_point": [shown(each) for each in self.last_successful_point],
@@ -49,6 +52,10 @@ class Rewound(NamedTuple):
             "reset": [shown(each) for each in self.reset],
             "restarted": [each for each in restarted if each in map(shown, self.reset)],
         }
+        if self.kept_times:
+            kept = self.kept_times.items()
+            document["not_before"] = {shown(each): show_instant(at) for each, at in kept}
+        return document
 
 
 def preview(client: Client, job_id: JobId) -> Rewound:
@@ -64,6 +71,7 @@ def preview(client: Client, job_id: JobId) -> Rewound:
             members=members,
             reset=members,
             new_root=rewind.root.id,
+            kept_times=kept_times(rewind.members, tx.now()),
         )
 
 
@@ -100,13 +108,15 @@ def _apply(client: Client, tx: WriteTx, requested: JobId, planned: Rewind) -> Re
     new = {}
     for job in planned.again:
         fresh = job._replace(approval=asked_again(job.approval, now=now, by=actor))
-        new[job.id] = continue_chain(tx, fresh, Retry(None, 0), actor=actor, data=data).id
+        new[job.id] = continue_chain(tx, fresh, Retry(None, 0), actor=actor, data=data)
         tx.chain_reopened(job.chain)
-    tx.reset_jobs([put_back(job, now=now, by=actor) for job in planned.reset])
+    reset = [put_back(job, now=now, by=actor) for job in planned.reset]
+    tx.reset_jobs(reset)
     tx.add_events((Event("rewound", job.id, data) for job in planned.reset), actor=actor)
     for job in planned.reset:
         give_up_locks(tx, job)
-    queued = sorted([*new.values(), *(job.id for job in planned.reset)])
+    waiting = sorted((*new.values(), *reset), key=lambda job: job.id)
+    queued = [job.id for job in waiting]
     tx.reopen_edges(queued, planned.chains)
     tx.reopen_groups(planned.chains)
     withdrawn = tx.withdraw(planned.chains)
@@ -121,7 +131,8 @@ def _apply(client: Client, tx: WriteTx, requested: JobId, planned: Rewind) -> Re
         last_successful_point=_last_good(tx, planned.root),
         members=tuple(job.id for job in planned.members),
         reset=tuple(queued),
-        new_root=new.get(planned.root.id, planned.root.id),
+        new_root=new.get(planned.root.id, planned.root).id,
+        kept_times=kept_times(waiting, now),
     )
 
 

@@ -185,6 +185,19 @@ def test_retry_tells_the_whole_segment(headway: CommandLine) -> None:
     }
 
 
+def test_retry_shows_the_times_that_were_given_and_stay(headway: CommandLine) -> None:
+    headway("exec", "--", "false", code=1)
+    headway("submit", "--after", "1", "--at", "2050-01-01T10:00:00Z", "--", "true")
+    words = "would run again: job-1, job-2; job-2 not before 2050-01-01 10:00:00Z"
+    dry = headway("jobs", "retry", "--dry-run", "1")
+    assert (dry.stdout, words in dry.stderr) == ("job-1\njob-2\n", True)
+    kept = {"job-2": "2050-01-01T10:00:00.000000Z"}
+    assert headway.json("jobs", "retry", "--dry-run", "1")["not_before"] == kept
+    assert headway.json("jobs", "retry", "1")["not_before"] == kept
+    headway("jobs", "wait", "--this", "3", code=1)
+    assert headway.json("jobs", "show", "2")["job"]["not_before"] == kept["job-2"]
+
+
 def test_retry_of_what_succeeded_conflicts(headway: CommandLine) -> None:
     headway("exec", "--", "true")
     assert "nothing to retry" in headway("jobs", "retry", "1", code=4).stderr

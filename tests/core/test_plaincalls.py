@@ -48,6 +48,7 @@ NOT_PLAIN: dict[str, Any] = {
     "pinned_head": PinnedHead("main", "0" * 40),
     "preconditions": ("clean",),
     "repo": "/repo",
+    "requested_start": NOW,
     "approval": Approval(ApprovalState.APPROVED, NOW, "ann"),
     "group_id": 1,
     "subject": "file:x",

@@ -10,8 +10,10 @@ from harness import Bench
 from headway.core.model import ApprovalState
 from headway.core.states import Status
 from headway.errors import ConflictError
+from headway.grouping import Plan, submit_group
 from headway.rewinding import preview, rewind
 from headway.store.base import Marker
+from headway.submission import Request
 from headway.testing import FakeClock
 
 
@@ -127,8 +129,115 @@ def test_waiting_members_are_put_back_to_the_start(bench: Bench) -> None:
 
     assert rewound.reset == (delayed,) and rewound.new_root == delayed
     job = bench.job(delayed)
-    assert (job.status, job.wait, job.waited_on, job.not_before) == (Status.QUEUED, None, (), None)
+    assert (job.status, job.wait, job.waited_on) == (Status.QUEUED, None, ())
     assert "rewound" in bench.kinds(delayed)
+
+
+SECOND = 1_000_000
+HOUR = 3600 * SECOND
+
+
+def times(bench: Bench, *chains: int) -> list[int | None]:
+    return [bench.last(each).not_before for each in chains]
+
+
+def test_a_time_that_was_given_outlives_a_rewind(make_bench: Callable[..., Bench]) -> None:
+    """Of what waits downstream, of what ended without a run, and of the job itself."""
+    clock = FakeClock()
+    bench = make_bench(clock=clock)
+    at = clock.now() + HOUR
+    root = bench.submit("false")
+    fixed = bench.submit("true", after=(root,), at=at)
+    delayed = bench.submit("true", after=(fixed,), delay=2 * HOUR)
+    untimed = bench.submit("true", after=(root,))
+    bench.until_ended(root, untimed)
+    for what_came_before in ("waits", "waits", "cancelled", "waits", "cancelled"):
+        if what_came_before == "cancelled":
+            bench.client.cancel([fixed, delayed])
+        would = preview(bench.client, root).kept_times
+        assert would == {bench.last(fixed).id: at, bench.last(delayed).id: times(bench, delayed)[0]}
+        kept = rewind(bench.client, root).kept_times
+        assert kept == {bench.last(fixed).id: at, bench.last(delayed).id: times(bench, delayed)[0]}
+        assert (kept == would) == (what_came_before == "waits"), "ended ones get new jobs"
+        bench.until_ended(root, untimed)
+        assert times(bench, fixed, delayed, untimed) == [at, at + HOUR, None]
+        assert [bench.last(each).started_at for each in (fixed, delayed)] == [None, None]
+        wait = bench.last(fixed).wait
+        assert wait is not None and wait.detail == "waiting for its time"
+    rewind(bench.client, fixed)
+    bench.step()
+    assert times(bench, fixed, delayed) == [at, at + HOUR]
+    clock.advance(3 * HOUR / SECOND)
+    assert preview(bench.client, root).kept_times == {}, "it has come"
+
+
+def test_later_members_of_a_group_keep_their_times(make_bench: Callable[..., Bench]) -> None:
+    clock = FakeClock()
+    bench = make_bench(clock=clock)
+    at = clock.now() + HOUR
+    requests = [Request(argv=("false",)), Request(argv=("true",), at=at), Request(argv=("true",))]
+    plan = Plan(on_failure="continue")
+    jobs = [each.job_id for each in submit_group(bench.client, requests, plan)[1]]
+    bench.until_ended(jobs[0])
+
+    rewind(bench.client, jobs[0])
+
+    bench.until_ended(jobs[0])
+    assert times(bench, *jobs) == [None, at, None]
+    assert bench.status(jobs[1]) is Status.QUEUED
+    clock.advance(HOUR / SECOND)
+    assert [each.status for each in bench.until_ended(*jobs)][1:] == [Status.SUCCEEDED] * 2
+
+
+def test_what_a_person_retried_goes_with_the_rest_of_its_group(
+    make_bench: Callable[..., Bench],
+) -> None:
+    """Also if it has a time, which is none of a retry that goes on by itself."""
+    clock = FakeClock()
+    bench = make_bench(clock=clock)
+    requests = [Request(argv=("false",)), Request(argv=("true",), delay=HOUR)]
+    jobs = [each.job_id for each in submit_group(bench.client, requests, Plan())[1]]
+    bench.until_ended(*jobs)
+    assert bench.status(jobs[1]) is Status.CANCELLED
+
+    rewind(bench.client, jobs[0])
+
+    assert bench.last(jobs[1]).requested_start == bench.job(jobs[1]).not_before
+    bench.until_ended(*jobs)
+    assert [bench.last(each).status for each in jobs] == [Status.FAILED, Status.CANCELLED]
+
+
+def test_a_wait_to_try_again_goes(make_bench: Callable[..., Bench]) -> None:
+    clock = FakeClock()
+    bench = make_bench(clock=clock)
+    root = bench.submit("false", retries=2, retry_base=HOUR, delay=HOUR)
+    clock.advance(HOUR / SECOND)
+    bench.until(lambda: bench.last(root).attempt == 2)
+    second = bench.last(root)
+    assert second.requested_start == bench.job(root).not_before
+    assert second.not_before == (bench.job(root).finished_at or 0) + HOUR
+    assert preview(bench.client, root).kept_times == {}
+
+    rewind(bench.client, root)
+
+    job = bench.job(second.id)
+    assert job.not_before == second.requested_start, "which has come"
+    bench.until(lambda: bench.last(root).attempt == 3)
+
+
+def test_a_launch_that_failed_is_no_time_that_was_given(make_bench: Callable[..., Bench]) -> None:
+    clock = FakeClock()
+    bench = make_bench(clock=clock)
+    at = clock.now() + HOUR
+    root = bench.submit(f"{bench.folder}/missing", check=False)
+    after = bench.submit("true", after=(root,), at=at)
+    bench.until(lambda: bench.job(root).launch_failures == 1)
+    assert bench.job(root).not_before is not None
+
+    assert rewind(bench.client, root).kept_times == {after: at}
+
+    assert times(bench, root, after) == [None, at]
+    assert bench.job(root).launch_failures == 0
 
 
 @pytest.mark.req("V69")

@@ -114,7 +114,9 @@ class GroupModel(GraphModel):
     def _is_rest(self, group: Group, job: Job, each: Job) -> bool:
         """In a sequential group those behind it; what runs or is being tried again is left."""
         behind = group.mode == "parallel" or each.turn > job.turn
-        again = each.retries_used or (each.retry_of and each.not_before is not None)
+        again = each.retries_used or (
+            each.retry_of and each.not_before not in (None, each.requested)
+        )
         begun = each.state != "waiting" or again or each.id in self.starting
         return behind and not begun
 

@@ -31,6 +31,7 @@ class Job:
     after: tuple[int, ...] = ()
     locks: dict[str, str] = field(default_factory=dict)
     not_before: int | None = None
+    requested: int | None = None  # by its submitter
     retries: int = 0
     retry_base: int = 0
     retry_on: tuple[str, ...] = ()
@@ -209,7 +210,7 @@ class Model:
             id=number,
             created=self.now,
             level=self.level_of(job.priority, self.jobs[job.chain].created),
-            not_before=not_before,
+            not_before=max((at for at in (not_before, job.requested) if at), default=None),
             retry_of=job.id,
             attempt=job.attempt + 1,
             retries_used=used,
@@ -325,6 +326,8 @@ class Model:
             self.chain_over(job)
         else:
             job.not_before = self.now + STRIKES[job.strikes]
+            if job.retry_of is None:
+                job.requested = None  # that time has come, and is forgotten
             job.strikes += 1
             self.undo(job)
 

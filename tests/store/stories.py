@@ -167,6 +167,7 @@ class Stories(WorkerStories):
             "locks": locks,
             "after": declared,
             "not_before": self.clock.now() + delay if delay else None,
+            "requested": self.clock.now() + delay if delay else None,
             "retry_base": 2 * SECOND,
             "pin": pin,
             "approval": approval,

@@ -322,10 +322,14 @@ def test_a_waiting_job_is_put_back_to_the_start_and_another_is_not(store: Store)
         before = tx.jobs([runs.id, ended.id])
         asked = PENDING._replace(requested_by="bob")
         tx.reset_jobs(
-            [each._replace(status=Status.QUEUED, approval=asked) for each in (waiting, runs, ended)]
+            [
+                each._replace(status=Status.QUEUED, approval=asked, not_before=START + 7)
+                for each in (waiting, runs, ended)
+            ]
         )
         reset = tx.jobs([waiting.id])[waiting.id]
-        assert reset == waiting._replace(approval=asked, not_before=None)
+        later = {"not_before": START + 7, "requested_start": START + 7}
+        assert reset == waiting._replace(approval=asked, **later)
         assert (reset.stage, reset.wait, reset.waited_on) == (Stage.WOKEN, None, ())
         assert tx.topics_waited_for(["chain:7"]) == set()
         assert tx.next_wake() is None

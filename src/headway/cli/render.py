@@ -155,6 +155,11 @@ def moment(text: str | None, now: int) -> str | None:
     return f"{text[:19].replace('T', ' ')}Z ({told})"
 
 
+def to_the_second(text: str) -> str:
+    """An instant of a document, whole, as people read it."""
+    return f"{text[:19].replace('T', ' ')}Z"
+
+
 def how_it_ended(state: str, reason: str | None) -> str:
     """The state and its reason, without saying the same word twice."""
     if not reason:

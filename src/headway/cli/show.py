@@ -18,6 +18,7 @@ from headway.cli.render import (
     paint,
     state_colour,
     table,
+    to_the_second,
 )
 from headway.cli.scope import Scope
 from headway.client import Client
@@ -140,14 +141,14 @@ def _of(entry: dict[str, Any]) -> str:
 
 def _when(entry: dict[str, Any]) -> str:
     ended: str | None = entry["finished_at"]
-    return f"{ended[:19].replace('T', ' ')}Z" if ended else ""
+    return to_the_second(ended) if ended else ""
 
 
 def _cause(entry: dict[str, Any]) -> str:
     if entry["reason"]:
         return str(entry["reason"])
     if entry["finished_at"] is None and entry["started_at"] is None and entry["not_before"]:
-        return f"not before {entry['not_before'][:19].replace('T', ' ')}Z"
+        return f"not before {to_the_second(entry['not_before'])}"
     return ""
 
 

@@ -1,8 +1,11 @@
 """`headway jobs retry` and `headway jobs cancel`."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
-from headway.cli.render import emit, say
+from headway.cli.render import emit, say, to_the_second
 from headway.cli.scope import Scope
 from headway.cli.stepping import listed, started_by
 from headway.client import Client
@@ -25,8 +28,9 @@ def retry(scope: Scope, job: str, dry_run: bool, as_json: bool) -> None:
     """Run a failed segment again: the job, and everything that follows from it.
 
     Each of them that has ended gets a new job in its chain, however often it was tried; the old
-    one stays as it is. Those that wait are put back to the start. What the set has made counts as
-    missing until it is made again; what came before is not touched.
+    one stays as it is. Those that wait are put back to the start; times given with --at or --delay
+    stay. What the set has made counts as missing until it is made again; what came before is not
+    touched.
     """
     retry_job(scope.connect(), parse_job_or_run(job), dry_run=dry_run, as_json=as_json)
 
@@ -40,7 +44,7 @@ def retry_job(client: Client, asked: JobId, *, dry_run: bool, as_json: bool) -> 
             emit(planned)
         else:
             print("\n".join(planned["retry_set"]))
-            say(f"would run again: {listed(planned['retry_set'])}")
+            say(f"would run again: {listed(planned['retry_set'])}{_times(planned)}")
         return
     seen = last_event(client)
     rewound = rewind(client, asked)
@@ -53,7 +57,15 @@ def retry_job(client: Client, asked: JobId, *, dry_run: bool, as_json: bool) -> 
     say(
         f"queued again: {listed(document['reset'])}; "
         + (f"started {listed(started)}" if started else "nothing was started yet")
+        + _times(document)
     )
+
+
+def _times(document: Mapping[str, Any]) -> str:
+    """The times that were given to some of them, and that still count."""
+    kept = document.get("not_before", {})
+    words = [f"{job} not before {to_the_second(at)}" for job, at in kept.items()]
+    return f"; {listed(words)}" if words else ""
 
 
 @click.command()

@@ -81,7 +81,9 @@ def due(job: Job, facts: Facts) -> Objection | None:
         )
     return Wait(
         WaitKind.TIME,
-        "waiting for its time" if job.attempt == 1 else f"backing off before attempt {job.attempt}",
+        f"backing off before attempt {job.attempt}"
+        if job.attempt > 1 and job.not_before != job.requested_start
+        else "waiting for its time",
         until=job.not_before,
         remedy="wait until its time",
     )

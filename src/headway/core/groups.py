@@ -137,11 +137,12 @@ def is_rest(group: Group, job: Job, member: Job) -> bool:
 
 def _goes_on_by_itself(member: Job) -> bool:
     """Whether its chain was begun and carries on: with a retry, with the call that it asked for, or
-    with the try after a cool-down. Each of these has its time; what a person retried has none,
-    and begins anew."""
+    with the try after a cool-down. Each of these has its time; what a person retried has none but
+    the one that its submitter gave, and begins anew."""
     if member.retry_of is None:
         return False
-    return member.retries_used > 0 or member.not_before is not None
+    waits_to_try = member.not_before not in (None, member.requested_start)
+    return member.retries_used > 0 or waits_to_try
 
 
 def turns_among(jobs: Iterable[Job], groups: Mapping[GroupId, Group]) -> dict[JobId, JobId]:

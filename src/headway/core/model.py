@@ -222,7 +222,8 @@ class Job(NamedTuple):
     retry_of: JobId | None = None
     attempt: int = 1
     retries_used: int = 0
-    not_before: int | None = None
+    not_before: int | None = None  # the later of its submitter's time and of a wait to try again
+    requested_start: int | None = None  # its submitter's time alone (--at, --delay)
     env_digest: str | None = None
     key: str | None = None
     spec_digest: str = ""

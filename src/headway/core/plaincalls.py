@@ -50,6 +50,7 @@ def is_plain(job: Job) -> bool:
         or job.pinned_head
         or job.preconditions
         or job.repo
+        or job.requested_start is not None
         or job.approval
         or job.group_id
         or job.subject

@@ -5,7 +5,7 @@ ended gets a new job in its chain, so that no evidence is lost; one that waits i
 start in place. Upstream is not touched.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from headway.core.model import Approval, ApprovalState, Job, JobId, shown
@@ -60,17 +60,24 @@ def asked_again(approval: Approval | None, *, now: int, by: str) -> Approval | N
 
 
 def put_back(job: Job, *, now: int, by: str) -> Job:
-    """A waiting member at the start again: nothing that it has gone through counts."""
+    """A waiting member at the start again: nothing that it has gone through counts. What its
+    submitter asked for does: a time that was given stays, a wait to try again goes."""
     return job._replace(
         status=after(job.status, Move.RESET),
         wait=None,
         waited_on=(),
-        not_before=None,
+        not_before=job.requested_start,
         launch_failures=0,
         launch_wait=None,
         last_failure=None,
         approval=asked_again(job.approval, now=now, by=by),
     )
+
+
+def kept_times(members: Iterable[Job], now: int) -> dict[JobId, int]:
+    """Of these the ones that start later than now, whatever else happens: when that is."""
+    asked = ((job.id, job.requested_start) for job in members)
+    return {job_id: at for job_id, at in asked if at is not None and at > now}
 
 
 def last_successful_point(direct: Mapping[JobId, Status]) -> tuple[JobId, ...]:

@@ -283,7 +283,7 @@ def _not_launched(job: Job, outcome: Outcome, cooldown: int, since: int) -> Ende
         )
     return Undone(
         cause,
-        not_before=since + LAUNCH_DELAYS[failures - 1],
+        not_before=later_of(since + LAUNCH_DELAYS[failures - 1], job.requested_start),
         launch_failures=failures,
         launch_wait=WaitKind.LAUNCH,
     )
@@ -295,6 +295,12 @@ def _after_cooldown(job: Job, cause: str, cooldown: int, since: int) -> Retry | 
     if not cooldown or job.attempt >= MOST_ASKED_AGAIN:
         return None
     return Retry(since + cooldown, job.retries_used, cooling=cause)
+
+
+def later_of(wait: int | None, requested_start: int | None) -> int | None:
+    """The instant before which a job may not start: no wait to try again shortens what its
+    submitter asked for."""
+    return max((each for each in (wait, requested_start) if each is not None), default=None)
 
 
 def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
@@ -317,7 +323,8 @@ def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
         retry_of=job.id,
         attempt=job.attempt + 1,
         retries_used=retry.retries_used,
-        not_before=retry.not_before,
+        not_before=later_of(retry.not_before, job.requested_start),
+        requested_start=job.requested_start,
         launch_wait=None if retry.cooling is None else WaitKind.LAUNCH,
         last_failure=retry.cooling,
         env_digest=job.env_digest,

@@ -100,6 +100,7 @@ class GraphWriteTx(Changing):
                 {
                     "id": job.id,
                     "status": job.status.value,
+                    "not_before": job.not_before,
                     "approval": dump_approval(job.approval) if job.approval else None,
                 }
                 for job in jobs

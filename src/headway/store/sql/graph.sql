@@ -115,8 +115,8 @@ where exists (select 1 from waits where waits.topic = given.topic)
 -- name: reset_jobs (hot)
 -- A rewind puts a waiting job back to the start.
 update jobs set status = :status, stage = 'woken', wait_kind = null, wait_detail = null,
-  wake_at = null, checked_at = null, waited_on = '[]', not_before = null, launch_failures = 0,
-  launch_wait = null, last_failure = null, approval = :approval
+  wake_at = null, checked_at = null, waited_on = '[]', not_before = :not_before,
+  launch_failures = 0, launch_wait = null, last_failure = null, approval = :approval
 where id = :id and stage is not null
 
 -- name: reopen_edges (hot)
