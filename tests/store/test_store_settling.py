@@ -1,0 +1,263 @@
+"""What the settler writes: each end once, under its token, with everything that follows from it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from stocked import HOST, SECOND, System
+
+from headway.core.groups import Group, Mode
+from headway.core.model import Claim, HostTrouble, Job, Lock, Rate, RetryPolicy, WaitKind
+from headway.core.settle import Ending, Outcome
+from headway.core.states import WAITING, Status
+from headway.engine.settling import HostFailed, Judgement, NeverRan, Verdict
+
+REPO = (Lock("repo"),)
+HOURLY = (Rate("api", 1, 3600 * SECOND),)
+DOCUMENT = {"reason": "exited", "logs": {"stdout": {"bytes": 9, "dropped": 2}}}
+
+
+def exited(system: System, code: int = 0, **fields: Any) -> Verdict:
+    ended = Outcome(Ending.EXITED, system.clock.now(), exit_code=code)
+    return Verdict(ended, **{"tree_gone": True, **fields})
+
+
+def started(system: System, **fields: Any) -> tuple[Job, Claim]:
+    """A job that runs, and its claim."""
+    made = system.submit(**fields)
+    (claim,) = system.until_quiet()
+    return system.look(lambda tx: tx.jobs([made.id]))[made.id], claim
+
+
+def job_of(system: System, job_id: int) -> Job:
+    found: Job = system.look(lambda tx: tx.jobs([job_id]))[job_id]
+    return found
+
+
+def kinds(system: System, job_id: int) -> list[str]:
+    return [each.kind for each in system.look(lambda tx: tx.events_of(job_id))]
+
+
+def trouble(system: System) -> HostTrouble:
+    return HostTrouble(WaitKind.PRESSURE, "no more processes", 1, system.clock.now())
+
+
+def group_of(system: System) -> int:
+    with system.store.write() as tx:
+        made = Group(1, Mode.SEQUENTIAL, "stop", tx.now(), "ann")
+        tx.add_group(made)
+    return made.id
+
+
+# -- what follows from a success that has nothing to show --------------------------------------
+
+
+def test_a_success_without_a_document_frees_its_lock_for_who_waits(system: System) -> None:
+    system.set_max_active(2)
+    job, claim = started(system, locks=REPO)
+    waiter = system.submit(locks=REPO)
+    assert system.until_quiet() == []
+    system.judge(claim, exited(system))
+    assert system.look(lambda tx: tx.locks_held()) == []
+    (next_one,) = system.until_quiet()
+    assert next_one.job_id == waiter.id
+
+
+def test_a_success_without_a_document_has_its_follow_up(system: System) -> None:
+    _, claim = started(system, on_finish=("echo", "done"))
+    system.judge(claim, exited(system))
+    (following,) = system.look(lambda tx: tx.active_jobs())
+    assert following.params["argv"] == ["echo", "done"]
+
+
+def test_a_probe_that_succeeds_opens_the_door(system: System) -> None:
+    with system.store.write() as tx:
+        tx.open_breaker(HOST.id, trouble(system))
+    _, claim = started(system)
+    assert claim.probe
+    system.judge(claim, exited(system))
+    assert system.look(lambda tx: tx.host_trouble(HOST.id)) is None
+
+
+def test_who_ran_before_the_trouble_proves_nothing_about_the_host(system: System) -> None:
+    _, claim = started(system)
+    with system.store.write() as tx:
+        tx.open_breaker(HOST.id, trouble(system))
+    system.judge(claim, exited(system, document=DOCUMENT))
+    assert system.look(lambda tx: tx.host_trouble(HOST.id)) is not None
+
+
+def test_a_members_success_lets_the_next_one_go(system: System) -> None:
+    system.set_max_active(2)
+    group = group_of(system)
+    _, claim = started(system, group_id=group, sequence_number=1)
+    later = system.submit(group_id=group, sequence_number=2)
+    assert system.until_quiet() == []
+    system.judge(claim, exited(system))
+    assert [each.job_id for each in system.until_quiet()] == [later.id]
+
+
+def test_what_the_logs_keep_is_counted(system: System) -> None:
+    _, claim = started(system)
+    before = system.look(lambda tx: tx.marks())["log_bytes"]
+    system.judge(claim, exited(system, document=DOCUMENT))
+    assert system.look(lambda tx: tx.marks())["log_bytes"] == before + 7
+
+
+# -- a tree that may live ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_lock_is_kept_while_the_tree_may_live(system: System, code: int) -> None:
+    system.set_max_active(2)
+    job, claim = started(system, locks=REPO)
+    waiter = system.submit(locks=REPO)
+    system.until_quiet()
+    system.judge(claim, exited(system, code, tree_gone=False))
+    assert [each.job_id for each in system.look(lambda tx: tx.locks_held())] == [job.id]
+    assert system.until_quiet() == []
+    assert [each.token for each in system.look(lambda tx: tx.unproven_claims())] == [claim.token]
+    system.prove_gone(claim)
+    assert [each.job_id for each in system.until_quiet()] == [waiter.id]
+
+
+# -- the fences ----------------------------------------------------------------------------------
+
+JUDGEMENTS: dict[str, Callable[[System], Judgement]] = {
+    "success": lambda system: exited(system),
+    "success with a document": lambda system: exited(system, document=DOCUMENT),
+    "failure": lambda system: exited(system, 1),
+    "undoing": lambda system: NeverRan("nothing was started"),
+    "host trouble": lambda system: HostFailed(WaitKind.PRESSURE, "no more processes"),
+}
+
+
+@pytest.mark.parametrize("said", JUDGEMENTS)
+def test_a_word_about_a_claim_that_is_over_changes_nothing(system: System, said: str) -> None:
+    """Of who remembers the job as it was claimed, and comes after another worker's verdict: the
+    job runs again by then, under another token, with its lock and its start."""
+    system.set_max_active(2)
+    group = group_of(system)
+    fields = {"locks": REPO, "rates": (Rate("api", 9, SECOND),), "on_finish": ("echo",)}
+    fields |= {"retry": RetryPolicy(max_attempts=3), "group_id": group, "sequence_number": 1}
+    job, old = started(system, produces=("custom:out",), **fields)
+    system.judge(old, NeverRan("the worker died"))
+    (new,) = system.until_quiet()
+    assert new.job_id == job.id and new.token != old.token
+    before = everything(system)
+    with system.store.write() as tx:
+        assert system.settler.apply(tx, [(old, JUDGEMENTS[said](system))], {job.id: job}) == []
+    assert everything(system) == before
+    assert system.look(lambda tx: tx.claim_of(job.id)) == new
+
+
+def everything(system: System) -> Any:
+    """What a late word must leave alone."""
+    return system.look(
+        lambda tx: (
+            tx.active_jobs(),
+            tx.live_claims(),
+            tx.locks_held(),
+            tx.newest_starts("api", 0, 9),
+            [(each.kind, each.job_id) for each in tx.events_since(0, 1000)],
+            tx.host_trouble(HOST.id),
+            tx.marks(),
+        )
+    )
+
+
+def test_a_late_word_that_was_written_down_is_kept_as_evidence(system: System) -> None:
+    job, old = started(system)
+    system.judge(old, NeverRan("the worker died"))
+    system.until_quiet()
+    with system.store.write() as tx:
+        system.settler.apply(tx, [(old, exited(system, document=DOCUMENT))], {job.id: job})
+    database: Any = system.store
+    rows = database.database.execute("select token, kind from evidence", {})
+    assert list(map(tuple, rows)) == [(old.token, "late_outcome")]
+
+
+def test_of_two_words_about_one_claim_the_first_counts(system: System) -> None:
+    job, claim = started(system, on_finish=("echo",))
+    with system.store.write() as tx:
+        words = [(claim, exited(system)), (claim, exited(system, 1))]
+        for word in words:
+            system.settler.apply(tx, [word], {job.id: job})
+    assert job_of(system, job.id).status is Status.SUCCEEDED
+    assert [kind for kind in kinds(system, job.id) if kind in ("succeeded", "failed")] == [
+        "succeeded"
+    ]
+    assert len(system.look(lambda tx: tx.active_jobs())) == 1, "one follow-up"
+
+
+# -- rates ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("judgement", [NeverRan("x"), HostFailed(WaitKind.PRESSURE, "x")])
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_start_that_never_was_does_not_count_in_its_rate(
+    system: System, judgement: Judgement, cancelled: bool
+) -> None:
+    job, claim = started(system, rates=HOURLY)
+    assert len(system.look(lambda tx: tx.newest_starts("api", 0, 9))) == 1
+    if cancelled:
+        system.cancel(job.id)
+    system.judge(claim, judgement)
+    assert system.look(lambda tx: tx.newest_starts("api", 0, 9)) == []
+    status = job_of(system, job.id).status
+    assert status is Status.CANCELLED if cancelled else status in WAITING
+
+
+@pytest.mark.parametrize("ending", [Ending.CANCELLED, Ending.EXITED, Ending.OUTCOME_UNKNOWN])
+def test_a_start_that_was_counts_however_it_ended(system: System, ending: Ending) -> None:
+    job, claim = started(system, rates=HOURLY)
+    system.cancel(job.id)
+    outcome = Outcome(ending, system.clock.now(), exit_code=1)
+    system.judge(claim, Verdict(outcome, tree_gone=True))
+    assert len(system.look(lambda tx: tx.newest_starts("api", 0, 9))) == 1
+
+
+# -- retries -------------------------------------------------------------------------------------
+
+
+def test_a_stored_retry_has_every_field_that_its_job_had(system: System) -> None:
+    fields: dict[str, Any] = {
+        "slug": "nightly",
+        "labels": {"team": "red"},
+        "priority": 3,
+        "locks": REPO,
+        "retry": RetryPolicy(3, 5, 7, 0.5, ("1", "signal")),
+        "env_digest": "e" * 64,
+        "on_finish": ("echo", "done"),
+        "submitted_by": "ann",
+        "needs": (),
+        "produces": ("custom:out",),
+        "resources": ("gpu",),
+        "rates": HOURLY,
+        "target": "sonnet",
+        "subject": "beads:x-1",
+        "template_id": "template-1",
+        "schedule_id": "schedule-3",
+        "params": {"argv": ["make"], "timeout_seconds": 5},
+    }
+    job, claim = started(system, **fields)
+    system.judge(claim, exited(system, 1))
+    (following,) = system.look(lambda tx: tx.active_jobs())
+    assert {name: getattr(following, name) for name in fields} == fields
+    assert (following.retry_of, following.chain, following.attempt) == (job.id, job.chain, 2)
+    assert (following.position, following.dispatch_level) == (job.position, 3)
+
+
+def test_a_group_has_not_ended_while_one_of_its_chains_goes_on(system: System) -> None:
+    """Both members end in one step, and one of them is tried again."""
+    system.set_max_active(2)
+    with system.store.write() as tx:
+        group = Group(1, Mode.PARALLEL, "continue", tx.now(), "ann")
+        tx.add_group(group._replace(closed_at=tx.now()))
+    one = system.submit(group_id=1, sequence_number=1)
+    two = system.submit(group_id=1, sequence_number=2, retry=RetryPolicy(max_attempts=1))
+    claims = {each.job_id: each for each in system.until_quiet()}
+    with system.store.write() as tx:
+        words = [(claims[one.id], exited(system)), (claims[two.id], exited(system, 1))]
+        system.settler.apply(tx, words)
+    assert system.look(lambda tx: tx.groups([1]))[1].ended_at is None
