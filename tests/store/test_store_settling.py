@@ -151,6 +151,29 @@ def test_a_word_about_a_claim_that_is_over_changes_nothing(system: System, said:
     assert system.look(lambda tx: tx.claim_of(job.id)) == new
 
 
+@pytest.mark.parametrize("remembered", [False, True])
+@pytest.mark.parametrize("said", JUDGEMENTS)
+def test_a_word_about_a_job_that_has_ended_changes_nothing(
+    system: System, said: str, remembered: bool
+) -> None:
+    job, claim = started(system, locks=REPO, rates=HOURLY, retry=RetryPolicy(max_attempts=3))
+    system.cancel(job.id)
+    system.judge(claim, exited(system, 1, tree_gone=False))
+    before = everything(system)
+    with system.store.write() as tx:
+        word = (claim, JUDGEMENTS[said](system))
+        assert system.settler.apply(tx, [word], {job.id: job} if remembered else {}) == []
+    assert everything(system) == before
+    assert job_of(system, job.id).status is Status.FAILED
+    assert late_outcomes(system) == ([claim.token] if said == "success with a document" else [])
+
+
+def late_outcomes(system: System) -> list[str]:
+    store: Any = system.store
+    rows = store.database.execute("select token from evidence where kind = 'late_outcome'", {})
+    return [token for (token,) in rows]
+
+
 def everything(system: System) -> Any:
     """What a late word must leave alone."""
     return system.look(
@@ -172,9 +195,7 @@ def test_a_late_word_that_was_written_down_is_kept_as_evidence(system: System) -
     system.until_quiet()
     with system.store.write() as tx:
         system.settler.apply(tx, [(old, exited(system, document=DOCUMENT))], {job.id: job})
-    database: Any = system.store
-    rows = database.database.execute("select token, kind from evidence", {})
-    assert list(map(tuple, rows)) == [(old.token, "late_outcome")]
+    assert late_outcomes(system) == [old.token]
 
 
 def test_of_two_words_about_one_claim_the_first_counts(system: System) -> None:
