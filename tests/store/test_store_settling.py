@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from stocked import HOST, SECOND, System
 
+from headway import consequences
+from headway.core.backoff import probe_delay
 from headway.core.groups import Group, Mode
 from headway.core.model import Claim, HostTrouble, Job, Lock, Rate, RetryPolicy, WaitKind
 from headway.core.settle import Ending, Outcome
 from headway.core.states import WAITING, Status
-from headway.engine.settling import HostFailed, Judgement, NeverRan, Verdict
+from headway.engine.settling import HostFailed, Judgement, NeverRan, Settler, Verdict
 
 REPO = (Lock("repo"),)
 HOURLY = (Rate("api", 1, 3600 * SECOND),)
@@ -209,6 +211,108 @@ def test_of_two_words_about_one_claim_the_first_counts(system: System) -> None:
         "succeeded"
     ]
     assert len(system.look(lambda tx: tx.active_jobs())) == 1, "one follow-up"
+
+
+# -- an undoing ----------------------------------------------------------------------------------
+
+
+def test_an_undoing_is_told_and_frees_what_was_taken(system: System) -> None:
+    job, claim = started(system, locks=REPO)
+    outcome = Outcome(Ending.SPAWN_ERROR, system.clock.now(), errno=2, error="no such file")
+    system.judge(claim, Verdict(outcome, tree_gone=True))
+    system.clock.advance(60)
+    before = job_of(system, job.id)
+    assert (before.launch_failures, before.launch_wait) == (1, WaitKind.LAUNCH)
+    (claim,) = system.until_quiet()
+    ahead = system.submit(locks=REPO, priority=1)
+    system.judge(claim, NeverRan("the worker died"))
+    undoings = [e for e in system.look(lambda tx: tx.events_of(job.id)) if e.kind == "unclaimed"]
+    assert [(each.data["cause"], each.actor) for each in undoings] == [
+        ("no such file", "worker"),
+        ("the worker died", "worker"),
+    ]
+    again = job_of(system, job.id)
+    for field in ("launch_failures", "launch_wait", "not_before", "attempt"):
+        assert getattr(again, field) == getattr(before, field), field
+    assert again.status is Status.QUEUED
+    assert [each.job_id for each in system.until_quiet()] == [ahead.id]
+
+
+def test_a_host_that_could_not_start_is_told_and_shuts_the_door(system: System) -> None:
+    system.set_max_active(2)
+    for failures in (1, 2):
+        job, claim = started(system)
+        system.judge(claim, HostFailed(WaitKind.STORAGE, "disk full"))
+        found = system.look(lambda tx: tx.host_trouble(HOST.id))
+        now = system.clock.now()
+        assert (found.kind, found.cause, found.failures) == (
+            WaitKind.STORAGE,
+            "disk full",
+            failures,
+        )
+        assert found.probe_at == now + probe_delay(failures)
+        assert system.until_quiet() == []
+        with system.store.write() as tx:
+            consequences.end_all_unstarted(
+                tx, tx.active_jobs(), Status.CANCELLED, "enough", actor="ann"
+            )
+        system.clock.advance(120)
+    events = system.look(lambda tx: tx.events_since(0, 1000))
+    told = [dict(each.data) for each in events if each.kind == "host_trouble"]
+    said = {"kind": "storage", "cause": "disk full"}
+    assert told == [{**said, "failures": 1}, {**said, "failures": 2}]
+
+
+def test_a_command_that_cannot_be_launched_gets_its_strikes_and_a_cooldown(
+    system: System,
+) -> None:
+    with system.store.write() as tx:
+        tx.set_setting("scheduler.cooldown", "1h", by="ann")
+    job = system.submit()
+    for _ in range(3):
+        (claim,) = system.until_quiet()
+        outcome = Outcome(Ending.SPAWN_ERROR, system.clock.now(), errno=2, error="no such file")
+        system.judge(claim, Verdict(outcome, tree_gone=True))
+        end = system.clock.now()
+        system.clock.advance(60)
+    assert job_of(system, job.id).reason == "circuit-broken: no such file"
+    (next_one,) = system.look(lambda tx: tx.active_jobs())
+    assert next_one.not_before == end + 3600 * SECOND
+    assert (next_one.launch_wait, next_one.last_failure) == (WaitKind.LAUNCH, "no such file")
+
+
+def test_the_chance_of_a_retry_is_the_settlers(system: System) -> None:
+    system.settler = Settler(HOST, "worker", chance=lambda: 0.5)
+    policy = RetryPolicy(max_attempts=1, base=10 * SECOND, jitter=1.0)
+    job, claim = started(system, retry=policy)
+    system.judge(claim, exited(system, 1))
+    (following,) = system.look(lambda tx: tx.active_jobs())
+    assert following.not_before == system.clock.now() + 15 * SECOND
+    (told,) = [e for e in system.look(lambda tx: tx.events_of(job.id)) if e.kind == "retried"]
+    assert dict(told.data) == {
+        "reason": "exit code 1",
+        "not_before": following.not_before,
+        "by": f"job-{following.id}",
+    }
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_an_end_is_told_with_attempt_exit_code_and_reason(system: System, cancelled: bool) -> None:
+    job, claim = started(system)
+    if cancelled:
+        system.cancel(job.id)
+        system.judge(claim, NeverRan("x"))
+    else:
+        system.judge(claim, exited(system, 7))
+    last = system.look(lambda tx: tx.events_of(job.id))[-1]
+    reason = "cancelled by ann before it started" if cancelled else "exit code 7"
+    code = {} if cancelled else {"exit_code": 7}
+    assert dict(last.data) == {"attempt": 1, "reason": reason, **code}
+    assert (last.kind, last.actor) == ("cancelled" if cancelled else "failed", "worker")
+    ended = job_of(system, job.id)
+    assert (ended.reason, ended.finished_at) == (reason, system.clock.now())
+    run = system.look(lambda tx: tx.runs([job.id])).get(job.id)
+    assert run is None if cancelled else (run.exit_code, run.error) == (7, "exit code 7")
 
 
 # -- rates ---------------------------------------------------------------------------------------
