@@ -51,7 +51,7 @@ def wait_for(condition: Callable[[], Any], *, what: str = "", deadline: float = 
         _TICK.wait(max(0.005, 2 * (time.thread_time() - begin)))
 
 
-class _Undone(Exception):
+class _UndoneError(Exception):
     """A transaction that was only to see what would happen."""
 
 
@@ -168,10 +168,10 @@ class Bench:
         found: list[int] = []
         planner = self.engine.planner
         planner.begin()
-        with suppress(_Undone), self.store.write() as tx:
+        with suppress(_UndoneError), self.store.write() as tx:
             planner.step(tx)
             found += [job.id for job in planner.sweep(tx, tx.now() + 1)]
-            raise _Undone
+            raise _UndoneError
         planner.undo()
         return sorted({*told, *found})
 

@@ -343,7 +343,7 @@ class Rows:
         self.job = job
 
     def running_jobs(self, ids: list[int]) -> dict[int, Job]:
-        return {each: self.job for each in ids}
+        return dict.fromkeys(ids, self.job)
 
 
 def running(**fields: Any) -> Job:

@@ -9,10 +9,20 @@ from stocked import HOST, SECOND, System
 from headway import consequences
 from headway.core.backoff import probe_delay
 from headway.core.groups import Group, Mode
-from headway.core.model import Claim, HostTrouble, Job, Lock, Rate, RetryPolicy, WaitKind
+from headway.core.model import (
+    Claim,
+    HostTrouble,
+    Job,
+    Lock,
+    LockMode,
+    Rate,
+    RetryPolicy,
+    WaitKind,
+)
 from headway.core.settle import Ending, Outcome
 from headway.core.states import WAITING, Status
 from headway.engine.settling import HostFailed, Judgement, NeverRan, Settler, Verdict
+from headway.store.writing import MOST_SHARERS
 
 REPO = (Lock("repo"),)
 HOURLY = (Rate("api", 1, 3600 * SECOND),)
@@ -56,7 +66,7 @@ def group_of(system: System) -> int:
 
 def test_a_success_without_a_document_frees_its_lock_for_who_waits(system: System) -> None:
     system.set_max_active(2)
-    job, claim = started(system, locks=REPO)
+    _, claim = started(system, locks=REPO)
     waiter = system.submit(locks=REPO)
     assert system.until_quiet() == []
     system.judge(claim, exited(system))
@@ -241,7 +251,7 @@ def test_an_undoing_is_told_and_frees_what_was_taken(system: System) -> None:
 def test_a_host_that_could_not_start_is_told_and_shuts_the_door(system: System) -> None:
     system.set_max_active(2)
     for failures in (1, 2):
-        job, claim = started(system)
+        _, claim = started(system)
         system.judge(claim, HostFailed(WaitKind.STORAGE, "disk full"))
         found = system.look(lambda tx: tx.host_trouble(HOST.id))
         now = system.clock.now()
@@ -386,3 +396,23 @@ def test_a_group_has_not_ended_while_one_of_its_chains_goes_on(system: System) -
         words = [(claims[one.id], exited(system)), (claims[two.id], exited(system, 1))]
         system.settler.apply(tx, words)
     assert system.look(lambda tx: tx.groups([1]))[1].ended_at is None
+
+
+# -- more who share a lock than are woken at once ------------------------------------------------
+
+
+@pytest.mark.parametrize("before_them", [0, 1, 2 * MOST_SHARERS])
+def test_all_who_share_a_lock_go_when_it_is_free(system: System, before_them: int) -> None:
+    system.set_max_active(-1)
+    _, claim = started(system, locks=REPO)
+    shared = (Lock("repo", LockMode.SHARED),)
+    sharers = [system.submit(locks=shared).id for _ in range(3 * MOST_SHARERS)]
+    # Those reserve what they would share, and lack another: nobody who shares must wait for them.
+    started(system, locks=(Lock("other"),))
+    both = (Lock("other"), *shared)
+    ahead = [system.submit(locks=both, priority=5).id for _ in range(before_them)]
+    assert system.until_quiet() == []
+    system.judge(claim, exited(system))
+    began = {each.job_id for each in system.until_quiet()}
+    assert began == set(sharers)
+    assert {job_of(system, each).status for each in ahead} <= {Status.WAITING_ON_LOCKS}
