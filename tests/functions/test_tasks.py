@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -314,6 +316,19 @@ def test_an_unknown_task_waits_with_a_reason_and_stops_nobody(make_shop: MakeSho
     assert (job.wait.kind, job.wait.detail) == ("task", "task shop_tasks.gone is unknown")
     assert objection(shop, unknown) == (job.wait.kind, job.wait.detail)
     unknown.cancel()
+
+
+def test_a_call_is_made_as_soon_as_a_host_knows_its_task(make_shop: MakeShop) -> None:
+    shop = make_shop(ECHO)
+    early = shop.echo.options(priority=9)
+    early.name = "shop_tasks.later"
+    waiting = early.submit(1)
+    shop.ended(shop.echo.submit(2))
+    assert objection(shop, waiting) == ("task", "task shop_tasks.later is unknown")
+    shop.write(ECHO + "@app.task\ndef later(value): return value\n")
+    os.kill(shop.host_pid(), signal.SIGKILL)
+    shop.ended(waiting)
+    assert waiting.result() == 1
 
 
 def test_without_a_module_functions_wait_and_commands_go_on(make_shop: MakeShop) -> None:
