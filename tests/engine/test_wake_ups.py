@@ -7,6 +7,7 @@ from grouped import TRUE, group_of, states
 
 from harness import Bench
 from headway.core.states import Status
+from headway.grouping import Plan, create
 from headway.submission import parse_lock
 
 HOUR = 3_600_000_000
@@ -50,3 +51,19 @@ def test_a_lock_that_is_given_up_goes_to_who_waits_for_it(
     if verb == "cancel":
         bench.client.cancel([first])
     bench.until(lambda: bench.status(second) is Status.RUNNING)
+
+
+def test_who_joins_a_group_and_must_wait_its_turn_gives_up_what_was_promised_to_it(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(max_active=5)
+    bench.submit("sleep", "600", locks=(parse_lock("held"),))
+    later = bench.submit("true", delay=HOUR)
+    member = bench.submit("true", locks=(parse_lock("held"), parse_lock("free")))
+    waiter = bench.submit("sleep", "600", locks=(parse_lock("free"),))
+    bench.step()
+    assert bench.status(waiter) is Status.WAITING_ON_LOCKS
+    create(bench.client, Plan(), [later, member])
+    bench.step()
+    assert bench.status(member) is Status.WAITING_ON_DEPS
+    assert bench.status(waiter) is Status.RUNNING

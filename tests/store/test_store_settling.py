@@ -1,10 +1,12 @@
 """What the settler writes: each end once, under its token, with everything that follows from it."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from stocked import HOST, SECOND, System
+from stocked import HOST, SECOND, System, claim_for
 
 from headway import consequences
 from headway.core.backoff import probe_delay
@@ -23,6 +25,7 @@ from headway.core.settle import Ending, Outcome
 from headway.core.states import WAITING, Status
 from headway.engine.settling import HostFailed, Judgement, NeverRan, Settler, Verdict
 from headway.store.writing import MOST_SHARERS
+from headway.supervise.evidence import Evidence
 
 REPO = (Lock("repo"),)
 HOURLY = (Rate("api", 1, 3600 * SECOND),)
@@ -89,6 +92,83 @@ def test_a_probe_that_succeeds_opens_the_door(system: System) -> None:
     assert claim.probe
     system.judge(claim, exited(system))
     assert system.look(lambda tx: tx.host_trouble(HOST.id)) is None
+
+
+def test_the_end_of_the_trouble_is_told_once(system: System) -> None:
+    with system.store.write() as tx:
+        tx.open_breaker(HOST.id, trouble(system))
+        system.settler.host_recovered(tx)
+        system.settler.host_recovered(tx)
+    events = system.look(lambda tx: tx.events_since(0, 1000))
+    assert [each.actor for each in events if each.kind == "host_recovered"] == ["worker"]
+
+
+def test_a_probe_that_never_ran_proves_nothing(system: System) -> None:
+    with system.store.write() as tx:
+        tx.open_breaker(HOST.id, trouble(system))
+    job, claim = started(system)
+    system.cancel(job.id)
+    system.judge(claim, NeverRan("x"))
+    assert job_of(system, job.id).status is Status.CANCELLED
+    assert system.look(lambda tx: tx.host_trouble(HOST.id)) is not None
+
+
+@pytest.mark.parametrize(
+    ("probe", "begun", "recovered"),
+    [(True, True, True), (True, False, False), (False, True, False), (False, False, False)],
+)
+def test_a_probe_that_has_begun_opens_the_door_before_it_ends(
+    system: System, tmp_path: Path, probe: bool, begun: bool, recovered: bool
+) -> None:
+    evidence = Evidence(str(tmp_path / "7"), "t" * 32)
+    evidence.prepare({})
+    if begun:
+        Path(evidence.started).write_text("{}")
+    claim = claim_for(7, folder=evidence.folder, token=evidence.token, probe=probe)
+    with system.store.write() as tx:
+        tx.open_breaker(HOST.id, trouble(system))
+        system.settler.look_at_probes(tx, [claim_for(6, folder="/none"), claim])
+        assert (tx.host_trouble(HOST.id) is None) is recovered
+    told = [each.kind for each in system.look(lambda tx: tx.events_since(0, 1000))]
+    assert told.count("host_recovered") == int(recovered)
+
+
+def test_without_trouble_no_probe_is_looked_at(system: System) -> None:
+    """Whose folder nobody may read, say."""
+    claim = claim_for(7, folder="/proc/1/root/none", probe=True)
+    with system.store.write() as tx:
+        system.settler.look_at_probes(tx, [claim])
+    events = system.look(lambda tx: tx.events_since(0, 1000))
+    assert [each.kind for each in events if each.kind == "host_recovered"] == []
+
+
+def test_who_waits_for_a_success_without_a_document_goes(system: System) -> None:
+    job, claim = started(system)
+    system.submit(after=(job.id,))
+    assert system.until_quiet() == []
+    system.judge(claim, exited(system))
+    assert len(system.until_quiet()) == 1
+
+
+def test_an_end_is_of_the_instant_that_its_outcome_names(system: System) -> None:
+    job, claim = started(system)
+    at = system.clock.now() + 3 * SECOND
+    system.clock.advance(60)
+    verdict = Verdict(Outcome(Ending.EXITED, at, exit_code=0), True, DOCUMENT)
+    system.judge(claim, verdict)
+    assert job_of(system, job.id).finished_at == at
+    store: Any = system.store
+    rows = store.database.execute("select token, kind, document from evidence", {})
+    assert [(token, kind, json.loads(said)) for token, kind, said in rows] == [
+        (claim.token, "outcome", DOCUMENT)
+    ]
+
+
+def test_the_tree_of_what_never_ran_is_gone(system: System) -> None:
+    job, claim = started(system)
+    system.cancel(job.id)
+    system.judge(claim, NeverRan("x"))
+    assert system.look(lambda tx: tx.unproven_claims()) == []
 
 
 def test_who_ran_before_the_trouble_proves_nothing_about_the_host(system: System) -> None:
@@ -304,6 +384,13 @@ def test_the_chance_of_a_retry_is_the_settlers(system: System) -> None:
         "not_before": following.not_before,
         "by": f"job-{following.id}",
     }
+
+
+def test_a_success_is_told_without_a_reason(system: System) -> None:
+    job, claim = started(system)
+    system.judge(claim, exited(system))
+    last = system.look(lambda tx: tx.events_of(job.id))[-1]
+    assert (last.kind, dict(last.data)) == ("succeeded", {"attempt": 1, "exit_code": 0})
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
