@@ -1,7 +1,7 @@
 """A job that only waits for one more look is as good as started: it takes its place in the pass."""
 
 import pytest
-from given import facts, job, shared
+from given import exclusive, facts, job, shared
 
 from headway.core.facts import Answer, Door
 from headway.core.model import Job, PinnedHead, Question, Sight
@@ -72,3 +72,8 @@ def test_who_is_expected_has_not_taken_its_locks() -> None:
     planned = plan(jobs, facts(answers=OLD))
     assert said(planned) == ["expected", "start"]
     assert isinstance(planned[1].decision, Start)
+
+
+def test_the_locks_of_who_is_expected_are_kept_for_it() -> None:
+    jobs = [pinned(1, locks=(exclusive("k"),)), job(2, locks=(shared("k"),)), job(3)]
+    assert said(plan(jobs, facts(answers=OLD))) == ["expected", "locks", "start"]
