@@ -33,6 +33,7 @@ from headway.testing import FakeClock
 from ready import open_ready
 
 DEADLINE = 30.0
+MISSED = "missed_wake_up"
 _TICK = threading.Event()  # never set: waiting on it is a pause between two looks
 
 
@@ -48,6 +49,10 @@ def wait_for(condition: Callable[[], Any], *, what: str = "", deadline: float = 
         if time.monotonic() > give_up_at:
             raise AssertionError(f"not within {deadline} s: {what or condition}")
         _TICK.wait(max(0.005, 2 * (time.thread_time() - begin)))
+
+
+class _UndoneError(Exception):
+    """A transaction that was only to see what would happen."""
 
 
 class Bench:
@@ -79,6 +84,7 @@ class Bench:
             actor="tester",
         )
         self.folder = folder
+        self.may_miss = False  # a test that breaks rows or wake-ups on purpose says so
         self.engine = self.new_engine()
         if max_active is not None:
             self.client.set_setting("scheduler.max_active", max_active)
@@ -155,7 +161,27 @@ class Bench:
         self.until(lambda: all(self.last(each).status in TERMINAL for each in job_ids))
         return [self.last(each) for each in job_ids]
 
+    def missed_wake_ups(self) -> list[int]:
+        """Jobs that lay where they were although nothing stood in their way any more: those that
+        a sweep has told of, and those that one would find if it came now."""
+        with self.store.read() as tx:
+            told = [each.job_id or 0 for each in tx.events_since(0, 100_000) if each.kind == MISSED]
+        found: list[int] = []
+        planner = self.engine.planner
+        planner.begin()
+        with suppress(_UndoneError), self.store.write() as tx:
+            planner.step(tx)
+            found += [job.id for job in planner.sweep(tx, tx.now() + 1)]
+            raise _UndoneError
+        planner.undo()
+        return sorted({*told, *found})
+
     def close(self) -> None:
+        missed = [] if self.may_miss else self.missed_wake_ups()
+        self._end_everything()
+        assert not missed, f"a wake-up was missed: jobs {missed}"
+
+    def _end_everything(self) -> None:
         with self.store.read() as tx:
             running = [claim.job_id for claim in tx.live_claims()]
         if running:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from headway.client import Client
 from headway.consequences import continue_chain, give_up_locks
-from headway.core.artifacts import ArtifactKind, artifact_key, artifact_topic, sentinel_path
+from headway.core.artifacts import ArtifactKind, artifact_key, sentinel_path
 from headway.core.model import NOTHING, Job, JobId, shown
 from headway.core.rewind import (
     Rewind,
@@ -110,10 +110,11 @@ def _apply(client: Client, tx: WriteTx, requested: JobId, planned: Rewind) -> Re
         fresh = job._replace(approval=asked_again(job.approval, now=now, by=actor))
         new[job.id] = continue_chain(tx, fresh, Retry(None, 0), actor=actor, data=data)
         tx.chain_reopened(job.chain)
+    # All who wait for any of it are in the set themselves, and are looked at anew by that.
     reset = [put_back(job, now=now, by=actor) for job in planned.reset]
     tx.reset_jobs(reset)
     tx.add_events((Event("rewound", job.id, data) for job in planned.reset), actor=actor)
-    for job in planned.reset:
+    for job in planned.reset:  # who looks at it anew, and when, may be another host's affair
         give_up_locks(tx, job)
     waiting = sorted((*new.values(), *reset), key=lambda job: job.id)
     queued = [job.id for job in waiting]
@@ -124,7 +125,6 @@ def _apply(client: Client, tx: WriteTx, requested: JobId, planned: Rewind) -> Re
         (Event("withdrawn", planned.root.id, {"artifact": each}) for each in withdrawn),
         actor=actor,
     )
-    tx.wake_topics(artifact_topic(each) for each in withdrawn)
     return Rewound(
         requested=requested,
         root=planned.root.id,

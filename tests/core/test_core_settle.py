@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.core.backoff import probe_delay
-from headway.core.model import Job, RetryPolicy, WaitKind
+from headway.core.model import (
+    Approval,
+    ApprovalState,
+    Job,
+    PinnedHead,
+    Rate,
+    RetryPolicy,
+    Wait,
+    WaitKind,
+)
 from headway.core.settle import (
     HOST_ERRNOS,
     UNKNOWABLE,
@@ -258,55 +267,95 @@ def test_the_host_is_probed_ever_more_rarely() -> None:
 # -- what follows -------------------------------------------------------------------------------
 
 
-def test_the_next_in_a_chain_is_the_same_work_with_a_fresh_life() -> None:
-    job = running(
-        2,
-        chain=1,
-        retry_of=1,
-        attempt=2,
-        slug="nightly",
-        labels={"team": "red"},
-        priority=3,
-        position=400,
-        after=(9,),
-        locks=(exclusive("k"),),
-        retry=retries(3),
-        retries_used=1,
-        env_digest="e" * 64,
-        key="once",
-        spec_digest="s",
-        on_finish=("echo", "done"),
-        submitted_by="ann",
-        launch_failures=2,
-        last_failure="x",
-        waited_on=("locks",),
-        started_at=NOW,
-        **CANCELLING,
-    )
-    following = next_in_chain(job, Retry(END, 2), new_id=8, now=NOW + 1)
-    assert following == Job(
-        id=8,
-        name=job.name,
-        type=job.type,
-        status=Status.QUEUED,
-        priority=3,
-        position=400,
-        params=job.params,
-        created_at=NOW + 1,
-        chain=1,
-        slug="nightly",
-        labels={"team": "red"},
-        after=(9,),
-        locks=(exclusive("k"),),
-        retry=job.retry,
-        retry_of=2,
-        attempt=3,
-        retries_used=2,
-        not_before=END,
-        env_digest=job.env_digest,
-        on_finish=("echo", "done"),
-        submitted_by="ann",
-    )
+# Of every field of a job, what its retry has there: the same, what a new job has, or its own.
+SAME = "name type priority position params chain slug labels after locks retry env_digest"
+SAME += " on_finish submitted_by queue needs produces pinned_head preconditions repo approval"
+SAME += " level group_id sequence_number subject target template_id resources rates schedule_id"
+FRESH = "key spec_digest launch_failures last_failure launch_wait stage wait waited_on reason"
+FRESH += " started_at finished_at cancel_requested_at cancel_requested_by"
+OWN = {
+    "id": 8,
+    "status": Status.QUEUED,
+    "created_at": NOW + 1,
+    "retry_of": 2,
+    "attempt": 3,
+    "retries_used": 2,
+    "not_before": END,
+}
+# A job of which no field is as it is where nobody says anything.
+FULL = Job(
+    id=2,
+    name="build",
+    type="agent",
+    status=Status.RUNNING,
+    priority=3,
+    position=400,
+    params={"argv": ["make"], "timeout_seconds": 5},
+    created_at=NOW,
+    chain=1,
+    slug="nightly",
+    labels={"team": "red"},
+    after=(9,),
+    locks=(exclusive("k"),),
+    retry=retries(3),
+    retry_of=1,
+    attempt=2,
+    retries_used=1,
+    not_before=NOW - SECOND,
+    env_digest="e" * 64,
+    key="once",
+    spec_digest="s",
+    on_finish=("echo", "done"),
+    submitted_by="ann",
+    launch_failures=2,
+    last_failure="x",
+    launch_wait=WaitKind.LAUNCH,
+    stage=None,
+    wait=Wait(WaitKind.LOCKS, "k is held"),
+    waited_on=("locks",),
+    queue="host-1",
+    reason="r",
+    started_at=NOW,
+    finished_at=END,
+    cancel_requested_at=NOW,
+    cancel_requested_by="bob",
+    needs=("custom:in",),
+    produces=("custom:out",),
+    pinned_head=PinnedHead("main", "a" * 40),
+    preconditions=("clean_worktree",),
+    repo="/repo",
+    approval=Approval(ApprovalState.APPROVED, NOW, "ann", NOW, "bob"),
+    level=7,
+    group_id=4,
+    sequence_number=5,
+    subject="beads:x-1",
+    target="sonnet",
+    template_id="template-1",
+    resources=("gpu",),
+    rates=(Rate("api", 2, 60 * SECOND),),
+    schedule_id="schedule-3",
+)
+
+
+def test_the_sample_job_says_something_in_every_field() -> None:
+    said = [name for name in Job._fields if getattr(FULL, name) == Job._field_defaults.get(name)]
+    assert said == [], "a retry that leaves these out would look the same"
+
+
+@pytest.mark.parametrize("field", Job._fields)
+def test_each_field_of_a_retry_is_the_same_or_fresh_or_its_own(field: str) -> None:
+    following = next_in_chain(FULL, Retry(END, 2), new_id=8, now=NOW + 1)
+    expected = {name: getattr(FULL, name) for name in SAME.split()}
+    expected |= {name: Job._field_defaults[name] for name in FRESH.split()}
+    expected |= OWN
+    assert set(expected) == set(Job._fields), "a new field: say what a retry has there"
+    assert getattr(following, field) == expected[field]
+
+
+def test_a_retry_after_a_cooldown_says_what_it_waits_for() -> None:
+    following = next_in_chain(FULL, Retry(END, 1, cooling="no such file"), new_id=8, now=NOW)
+    assert (following.launch_wait, following.last_failure) == (WaitKind.LAUNCH, "no such file")
+    assert (following.launch_failures, following.retries_used) == (0, 1)
 
 
 def test_on_finish_becomes_a_job_that_knows_what_ended() -> None:
@@ -338,6 +387,28 @@ def test_on_finish_becomes_a_job_that_knows_what_ended() -> None:
     assert following.labels == {"on-finish": "job-4"}
     assert (following.env_digest, following.submitted_by) == ("e", "ann")
     assert following.locks == () and following.retry == RetryPolicy() and not following.on_finish
+
+
+@pytest.mark.parametrize("field", Job._fields)
+def test_each_field_of_a_follow_up_is_its_own_or_that_of_a_plain_job(field: str) -> None:
+    params = {**FULL.params, "env": {"A": "1"}, "cwd": "/srv", "any_host": True}
+    verdict = Ended(Status.SUCCEEDED, 0, None, None)
+    following = follow_up(FULL._replace(params=params), verdict, new_id=9, now=END)
+    told = {"JOB": "job-2", "STATE": "succeeded", "EXIT_CODE": "0"}
+    env = {"A": "1"} | {f"HEADWAY_FINISHED_{name}": value for name, value in told.items()}
+    own = {
+        "id": 9,
+        "name": "on-finish job-2",
+        "type": "command",
+        "status": Status.QUEUED,
+        "params": {"argv": ["echo", "done"], "env": env, "cwd": "/srv", "any_host": True},
+        "created_at": END,
+        "chain": 9,
+        "labels": {"on-finish": "job-2"},
+    }
+    same = ("priority", "position", "level", "env_digest", "submitted_by", "queue")
+    expected = Job._field_defaults | {name: getattr(FULL, name) for name in same} | own
+    assert getattr(following, field) == expected[field]
 
 
 def test_on_finish_waits_for_the_end_of_the_chain() -> None:

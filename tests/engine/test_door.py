@@ -211,6 +211,7 @@ def test_the_log_budget_holds_new_starts_with_a_reason(make_bench: Callable[...,
 def test_a_missed_wake_up_is_found_and_recorded(make_bench: Callable[..., Bench]) -> None:
     clock = FakeClock(SystemClock().now())
     bench = make_bench(clock=clock, max_active=2)
+    bench.may_miss = True  # it is provoked
     first = bench.submit("true")
     second = bench.submit("true", after=(first,))
     bench.step()
@@ -221,7 +222,9 @@ def test_a_missed_wake_up_is_found_and_recorded(make_bench: Callable[..., Bench]
     bench.step()
     database.execute("update jobs set not_before = null, wake_at = null where id = 3", {})
     clock.advance(21)
+    assert bench.missed_wake_ups() == [third], "one that would be found"
     bench.until_ended(third)
+    assert bench.missed_wake_ups() == [third], "one that was found"
     assert "missed_wake_up" in bench.kinds(third)
     assert "missed_wake_up" not in bench.kinds(second)
 

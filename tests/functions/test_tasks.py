@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -316,6 +318,19 @@ def test_an_unknown_task_waits_with_a_reason_and_stops_nobody(make_shop: MakeSho
     unknown.cancel()
 
 
+def test_a_call_is_made_as_soon_as_a_host_knows_its_task(make_shop: MakeShop) -> None:
+    shop = make_shop(ECHO)
+    early = shop.echo.options(priority=9)
+    early.name = "shop_tasks.later"
+    waiting = early.submit(1)
+    shop.ended(shop.echo.submit(2))
+    assert objection(shop, waiting) == ("task", "task shop_tasks.later is unknown")
+    shop.write(ECHO + "@app.task\ndef later(value): return value\n")
+    os.kill(shop.host_pid(), signal.SIGKILL)
+    shop.ended(waiting)
+    assert waiting.result() == 1
+
+
 def test_without_a_module_functions_wait_and_commands_go_on(make_shop: MakeShop) -> None:
     shop = make_shop(ECHO, settings={"app.modules": ()})
     handle, command = shop.echo.submit(1), shop.bench.submit("true")
@@ -456,6 +471,7 @@ def test_words_that_no_store_keeps_are_escaped(make_shop: MakeShop) -> None:
 def test_a_function_whose_wake_up_was_missed_is_found(make_shop: Callable[..., Shop]) -> None:
     clock = FakeClock(SystemClock().now())
     shop = make_shop("@app.task\ndef quick(): note('called')\n", clock=clock)
+    shop.bench.may_miss = True  # it is provoked
     first = shop.quick.submit()
     shop.ended(first)
     later = shop.quick.submit(delay="1h")
