@@ -250,7 +250,7 @@ def many_files(folder: Path) -> Path:
     return tasks
 
 
-@pytest.mark.req("G2", "G5", "G9", "G12", "G22", "G23", "G42")
+@pytest.mark.req("G2", "G9", "G12", "G22", "G23", "G42")
 @pytest.mark.parametrize("many", [many_issues, many_files])
 def test_a_tree_of_many_is_scheduled_once_capped_paused_and_survives_a_kill(
     site: Site, many: Callable[[Path], Path]

@@ -9,6 +9,8 @@ import pytest
 from slung import Project, fingerprints, issue
 
 from harness import Bench
+from headway import views
+from headway.clock import SystemClock
 from headway.config import Config
 from headway.core.model import WaitKind
 from headway.core.states import Status
@@ -20,9 +22,11 @@ from headway.errors import (
     NotFoundError,
     SourceError,
 )
+from headway.scheduled import scheduled
 from headway.store import open_store
 from headway.targeting import add_target, remove_target
 from headway.templating import add_template
+from headway.testing import FakeClock
 
 
 @pytest.fixture
@@ -358,7 +362,7 @@ def test_what_is_slung_together_is_tracked_together(project: Project, bench: Ben
 # -- the gate -----------------------------------------------------------------------------------
 
 
-@pytest.mark.req("G27", "G28")
+@pytest.mark.req("G27")
 def test_a_blocked_item_waits_until_its_blocker_is_closed(project: Project, bench: Bench) -> None:
     job_id = project.job_of(project.sling("gt-2"))
     bench.until(lambda: (bench.job(job_id).wait or (0,))[0] is WaitKind.SUBJECT)
@@ -420,6 +424,43 @@ def test_three_launch_failures_break_the_circuit_and_leave_the_item(
     again = project.job_of(project.sling("gt-1"))
     bench.until_ended(again)
     assert bench.status(again) is Status.SUCCEEDED
+
+
+@pytest.mark.req("G28", "G35")
+def test_what_is_circuit_broken_is_dispatched_no_more_and_holds_up_nobody(
+    make_bench: Callable[..., Bench],
+) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock)
+    project = Project(bench, issue("gt-1"), issue("gt-2"))
+    tool = bench.folder / "tool"
+    tool.write_text("#!/bin/sh\nsleep 60\n")
+    tool.chmod(0o755)
+    project.target("gas", str(tool), prefix="gt-")
+    broken = project.job_of(project.sling("gt-1", priority=9))
+    tool.rename(bench.folder / "away")
+    for strikes in (1, 2, 3):
+        bench.until(lambda strikes=strikes: bench.job(broken).launch_failures == strikes)
+        clock.advance(60)
+    assert str(bench.job(broken).reason).startswith("circuit-broken: ")
+    record = bench.client.document(broken)["sling"]
+    assert record["dispatch_failures"] == 3 and "tool" in record["last_failure"]
+    (bench.folder / "away").rename(tool)
+    healthy = project.job_of(project.sling("gt-2"))
+    clock.advance(24 * 3600)
+
+    assert [job.id for job in views.dry_run(bench.client, 10).to_dispatch] == [healthy]
+    status = views.scheduler_status(bench.client)
+    assert (status["queued_total"], status["queued_ready"], status["active"]) == (1, 1, 0)
+    [target] = scheduled(bench.client)
+    assert [each["subject"] for each in target["jobs"]] == ["gt-2"]
+    bench.until(lambda: bench.status(healthy) is Status.RUNNING, "it, though the other was first")
+    for _ in range(3):
+        clock.advance(3600)
+        bench.step()
+    job = bench.job(broken)
+    assert (job.status, job.launch_failures) == (Status.FAILED, 3)
+    assert bench.kinds(broken).count("running") == 3 and bench.last(broken).id == broken
 
 
 # -- modes --------------------------------------------------------------------------------------
