@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from harness import Bench
+from headway.approving import approve
 from headway.core.states import Status
 from headway.errors import ConflictError, NotFoundError
+from headway.submission import parse_lock
 
 
 @pytest.mark.req("E1", "V76", "V8", "E5", "E6", "V81")
@@ -38,7 +40,7 @@ def test_a_command_runs_and_its_outcome_is_kept(bench: Bench) -> None:
     assert copy["state"] == "succeeded" and copy["run"]["exit_code"] == 0
 
 
-@pytest.mark.req("D17", "E3", "E9")
+@pytest.mark.req("D17", "E9")
 def test_by_default_one_job_runs_at_a_time_and_the_loop_goes_on_after_a_failure(
     bench: Bench,
 ) -> None:
@@ -129,6 +131,55 @@ def test_a_job_waits_for_its_time(make_bench: Callable[..., Bench]) -> None:
     bench.step()
     assert bench.status(job) is Status.RUNNING
     bench.until_ended(job)
+
+
+@pytest.mark.req("E3")
+def test_a_step_with_nothing_to_do_does_nothing_and_says_when_to_look_again(bench: Bench) -> None:
+    for _ in range(3):
+        assert 0 < bench.step() <= 30
+        assert bench.engine.started == []
+    bench.until_ended(bench.submit("true"))
+    assert 0 < bench.step() <= 30
+    with bench.store.read() as tx:
+        kinds = [each.kind for each in tx.events_since(0, 100)]
+    assert kinds == ["submitted", "running", "succeeded"]
+
+
+@pytest.mark.req("V73")
+def test_every_kind_of_wait_is_remembered_once_in_the_order_of_the_first_time(
+    bench: Bench,
+) -> None:
+    bench.client.set_setting("scheduler.max_active", 2)
+    repo = (parse_lock("repo"),)
+    gate = bench.folder / "gate"
+    first = bench.submit(shell=f"until [ -e {gate} ]; do sleep 0.01; done")
+    job = bench.submit("true", after=(first,), locks=repo, require_approval=True)
+    history = ["dependencies"]
+
+    def waits(kind: str) -> None:
+        bench.until(lambda: (bench.job(job).wait or (None,))[0] == kind, kind)
+        if kind not in history:
+            history.append(kind)
+        assert bench.job(job).waited_on == tuple(history)
+
+    waits("dependencies")
+    gate.touch()
+    waits("approval")
+    holder = bench.submit("sleep", "60", locks=repo, priority=9)
+    bench.until(lambda: bench.status(holder) is Status.RUNNING)
+    approve(bench.client, job)
+    waits("locks")
+    bench.client.pause("a break")
+    bench.client.cancel([holder])
+    waits("paused")
+    holder = bench.submit("sleep", "60", locks=repo, priority=9)
+    bench.client.resume()
+    bench.until(lambda: bench.status(holder) is Status.RUNNING)
+    waits("locks")
+    bench.client.cancel([holder])
+    bench.until_ended(job)
+    assert bench.job(job).waited_on == ("dependencies", "approval", "locks", "paused")
+    assert bench.client.document(job)["waited_on"] == history
 
 
 @pytest.mark.req("V73", "V74")

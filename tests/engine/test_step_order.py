@@ -5,18 +5,21 @@ Each test makes a single step, so that what a later step would repair does not c
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from harness import Bench, wait_for
+from harness import DEADLINE, Bench, wait_for
+from headway.client import Client
 from headway.clock import SECOND, SystemClock
 from headway.core.reservations import Reservation
 from headway.core.states import Status
+from headway.engine.planner import Step
 from headway.engine.single import single_step
 from headway.store import open_store
-from headway.store.base import Store
+from headway.store.base import Store, WriteTx
 from headway.submission import parse_lock
 from headway.supervise.evidence import Evidence
 from headway.testing import FakeClock
@@ -156,3 +159,124 @@ def test_dispatch_comes_last_in_a_step_and_goes_by_all_that_was_done_before_it(
     expected = prepare(bench)
     bench.step()
     assert bench.engine.started == [expected()]
+
+
+# -- a pause that comes in between ----------------------------------------------------------------
+
+
+def client_of(bench: Bench, store: Store, actor: str) -> Client:
+    environ = bench.client.environ
+    return Client(bench.home, bench.config, store, bench.clock, environ=environ, actor=actor)
+
+
+@pytest.mark.req("G38")
+@pytest.mark.parametrize("when", ["before it has planned", "after it has planned"])
+def test_a_pause_that_is_set_during_a_step_survives_what_the_step_saves(
+    bench: Bench, when: str
+) -> None:
+    bench.client.set_setting("scheduler.max_active", 2)
+    first, second, third = (bench.submit("sleep", "60") for _ in range(3))
+    asking = threading.Event()
+
+    def pause() -> None:
+        with another_connection(bench) as store:
+            store.changed()  # it is connected
+            asking.set()
+            client_of(bench, store, "ann").pause("lunch")
+
+    pauser = threading.Thread(target=pause)
+    plan = bench.engine.planner.step
+
+    def disturbed(tx: WriteTx, *, limit: int | None = None) -> Step:
+        planned = plan(tx, limit=limit) if when.startswith("after") else None
+        pauser.start()
+        assert asking.wait(DEADLINE)
+        return planned or plan(tx, limit=limit)
+
+    bench.engine.planner.step = disturbed  # type: ignore[method-assign]
+    bench.step()
+    bench.engine.planner.step = plan  # type: ignore[method-assign]
+    pauser.join(DEADLINE)
+
+    with bench.store.read() as tx:
+        pause_in_force, marks = tx.pause_in_force(), tx.marks()
+        told = [each.kind for each in tx.events_since(0, 100)]
+    assert pause_in_force is not None
+    assert (pause_in_force.actor, pause_in_force.reason) == ("ann", "lunch")
+    assert bench.engine.started == [first, second], "the step had begun before the pause"
+    assert (marks["last_dispatch_count"], bool(marks["last_dispatch_at"])) == (2, True)
+    assert told.count("running") == 2 and told[-1] == "paused"
+    bench.client.cancel([first, second])
+    bench.until(lambda: bench.status(first) is bench.status(second) is Status.CANCELLED)
+    bench.turn()
+    assert bench.status(third) is Status.QUEUED and bench.client.document(third)["wait"] == {
+        "kind": "paused",
+        "detail": "paused by ann: lunch",
+    }
+
+
+class Interrupted(FakeClock):
+    """Someone pauses while a pass waits between two starts."""
+
+    def __init__(self, now: int, interrupt: Callable[[], object]) -> None:
+        super().__init__(now)
+        self._interrupt = interrupt
+
+    def sleep(self, seconds: float) -> None:
+        self._interrupt()
+        super().sleep(seconds)
+
+
+@pytest.mark.req("G38")
+def test_a_pause_that_is_set_during_a_pass_stops_it_and_stays(bench: Bench) -> None:
+    bench.client.set_setting("scheduler.max_active", 3)
+    bench.client.set_setting("scheduler.spawn_delay", "1s")
+    jobs = [bench.submit("sleep", "60") for _ in range(3)]
+    clock = Interrupted(bench.clock.now(), lambda: bench.client.pause("lunch"))
+    host = bench.client.host
+
+    started = single_step(bench.store, bench.home, bench.config, host, clock, limit=3)
+
+    assert started == jobs[:1]
+    with bench.store.read() as tx:
+        assert tx.pause_in_force() is not None
+        assert tx.marks()["last_dispatch_count"] == 1
+    bench.engine.recover()
+
+
+# -- one step decides for all ---------------------------------------------------------------------
+
+
+@pytest.mark.req("V2")
+def test_one_step_decides_for_every_job_keeps_why_each_waits_and_starts_the_others(
+    bench: Bench,
+) -> None:
+    """Nothing but the step can have looked at them: each submit meets a store that has not yet
+    begun anything."""
+    bench.client.set_setting("scheduler.max_active", 3)
+    repo = (parse_lock("repo"),)
+    first = bench.submit("sleep", "60", locks=repo, priority=9, produces=("custom:r:1",))
+    kept = {
+        bench.submit("true", after=(first,)): ("waiting_on_deps", "dependencies"),
+        bench.submit("true", needs=("custom:r:1",)): ("waiting_on_deps", "dependencies"),
+        bench.submit("true", require_approval=True): ("waiting_on_approval", "approval"),
+        bench.submit("true", locks=repo): ("waiting_on_locks", "locks"),
+        bench.submit("true", delay=3600 * SECOND): ("queued", "time"),
+    }
+    doomed = bench.submit("true", needs=("custom:nobody:1",))
+    other, last = bench.submit("sleep", "60"), bench.submit("sleep", "60", priority=-1)
+    late = bench.submit("true", priority=-2)
+
+    bench.step()
+
+    assert bench.engine.started == [first, other, last]
+    with another_connection(bench) as store, store.read() as tx:  # as another process sees it
+        jobs = tx.jobs([*kept, doomed, first, other, last, late])
+    for each, (status, kind) in kept.items():
+        wait = jobs[each].wait
+        assert (jobs[each].status.value, wait and wait.kind.value) == (status, kind)
+    assert jobs[doomed].status is Status.BLOCKED_BY_DEPENDENCY
+    assert {jobs[each].status for each in (first, other, last)} == {Status.RUNNING}
+    assert {jobs[each].wait for each in (first, other, last)} == {None}
+    assert jobs[late].status is Status.QUEUED
+    assert bench.client.document(late)["wait"]["kind"] == "capacity"
