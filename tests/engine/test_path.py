@@ -79,7 +79,7 @@ def test_dispatch_is_by_priority_then_position_then_age(make_bench: Callable[...
     assert ledger.read_text().split() == ["b", "d", "a", "c"]
 
 
-@pytest.mark.req("V48", "V49", "V50", "V46")
+@pytest.mark.req("V48", "V49", "V50")
 def test_dependents_wait_for_success_and_are_blocked_by_failure(bench: Bench) -> None:
     gate = bench.folder / "gate"
     first = bench.submit("sh", "-c", f"while ! test -e {gate}; do sleep 0.01; done")
