@@ -1,6 +1,7 @@
 """The whole path: what is submitted runs once, and its outcome is kept."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -265,3 +266,27 @@ def test_many_are_submitted_as_one_and_a_key_among_them_counts_once(bench: Bench
     with pytest.raises(NotFoundError):
         bench.client.submit_many([Request(argv=("true",)), Request(argv=("true",), after=(99,))])
     assert len(bench.client.listing(everything=True)) == 3, "all of them or none"
+
+
+@pytest.mark.req("D8", "V8")
+def test_the_files_of_a_job_are_copies_and_the_store_alone_is_believed(bench: Bench) -> None:
+    done, failed = bench.submit("true"), bench.submit("false")
+    bench.until_ended(done, failed)
+    waiting = bench.submit("true", after=(done,))
+    before = bench.client.listing(everything=True)
+    folder = Path(bench.home.job(done))
+    told = json.loads((folder / "job.json").read_text())
+    told["job"] |= {"state": "failed", "status": "FAILED"}
+    (folder / "job.json").write_text(json.dumps(told))
+    (folder / "outcome.json").write_text('{"exit_code": 9}')
+    shutil.rmtree(bench.home.job(failed))
+    made_up = Path(bench.home.job(99))
+    made_up.mkdir()
+    told["job"] |= {"id": "job-99", "state": "queued", "status": "QUEUED"}
+    (made_up / "job.json").write_text(json.dumps(told))
+    bench.crash().recover()
+    assert bench.client.listing(everything=True) == before
+    with pytest.raises(NotFoundError):
+        bench.job(99)
+    bench.until_ended(waiting)
+    assert bench.status(waiting) is Status.SUCCEEDED, "what it waited for has succeeded"
