@@ -108,8 +108,15 @@ def _set_size(fd: int, columns: int, lines: int) -> None:
 
 class Terminal:
     def __init__(
-        self, headway: CommandLine, *argv: str, columns: int = 80, lines: int = 24, **env: str
+        self,
+        headway: CommandLine,
+        *argv: str,
+        columns: int = 80,
+        lines: int = 24,
+        away: str = "",
+        **env: str,
     ) -> None:
+        """`away`: which of stdout and stderr goes elsewhere."""
         self.ours, theirs = pty.openpty()
         _set_size(theirs, columns, lines)
         self.before = termios.tcgetattr(theirs)
@@ -122,8 +129,8 @@ class Terminal:
             cwd=headway.folder,
             env={**headway.env, "TERM": "xterm-256color", **env},
             stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdout=subprocess.DEVNULL if away == "stdout" else theirs,
+            stderr=subprocess.DEVNULL if away == "stderr" else theirs,
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )

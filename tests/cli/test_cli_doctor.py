@@ -38,7 +38,6 @@ def server_site(tmp_path: Path, postgres_url: str) -> Iterator[Site]:
 # -- a sound store --------------------------------------------------------------------------------
 
 
-@pytest.mark.req("D8")
 def test_all_is_looked_at_and_nothing_is_changed(site: Site) -> None:
     Path(site.home.config).write_text("")  # with the default, which is to start workers
     site.submit("true")

@@ -13,7 +13,7 @@ last_dispatch_at last_dispatch_count worker reason
 """
 
 
-@pytest.mark.req("D17", "G40")
+@pytest.mark.req("D17")
 def test_status_shows_one_slot_by_default(still: CommandLine) -> None:
     told = still.json("scheduler", "status")
     assert set(STATUS.split()) <= set(told)
@@ -30,6 +30,31 @@ def test_status_says_in_one_line_how_much_is_queued_and_ready(still: CommandLine
     still("submit", "--", "true")
     still("submit", "--after", "1", "--", "true")
     assert "Queued: 2 total, 1 ready" in still.out("scheduler", "status").splitlines()
+
+
+@pytest.mark.req("G40")
+def test_status_tells_of_pause_queue_slots_and_the_last_dispatch(still: CommandLine) -> None:
+    before = still.json("scheduler", "status")
+    assert (before["paused"], before["paused_by"]) == (False, None)
+    assert (before["active"], before["last_dispatch_at"]) == (0, None)
+    still("submit", "--", "sleep", "60")
+    still("submit", "--", "true")
+    still("submit", "--after", "1", "--", "true")
+    assert still.out("scheduler", "run") == "job-1"
+    still("--as", "eve", "scheduler", "pause", "--reason", "lunch")
+
+    told = still.json("scheduler", "status")
+    assert (told["paused"], told["paused_by"], told["paused_reason"]) == (True, "eve", "lunch")
+    assert (told["queued_total"], told["queued_ready"]) == (2, 1), "one waits for another"
+    assert (told["active"], told["free"], told["max_active"]) == (1, 0, 1)
+    started = still.json("jobs", "show", "1")["job"]["started_at"]
+    assert (told["last_dispatch_at"], told["last_dispatch_count"]) == (started, 1)
+    lines = still.out("scheduler", "status").splitlines()
+    shown = dict(line.split(maxsplit=1) for line in lines)
+    assert (shown["used"], shown["cap"], shown["free"]) == ("1", "1", "0")
+    assert shown["paused"].startswith("by eve, ") and shown["paused"].endswith(": lunch")
+    assert shown["last"].startswith("start ") and shown["last"].endswith(", 1 job")
+    assert "Queued: 2 total, 1 ready" in lines
 
 
 @pytest.mark.req("G36")

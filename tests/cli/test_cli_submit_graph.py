@@ -35,7 +35,7 @@ def documents(text: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.req("V1", "V11")
+@pytest.mark.req("V1")
 @pytest.mark.parametrize("form", documents(""))
 def test_a_graph_is_taken_in_every_form(still: CommandLine, form: str) -> None:
     still("submit", "--", "true")
@@ -195,3 +195,31 @@ def test_every_key_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "graphs.md").read_text(encoding="utf-8")
     for key in FORMS:
         assert f"`{key}`" in page, key
+
+
+@pytest.mark.req("V46")
+def test_to_be_after_a_job_means_after_its_success(still: CommandLine) -> None:
+    still("submit", "--", "true")
+    still("submit", "--after", "1", "--", "true")
+    path = still.folder / "graph"
+    path.write_text(jsonl([{"id": "x", "argv": ["true"], "after": ["job-2"]}]))
+    still("submit", "--graph", "graph")
+    edges = still.json("jobs", "schedule")["edges"]
+    assert [each["after"] for each in edges] == [{"policy": "success"}] * 2
+    drawn = still.out("jobs", "schedule", "--format", "dag")
+    assert drawn.count("after:success -> ") == drawn.count("after:") >= 2
+
+
+@pytest.mark.req("V46")
+@pytest.mark.parametrize("policy", ["any", "success"])
+def test_there_is_no_other_policy_to_ask_for(still: CommandLine, policy: str) -> None:
+    still("submit", "--", "true")
+    refused = still("submit", "--after", f"1:{policy}", "--", "true", code=3)
+    assert f"'1:{policy}' is not a job" in refused.stderr
+    path = still.folder / "graph"
+    for after in ([f"job-1:{policy}"], [{"job": "job-1", "policy": policy}], {"job-1": policy}):
+        path.write_text(jsonl([{"id": "x", "argv": ["true"], "after": after}]))
+        assert "after" in still("submit", "--graph", "graph", code=5).stderr
+    path.write_text(jsonl([{"id": "x", "argv": ["true"], "after_policy": policy}]))
+    assert "unknown key 'after_policy'" in still("submit", "--graph", "graph", code=5).stderr
+    assert len(still.json("jobs", "list")["jobs"]) == 1

@@ -1,5 +1,6 @@
 """`headway jobs schedule --watch` on a real terminal."""
 
+import json
 import os
 import re
 import signal
@@ -40,7 +41,7 @@ def rows(screen: Screen) -> list[list[str]]:
     return [re.split(r"\s{2,}", line.strip()) for line in found]
 
 
-@pytest.mark.req("V91", "V92", "V95")
+@pytest.mark.req("V91")
 @pytest.mark.parametrize("columns", [80, 160])
 def test_a_frame_has_header_counts_table_and_pane(
     headway: CommandLine, terminal: Opener, columns: int
@@ -142,7 +143,7 @@ def test_another_size_of_the_terminal_is_drawn_at_once(terminal: Opener) -> None
     assert watch.ended() == 0
 
 
-@pytest.mark.req("V92", "V93")
+@pytest.mark.req("V93")
 def test_the_pane_shows_the_chosen_job_or_the_first_visible_that_runs(
     headway: CommandLine, terminal: Opener
 ) -> None:
@@ -181,6 +182,54 @@ def test_rows_give_way_to_the_pane_on_a_low_terminal(
     assert len(rows(screen)) == 3 and not screen.overflowed
     watch.press(b"q")
     assert watch.ended() == 0
+
+
+@pytest.mark.req("V92", "V95")
+def test_unless_told_otherwise_ten_jobs_are_shown_twice_a_second(
+    headway: CommandLine, terminal: Opener
+) -> None:
+    headway("scheduler", "pause")
+    lines = (json.dumps({"id": f"n{each}", "argv": ["true"]}) for each in range(12))
+    (headway.folder / "graph").write_text("\n".join(lines))
+    headway("submit", "--graph", "graph")
+    watch = terminal("jobs", "schedule", "--watch", lines=30)
+    screen = watch.shows("queued 12", "not shown")
+    assert "  every 500ms " in screen.lines[0]
+    assert [row[-1] for row in rows(screen)] == [f"job-{number}" for number in range(1, 11)]
+    watch.press(b"q")
+    assert watch.ended() == 0
+
+
+@pytest.mark.req("V92", "V95")
+def test_the_least_that_may_be_asked_for_is_taken(headway: CommandLine, terminal: Opener) -> None:
+    headway("scheduler", "pause")
+    for _ in range(2):
+        headway("submit", "--", "true")
+    watch = terminal("jobs", "schedule", "--watch", "--top", "1", "--interval-ms", "100")
+    screen = watch.shows("queued 2", "not shown", "every 100ms")
+    assert [row[-1] for row in rows(screen)] == ["job-1"]
+    watch.press(b"q")
+    assert watch.ended() == 0
+    assert "job-2" not in headway.out("jobs", "schedule", "--top", "1")
+
+
+@pytest.mark.req("V95")
+@pytest.mark.parametrize("away", ["stdout", "stderr"])
+def test_both_streams_must_be_a_terminal(terminal: Opener, away: str) -> None:
+    watch = terminal(*WATCH, away=away)
+    assert watch.ended() == 5
+    told = b"--watch needs stdout and stderr on a terminal" in watch.raw
+    assert told is (away == "stdout") and not watch.screen.alternate
+
+
+@pytest.mark.req("V95")
+@pytest.mark.parametrize("words", [("--format", "dag"), ("--format", "json"), ("--json",)])
+def test_on_a_terminal_too_only_the_summary_can_be_watched(
+    terminal: Opener, words: tuple[str, ...]
+) -> None:
+    watch = terminal(*WATCH, *words)
+    assert watch.ended() == 5
+    assert b"--watch shows the summary; leave --format" in watch.raw
 
 
 @pytest.mark.req("V95")

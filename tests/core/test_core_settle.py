@@ -237,6 +237,8 @@ def test_the_third_failed_launch_breaks_the_circuit(number: int, code: int) -> N
         code,
         "circuit-broken: cannot execute nosuch",
         "circuit-broken: cannot execute nosuch",
+        launch_failures=3,
+        last_failure="cannot execute nosuch",
     )
 
 

@@ -41,7 +41,7 @@ def all_started(site: Site, count: int) -> list[int]:
     return found
 
 
-@pytest.mark.req("E24", "D20", "D25")
+@pytest.mark.req("E24", "D25")
 def test_killing_the_worker_loses_nothing_and_repeats_nothing(site: Site) -> None:  # fault A1
     ledger = site.folder / "ledger"
     site.client.set_setting("scheduler.max_active", 4)

@@ -43,7 +43,7 @@ def make_torture(
             end_all(str(each))
 
 
-@pytest.mark.req("E24", "D20", "D25")
+@pytest.mark.req("E24", "D25")
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_random_kills_violate_nothing(  # fault A1 A3
     store: str, tmp_path: Path, postgres_server: str

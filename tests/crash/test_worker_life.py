@@ -169,7 +169,7 @@ def _open_files(pid: int) -> set[str]:
     return found
 
 
-@pytest.mark.req("D3", "V17", "D20")
+@pytest.mark.req("D3", "V17")
 def test_a_second_worker_is_refused_with_the_pid_of_the_first(site: Site) -> None:  # fault C9, C10
     first = site.worker()
     second = site.start_worker()
@@ -180,6 +180,81 @@ def test_a_second_worker_is_refused_with_the_pid_of_the_first(site: Site) -> Non
     first.wait()
     third = site.worker()  # no stale file stands in its way
     assert third.poll() is None
+
+
+INTERNET = ("tcp", "tcp6", "udp", "udp6", "raw", "raw6", "sctp/assocs")
+
+
+def _internet_sockets(pid: int) -> set[str]:
+    """The inodes of what this process has open towards a network, be it only to listen."""
+    open_ = {each.split("[")[1][:-1] for each in _open_files(pid) if each.startswith("socket:")}
+    for table in INTERNET:
+        with suppress(FileNotFoundError):
+            rows = Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+            found = open_ & {word for row in rows for word in row.split()}
+            if found:
+                return found
+    return set()
+
+
+@pytest.mark.req("D20")
+def test_on_one_machine_nothing_but_files_and_kernel_locks_is_needed(tmp_path: Path) -> None:
+    """With its own store: no process of it has a network, and who locks anything locks a file of
+    the home or of the jobs' evidence, in the kernel, which lets go when the process dies."""
+    site = Site(tmp_path)
+    try:
+        site.client.set_setting("scheduler.max_active", 3)
+        locks = ("--lock", "repo")
+        site.run("submit", *locks, "--", "sleep", "60")
+        site.run("submit", *locks, "--", "true")
+        site.run("submit", "--", "sleep", "60")
+        worker = site.worker()
+        wait_for(lambda: [site.status(each) for each in (1, 3)] == [Status.RUNNING] * 2)
+        site.run("jobs", "list")
+        ours = {worker.pid: "worker", **site.processes()}
+        assert len(ours) >= 5, "worker, parent, two supervisors, two commands"
+        assert [pid for pid in ours if _internet_sockets(pid)] == []
+        files = {each.lstat().st_ino for each in Path(site.home.path).rglob("*") if each.exists()}
+        held = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        mine = {row[5].split(":")[2] for row in held if row[1] != "->" and int(row[4]) in ours}
+        assert mine, "the worker's lock and those of the supervisors"
+        assert {each for each in mine if int(each) not in files} == set()
+        assert site.status(2) is Status.WAITING_ON_LOCKS, "a row of the store, no lock of its own"
+        site.run("jobs", "cancel", "1", "3")
+        site.until_ended(2)
+        assert site.status(2) is Status.SUCCEEDED
+    finally:
+        site.close()
+
+
+def _rests(pid: int) -> None:
+    """Wait until it has slept for a while, without having been woken in between."""
+    before, alike = "", 0
+
+    def unchanged() -> bool:
+        nonlocal before, alike
+        status = Path(f"/proc/{pid}/status").read_text()
+        alike = alike + 1 if status == before and "(sleeping)" in status else 0
+        before = status
+        return alike > 30
+
+    wait_for(unchanged, what="the worker to rest")
+
+
+@pytest.mark.req("E3")
+def test_a_worker_with_nothing_to_do_keeps_looking_and_complains_of_nothing(site: Site) -> None:
+    """Nobody wakes it: each of these submits goes to the store alone."""
+    site.client.wake = lambda **said: True  # type: ignore[method-assign]
+    worker = site.worker()
+    for code in (3, 0):  # what fails is no reason to stop, either
+        _rests(worker.pid)
+        job = site.submit("sh", "-c", f"exit {code}")
+        site.until_ended(job, deadline=15.0)  # it looks every second
+        assert site.client.document(job)["run"]["exit_code"] == code
+        assert worker.poll() is None
+    worker.send_signal(signal.SIGTERM)
+    _, said = worker.communicate(timeout=30)
+    assert worker.returncode == 0 and "cannot" not in said and "Traceback" not in said
 
 
 def test_of_ten_workers_at_once_one_stays(site: Site) -> None:  # fault C9
@@ -314,7 +389,6 @@ def test_a_worker_started_from_inside_a_job_is_no_part_of_that_job(
     assert site.background_pid() == new, "it outlived the job that asked for it"
 
 
-@pytest.mark.req("G26", "V2")
 def test_scheduler_run_makes_one_step_where_no_worker_lives(site: Site) -> None:
     ledger = site.folder / "ledger"
     site.submit("sh", "-c", f"echo 1 >> {ledger}")

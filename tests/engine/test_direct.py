@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -177,14 +177,25 @@ def test_two_callers_get_the_slot_in_the_order_in_which_they_asked(bench: Bench)
 
 
 @pytest.mark.req("E14")
-def test_an_exception_releases_it_and_the_same_head_goes_on(bench: Bench) -> None:
-    job = bench.submit("true")
-    with pytest.raises(RuntimeError, match="no"), bench.client.reserve():
+@pytest.mark.parametrize("raised", [None, RuntimeError, KeyboardInterrupt, SystemExit])
+def test_when_it_is_released_the_same_head_goes_on_whatever_the_block_raised(
+    bench: Bench, raised: type[BaseException] | None
+) -> None:
+    last, head, second = (bench.submit("true", priority=each) for each in (0, 5, 5))
+    queue = [head, second, last]
+    places = [bench.job(each).order for each in queue]
+    with suppress(*([raised] if raised else [])), bench.client.reserve():
         bench.step()
-        assert bench.status(job) is Status.QUEUED
-        raise RuntimeError("no")
+        assert bench.engine.started == [], "the one slot is taken"
+        if raised is not None:
+            raise raised("no")
     assert standing(bench) == []
-    bench.until_ended(job)
+    assert [bench.job(each).order for each in queue] == places
+    bench.step()
+    assert bench.engine.started == [head]
+    bench.until_ended(*queue)
+    starts = [bench.job(each).started_at or 0 for each in queue]
+    assert starts == sorted(starts)
 
 
 @pytest.mark.req("C12")

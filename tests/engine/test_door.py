@@ -1,15 +1,19 @@
 """The door: pause, cap, passes; one function behind status, dry run and dispatch."""
 
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from harness import Bench
 from headway import views
+from headway.client import Client
 from headway.clock import SystemClock
 from headway.core.model import shown
 from headway.core.states import Status
+from headway.store import open_store
 from headway.store.sqlstore import SqlStore
 from headway.testing import FakeClock
 
@@ -60,11 +64,69 @@ def test_a_pause_holds_everything_and_is_known_before_any_job_is_looked_for(benc
     bench.until_ended(job)
 
 
-@pytest.mark.req("G37", "G38")
-def test_a_pause_that_comes_during_a_step_survives_it(bench: Bench) -> None:
+@pytest.mark.req("G37")
+def test_a_pause_and_its_end_are_each_written_whole_or_not_at_all(bench: Bench) -> None:
+    """What fails after the state was written, and before the event, leaves neither."""
+    client, real = bench.client, bench.store.story
+
+    def cut_short(tell: Callable[[Any], Any]) -> Any:
+        def tell_until_the_power_goes(tx: Any) -> Any:
+            def gone(*told: object, **named: object) -> None:
+                raise RuntimeError("the power is gone")
+
+            tx.add_events = gone
+            return tell(tx)
+
+        return real(tell_until_the_power_goes)
+
+    def state() -> tuple[object, int, int]:
+        with bench.store.read() as tx:
+            return tx.pause_in_force(), tx.last_event(), tx.marks()["crashes_forgiven_at"]
+
+    for act in (lambda: client.pause("lunch"), client.resume):
+        before = state()
+        bench.store.story = cut_short  # type: ignore[method-assign]
+        with pytest.raises(RuntimeError, match="the power is gone"):
+            act()
+        bench.store.story = real  # type: ignore[method-assign]
+        assert state() == before
+        act()
+        assert state() != before
+
+
+@pytest.mark.req("G37")
+def test_of_many_who_pause_at_once_one_is_the_whole_state(bench: Bench) -> None:
+    names = [f"person-{n}" for n in range(4)]
+    ready = threading.Barrier(len(names) + 1)
+    seen: set[tuple[str, str | None]] = set()
+
+    def pause(name: str) -> None:
+        url = bench.home.store_url or f"sqlite://{bench.home.database}"
+        with closing(open_store(url, bench.clock, create=False)) as store:
+            client = Client(bench.home, bench.config, store, bench.clock, environ={}, actor=name)
+            ready.wait()
+            answer = client.pause(f"reason of {name}")
+            seen.add((answer.actor, answer.reason))
+
+    threads = [threading.Thread(target=pause, args=(name,)) for name in names]
+    for each in threads:
+        each.start()
+    ready.wait()
+    while any(each.is_alive() for each in threads):
+        with bench.store.read() as tx:
+            found = tx.pause_in_force()
+        if found is not None:
+            seen.add((found.actor, found.reason))
+    ((actor, reason),) = seen
+    assert reason == f"reason of {actor}", "who is told is who paused"
+    with bench.store.read() as tx:
+        assert [(each.kind, each.actor) for each in tx.events_since(0, 9)] == [("paused", actor)]
+
+
+def test_a_pause_between_two_steps_starts_nothing_and_stays(bench: Bench) -> None:
     first, second = bench.submit("true"), bench.submit("true")
     bench.step()
-    bench.client.pause(None)  # between the step that started one and the step that settles it
+    bench.client.pause(None)
     bench.until(lambda: bench.status(first) is Status.SUCCEEDED)
     bench.turn()
     assert bench.status(second) is Status.QUEUED

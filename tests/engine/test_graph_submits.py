@@ -4,19 +4,23 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from checkouts_of_jobs import git, make_repository
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness import Bench
+from headway.approving import approve
 from headway.core.model import Job, Stage
 from headway.core.states import Status
 from headway.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.linking import GraphError
-from headway.submission import Request
+from headway.store import open_store
+from headway.submission import Request, parse_lock
 from headway.supervise.workerlock import STAYS, WAKE, WorkerLock
 
 
@@ -29,7 +33,60 @@ def everything(bench: Bench) -> list[Job]:
         return tx.active_jobs()
 
 
-@pytest.mark.req("V1", "V11")
+@pytest.mark.req("V11")
+def test_all_that_a_job_is_scheduled_by_is_kept_in_the_store(bench: Bench, tmp_path: Path) -> None:
+    """Read by another connection, as after a restart: before and after it had to wait."""
+    repo = make_repository(tmp_path)
+    gate = bench.folder / "gate"
+    first = bench.submit(shell=f"until [ -e {gate} ]; do sleep 0.01; done")
+    maker = bench.submit("true", after=(first,), produces=("custom:in:1",))
+    job = bench.submit(
+        "true",
+        after=(first,),
+        needs=("custom:in:1", "target_branch:main"),
+        produces=("custom:out:1", "custom:out:2"),
+        locks=(parse_lock("repo"), parse_lock("docs:shared")),
+        pin_head="",
+        require_approval=True,
+        cwd=str(repo),
+    )
+
+    def kept() -> Job:
+        url = bench.home.store_url or f"sqlite://{bench.home.database}"
+        with closing(open_store(url, bench.clock, create=False)) as store, store.read() as tx:
+            return tx.jobs([job])[job]
+
+    def told() -> tuple[object, ...]:
+        now = kept()
+        assert now.after == (first,)
+        assert now.needs == ("custom:in:1", "target_branch:main")
+        assert now.produces == ("custom:out:1", "custom:out:2")
+        assert {(each.key, each.mode.value) for each in now.locks} == {
+            ("repo", "exclusive"),
+            ("docs", "shared"),
+        }
+        head = git(repo, "rev-parse", "HEAD")
+        assert now.pinned_head is not None
+        assert (now.pinned_head.branch, now.pinned_head.oid) == ("main", head)
+        assert now.approval is not None and now.approval.requested_by == "tester"
+        wait = now.wait and (now.wait.kind.value, now.wait.detail)
+        history = [each for each in now.waited_on if each != "pinned_head"]  # to look takes a step
+        return now.status.value, wait, history, now.approval.state.value
+
+    bench.step()
+    wait = ("dependencies", f"waiting on job job-{first}")
+    assert told() == ("waiting_on_deps", wait, ["dependencies"], "pending")
+    gate.touch()
+    bench.until_ended(maker)
+    bench.until(lambda: bench.status(job) is Status.WAITING_ON_APPROVAL)
+    wait = ("approval", "awaiting human approval")
+    assert told() == ("waiting_on_approval", wait, ["dependencies", "approval"], "pending")
+    approve(bench.client, job)
+    bench.until_ended(job)
+    assert told() == ("succeeded", None, ["dependencies", "approval"], "approved")
+
+
+@pytest.mark.req("V1")
 def test_jobs_name_each_other_forwards_and_backwards_and_run_in_order(bench: Bench) -> None:
     old = bench.submit("true")
     submitted = bench.client.submit_many(

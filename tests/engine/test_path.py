@@ -1,6 +1,7 @@
 """The whole path: what is submitted runs once, and its outcome is kept."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness import Bench
+from headway.approving import approve
 from headway.core.states import Status
 from headway.errors import ConflictError, NotFoundError
+from headway.submission import parse_lock
 
 
 @pytest.mark.req("E1", "V76", "V8", "E5", "E6", "V81")
@@ -38,7 +41,7 @@ def test_a_command_runs_and_its_outcome_is_kept(bench: Bench) -> None:
     assert copy["state"] == "succeeded" and copy["run"]["exit_code"] == 0
 
 
-@pytest.mark.req("D17", "E3", "E9")
+@pytest.mark.req("D17", "E9")
 def test_by_default_one_job_runs_at_a_time_and_the_loop_goes_on_after_a_failure(
     bench: Bench,
 ) -> None:
@@ -77,7 +80,7 @@ def test_dispatch_is_by_priority_then_position_then_age(make_bench: Callable[...
     assert ledger.read_text().split() == ["b", "d", "a", "c"]
 
 
-@pytest.mark.req("V48", "V49", "V50", "V46")
+@pytest.mark.req("V48", "V49", "V50")
 def test_dependents_wait_for_success_and_are_blocked_by_failure(bench: Bench) -> None:
     gate = bench.folder / "gate"
     first = bench.submit("sh", "-c", f"while ! test -e {gate}; do sleep 0.01; done")
@@ -129,6 +132,55 @@ def test_a_job_waits_for_its_time(make_bench: Callable[..., Bench]) -> None:
     bench.step()
     assert bench.status(job) is Status.RUNNING
     bench.until_ended(job)
+
+
+@pytest.mark.req("E3")
+def test_a_step_with_nothing_to_do_does_nothing_and_says_when_to_look_again(bench: Bench) -> None:
+    for _ in range(3):
+        assert 0 < bench.step() <= 30
+        assert bench.engine.started == []
+    bench.until_ended(bench.submit("true"))
+    assert 0 < bench.step() <= 30
+    with bench.store.read() as tx:
+        kinds = [each.kind for each in tx.events_since(0, 100)]
+    assert kinds == ["submitted", "running", "succeeded"]
+
+
+@pytest.mark.req("V73")
+def test_every_kind_of_wait_is_remembered_once_in_the_order_of_the_first_time(
+    bench: Bench,
+) -> None:
+    bench.client.set_setting("scheduler.max_active", 2)
+    repo = (parse_lock("repo"),)
+    gate = bench.folder / "gate"
+    first = bench.submit(shell=f"until [ -e {gate} ]; do sleep 0.01; done")
+    job = bench.submit("true", after=(first,), locks=repo, require_approval=True)
+    history = ["dependencies"]
+
+    def waits(kind: str) -> None:
+        bench.until(lambda: (bench.job(job).wait or (None,))[0] == kind, kind)
+        if kind not in history:
+            history.append(kind)
+        assert bench.job(job).waited_on == tuple(history)
+
+    waits("dependencies")
+    gate.touch()
+    waits("approval")
+    holder = bench.submit("sleep", "60", locks=repo, priority=9)
+    bench.until(lambda: bench.status(holder) is Status.RUNNING)
+    approve(bench.client, job)
+    waits("locks")
+    bench.client.pause("a break")
+    bench.client.cancel([holder])
+    waits("paused")
+    holder = bench.submit("sleep", "60", locks=repo, priority=9)
+    bench.client.resume()
+    bench.until(lambda: bench.status(holder) is Status.RUNNING)
+    waits("locks")
+    bench.client.cancel([holder])
+    bench.until_ended(job)
+    assert bench.job(job).waited_on == ("dependencies", "approval", "locks", "paused")
+    assert bench.client.document(job)["waited_on"] == history
 
 
 @pytest.mark.req("V73", "V74")
@@ -214,3 +266,27 @@ def test_many_are_submitted_as_one_and_a_key_among_them_counts_once(bench: Bench
     with pytest.raises(NotFoundError):
         bench.client.submit_many([Request(argv=("true",)), Request(argv=("true",), after=(99,))])
     assert len(bench.client.listing(everything=True)) == 3, "all of them or none"
+
+
+@pytest.mark.req("D8", "V8")
+def test_the_files_of_a_job_are_copies_and_the_store_alone_is_believed(bench: Bench) -> None:
+    done, failed = bench.submit("true"), bench.submit("false")
+    bench.until_ended(done, failed)
+    waiting = bench.submit("true", after=(done,))
+    before = bench.client.listing(everything=True)
+    folder = Path(bench.home.job(done))
+    told = json.loads((folder / "job.json").read_text())
+    told["job"] |= {"state": "failed", "status": "FAILED"}
+    (folder / "job.json").write_text(json.dumps(told))
+    (folder / "outcome.json").write_text('{"exit_code": 9}')
+    shutil.rmtree(bench.home.job(failed))
+    made_up = Path(bench.home.job(99))
+    made_up.mkdir()
+    told["job"] |= {"id": "job-99", "state": "queued", "status": "QUEUED"}
+    (made_up / "job.json").write_text(json.dumps(told))
+    bench.crash().recover()
+    assert bench.client.listing(everything=True) == before
+    with pytest.raises(NotFoundError):
+        bench.job(99)
+    bench.until_ended(waiting)
+    assert bench.status(waiting) is Status.SUCCEEDED, "what it waited for has succeeded"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from checkouts_of_jobs import make_repository
 
 from harness import Bench
 from headway.core.model import ApprovalState
@@ -257,6 +258,55 @@ def test_a_person_is_asked_again(bench: Bench) -> None:
     assert (new.approval.state, new.approval.decided_by) == (ApprovalState.PENDING, None)
     bench.step()
     assert bench.status(new.id) is Status.WAITING_ON_APPROVAL
+
+
+def files_of(bench: Bench, job: int) -> dict[str, bytes]:
+    folder = Path(bench.home.job(job))
+    return {each.name: each.read_bytes() for each in folder.glob("*") if each.is_file()}
+
+
+@pytest.mark.req("V37")
+def test_a_job_that_runs_again_begins_without_what_the_last_attempt_left(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """Ended jobs keep their evidence and are followed by new ones; those that wait had none."""
+    repo = make_repository(tmp_path)
+    go = bench.folder / "go"
+    script = f"echo $HEADWAY_JOB_ID; echo e$HEADWAY_JOB_ID >&2; echo x >>readme.txt; test -e {go}"
+    failed = bench.submit(
+        shell=script, save_patch=True, produces=("custom:report:june",), cwd=str(repo)
+    )
+    waiting = bench.submit("true", after=(failed,), delay=3_600_000_000)
+    outside = bench.submit("true", produces=("custom:report:may", "custom:report:june"))
+    with bench.store.write() as tx:
+        tx.publish([Marker("custom:report:june", failed, tx.now())])
+        tx.publish([Marker("custom:report:may", outside, tx.now())])
+    bench.step(limit=1)
+    bench.client.pause("hold")
+    bench.until(lambda: bench.status(failed) is Status.FAILED)
+    assert bench.status(waiting) in (Status.QUEUED, Status.WAITING_ON_DEPS)
+    before = files_of(bench, failed)
+    assert {"stdout.log", "stderr.log", "outcome.json", "command.patch"} <= before.keys()
+    run = bench.client.document(failed)["run"]
+
+    rewound = rewind(bench.client, failed)
+
+    new = rewound.new_root
+    assert rewound.reset == (waiting, new)
+    assert files_of(bench, failed) == before, "the evidence of what happened"
+    assert bench.client.document(failed)["run"] == {**run, "artifacts": []}
+    for each in rewound.reset:
+        assert files_of(bench, each) == {}
+        assert bench.client.document(each)["run"] is None
+    with bench.store.read() as tx:
+        views = tx.artifact_views(["custom:report:june", "custom:report:may"])
+    assert [each.published for each in views.values()] == [False, True], "only what is its own"
+    go.touch()
+    bench.client.resume()
+    bench.until(lambda: bench.status(new) is Status.SUCCEEDED)
+    after = files_of(bench, new)
+    assert (after["stdout.log"], after["stderr.log"]) == (b"job-%d\n" % new, b"ejob-%d\n" % new)
+    assert files_of(bench, failed) == before
 
 
 @pytest.mark.req("V31", "V37")

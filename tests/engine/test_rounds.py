@@ -1,6 +1,7 @@
 """The entries of a jobs file: when they are due, what holds them back, what is known of them."""
 
 import os
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -8,16 +9,19 @@ from typing import Any
 import pytest
 from declaring import Declaring
 
+from harness import Bench
 from headway.adding import add_jobs
 from headway.clock import SECOND
 from headway.config import Config
 from headway.core.model import JobSpec
 from headway.core.states import Status
 from headway.engine.engine import Engine
-from headway.errors import StoreFullError
+from headway.engine.single import single_step
+from headway.errors import StoreFullError, WorkerPresentError
 from headway.host import Host
 from headway.jobsfile.script import POLL_FILE
 from headway.submission import Request
+from headway.supervise.workerlock import START, WorkerLock
 from simulation.machines import SimulatedLauncher
 
 TRUE = "jobs:\n  tidy: {type: command, run: [/bin/true], interval: 60}\n"
@@ -273,6 +277,36 @@ def test_while_dispatch_is_paused_nothing_is_asked_and_nothing_made(yard: Declar
     assert len(yard.made("first")) == 1
 
 
+@pytest.mark.req("O23")
+def test_a_pass_that_finds_a_worker_or_a_pause_does_not_look_at_the_file(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench()
+    (Path(bench.home.path) / "jobs.yaml").write_text(TRUE)
+
+    def one_pass() -> list[int]:
+        host = bench.client.host
+        return single_step(bench.store, bench.home, bench.config, host, bench.clock, limit=1)
+
+    def known() -> object:
+        with bench.store.read() as tx:
+            return tx.jobs_file(bench.client.host.id), tx.entries(bench.client.host.id)
+
+    worker = WorkerLock(bench.home.worker_lock)
+    assert worker.take(START)
+    with pytest.raises(WorkerPresentError):
+        one_pass()
+    assert known() == (None, {}) and bench.client.listing() == []
+    worker.close()
+    bench.client.pause("a break")
+    assert one_pass() == [] and bench.client.listing() == []
+    bench.client.resume()
+    assert one_pass() == [1]
+    bench.engine.recover()
+    bench.until_ended(1)
+
+
+@pytest.mark.req("O23")
 def test_a_pause_that_comes_while_it_is_asked_counts(yard: Declaring) -> None:
     yard.declare(SCRIPTS)
     yard.step()  # asks
@@ -355,6 +389,53 @@ def test_a_first_file_that_is_broken_makes_nothing(yard: Declaring) -> None:
 
 
 @pytest.mark.req("O22")
+def test_what_is_known_of_a_run_outlives_the_worker(yard: Declaring) -> None:
+    """Neither does it run again at once, nor is its time forgotten."""
+    yard.declare(TRUE)
+    yard.pass_seconds(10)
+    (job,), record = yard.ran("tidy"), yard.record("tidy")
+    assert job.finished_at is not None
+    assert (record.last_job, record.last_end_at) == (job.id, job.finished_at)
+    assert (record.last_status, record.next_at) == ("succeeded", job.finished_at + 60 * SECOND)
+    for _ in range(3):
+        yard.crash()
+        yard.step()
+        assert yard.record("tidy") == record
+    left = (job.finished_at - yard.clock.now()) / SECOND + 60
+    yard.pass_time(left - 0.1)
+    assert yard.made("tidy") == [job], "not before its interval has passed"
+    yard.pass_time(0.2)
+    assert len(yard.made("tidy")) == 2
+
+
+@pytest.mark.req("O22")
+def test_what_an_earlier_worker_wrote_down_is_what_a_step_goes_by(yard: Declaring) -> None:
+    """The row is a format: these are the words and units of every version."""
+    now = yard.clock.now()
+    database = yard.store.database  # type: ignore[attr-defined]
+    database.execute(
+        "insert into entries (host_id, name, state, last_job, last_end_at, last_status, next_at, "
+        "held, held_at, gone_at) values ('host', 'tidy', '{\"seen\": 3}', null, "
+        f"{now - 20 * SECOND}, 'failed', {now + 40 * SECOND}, null, null, null)",
+        {},
+    )
+    yard.declare(TRUE)
+    yard.crash()
+    record = yard.record("tidy")
+    assert (record.last_end_at, record.last_status) == (now - 20 * SECOND, "failed")
+    with yard.store.read() as tx:
+        assert tx.entry_state("host", "tidy") == {"seen": 3}
+    yard.pass_seconds(39)
+    assert yard.made("tidy") == [], "40 of its 60 seconds were left"
+    yard.pass_time(2)
+    assert len(yard.made("tidy")) == 1
+    yard.pass_time(10)
+    assert yard.record("tidy").last_status == "succeeded"
+    with yard.store.read() as tx:
+        assert tx.entry_state("host", "tidy") == {"seen": 3}, "what its function keeps stays"
+
+
+@pytest.mark.req("O22")
 def test_an_end_that_no_worker_has_written_down_is_found(yard: Declaring) -> None:
     yard.declare(TRUE)
     yard.step()
@@ -430,7 +511,50 @@ def test_a_step_that_was_undone_is_made_again(yard: Declaring, monkeypatch: Any)
     assert len(yard.made("first")) == 1 and len(yard.world.asked) == 1
 
 
+REVIEW = "jobs:\n  review: {type: agent, prompt: Look., interval: 60}\n"
+
+
 @pytest.mark.req("O18")
+def test_an_agent_takes_a_slot_like_any_job_and_is_put_off_while_there_is_none(
+    yard: Declaring, tmp_path: Path
+) -> None:
+    yard.config.env = {"PATH": str(with_claude(tmp_path))}
+    yard.client.set_setting("scheduler.max_active", 1)
+    first = yard.client.submit(Request(argv=("true",), check=False)).job_id
+    yard.declare(REVIEW)
+    yard.pass_seconds(1)
+    (agent,) = yard.made("review")
+    last = yard.client.submit(Request(argv=("true",), check=False)).job_id
+    ran_alone, waits = [], dict[int, list[tuple[int, str]]]()
+    for _ in range(60):
+        live = [claim.job_id for claim in yard.live()]
+        assert len(live) <= 1, "there is one slot for all"
+        if live and live != ran_alone[-1:]:
+            ran_alone += live
+        for each in {agent.id, last} - set(live):
+            wait = yard.client.document(each)["wait"]
+            if live and wait is not None:
+                waits.setdefault(each, []).append((live[0], wait["kind"]))
+        if live == [first]:
+            record = yard.record("review")
+            assert record.last_end_at is None, "what is put off is no run"
+        yard.pass_time(0.2)
+    assert ran_alone == [first, agent.id, last]
+    assert set(waits[agent.id]) == {(first, "capacity")}
+    assert set(waits[last]) == {(first, "capacity"), (agent.id, "capacity")}
+    assert yard.record("review").last_job == agent.id
+    assert yard.record("review").last_status is not None
+
+
+def with_claude(folder: Path) -> Path:
+    """A folder with an agent's program, which is never run here."""
+    program = folder / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return program.parent
+
+
 def test_an_agent_is_made_when_its_program_is_there_and_waits_for_a_slot(
     yard: Declaring, tmp_path: Path
 ) -> None:
@@ -442,11 +566,7 @@ def test_an_agent_is_made_when_its_program_is_there_and_waits_for_a_slot(
     yard.pass_seconds(0.5)
     held = yard.record("review").held
     assert held is not None and held.startswith("claude is not installed")
-    program = tmp_path / "bin" / "claude"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    yard.config.env = {"PATH": str(program.parent)}
+    yard.config.env = {"PATH": str(with_claude(tmp_path))}
     yard.pass_seconds(0.6)
     (job,) = yard.made("review")
     assert (job.type, job.status) == ("agent", Status.QUEUED)

@@ -54,7 +54,7 @@ def test_the_list_is_by_target_and_marks_what_is_blocked(project: Project, bench
     assert (first["state"], first["blocked"], first["reason"]) == ("running", False, None)
 
 
-@pytest.mark.req("G13", "G39", "G9")
+@pytest.mark.req("G39", "G9")
 def test_clear_takes_back_what_waits_and_leaves_what_runs(project: Project, bench: Bench) -> None:
     before = fingerprints(project.export.parent)
     running, blocked, last = (project.job_of(project.sling(f"gt-{n}")) for n in (1, 2, 3))

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,13 @@ import pytest
 from slung import Project, fingerprints, issue
 
 from harness import Bench
+from headway import views
+from headway.clock import SystemClock
 from headway.config import Config
 from headway.core.model import WaitKind
 from headway.core.states import Status
 from headway.core.targets import Target
+from headway.documents import sling_document
 from headway.errors import (
     ConflictError,
     HeadwayError,
@@ -20,9 +24,12 @@ from headway.errors import (
     NotFoundError,
     SourceError,
 )
+from headway.scheduled import clear, scheduled
 from headway.store import open_store
 from headway.targeting import add_target, remove_target
 from headway.templating import add_template
+from headway.testing import FakeClock
+from headway.units import show_instant
 
 
 @pytest.fixture
@@ -58,7 +65,7 @@ def jobs(bench: Bench) -> list[dict[str, Any]]:
 # -- what is taken ------------------------------------------------------------------------------
 
 
-@pytest.mark.req("G2", "G10", "G11", "G21")
+@pytest.mark.req("G2", "G10")
 def test_an_item_becomes_a_job_with_its_record(project: Project, bench: Bench) -> None:
     project.target(
         "gas", "echo", "{subject}", "-{title}-", "{target}", "{args}", "{branch}", prefix="gt-"
@@ -96,6 +103,48 @@ def test_an_item_becomes_a_job_with_its_record(project: Project, bench: Bench) -
     bench.until_ended(job_id)
     assert bench.status(job_id) is Status.SUCCEEDED
     assert "running" in bench.kinds(job_id)
+
+
+@pytest.mark.req("G11")
+def test_the_record_keeps_all_that_it_was_slung_with(project: Project, bench: Bench) -> None:
+    given = {
+        "merge": "mr",
+        "base_branch": "dev",
+        "no_merge": "true",
+        "account": "work",
+        "agent": "codex",
+        "raw": "true",
+        "owned": "true",
+        "mode": "ralph",
+    }
+    project.target("gas", "echo", "{args}", prefix="gt-")
+    job_id = project.job_of(project.sling("gt-1", args="be quick", variables=given))
+
+    def record() -> dict[str, Any]:
+        """As another process sees it."""
+        url = bench.home.store_url or f"sqlite://{bench.home.database}"
+        with closing(open_store(url, bench.clock, create=False)) as store, store.read() as tx:
+            kept = sling_document(tx.jobs([job_id])[job_id])
+        assert kept is not None
+        return kept
+
+    before = record()
+    wanted = {
+        "version": 1,
+        "item": "gt-1",
+        "target": "gas",
+        "recipe": "command",
+        "args": "be quick",
+        "vars": given,
+        "enqueued_at": show_instant(bench.job(job_id).created_at),
+        "group": f"group-{bench.job(job_id).group_id}",
+        "dispatch_failures": 0,
+        "last_failure": None,
+    }
+    assert {name: before[name] for name in wanted} == wanted
+    assert {name: str(before[name]).lower() for name in given} == given
+    bench.until_ended(job_id)
+    assert record() == before
 
 
 def test_words_that_ask_for_nothing_are_left_out(project: Project, bench: Bench) -> None:
@@ -358,7 +407,7 @@ def test_what_is_slung_together_is_tracked_together(project: Project, bench: Ben
 # -- the gate -----------------------------------------------------------------------------------
 
 
-@pytest.mark.req("G27", "G28")
+@pytest.mark.req("G27")
 def test_a_blocked_item_waits_until_its_blocker_is_closed(project: Project, bench: Bench) -> None:
     job_id = project.job_of(project.sling("gt-2"))
     bench.until(lambda: (bench.job(job_id).wait or (0,))[0] is WaitKind.SUBJECT)
@@ -420,6 +469,83 @@ def test_three_launch_failures_break_the_circuit_and_leave_the_item(
     again = project.job_of(project.sling("gt-1"))
     bench.until_ended(again)
     assert bench.status(again) is Status.SUCCEEDED
+
+
+@pytest.mark.req("G28", "G35")
+def test_what_is_circuit_broken_is_dispatched_no_more_and_holds_up_nobody(
+    make_bench: Callable[..., Bench],
+) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock)
+    project = Project(bench, issue("gt-1"), issue("gt-2"))
+    tool = bench.folder / "tool"
+    tool.write_text("#!/bin/sh\nsleep 60\n")
+    tool.chmod(0o755)
+    project.target("gas", str(tool), prefix="gt-")
+    broken = project.job_of(project.sling("gt-1", priority=9))
+    tool.rename(bench.folder / "away")
+    for strikes in (1, 2, 3):
+        bench.until(lambda strikes=strikes: bench.job(broken).launch_failures == strikes)
+        clock.advance(60)
+    assert str(bench.job(broken).reason).startswith("circuit-broken: ")
+    record = bench.client.document(broken)["sling"]
+    assert record["dispatch_failures"] == 3 and "tool" in record["last_failure"]
+    (bench.folder / "away").rename(tool)
+    healthy = project.job_of(project.sling("gt-2"))
+    clock.advance(24 * 3600)
+
+    assert [job.id for job in views.dry_run(bench.client, 10).to_dispatch] == [healthy]
+    status = views.scheduler_status(bench.client)
+    assert (status["queued_total"], status["queued_ready"], status["active"]) == (1, 1, 0)
+    [target] = scheduled(bench.client)
+    assert [each["subject"] for each in target["jobs"]] == ["gt-2"]
+    bench.until(lambda: bench.status(healthy) is Status.RUNNING, "it, though the other was first")
+    for _ in range(3):
+        clock.advance(3600)
+        bench.step()
+    job = bench.job(broken)
+    assert (job.status, job.launch_failures) == (Status.FAILED, 3)
+    assert bench.kinds(broken).count("running") == 3 and bench.last(broken).id == broken
+
+
+@pytest.mark.req("G13", "G21")
+def test_each_way_out_of_the_queue_has_its_reason_and_its_events(
+    make_bench: Callable[..., Bench],
+) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock, max_active=10)
+    project = Project(bench, issue("gt-1"), issue("gt-2"), issue("gt-3", ("gt-1", "blocks")))
+    tool = bench.folder / "tool"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    project.target("broken", str(tool))
+    good = project.job_of(project.sling("gt-1"))
+    bad = project.job_of(project.sling("gt-2", "broken"))
+    blocked = project.job_of(project.sling("gt-3"))
+    tool.unlink()
+    for strikes in (1, 2, 3):
+        bench.until(lambda strikes=strikes: bench.job(bad).launch_failures == strikes)
+        clock.advance(60)
+    bench.until_ended(good)
+    assert clear(bench.client).cleared == (blocked,)
+
+    def told(job: int) -> list[str]:
+        """What of its history is about the queue."""
+        names = ("submitted", "slung", "running", "unclaimed", "failed", "cancelled", "succeeded")
+        return [kind for kind in bench.kinds(job) if kind in names]
+
+    assert told(good) == ["submitted", "slung", "running", "succeeded"], "dispatched"
+    strike = ["running", "unclaimed"]
+    assert told(bad) == ["submitted", "slung", *strike, *strike, "running", "failed"]
+    assert told(blocked) == ["submitted", "slung", "cancelled"]
+    causes = [each.data["cause"] for each in bench.events(bad) if each.kind == "unclaimed"]
+    assert len(causes) == 2 and all("tool" in each for each in causes)
+    reasons = [bench.job(each).reason for each in (good, bad, blocked)]
+    assert reasons[0] is None and reasons[2] == "cleared"
+    assert str(reasons[1]).startswith("circuit-broken: ") and "tool" in str(reasons[1])
+    [failed] = [each for each in bench.events(bad) if each.kind == "failed"]
+    assert failed.data["reason"] == reasons[1]
+    assert scheduled(bench.client) == [], "all of them are closed"
 
 
 # -- modes --------------------------------------------------------------------------------------

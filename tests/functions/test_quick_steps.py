@@ -77,6 +77,7 @@ def test_who_waits_for_a_call_hears_of_its_end_and_goes_first(lanes: Lanes) -> N
 # -- what others do -------------------------------------------------------------------------------
 
 
+@pytest.mark.req("G38")
 def test_after_a_pause_nothing_starts(lanes: Lanes, elsewhere: Elsewhere) -> None:
     a, b = held(lanes, "a", "b")
     elsewhere.client.pause("hands off")

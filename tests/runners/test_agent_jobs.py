@@ -28,7 +28,7 @@ FIELDS = {
 }
 
 
-@pytest.mark.req("O3", "O18", "O19", "O20", "E1")
+@pytest.mark.req("O3", "O19", "O20", "E1")
 @EVERY_RUNNER
 def test_an_agent_that_does_its_work_succeeds(agents: Agents, runner: str) -> None:
     job_id = agents.submit(runner, "do it well")

@@ -58,6 +58,7 @@ def test_migrating_from_nothing_gives_the_schema_that_was_reviewed(tmp_path: Pat
     assert schema_of(path) == SCHEMA.read_text()
 
 
+@pytest.mark.req("D8")
 def test_a_new_store_is_for_its_owner_alone_and_durable(tmp_path: Path) -> None:
     path = tmp_path / "headway.db"
     store = open_store(f"sqlite://{path}", FakeClock(START), create=True)

@@ -117,6 +117,7 @@ def test_a_thread_that_reads_does_not_wait_for_one_that_writes(
     assert names(store) == ["before", "meanwhile"]
 
 
+@pytest.mark.req("D8")
 def test_many_threads_share_few_connections_and_lose_nothing(
     opened: Open, postgres_url: str, operator: psycopg.Connection[Any]
 ) -> None:

@@ -85,6 +85,19 @@ def test_jobs_that_wait_after_a_failed_launch_are_counted(store: Store) -> None:
         assert tx.struck_jobs(9) == (0, [])
 
 
+@verbs("strike_out")
+def test_the_last_strike_is_counted_while_its_claim_is_live(store: Store) -> None:
+    with store.write() as tx:
+        claim = start(tx, add(tx))
+        tx.strike_out(claim.job_id, "another token", 7, "no")
+        assert tx.jobs([claim.job_id])[claim.job_id].launch_failures == 0
+        tx.strike_out(claim.job_id, claim.token, 3, "gone")
+        assert tx.finish([finish_of(claim, status=Status.FAILED, reason="circuit-broken: gone")])
+        tx.strike_out(claim.job_id, claim.token, 9, "too late")
+        job = tx.jobs([claim.job_id])[claim.job_id]
+        assert (job.status, job.launch_failures, job.last_failure) == (Status.FAILED, 3, "gone")
+
+
 @verbs("circuit_broken")
 def test_jobs_that_could_not_be_launched_are_found_by_their_end(store: Store) -> None:
     ends = {"circuit-broken: gone": 5, "exit code 1": 6, "circuit-broken: still gone": 7}

@@ -83,6 +83,8 @@ class Ended(NamedTuple):
     reason: str | None
     retry: Retry | None = None
     executed: bool = True
+    launch_failures: int = 0  # with the last of them its circuit broke
+    last_failure: str | None = None
 
 
 class Undone(NamedTuple):
@@ -280,6 +282,8 @@ def _not_launched(job: Job, outcome: Outcome, cooldown: int, since: int) -> Ende
             error=f"circuit-broken: {cause}",
             reason=f"circuit-broken: {cause}",
             retry=_after_cooldown(job, cause, cooldown, since),
+            launch_failures=failures,
+            last_failure=cause,
         )
     return Undone(
         cause,

@@ -179,6 +179,9 @@ class Settler:
 
     def _end(self, tx: WriteTx, ended: Sequence["_End"]) -> list[tuple[Claim, Ended]]:
         """Write the ends all together, then what follows from each that was still to be written."""
+        for each in ended:
+            if each.answer.launch_failures:
+                _strike_out(tx, each)
         written = tx.finish([_finish(each, tx.now()) for each in ended])
         done = []
         for each, fenced in zip(ended, written, strict=True):
@@ -245,6 +248,13 @@ def _has_no_other_consequence(end: _End) -> bool:
         and document is None
         and not (end.job.locks or end.job.on_finish or end.claim.probe or end.job.group_id)
     )
+
+
+def _strike_out(tx: WriteTx, end: _End) -> None:
+    """Before the end is written: afterwards the row is final."""
+    answer = end.answer
+    cause = answer.last_failure or ""
+    tx.strike_out(end.job.id, end.claim.token, answer.launch_failures, cause)
 
 
 def _finish(end: _End, now: int) -> Finish:

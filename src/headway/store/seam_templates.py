@@ -41,5 +41,8 @@ class WritesTemplates(ReadsTemplates, Protocol):
         """In the place of one of the same name, if there is one."""
 
     def archive_template(self, name: str) -> bool: ...
+    def strike_out(self, job_id: JobId, token: str, failures: int, cause: str) -> None:
+        """Count the failed launch that ends a running job; nothing, if its claim has ended."""
+
     def cool_down(self, job_id: JobId, kind: WaitKind, cause: str) -> None:
         """Say of a job that waits for its time that it does so after launches that failed."""

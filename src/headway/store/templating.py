@@ -58,6 +58,10 @@ class TemplateWriteTx(TemplateReadTx, Changing):
         """False if there is none, or it is archived already."""
         return self._run("archive_template", name=name, at=self._now) == 1
 
+    def strike_out(self, job_id: JobId, token: str, failures: int, cause: str) -> None:
+        """Count the failed launch that ends a running job; nothing, if its claim has ended."""
+        self._tell("strike_out", job_id=job_id, token=token, failures=failures, cause=cause)
+
     def cool_down(self, job_id: JobId, kind: WaitKind, cause: str) -> None:
         self._tell("cool_down", job_id=job_id, launch_wait=kind.value, last_failure=cause)
 

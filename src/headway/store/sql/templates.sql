@@ -37,6 +37,12 @@ where substr(reason, 1, 15) = 'circuit-broken:' and finished_at >= :since
   and not exists (select 1 from jobs again where again.retry_of = jobs.id)
 order by finished_at desc limit :limit
 
+-- name: strike_out
+-- The failed launch that breaks a job's circuit, counted while its claim is still to be settled.
+update jobs set launch_failures = :failures, last_failure = :cause
+where id = :job_id and status = 'running' and exists (
+  select 1 from claims where job_id = :job_id and token = :token and state = 'live')
+
 -- name: cool_down
 -- A job that goes on with a chain whose last one could not be launched waits for that reason.
 update jobs set launch_wait = :launch_wait, last_failure = :last_failure

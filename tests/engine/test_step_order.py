@@ -1,0 +1,282 @@
+"""The order of one step: first what has happened is taken in, then is decided, and that comes last.
+
+Each test makes a single step, so that what a later step would repair does not count.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from harness import DEADLINE, Bench, wait_for
+from headway.client import Client
+from headway.clock import SECOND, SystemClock
+from headway.core.reservations import Reservation
+from headway.core.states import Status
+from headway.engine.planner import Step
+from headway.engine.single import single_step
+from headway.store import open_store
+from headway.store.base import Store, WriteTx
+from headway.submission import parse_lock
+from headway.supervise.evidence import Evidence
+from headway.testing import FakeClock
+
+
+@contextmanager
+def another_connection(bench: Bench) -> Iterator[Store]:
+    url = bench.home.store_url or f"sqlite://{bench.home.database}"
+    store = open_store(url, bench.clock, create=False)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def supervisor_of(bench: Bench, job: int) -> int:
+    """Its pid, once the command runs and the engine watches it."""
+    with bench.store.read() as tx:
+        claim = tx.claim_of(job)
+    assert claim is not None
+    evidence = Evidence(claim.folder, claim.token)
+    record = wait_for(evidence.read_started, what="the start record")
+    watched = bench.engine.finisher._watched[claim.token]
+    bench.until(lambda: watched.pidfd is not None, "the engine to watch it")
+    return int(record.supervisor_pid)
+
+
+def die(bench: Bench, job: int) -> None:
+    """Kill the job's supervisor and notice it; nothing is decided yet."""
+    os.kill(supervisor_of(bench, job), signal.SIGKILL)
+    finisher = bench.engine.finisher
+    # Whether its command, or what the parent says, is noticed first is left to chance.
+    wait_for(lambda: [key.data() for key, _ in finisher.selector.select(0)] and finisher._ended)
+    assert bench.status(job) is Status.RUNNING
+
+
+@pytest.mark.req("V98")
+def test_one_step_fails_a_dead_process_and_goes_by_that_in_what_it_decides(bench: Bench) -> None:
+    dead = bench.submit("sleep", "600", locks=(parse_lock("repo"),))
+    dependent = bench.submit("true", after=(dead,))
+    waiter = bench.submit("sleep", "60")
+    bench.step()
+    die(bench, dead)
+
+    bench.step()
+
+    assert bench.status(dead) is Status.FAILED
+    assert bench.client.document(dead)["run"]["error"] == (
+        "Scheduler crash recovery: outcome_unknown"
+    )
+    blocked = bench.client.document(dependent)
+    assert blocked["state"] == "blocked_by_dependency"
+    assert blocked["reason"] == f"dependency failed for job job-{dead} (failed)"
+    assert bench.engine.started == [waiter], "its slot is free in the same step"
+    assert bench.status(waiter) is Status.RUNNING
+
+
+@pytest.mark.req("V98")
+def test_the_step_that_fails_a_dead_process_makes_its_retry(bench: Bench) -> None:
+    dead = bench.submit("sleep", "600", retries=1, retry_base=0)
+    dependent = bench.submit("true", after=(dead,))
+    bench.step()
+    die(bench, dead)
+
+    bench.step()
+
+    retry = bench.last(dead)
+    assert (bench.status(dead), retry.retry_of) == (Status.FAILED, dead)
+    assert bench.engine.started == [retry.id]
+    assert bench.status(dependent) is Status.WAITING_ON_DEPS, "the chain goes on"
+
+
+@pytest.mark.req("V98")
+def test_a_pass_without_a_worker_fails_dead_processes_first(bench: Bench) -> None:
+    dead = bench.submit("sleep", "600")
+    dependent = bench.submit("true", after=(dead,))
+    waiter = bench.submit("true")
+    bench.step()
+    os.kill(supervisor_of(bench, dead), signal.SIGKILL)
+    bench.crash()
+    client = bench.client
+
+    started = single_step(bench.store, bench.home, bench.config, client.host, bench.clock, limit=1)
+
+    assert started == [waiter]
+    assert bench.status(dead) is Status.FAILED
+    assert bench.status(dependent) is Status.BLOCKED_BY_DEPENDENCY
+    bench.engine.recover()
+    bench.until_ended(waiter)
+
+
+# -- dispatch is the last part of a step ----------------------------------------------------------
+
+
+def a_dead_process(bench: Bench) -> Callable[[], int]:
+    dead = bench.submit("sleep", "600")
+    bench.step()
+    die(bench, dead)
+    job = bench.submit("sleep", "60")
+    return lambda: job
+
+
+def an_overdue_direct_call(bench: Bench) -> Callable[[], int]:
+    with bench.store.write() as tx:
+        now = tx.now()
+        number = tx.take_reservation_id()
+        tx.reserve(Reservation(number, "t", "ann", "", bench.client.host.id, 1, now, now + SECOND))
+        tx.grant("t", None)
+    job = bench.submit("sleep", "60")
+    bench.step()
+    assert bench.engine.started == []
+    bench.clock.advance(2)  # type: ignore[attr-defined]
+    return lambda: job
+
+
+def a_schedule_that_is_due(bench: Bench) -> Callable[[], int]:
+    bench.client.add_schedule(name="hourly", every="1h", argv=["sleep", "60"])
+    bench.step()
+    bench.clock.advance(3600)  # type: ignore[attr-defined]
+
+    def made() -> int:
+        (slot,) = bench.client.schedule_slots("hourly", 10)
+        return int(slot["job"].removeprefix("job-"))
+
+    return made
+
+
+HEALTH = [a_dead_process, an_overdue_direct_call, a_schedule_that_is_due]
+
+
+@pytest.mark.req("G5")
+@pytest.mark.parametrize("prepare", HEALTH)
+def test_dispatch_comes_last_in_a_step_and_goes_by_all_that_was_done_before_it(
+    make_bench: Callable[..., Bench], prepare: Callable[[Bench], Callable[[], int]]
+) -> None:
+    bench = make_bench(clock=FakeClock(SystemClock().now()))
+    expected = prepare(bench)
+    bench.step()
+    assert bench.engine.started == [expected()]
+
+
+# -- a pause that comes in between ----------------------------------------------------------------
+
+
+def client_of(bench: Bench, store: Store, actor: str) -> Client:
+    environ = bench.client.environ
+    return Client(bench.home, bench.config, store, bench.clock, environ=environ, actor=actor)
+
+
+@pytest.mark.req("G38")
+@pytest.mark.parametrize("when", ["before it has planned", "after it has planned"])
+def test_a_pause_that_is_set_during_a_step_survives_what_the_step_saves(
+    bench: Bench, when: str
+) -> None:
+    bench.client.set_setting("scheduler.max_active", 2)
+    first, second, third = (bench.submit("sleep", "60") for _ in range(3))
+    asking = threading.Event()
+
+    def pause() -> None:
+        with another_connection(bench) as store:
+            store.changed()  # it is connected
+            asking.set()
+            client_of(bench, store, "ann").pause("lunch")
+
+    pauser = threading.Thread(target=pause)
+    plan = bench.engine.planner.step
+
+    def disturbed(tx: WriteTx, *, limit: int | None = None) -> Step:
+        planned = plan(tx, limit=limit) if when.startswith("after") else None
+        pauser.start()
+        assert asking.wait(DEADLINE)
+        return planned or plan(tx, limit=limit)
+
+    bench.engine.planner.step = disturbed  # type: ignore[method-assign]
+    bench.step()
+    bench.engine.planner.step = plan  # type: ignore[method-assign]
+    pauser.join(DEADLINE)
+
+    with bench.store.read() as tx:
+        pause_in_force, marks = tx.pause_in_force(), tx.marks()
+        told = [each.kind for each in tx.events_since(0, 100)]
+    assert pause_in_force is not None
+    assert (pause_in_force.actor, pause_in_force.reason) == ("ann", "lunch")
+    assert bench.engine.started == [first, second], "the step had begun before the pause"
+    assert (marks["last_dispatch_count"], bool(marks["last_dispatch_at"])) == (2, True)
+    assert told.count("running") == 2 and told[-1] == "paused"
+    bench.client.cancel([first, second])
+    bench.until(lambda: bench.status(first) is bench.status(second) is Status.CANCELLED)
+    bench.turn()
+    assert bench.status(third) is Status.QUEUED and bench.client.document(third)["wait"] == {
+        "kind": "paused",
+        "detail": "paused by ann: lunch",
+    }
+
+
+class Interrupted(FakeClock):
+    """Someone pauses while a pass waits between two starts."""
+
+    def __init__(self, now: int, interrupt: Callable[[], object]) -> None:
+        super().__init__(now)
+        self._interrupt = interrupt
+
+    def sleep(self, seconds: float) -> None:
+        self._interrupt()
+        super().sleep(seconds)
+
+
+@pytest.mark.req("G38")
+def test_a_pause_that_is_set_during_a_pass_stops_it_and_stays(bench: Bench) -> None:
+    bench.client.set_setting("scheduler.max_active", 3)
+    bench.client.set_setting("scheduler.spawn_delay", "1s")
+    jobs = [bench.submit("sleep", "60") for _ in range(3)]
+    clock = Interrupted(bench.clock.now(), lambda: bench.client.pause("lunch"))
+    host = bench.client.host
+
+    started = single_step(bench.store, bench.home, bench.config, host, clock, limit=3)
+
+    assert started == jobs[:1]
+    with bench.store.read() as tx:
+        assert tx.pause_in_force() is not None
+        assert tx.marks()["last_dispatch_count"] == 1
+    bench.engine.recover()
+
+
+# -- one step decides for all ---------------------------------------------------------------------
+
+
+@pytest.mark.req("V2")
+def test_one_step_decides_for_every_job_keeps_why_each_waits_and_starts_the_others(
+    bench: Bench,
+) -> None:
+    """Nothing but the step can have looked at them: each submit meets a store that has not yet
+    begun anything."""
+    bench.client.set_setting("scheduler.max_active", 3)
+    repo = (parse_lock("repo"),)
+    first = bench.submit("sleep", "60", locks=repo, priority=9, produces=("custom:r:1",))
+    kept = {
+        bench.submit("true", after=(first,)): ("waiting_on_deps", "dependencies"),
+        bench.submit("true", needs=("custom:r:1",)): ("waiting_on_deps", "dependencies"),
+        bench.submit("true", require_approval=True): ("waiting_on_approval", "approval"),
+        bench.submit("true", locks=repo): ("waiting_on_locks", "locks"),
+        bench.submit("true", delay=3600 * SECOND): ("queued", "time"),
+    }
+    doomed = bench.submit("true", needs=("custom:nobody:1",))
+    other, last = bench.submit("sleep", "60"), bench.submit("sleep", "60", priority=-1)
+    late = bench.submit("true", priority=-2)
+
+    bench.step()
+
+    assert bench.engine.started == [first, other, last]
+    with another_connection(bench) as store, store.read() as tx:  # as another process sees it
+        jobs = tx.jobs([*kept, doomed, first, other, last, late])
+    for each, (status, kind) in kept.items():
+        wait = jobs[each].wait
+        assert (jobs[each].status.value, wait and wait.kind.value) == (status, kind)
+    assert jobs[doomed].status is Status.BLOCKED_BY_DEPENDENCY
+    assert {jobs[each].status for each in (first, other, last)} == {Status.RUNNING}
+    assert {jobs[each].wait for each in (first, other, last)} == {None}
+    assert jobs[late].status is Status.QUEUED
+    assert bench.client.document(late)["wait"]["kind"] == "capacity"
