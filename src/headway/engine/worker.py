@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import Any
 
 from headway.clock import SECOND, Clock
-from headway.config import Config
+from headway.config import Config, what_needs_trust
 from headway.core.model import Pause, shown
 from headway.crashpoints import reach
 from headway.engine.engine import Engine
@@ -39,7 +39,9 @@ from headway.supervise.workerlock import (
     WorkerLock,
     wake,
 )
+from headway.trust import is_trusted
 
+TRUST = "trust"
 POLL = 1.0  # the longest time between a commit of someone else and our look at it
 SETTLED_AFTER = 60.0
 COMES_UP_WITHIN = 10.0
@@ -115,6 +117,9 @@ class Worker:
             look_in_thread=True,
         )
         self._janitor = Janitor(store, home, clock, host_id=host.id, actor=self.id, say=say)
+        self._distrusted = bool(config.untrusted)
+        self._needs_trust = self._distrusted or bool(what_needs_trust(home, config))
+        self._trust_at = 0.0
         self._trouble = 0
         self._recovered = False
         self._left = False
@@ -123,8 +128,9 @@ class Worker:
         self._hints_fd: int | None = None
         self._has_processors = len(os.sched_getaffinity(0)) > 1
 
-    def run(self) -> None:
-        """Live until idle, asked to hand over, or told to stop."""
+    def run(self) -> str:
+        """Live until idle, asked to hand over, or told to stop; `TRUST` if it must begin anew,
+        because the folder that it reads its settings from is trusted now, or no more."""
         _allow_many_descriptors()
         gc.freeze()  # what is there now stays; of what comes, next to nothing is in circles
         gc.set_threshold(*RARELY)
@@ -138,6 +144,7 @@ class Worker:
                 self._engine.finisher.open()
                 ending = self._loop()
                 self._depart(ending)
+                return ending
         finally:
             self._engine.helpers.close()
             self._engine.rounds.close()
@@ -235,6 +242,8 @@ class Worker:
                 busy_at = now
             if self._wishes.leave is not None:
                 return self._wishes.leave
+            if not self._wishes.signals and self._trust_changed(now):
+                return TRUST
             if self._wishes.signals:
                 if drain_until is None:
                     drain_until = self._start_draining(now)
@@ -247,6 +256,14 @@ class Worker:
                 busy_at = now
             self._watch_hints()
             self._wait(min(due, clean_at, self._looked_at + POLL) - clock.monotonic())
+
+    def _trust_changed(self, now: float) -> bool:
+        """Whether what the settings were read by holds no more; the jobs file is looked at apart.
+        One without anything that needs trust has no reason to look."""
+        if not self._needs_trust or now < self._trust_at:
+            return False
+        self._trust_at = now + POLL
+        return is_trusted(self._home.path) == self._distrusted
 
     def _changed_meanwhile(self, now: float) -> bool:
         """Look, unless a hint made us look just now. It may be anything, a cancel or a pause."""
