@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, settings
 import headway
 from harness import Bench
 from postgres import fresh_schema, server
-from ready import Schemas, live_in_memory, ready_schema, schemas
+from ready import Schemas, keep_trust_apart, live_in_memory, ready_schema, schemas
 
 live_in_memory()
+keep_trust_apart()
 gc.disable()  # until all tests are collected
 # How long anything takes, and be it to make up an example, is for the benchmarks to say.
 settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])

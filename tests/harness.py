@@ -30,6 +30,7 @@ from headway.supervise.launcher import Launcher
 from headway.supervise.rescue import end_claim
 from headway.supervise.workerlock import STAYS, WorkerLock
 from headway.testing import FakeClock
+from headway.trust import record
 from ready import open_ready
 
 DEADLINE = 30.0
@@ -225,10 +226,12 @@ class Site:
         self.folder = folder
         self.home = Home(str(folder / ".headway"), store_url)
         make_home(self.home)
+        record(self.home.path)  # its user trusts it, also if it is a copy of another
         Path(self.home.config).write_text(config)
         self.env = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
+            "XDG_STATE_HOME": os.environ.get("XDG_STATE_HOME", ""),
             "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
             "PYTHONDONTWRITEBYTECODE": "1",
             **({"HEADWAY_STORE": store_url} if store_url else {}),

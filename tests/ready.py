@@ -4,7 +4,9 @@ and to migrate one anew for each takes longer than what they prove.
 That the migrations themselves make such a store is proven in tests/store/test_store_migrations.py.
 """
 
+import atexit
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -35,6 +37,13 @@ def live_in_memory() -> None:
     if there.f_bavail * there.f_frsize > ROOM and not there.f_flag & os.ST_NOEXEC:
         os.environ["TMPDIR"] = MEMORY
         tempfile.tempdir = None  # pytest has asked already, and the answer is remembered
+
+
+def keep_trust_apart() -> None:
+    """Let the record of trust of all that tests make be a temporary one, never the user's."""
+    folder = tempfile.mkdtemp(prefix="headway-state-")
+    os.environ["XDG_STATE_HOME"] = folder
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 def open_ready(url: str, clock: Clock) -> Store:

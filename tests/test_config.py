@@ -18,6 +18,7 @@ from headway.config import (
 from headway.errors import InvalidInputError, NotFoundError
 from headway.home import Home, make_home
 
+IN_A_HOME = [".gitignore", "config.toml", "env", "host-id", "jobs", "run", "trust-mark"]
 WRITTEN = """\
 # mine
 [logs]            # first
@@ -303,7 +304,7 @@ def test_a_written_file_is_ours_alone_and_nothing_else_stays(
         os.chmod(write(home, before), 0o644)
     write_config(home, "worker.idle", "1m")
     assert os.stat(home.config).st_mode & 0o777 == 0o600
-    assert sorted(os.listdir(home.path)) == [".gitignore", "config.toml", "env", "jobs", "run"]
+    assert sorted(os.listdir(home.path)) == IN_A_HOME
 
 
 @pytest.mark.parametrize(
@@ -315,7 +316,7 @@ def test_a_broken_file_is_left_untouched(home: Home, broken: str | bytes) -> Non
     with pytest.raises(InvalidInputError):
         write_config(home, "worker.idle", "1m")
     assert (path.read_bytes(), path.stat().st_ino) == before
-    assert sorted(os.listdir(home.path)) == [".gitignore", "config.toml", "env", "jobs", "run"]
+    assert sorted(os.listdir(home.path)) == IN_A_HOME
 
 
 def test_what_a_killed_writer_left_behind_is_no_obstacle(home: Home) -> None:

@@ -43,6 +43,7 @@ def run(folder: Path, *arguments: str, nobody: bool = False) -> "subprocess.Comp
         cwd=folder,
         env={
             "PATH": os.environ["PATH"],
+            "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
             "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
             "PYTHONDONTWRITEBYTECODE": "1",
         },

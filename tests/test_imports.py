@@ -35,15 +35,17 @@ MAY_IMPORT = {
     "jobsfile.schema": "jobsfile.keys jobsfile.model",
     "jobsfile.standing": (
         "client core. errors jobsfile.making jobsfile.model jobsfile.problems jobsfile.reading "
-        "store.seam_entries units"
+        "store.seam_entries trust units"
     ),
     "jobsfile.registry": "client errors jobsfile.model",
     "jobsfile.importing": "errors jobsfile.registry",
-    "jobsfile.script": "client errors functions.current home jobsfile.importing jobsfile.registry",
+    "jobsfile.script": (
+        "client errors functions.current home jobsfile.importing jobsfile.registry trust"
+    ),
     "jobsfile.answering": ("client errors jobsfile.importing jobsfile.model jobsfile.registry"),
     "jobsfile.asking": (
         "bounded clock config core. environment home jobsfile.answering jobsfile.importing "
-        "jobsfile.registry probes.conditions tether text"
+        "jobsfile.registry probes.conditions tether text trust"
     ),
     "jobsfile.making": (
         "config core. environment home jobsfile.model jobsfile.script runners submission timing."
@@ -59,10 +61,17 @@ MAY_IMPORT = {
         "targeting templating views"
     ),
     "digesting": "core.",
-    "home": "errors",
+    "home": "errors host trust",
+    "trust": "clock errors units",
+    "storetrust": "errors home host trust",
+    "trustparts": (
+        "approving clock config errors home jobsfile.model jobsfile.reading runners.files "
+        "store.inspecting storetrust trust"
+    ),
+    "tomlfile": "errors",
     "fields": "errors units",
     "text": "",
-    "config": "core. errors fields home policies quotas units",
+    "config": "core. errors fields home policies quotas tomlfile trust units",
     "policies": "core. quotas",
     "environment": "errors home",
     "host": "home supervise.",
@@ -84,7 +93,7 @@ MAY_IMPORT = {
     "store.queries": "",
     "executors": (
         "core. config environment errors executors. functions.journal git home launching "
-        "jobsfile.model runners."
+        "jobsfile.model runners. trust"
     ),
     "gather": "core. config executors home quotas store.base units",
     "consequences": "core. store.base ageing",
@@ -98,6 +107,7 @@ MAY_IMPORT = {
     "documents": "core. home quotas runners.results store.base supervise. units",
     "submission": "core. config errors gating home quotas retrying runners.asking units",
     "runners": "errors runners. submission units",
+    "runners.files": "errors runners. tomlfile trust units",
     "runners.process": "runners. supervise.folder",
     "runners.wrapper": "runners. supervise.folder",
     "runners.streams": "retrying runners.streams.",
@@ -116,11 +126,11 @@ MAY_IMPORT = {
         "home host launching passing policies probes probes.pressure units expiring firing timing."
     ),
     "engine.worker": (
-        "clock config core. crashpoints engine. errors home host store.base supervise. "
+        "clock config core. crashpoints engine. errors home host store.base supervise. trust "
         "workertrouble"
     ),
     "workertrouble": "home",
-    "engine.noticing": "clock engine.beside errors jobsfile.model jobsfile.reading",
+    "engine.noticing": "clock engine.beside errors jobsfile.model jobsfile.reading trust",
     "engine.declared": (
         "core. engine.noticing errors jobsfile.making jobsfile.model store.base store.seam_entries"
     ),
@@ -149,7 +159,7 @@ MAY_IMPORT = {
     "client": (
         "adding cancelling collecting core. store store.base store.seam_adding supervise. clock "
         "config documents effects environment errors executors gather home host launching linking "
-        "listing policies probes.pressure reserving rewinding submission troubles verbs"
+        "listing policies probes.pressure reserving rewinding storetrust submission troubles verbs"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
     "grouping": (
@@ -175,8 +185,8 @@ MAY_IMPORT = {
     "checkup": (
         "checkup. core. elsewhere jobsfile.model jobsfile.reading runners. store store.base "
         "store.filesystems store.inspecting "
-        "store.pgaddress store.postgres store.queries store.sqlite supervise. clock config errors "
-        "home host units"
+        "store.pgaddress store.postgres store.queries store.sqlite storetrust supervise. clock "
+        "config errors home host trust units"
     ),
     "hints": "",
     "taskoptions": "app errors quotas submission tasks units",
@@ -206,7 +216,7 @@ MAY_IMPORT = {
     "testing": "app clock config errors home testing_drain",
     "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",
     "testing_fixtures": "app testing",
-    "service": "errors service.",
+    "service": "errors service. trust",
     "cli": "",  # anything: nobody imports it
     "__main__": "cli.",
     "__init__": "app client errors functions.current jobsfile.registry",  # when they are asked for

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.adding import Origin, Submitted, Waiting, add_jobs, add_plain, submit_jobs
 from headway.clock import Clock, SystemClock
-from headway.config import Config, limits_set, load_config, store_setting
+from headway.config import Config, choose_store, limits_set, load_config, store_setting
 from headway.core.model import (
     FUNCTION,
     FUNCTIONS,
@@ -29,10 +29,11 @@ from headway.core.model import (
 )
 from headway.environment import keep_environment, present_umask
 from headway.errors import NotFoundError, StoreError
-from headway.home import Home, find_home, make_home, refuse_unsafe
+from headway.home import Home, find_home, make_home, refuse_no_home, refuse_unsafe
 from headway.launching import Bell
-from headway.store import open_store
+from headway.store import open_nothing, open_store
 from headway.store.seam_adding import Event
+from headway.storetrust import refuse_untrusted_store
 from headway.submission import Request, refers_inside, specify
 from headway.supervise.workerlock import CALLS_CAME, WAKE, worker_is_there
 from headway.verbs import QueueVerbs
@@ -78,6 +79,7 @@ class Client(QueueVerbs):
         *,
         environ: Mapping[str, str],
         actor: str,
+        reading: bool = False,
     ) -> None:
         self.home = home
         self.config = config
@@ -85,6 +87,7 @@ class Client(QueueVerbs):
         self.clock = clock
         self.environ = environ
         self.actor = actor
+        self._reading = reading
         self.unreadable: dict[JobId, str] = {}  # rows that the last listing could not read
         self.left_out = False  # whether its limit cut something off
         self._host: Host | None = None
@@ -102,9 +105,9 @@ class Client(QueueVerbs):
     @property
     def host(self) -> Host:
         if self._host is None:
-            from headway.host import this_host
+            from headway.host import seen_host, this_host
 
-            self._host = this_host(self.home)
+            self._host = seen_host(self.home) if self._reading else this_host(self.home)
         return self._host
 
     def close(self) -> None:
@@ -451,11 +454,13 @@ def connect(
     home: str | None = None,
     store_url: str | None = None,
     create: bool = False,
+    reading: bool = False,
     environ: Mapping[str, str] | None = None,
     actor: str | None = None,
     clock: Clock | None = None,
 ) -> Client:
-    """Open the home that applies here; with `create`, make one where none is."""
+    """Open the home that applies here; with `create`, make one where none is. With `reading`
+    nothing is made at all: a home without a store is an empty one."""
     environ = os.environ if environ is None else environ
     clock = clock or SystemClock()
     found, exists = find_home(home, environ, os.getcwd())
@@ -466,33 +471,57 @@ def connect(
         )
     if exists:
         refuse_unsafe(found.path)
-    config = load_config(found)
-    url = store_url or environ.get("HEADWAY_STORE") or config["store.url"]
+        if not create:
+            refuse_no_home(found.path)
+    config = load_config(found, environ)
+    url = choose_store(config, store_url, environ)
     found = Home(found.path, url)
-    if create or not os.path.isdir(found.run):
-        make_home(found)
+    if not url:
+        refuse_untrusted_store(found, environ)
+    if not reading and (create or not os.path.isdir(found.run)):
+        make_home(found, environ)
     if not url:
         _refuse_lost_store(found)
-    store = open_store(
-        url or f"sqlite://{found.database}",
+    return Client(
+        found,
+        config,
+        _opened(found, url, config, clock, create=create, reading=reading),
+        clock,
+        environ=environ,
+        actor=actor or environ.get("HEADWAY_ACTOR") or login(environ),
+        reading=reading,
+    )
+
+
+def without_home(path: str, actor: str | None = None) -> Client:
+    """What is to be seen where no home is: an empty one, and nothing is made."""
+    clock = SystemClock()
+    actor = actor or login(os.environ)
+    store = open_nothing(clock)
+    home = Home(path)
+    return Client(home, Config(), store, clock, environ=os.environ, actor=actor, reading=True)
+
+
+def _opened(
+    home: Home, url: str, config: Config, clock: Clock, *, create: bool, reading: bool
+) -> Store:
+    if reading and not url and not os.path.lexists(home.database):
+        return open_nothing(clock)
+    return open_store(
+        url or f"sqlite://{home.database}",
         clock,
         create=create or not url,
         unsafe_fs=config["store.unsafe_fs"],
         poll_only=config["store.poll_only"],
-    )
-    return Client(
-        found,
-        config,
-        store,
-        clock,
-        environ=environ,
-        actor=actor or environ.get("HEADWAY_ACTOR") or login(environ),
+        reading=reading,
     )
 
 
 def _refuse_lost_store(home: Home) -> None:
     """A new store would give the numbers of old jobs to new ones, in the same folders."""
-    if not os.path.exists(home.database) and os.listdir(home.jobs):
+    if os.path.exists(home.database) or not os.path.isdir(home.jobs):
+        return
+    if os.listdir(home.jobs):
         raise StoreError(
             f"{home.database} is gone, but {home.jobs} has the files of its jobs. "
             "Restore a backup, or move that folder away to begin anew"

@@ -2,19 +2,30 @@
 
 `scheduler.*` and `jobsfile.*` are rows in the store, seen by every host at once; the rest belongs
 to one checkout and stands in `config.toml`. A value is checked before it is stored, a file is
-checked as a whole.
+checked as a whole. What could run code or send data elsewhere counts only if the folder is trusted
+(`headway.trust`).
 """
 
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from typing import Any, NamedTuple
 
 from headway.core.model import NOTHING
 from headway.errors import InvalidInputError, NotFoundError
 from headway.fields import FORMATS, LIST_FIELDS, parse_fields
 from headway.home import Home, is_store_url, without_password
+from headway.trust import NEXT_STEP, files_that_need_trust, is_trusted
 from headway.units import parse_duration, parse_size
+
+
+class Trust(Enum):
+    """What becomes of a setting in the `config.toml` of a folder that is not trusted."""
+
+    HARMLESS = "counts"  # it starts no program, sends nothing elsewhere and lifts no guard
+    IGNORED = "does not count"
+    REFUSED = "refused"  # going on without it would do harm
 
 
 class Setting(NamedTuple):
@@ -24,6 +35,7 @@ class Setting(NamedTuple):
     default: Any
     parse: Callable[[str], Any]
     about: str
+    trust: Trust
 
     @property
     def in_store(self) -> bool:
@@ -147,161 +159,266 @@ SETTINGS: Mapping[str, Setting] = {
             1,
             _whole_number(-1),
             "how many jobs run at once; -1 or 0 lifts the cap (direct dispatch)",
+            Trust.HARMLESS,
         ),
         Setting(
             "scheduler.batch_size",
             1,
             _whole_number(1),
             "how many jobs one pass starts; a worker repeats passes",
+            Trust.HARMLESS,
         ),
-        Setting("scheduler.spawn_delay", "0s", _duration, "the pause between two passes"),
+        Setting(
+            "scheduler.spawn_delay",
+            "0s",
+            _duration,
+            "the pause between two passes",
+            Trust.HARMLESS,
+        ),
         Setting(
             "scheduler.reservation_expiry",
             "10s",
             _duration_of_at_least("1s"),
             "how long a direct call that is not renewed keeps its slot, or its place",
+            Trust.HARMLESS,
         ),
         Setting(
             "scheduler.pressure.load",
             0.0,
             _number,
             "the load per processor above which nothing is started; 0 is no bound",
+            Trust.HARMLESS,
         ),
         Setting(
             "scheduler.pressure.memory",
             "0",
             _size,
             "how much memory must be available for anything to be started; 0 is no bound",
+            Trust.HARMLESS,
         ),
         Setting(
             "scheduler.ageing",
             "0s",
             _duration,
             "a waiting job gains one priority each time this passes; 0s: it never does",
+            Trust.HARMLESS,
         ),
         Setting(
             "scheduler.cooldown",
             "0s",
             _duration,
             "when a job that could not be launched three times is tried again; 0s is never",
+            Trust.HARMLESS,
         ),
         Setting(
             "scheduler.missing_producer",
             "block",
             _one_of("block", "wait"),
             "what a job does that needs an artifact which nobody makes",
+            Trust.HARMLESS,
         ),
         Setting(
             "scheduler.graph_limit",
             100_000,
             _whole_number(1),
             "how many jobs one graph may have that is submitted as a whole",
+            Trust.HARMLESS,
         ),
         Setting(
             "scheduler.retention_days",
             30,
             _whole_number(0),
             "how many days ended jobs are kept; 0 keeps them however old",
+            Trust.HARMLESS,
         ),
         Setting(
             "scheduler.retention_jobs",
             10_000,
             _whole_number(0),
             "how many ended jobs are kept, and all of the last day; 0 keeps any number",
+            Trust.HARMLESS,
         ),
         Setting(
             "jobsfile.parallel",
             4,
             _whole_number(1),
             "how many entries of the jobs file run at once; agents among them take slots instead",
+            Trust.HARMLESS,
         ),
         Setting(
-            "worker.autostart", True, _yes_or_no, "start a worker in the background when needed"
+            "worker.autostart",
+            True,
+            _yes_or_no,
+            "start a worker in the background when needed",
+            Trust.HARMLESS,
         ),
-        Setting("worker.idle", "30s", _duration, "how long a background worker stays idle"),
         Setting(
-            "worker.grace", "10s", _duration, "how long a stopping worker waits for running jobs"
+            "worker.idle",
+            "30s",
+            _duration,
+            "how long a background worker stays idle",
+            Trust.HARMLESS,
+        ),
+        Setting(
+            "worker.grace",
+            "10s",
+            _duration,
+            "how long a stopping worker waits for running jobs",
+            Trust.HARMLESS,
         ),
         Setting(
             "worker.crash_loop",
             3,
             _whole_number(0),
             "deaths within a minute of a start that pause dispatch; 0 never does",
+            Trust.HARMLESS,
         ),
-        Setting("store.url", "", _store_url, "where the store is, if not in this folder"),
+        Setting(
+            "store.url",
+            "",
+            _store_url,
+            "where the store is, if not in this folder",
+            Trust.REFUSED,
+        ),
         Setting(
             "store.unsafe_fs",
             False,
             _yes_or_no,
             "use a store on a network file system all the same; locks may lie there",
+            Trust.IGNORED,
         ),
         Setting(
             "store.poll_only",
             False,
             _yes_or_no,
             "nothing is kept on a connection between transactions, for poolers in transaction mode",
+            Trust.HARMLESS,
         ),
         Setting(
             "app.modules",
             (),
             _modules,
             "the modules with tasks, and the jobs file's functions",
+            Trust.IGNORED,
         ),
-        Setting("app.processes", 1, _whole_number(1), "how many processes run functions"),
-        Setting("app.threads", 1, _whole_number(1), "how many functions each runs at once"),
-        Setting("logs.head", "32MiB", _size, "how much of the beginning of each log is kept"),
-        Setting("logs.tail", "32MiB", _size, "how much of the end of each log is kept"),
+        Setting(
+            "app.processes",
+            1,
+            _whole_number(1),
+            "how many processes run functions",
+            Trust.HARMLESS,
+        ),
+        Setting(
+            "app.threads",
+            1,
+            _whole_number(1),
+            "how many functions each runs at once",
+            Trust.HARMLESS,
+        ),
+        Setting(
+            "logs.head",
+            "32MiB",
+            _size,
+            "how much of the beginning of each log is kept",
+            Trust.HARMLESS,
+        ),
+        Setting(
+            "logs.tail",
+            "32MiB",
+            _size,
+            "how much of the end of each log is kept",
+            Trust.HARMLESS,
+        ),
         Setting(
             "logs.full",
             "drop",
             _one_of("drop", "block", "kill"),
             "what happens to output beyond that",
+            Trust.HARMLESS,
         ),
-        Setting("logs.budget", "20GiB", _size, "all logs together; beyond it nothing starts"),
-        Setting("agent.runner", "claude", _runner, "the runner of agent jobs that name none"),
-        Setting("agent.model", "", _word, "the model of agent jobs that name none; empty: its own"),
+        Setting(
+            "logs.budget",
+            "20GiB",
+            _size,
+            "all logs together; beyond it nothing starts",
+            Trust.HARMLESS,
+        ),
+        Setting(
+            "agent.runner",
+            "claude",
+            _runner,
+            "the runner of agent jobs that name none",
+            Trust.IGNORED,
+        ),
+        Setting(
+            "agent.model",
+            "",
+            _word,
+            "the model of agent jobs that name none; empty: its own",
+            Trust.IGNORED,
+        ),
         Setting(
             "approval.from_jobs",
             False,
             _yes_or_no,
             "whether a process that runs inside a job may approve and reject",
+            Trust.IGNORED,
         ),
         Setting(
             "sources.beads",
             ".beads/issues.jsonl",
             _path,
             "the export of a beads tracker whose items can be slung",
+            Trust.HARMLESS,
         ),
         Setting(
             "sources.tasks",
             ".headway/tasks",
             _path,
             "the folder of task files that can be slung",
+            Trust.HARMLESS,
         ),
         Setting(
             "processes.cgroup",
             "auto",
             _one_of("auto", "off"),
             "use a control group per job where the system allows it",
+            Trust.HARMLESS,
         ),
         Setting(
             "processes.leftovers",
             "kill",
             _one_of("kill", "wait", "leave"),
             "what happens to processes that a job leaves behind",
+            Trust.HARMLESS,
         ),
-        Setting("display.lists.jobs.fields", LIST_FIELDS, parse_fields, "what `jobs list` shows"),
         Setting(
-            "display.lists.jobs.format", "table", _one_of(*FORMATS), "how `jobs list` shows it"
+            "display.lists.jobs.fields",
+            LIST_FIELDS,
+            parse_fields,
+            "what `jobs list` shows",
+            Trust.HARMLESS,
+        ),
+        Setting(
+            "display.lists.jobs.format",
+            "table",
+            _one_of(*FORMATS),
+            "how `jobs list` shows it",
+            Trust.HARMLESS,
         ),
         Setting(
             "display.lists.jobs_show.fields",
             (),
             parse_fields,
             "what `jobs show` shows; empty is everything",
+            Trust.HARMLESS,
         ),
         Setting(
-            "display.lists.jobs_show.format", "block", _one_of(*FORMATS), "how `jobs show` shows it"
+            "display.lists.jobs_show.format",
+            "block",
+            _one_of(*FORMATS),
+            "how `jobs show` shows it",
+            Trust.HARMLESS,
         ),
     )
 }
@@ -319,9 +436,15 @@ def _limit(key: str) -> Setting | None:
         return None
     check_word(kind, word)
     if kind == "rate":
-        return Setting(key, None, _or_none(_starts), f"how often jobs with --rate {word} may start")
+        return Setting(
+            key,
+            None,
+            _or_none(_starts),
+            f"how often jobs with --rate {word} may start",
+            Trust.HARMLESS,
+        )
     about = f"how many jobs of {kind} {word} run at once"
-    return Setting(key, None, _or_none(_whole_number(0)), about)
+    return Setting(key, None, _or_none(_whole_number(0)), about, Trust.HARMLESS)
 
 
 def _or_none(parse: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -349,25 +472,33 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 class Config:
     """What `config.toml` says, with the defaults. `env` is for jobs without a submitter,
-    `conditions` are commands whose success means that a precondition holds."""
+    `conditions` are commands whose success means that a precondition holds. `untrusted` names what
+    the folder holds that does not count, because the folder is not trusted."""
 
-    __slots__ = ("conditions", "env", "values")
+    __slots__ = ("conditions", "env", "refused", "untrusted", "values")
 
     def __init__(
         self,
         values: Mapping[str, Any] = NOTHING,
         env: Mapping[str, str] = NOTHING,
         conditions: Mapping[str, tuple[str, ...]] = NOTHING,
+        untrusted: tuple[str, ...] = (),
+        refused: Mapping[str, str] = NOTHING,
     ) -> None:
         self.values = values
         self.env = env
         self.conditions = conditions
+        self.untrusted = untrusted
+        self.refused = refused  # by their keys the words with which whoever asks is refused
 
     def changed(self, values: Mapping[str, Any]) -> "Config":
         """The same with these values in the place of its own."""
-        return Config({**self.values, **values}, self.env, self.conditions)
+        values = {**self.values, **values}
+        return Config(values, self.env, self.conditions, self.untrusted, self.refused)
 
     def __getitem__(self, key: str) -> Any:
+        if key in self.refused:
+            raise InvalidInputError(self.refused[key])
         return self.values.get(key, SETTINGS[key].default)
 
     def micros(self, key: str) -> int:
@@ -377,19 +508,55 @@ class Config:
         return parse_size(self[key])
 
 
-def load_config(home: Home) -> Config:
-    """Read and check `config.toml`; every problem of the file is named at once."""
-    if not os.path.exists(home.config):
-        return Config()
-    import tomllib  # most homes have no such file
+SECTIONS_THAT_NEED_TRUST = ("env", "conditions")
+MOST_PROBLEMS = 20
 
-    try:
-        with open(home.config, "rb") as file:
-            document = tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{home.config}: {error}") from None
-    except OSError as error:
-        raise InvalidInputError(f"{home.config} cannot be read: {error.strerror}") from None
+
+def load_config(home: Home, environ: Mapping[str, str] | None = None) -> Config:
+    """Read and check `config.toml`; every problem of the file is named at once. If the folder is
+    not trusted, what needs that is left out, whatever it is."""
+    config = read_config(home)
+    needing = what_needs_trust(home, config)
+    # The record comes last: whoever has just made this folder wrote it before anything else.
+    if not needing or is_trusted(home.path, environ):
+        return config
+    return _without(config, needing, home)
+
+
+def what_needs_trust(home: Home, config: Config) -> tuple[str, ...]:
+    """What stands in this folder that could run code, send data elsewhere or lift a guard."""
+    keys = [key for key in config.values if SETTINGS[key].trust is not Trust.HARMLESS]
+    sections = [f"[{name}]" for name in SECTIONS_THAT_NEED_TRUST if getattr(config, name)]
+    return (*keys, *sections, *files_that_need_trust(home.path))
+
+
+def _without(config: Config, needing: tuple[str, ...], home: Home) -> Config:
+    kept = {key: value for key, value in config.values.items() if key not in needing}
+    refused = {
+        key: f"{key} of {home.config} is not trusted, and nothing is done without it; {NEXT_STEP}"
+        for key in needing
+        if key in SETTINGS and SETTINGS[key].trust is Trust.REFUSED
+    }
+    ignored = tuple(each for each in needing if each not in refused)
+    return Config(kept, untrusted=ignored, refused=refused)
+
+
+def choose_store(config: Config, named: str | None, environ: Mapping[str, str]) -> str:
+    """The store's URL, empty if it is the folder's own. What the user says needs no trust."""
+    url: str = named or environ.get("HEADWAY_STORE") or config["store.url"]
+    return url
+
+
+def read_config(home: Home) -> Config:
+    """All that the file says, whether it counts or not."""
+    if not os.path.lexists(home.config):
+        return Config()
+    from headway.tomlfile import parse, read_content  # most homes have no such file
+
+    content = read_content(home.config)
+    if content is None:
+        return Config()
+    document = parse(home.config, content)
     values: dict[str, Any] = {}
     env: dict[str, str] = {}
     conditions: dict[str, tuple[str, ...]] = {}
@@ -418,7 +585,9 @@ def load_config(home: Home) -> Config:
             except (InvalidInputError, NotFoundError) as error:
                 problems.append(str(error))
     if problems:
-        raise InvalidInputError(f"{home.config}: " + "; ".join(problems))
+        rest = len(problems) - MOST_PROBLEMS
+        more = [f"and {rest} more"] if rest > 0 else []
+        raise InvalidInputError(f"{home.config}: " + "; ".join([*problems[:MOST_PROBLEMS], *more]))
     return Config(values, env, conditions)
 
 
@@ -455,7 +624,7 @@ def write_config(home: Home, key: str, value: Any) -> None:
     """Set one value in `config.toml`, keeping the rest of the file as it was written."""
     import tomlkit
 
-    load_config(home)
+    read_config(home)
     *sections, name = key.split(".")
     try:
         with open(home.config, encoding="utf-8") as file:

@@ -95,6 +95,7 @@ def say(text: str) -> None:
 def client_of(folder: str) -> Iterator[Client]:
     """A client with a home of its own; on the way out nothing of it is left running."""
     environ = {name: text for name, text in os.environ.items() if not name.startswith("HEADWAY_")}
+    environ["XDG_STATE_HOME"] = f"{folder}/state"  # the record of trust goes with the folder
     client = connect(home=f"{folder}/.headway", create=True, environ=environ, actor="demo")
     try:
         client.set_setting("scheduler.max_active", SLOTS)

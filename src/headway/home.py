@@ -11,24 +11,33 @@ import stat
 import sys
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 
-from headway.errors import InvalidInputError, NotFoundError, StoreError, StoreReadOnlyError
+from headway.errors import (
+    HeadwayError,
+    InvalidInputError,
+    NotFoundError,
+    StoreError,
+    StoreReadOnlyError,
+)
 
-_IGNORED = """\
-# What Headway writes at run time; only the files you wrote yourself are worth committing.
-*
-!.gitignore
-!config.toml
-!jobs.yaml
-!workflows/
-!workflows/**
-!runners/
-!runners/**
-!plans/
-!plans/**
-!tasks/
-!tasks/**
-"""
+_KEPT_FILES = (".gitignore", "config.toml", "jobs.yaml")
+_KEPT_FOLDERS = ("workflows", "runners", "plans", "tasks")
+_HEADER = (
+    "# What Headway writes at run time; only the files you wrote yourself are worth committing.\n"
+)
+_IGNORED = (
+    _HEADER
+    + "*\n"
+    + "".join(f"!{name}\n" for name in _KEPT_FILES)
+    + "".join(f"!{name}/\n!{name}/**\n" for name in _KEPT_FOLDERS)
+)
+# What nobody but Headway makes; a folder with one of them is a home, whatever else lies there.
+_PROOFS = ("headway.db", "host-id")
+_MADE = ("run", "env", "jobs", "stores", "worktrees", "saved")
+# What nobody else names so, with what commands that were killed have left of it.
+_BESIDE = ("headway.db", "host-id", "trust-mark", "config.toml.")
+_MOST_NAMED = 3
 
 
 class Home:
@@ -171,21 +180,71 @@ def _upwards(folder: str) -> list[str]:
     return folders
 
 
-def make_home(home: Home) -> None:
-    """Make the folder and its parts; harmless when they exist."""
+def is_home(path: str) -> bool:
+    """Whether this folder is one of ours, complete or not: one that holds what Headway makes, or
+    that part of a home which is worth committing, and nothing else."""
+    if any(os.path.lexists(os.path.join(path, name)) for name in _PROOFS):
+        return True
+    try:
+        return bool(os.listdir(path)) and not _strangers(path)
+    except OSError:
+        return False
+
+
+def refuse_no_home(path: str) -> None:
+    """Refuse a folder that is none of ours, such as the root of a project."""
+    if is_home(path):
+        return
+    found = _strangers(path)
+    if not found:
+        raise NotFoundError(f"{path} is no home: it is empty; `headway init` makes one there")
+    inside = os.path.join(path, ".headway")
+    meant = f"; did you mean {inside}?" if os.path.isdir(inside) else "; name a folder of its own"
+    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    raise NotFoundError(
+        f"{path} is no home: it holds {', '.join(found[:_MOST_NAMED])}{more}{meant}"
+    )
+
+
+def _strangers(path: str) -> list[str]:
+    """What lies in a folder that no home holds. What we make ourselves counts as ours only beside
+    our own `.gitignore`, for others have folders of these names, too."""
+    known = {*_KEPT_FILES, *_KEPT_FOLDERS}
+    if _has_our_gitignore(path):
+        known |= {*_MADE}
+    return sorted(
+        name for name in os.listdir(path) if name not in known and not name.startswith(_BESIDE)
+    )
+
+
+def _has_our_gitignore(path: str) -> bool:
+    try:
+        with open(os.path.join(path, ".gitignore"), "rb") as file:
+            return file.read(len(_HEADER)) == _HEADER.encode()
+    except OSError:
+        return False
+
+
+def make_home(home: Home, environ: Mapping[str, str] | None = None) -> None:
+    """Make the folder and its parts; harmless when they exist. Who makes the folder trusts it."""
     if not sys.platform.startswith("linux"):
         raise InvalidInputError("Headway runs on Linux 5.4 or newer; this is " + sys.platform)
     try:
-        _make_folder(home.path)
+        made = _make_folder(home.path)
+        if not made and os.listdir(home.path):
+            refuse_no_home(home.path)
+        ignore = os.path.join(home.path, ".gitignore")
+        if not os.path.lexists(ignore):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+            with open(os.open(ignore, flags, 0o600), "w", encoding="utf-8") as file:
+                file.write(_IGNORED)
+        if made or not os.path.lexists(home.database):
+            _vouch(home, environ, made=made)
         if home.store_url is not None:
             _make_folder(os.path.join(home.path, "stores"))
             _make_folder(os.path.dirname(home.run))
         for folder in (home.run, home.environments, home.jobs):
             _make_folder(folder)
-        ignore = os.path.join(home.path, ".gitignore")
-        if not os.path.exists(ignore):
-            with open(ignore, "w", encoding="utf-8") as file:
-                file.write(_IGNORED)
     except PermissionError as error:
         raise StoreReadOnlyError(
             f"cannot make {error.filename}: {error.strerror}; use --home elsewhere"
@@ -194,11 +253,27 @@ def make_home(home: Home) -> None:
         raise StoreError(f"cannot make {home.path}: {error.strerror}") from error
 
 
-def _make_folder(path: str) -> None:
+def _vouch(home: Home, environ: Mapping[str, str] | None, *, made: bool) -> None:
+    """Before there is a store, leave the id by which it is known to be made here; and record that
+    this user made the folder, before anything is in it. Where nothing can be recorded, as for a
+    user without a home folder, the home works; what needs trust does not."""
+    from headway.host import this_host
+    from headway.trust import record
+
+    this_host(home)
+    if made:
+        with suppress(HeadwayError):
+            record(home.path, environ)
+
+
+def _make_folder(path: str) -> bool:
+    """Whether it was made now."""
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
         refuse_unsafe(path)
+        return False
+    return True
 
 
 def refuse_unsafe(path: str) -> None:

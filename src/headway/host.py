@@ -31,6 +31,19 @@ def this_host(home: Home) -> Host:
     return Host(_host_id(home), boot_id(), home.path, os.uname().nodename)
 
 
+def seen_host(home: Home) -> Host:
+    """The same for who only reads: nothing is written where no id is kept yet."""
+    made_for = _made_for(home.path) if os.path.isdir(home.path) else None
+    known = None if made_for is None else _kept(home.host_id, made_for)
+    return Host(known or os.urandom(8).hex(), boot_id(), home.path, os.uname().nodename)
+
+
+def was_made_here(home: Home) -> bool:
+    """Whether a Headway on this machine gave this very folder its host id: a copy has another
+    inode, and what came with a clone cannot know which one it will get."""
+    return _kept(home.host_id, _made_for(home.path)) is not None
+
+
 def known_host_id(home: Home) -> str | None:
     """The id as it is kept, without making one."""
     try:
@@ -47,8 +60,7 @@ def kernel_version(release: str) -> tuple[int, int]:
 
 
 def _host_id(home: Home) -> str:
-    status = os.stat(home.path)
-    made_for: list[str | int] = [_machine_id(), status.st_dev, status.st_ino]
+    made_for = _made_for(home.path)
     while True:
         known = _read(home.host_id, made_for)
         if known is not None:
@@ -56,16 +68,25 @@ def _host_id(home: Home) -> str:
         _make(home.host_id, made_for)
 
 
-def _read(path: str, made_for: list[str | int]) -> str | None:
+def _made_for(path: str) -> list[str | int]:
+    status = os.stat(path)
+    return [_machine_id(), status.st_dev, status.st_ino]
+
+
+def _kept(path: str, made_for: list[str | int]) -> str | None:
+    """The id that was made for this folder, if that is what the file has."""
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
-        if document["made_for"] == made_for:
-            return str(document["id"])
-    except FileNotFoundError:
+        return str(document["id"]) if document["made_for"] == made_for else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    except (ValueError, KeyError, TypeError):
-        pass
+
+
+def _read(path: str, made_for: list[str | int]) -> str | None:
+    known = _kept(path, made_for)
+    if known is not None or not os.path.lexists(path):
+        return known
     # Torn, or made for another folder: it goes, unless someone has just exchanged it.
     with suppress(FileNotFoundError):
         os.unlink(path)

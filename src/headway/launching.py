@@ -16,7 +16,10 @@ from headway.home import Home
 from headway.supervise.workerlock import WAKE, Waker, autostart, worker_is_there
 
 # What a background worker may know of the one who happened to start it.
-_KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV")
+_KEPT = (
+    *("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV"),
+    *("HEADWAY_TRUST", "XDG_STATE_HOME"),  # so that it decides what to trust as its starter does
+)
 
 
 def worker_argv(home: Home) -> list[str]:

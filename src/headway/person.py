@@ -67,3 +67,11 @@ def require_person(client: Client, verb: str) -> None:
         f"this runs inside {job}, and a job may not {verb}: a person decides. "
         "To allow it: headway config set approval.from_jobs true"
     )
+
+
+def refuse_inside_job(environ: Mapping[str, str], verb: str) -> None:
+    """The same for what no setting allows."""
+    inside = surrounding_claim(environ)
+    if inside is not None:
+        job = inside[1] or "a job"
+        raise ConflictError(f"this runs inside {job}, and a job may not {verb}: a person decides")

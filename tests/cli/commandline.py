@@ -15,6 +15,7 @@ import pytest
 
 import headway
 import warm
+from headway.home import Home, make_home
 from headway.supervise.workerlock import WorkerLock, worker_is_there
 
 DEADLINE = 60.0
@@ -42,12 +43,12 @@ class CommandLine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.home = folder / ".headway"
-        kept = ("PATH", "HOME", "TMPDIR", "VIRTUAL_ENV")
+        kept = ("PATH", "HOME", "TMPDIR", "VIRTUAL_ENV", "XDG_STATE_HOME")
         self.env = {name: os.environ[name] for name in kept if name in os.environ}
         self.env |= {"USER": "ada", "LANG": "C.UTF-8", "PYTHONPATH": SOURCES}
 
     def configure(self, text: str = '[worker]\nidle = "1s"\n') -> None:
-        self.home.mkdir(mode=0o700, exist_ok=True)
+        make_home(Home(str(self.home)))  # so it is trusted
         (self.home / "config.toml").write_text(text)
 
     def __call__(

@@ -67,12 +67,13 @@ class Arena:
         self.script = folder / "job.sh"
         self.script.write_text(ledger.SCRIPT)
         self.home = Home(str(folder / ".headway"), store_url)
-        make_home(self.home)
+        make_home(self.home, {"XDG_STATE_HOME": str(folder / "state")})
         Path(self.home.config).write_text(CONFIG.format(autostart=str(autostart).lower()))
         self.url = store_url or f"sqlite://{self.home.database}"
         self.env = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
+            "XDG_STATE_HOME": str(folder / "state"),
             "PYTHONPATH": os.pathsep.join(dict.fromkeys([TESTS, *filter(None, sys.path)])),
             "PYTHONDONTWRITEBYTECODE": "1",
             processes.MARK: self.mark,

@@ -54,11 +54,12 @@ class Host:
         folder.mkdir()
         self.folder = folder
         self.home = Home(str(folder / ".headway"), url)
-        make_home(self.home)
+        make_home(self.home, {"XDG_STATE_HOME": str(folder / "state")})
         Path(self.home.config).write_text("[worker]\ncrash_loop = 0\nautostart = false\n")
         self.env = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
+            "XDG_STATE_HOME": str(folder / "state"),
             "PYTHONPATH": os.pathsep.join(dict.fromkeys([TESTS, *filter(None, sys.path)])),
             "HEADWAY_STORE": url,
             processes.MARK: mark,

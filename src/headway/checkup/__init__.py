@@ -21,12 +21,14 @@ from headway.checkup.finding import (
     job_ids,
 )
 from headway.checkup.surroundings import HOME_CHECKS, HOST_CHECKS, home_finding
+from headway.checkup.trusted import trust_finding
 from headway.clock import SystemClock
-from headway.config import load_config
+from headway.config import choose_store, load_config
 from headway.errors import HeadwayError, StoreCorruptError, StoreError
-from headway.home import Home, find_home
+from headway.home import Home, find_home, refuse_no_home
 from headway.store import queries
 from headway.store.inspecting import inspect
+from headway.storetrust import refuse_untrusted_store
 
 __all__ = ["GREEN", "RED", "YELLOW", "Finding", "examine"]
 
@@ -43,15 +45,27 @@ def examine(
     if not exists:
         yield Finding("home", YELLOW, f"there is no {found.path}", "headway init")
         return
+    try:
+        refuse_no_home(found.path)
+    except HeadwayError as error:
+        yield Finding("home", RED, str(error), "see the message")
+        return
     yield from home_finding(found)
     try:
-        config = load_config(found)
+        config = load_config(found, environ)
     except HeadwayError as error:
         yield Finding("config", RED, str(error), "correct the file")
         return
     yield Finding("config", GREEN, "config.toml is sound")
-    url = store_url or environ.get("HEADWAY_STORE") or config["store.url"]
-    whole = Home(found.path, url)
+    yield from trust_finding(found, config, environ)
+    try:
+        url = choose_store(config, store_url, environ)
+        whole = Home(found.path, url)
+        if not url:
+            refuse_untrusted_store(whole, environ)
+    except HeadwayError as error:
+        yield Finding("store", RED, str(error), "headway trust")
+        return
     place = Place(whole, config, url or f"sqlite://{whole.database}", SystemClock())
     for check in HOME_CHECKS:
         yield from _guarded(check, place)

@@ -38,7 +38,7 @@ def publish(scope: Scope, type_: str, key: str, data: str | None, as_json: bool)
     Published again, it carries the data that is given then.
     """
     payload = parse_data(read_data(data), f"--data {data}") if data is not None else None
-    artifact, job_id = publish_artifact(scope.connect(), type_, key, payload)
+    artifact, job_id = publish_artifact(scope.connect_to_change(), type_, key, payload)
     if as_json:
         emit({"artifact": artifact, "published_by": shown(job_id)})
         return

@@ -18,7 +18,7 @@ def backup(scope: Scope, file: str) -> None:
     It is one SQLite file, whichever store it comes from. Plain copying of a database file misses
     what is still in its log. `headway restore FILE` goes back to it.
     """
-    client = scope.connect()
+    client = scope.connect_to_store()
     path = os.path.abspath(file)
     client.store.backup(path)
     print(path)

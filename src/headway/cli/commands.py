@@ -95,6 +95,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "service status": ("service:status", "Whether the system keeps a worker, and how it is."),
     "service remove": ("service:remove", "Take the unit or line away; what runs goes on."),
     "init": ("init:init", "Make the .headway/ folder and the store."),
+    "trust": ("trust:trust", "Let what a .headway/ of a checkout names count, once seen."),
     "doctor": ("doctor:doctor", "Check the host, the folder and the store."),
     "backup": ("backup:backup", "Write a consistent copy of the store, also while it is used."),
     "restore": ("restore:restore", "Put a backup in the place of the store."),

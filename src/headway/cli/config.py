@@ -10,7 +10,15 @@ import click
 from headway.cli.render import counted, emit, fields, say
 from headway.cli.scope import Scope
 from headway.client import Client
-from headway.config import LIMITS, SETTINGS, Setting, find_setting, store_setting, write_config
+from headway.config import (
+    LIMITS,
+    SETTINGS,
+    Setting,
+    Trust,
+    find_setting,
+    store_setting,
+    write_config,
+)
 from headway.core.states import Status
 from headway.errors import NotFoundError
 from headway.supervise.workerlock import wake
@@ -41,7 +49,7 @@ def set_value(scope: Scope, key: str, value: str) -> None:
     """Change a setting."""
     setting = find_setting(key)
     parsed = setting.read(value)
-    client = scope.connect()
+    client = scope.connect_to_change()
     if setting.in_store:
         before = store_setting(client.settings(), key)
         client.set_setting(key, parsed)
@@ -117,7 +125,8 @@ def _stored_limit(key: str) -> Setting:
     try:
         return find_setting(key)
     except NotFoundError:
-        return Setting(key, None, str, "a limit of a policy that is not installed here")
+        about = "a limit of a policy that is not installed here"
+        return Setting(key, None, str, about, Trust.HARMLESS)
 
 
 def _document(client: Client, setting: Setting, stored: dict[str, Any]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def direct(scope: Scope, /, **options: Any) -> int:
         check=not options["no_check"],
     )
     spec = specify(request, environ=os.environ, working_directory=os.getcwd())
-    client = scope.connect(create=True)
+    client = scope.connect_or_create()
     with signals() as heard:
         call = _Call(client, heard, spec.params)
         wait = options["wait"]

@@ -49,7 +49,7 @@ def edit(scope: Scope, /, job: str, no_check: bool, as_json: bool, **options: An
     )
     if changes._replace(check=True) == Changes(labels={}, env={}):
         raise click.UsageError("What is to be changed? Give an option, or a command after --.")
-    client = scope.connect()
+    client = scope.connect_to_change()
     edited = edit_job(client, parse_job_id(job), changes)
     if as_json:
         emit({"job": client.document(edited.job.id), "changed": list(edited.fields)})

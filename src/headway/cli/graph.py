@@ -37,13 +37,13 @@ def read_graph_file(scope: Scope, path: str) -> "tuple[Client, Drafts, list[JobS
     gc.disable()  # what is read is kept to the end: looking through it frees nothing
     here = os.getcwd()
     if find_home(scope.home, os.environ, here)[1]:
-        client = scope.connect(create=True)
+        client = scope.connect_or_create()
         drafts = client.drafts()
         return client, drafts, _read(path, drafts)
     drafts = _drafts_without_a_home(here)
     specs = _read(path, drafts)
     _refuse_strangers(specs)
-    return scope.connect(create=True), drafts, specs
+    return scope.connect_or_create(), drafts, specs
 
 
 def _drafts_without_a_home(here: str) -> Drafts:

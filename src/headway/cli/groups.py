@@ -91,7 +91,7 @@ def create(
         client, _, specs = read_graph_file(scope, graph)
         made, _ = submit_specs_as_group(client, specs, plan)
     else:
-        client = scope.connect(create=True)
+        client = scope.connect_or_create()
         made = create_group(client, plan, ids, stays_open=stays_open)
     if as_json:
         emit({"group": document(client, shown_group(made.group))})
@@ -196,7 +196,7 @@ def _print_members(members: list[dict[str, Any]]) -> None:
 @click.pass_obj
 def close(scope: Scope, group: str, as_json: bool) -> None:
     """Let nobody join a group any more; when its members have ended, it ends."""
-    client = scope.connect()
+    client = scope.connect_to_change()
     before, status = close_it(client, group)
     name = shown_group(before.id)
     if as_json:
@@ -212,7 +212,7 @@ def close(scope: Scope, group: str, as_json: bool) -> None:
 @click.pass_obj
 def cancel(scope: Scope, group: str, as_json: bool) -> None:
     """Cancel what has not ended of a group, and close it; running members are told to end."""
-    client = scope.connect()
+    client = scope.connect_to_change()
     found, done = cancel_group(client, group)
     name = shown_group(found.id)
     if as_json:

@@ -6,7 +6,6 @@ import click
 
 from headway.cli.render import say
 from headway.cli.scope import Scope
-from headway.config import load_config
 from headway.errors import InvalidInputError
 from headway.home import find_home
 from headway.host import OLDEST_KERNEL, kernel_version
@@ -18,7 +17,8 @@ from headway.store.filesystems import file_system, refuse_network_file_system
 def init(scope: Scope) -> None:
     """Make the .headway/ folder and the store.
 
-    At the repository's root, else here. The first submit does the same.
+    At the repository's root, else here. The first submit does the same. A folder that came with
+    a checkout is completed, but not trusted: `headway trust` does that.
     """
     system = os.uname()
     if system.sysname != "Linux" or kernel_version(system.release) < OLDEST_KERNEL:
@@ -27,9 +27,11 @@ def init(scope: Scope) -> None:
         )
     home, existed = find_home(scope.home, os.environ, os.getcwd())
     above = home.path if existed else os.path.dirname(home.path)
-    if os.path.isdir(above) and not load_config(home)["store.unsafe_fs"]:
+    if os.path.isdir(above) and not scope.config_of(home)["store.unsafe_fs"]:
         refuse_network_file_system(above, file_system(above))
-    client = scope.connect(create=True)
+    client = scope.connect_or_create()
     client.close()
     print(client.home.path)
     say("it was already there" if existed else "made; next: headway submit -- echo hello")
+    if existed and client.config.untrusted:
+        say("it came with what does not count yet; next: headway trust")

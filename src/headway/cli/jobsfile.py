@@ -10,6 +10,7 @@ import click
 from headway.cli.render import emit, fields, instant, moment, say, table
 from headway.cli.scope import Scope
 from headway.errors import InvalidInputError
+from headway.trust import NEXT_STEP, is_trusted
 from headway.units import MICROSECONDS, show_duration
 
 FEW_PROBLEMS = 5  # where they are not what was asked for
@@ -40,6 +41,8 @@ def check(scope: Scope, file: str | None, as_json: bool) -> int:
         say(f"{name}: {_entries(len(names))}, nothing is wrong")
     for problem in () if as_json else problems:
         say(f"{name}: {problem}")
+    if file is None and not is_trusted(os.path.dirname(os.path.abspath(name))):
+        say(f"{name} is not trusted, and nothing of it runs; {NEXT_STEP}")
     return InvalidInputError.exit_code if problems else 0
 
 
@@ -119,6 +122,8 @@ def _say_of_file(told: dict[str, Any], now: int) -> None:
     elif file["state"] == "broken":
         since = moment(file["loaded_at"], now)
         say(f"{path} is broken; the last good set of {_entries(count)} runs on, read {since}")
+    elif file["state"] == "untrusted":
+        say(f"{path} is not trusted, and nothing of it runs; {NEXT_STEP}")
     elif file["state"] == "missing":
         say(f"there is no {path}; `headway jobsfile schema` tells what it may say")
     elif not count:

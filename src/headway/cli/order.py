@@ -47,7 +47,7 @@ def move(
         raise click.UsageError(
             "Where to? Give one of --front, --back, --before, --after and --position."
         )
-    client = scope.connect()
+    client = scope.connect_to_change()
     told = move_job(client, parse_job_id(job), asked[0])
     if as_json:
         emit({"job": client.document(told.job.id), "moved": told.moved})
@@ -66,7 +66,7 @@ def reorder(scope: Scope, jobs: tuple[str, ...], as_json: bool) -> None:
     the same priority, or nothing is changed (exit 4).
     """
     asked = [parse_job_id(each) for each in jobs]
-    client = scope.connect()
+    client = scope.connect_to_change()
     told = reorder_jobs(client, asked)
     moved = [shown(each.job.id) for each in told if each.moved]
     if as_json:

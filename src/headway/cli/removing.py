@@ -53,7 +53,7 @@ def gc(scope: Scope, days: int | None, keep: int | None, dry_run: bool, as_json:
     Without a number it does what the worker does every hour, by scheduler.retention_days and
     scheduler.retention_jobs. Nothing goes that an active job refers to.
     """
-    client = scope.connect()
+    client = scope.connect() if dry_run else scope.connect_to_change()
     collector = _collector(client, _rule(days, keep))
     tally = Tally()
     while (removed := collector.preview() if dry_run else collector.step()) is not None:
@@ -81,7 +81,7 @@ def clean(scope: Scope, job: str, as_json: bool) -> None:
 
     Exit 4 while it has not ended, or an active job refers to it.
     """
-    client = scope.connect()
+    client = scope.connect_to_change()
     removed = _collector(client, None).clean(parse_job_id(job))
     client.wake()
     tally = Tally()

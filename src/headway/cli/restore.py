@@ -22,17 +22,20 @@ def restore(scope: Scope, file: str, force: bool, as_json: bool) -> None:
     """
     from headway.client import login
     from headway.clock import SystemClock
-    from headway.config import load_config
+    from headway.config import choose_store
     from headway.core.model import shown
     from headway.home import Home, find_home, refuse_unsafe
     from headway.restoring import Restorer
+    from headway.storetrust import refuse_untrusted_store
 
     found, exists = find_home(scope.home, os.environ, os.getcwd())
     if exists:
         refuse_unsafe(found.path)
-    config = load_config(found)
-    named = scope.store or os.environ.get("HEADWAY_STORE") or config["store.url"]
+    config = scope.config_of(found)
+    named = choose_store(config, scope.store, os.environ)
     home = Home(found.path, named)
+    if exists and not named:
+        refuse_untrusted_store(home, os.environ)
     restored = Restorer(
         home,
         named or f"sqlite://{home.database}",

@@ -8,10 +8,9 @@ import click
 
 from headway.cli.render import emit, fields, paint, table
 from headway.cli.scope import Scope
-from headway.config import load_config
 from headway.errors import InvalidInputError, NotFoundError
 from headway.home import Home, find_home
-from headway.runners.files import runner_names
+from headway.runners.files import load_runner, runner_names
 from headway.runners.looking import (
     all_runners,
     default_path,
@@ -28,7 +27,7 @@ from headway.units import show_duration
 def list_runners(scope: Scope, as_json: bool) -> None:
     """List the runners, and which of their programs are here."""
     home = _home(scope)
-    found = all_runners(home.path, load_config(home), default_path(os.environ))
+    found = all_runners(home.path, scope.config_of(home), default_path(os.environ))
     documents = [runner_document(each) for each in found]
     if as_json:
         emit({"runners": documents})
@@ -44,10 +43,12 @@ def list_runners(scope: Scope, as_json: bool) -> None:
 def show(scope: Scope, name: str, as_json: bool) -> None:
     """Show one runner: its file, its program and how that is called."""
     home = _home(scope)
+    config = scope.config_of(home)
     if name not in runner_names(home.path):
+        load_runner(name, home.path)  # says why it does not count, if it is there
         there = ", ".join(runner_names(home.path))
         raise NotFoundError(f"there is no runner {name!r}; there are {there}")
-    seen = look_at_runner(name, home.path, load_config(home), default_path(os.environ))
+    seen = look_at_runner(name, home.path, config, default_path(os.environ))
     if seen.runner is None:
         raise InvalidInputError(seen.error or name)
     version = version_of(seen.runner, os.environ) if seen.found else None

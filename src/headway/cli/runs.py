@@ -37,5 +37,5 @@ def retry(scope: Scope, run: str, dry_run: bool, as_json: bool) -> None:
     The same as jobs retry: the job, and everything that follows from it, with a fresh budget of
     automatic retries.
     """
-    client = scope.connect()
+    client = scope.connect() if dry_run else scope.connect_to_change()
     retry_job(client, executed(client, parse_run_id(run)).id, dry_run=dry_run, as_json=as_json)

@@ -55,7 +55,7 @@ def clear(scope: Scope, subject: str | None, as_json: bool) -> None:
 
     Work items are not touched, and can be slung again.
     """
-    done = clear_scheduled(scope.connect(), subject)
+    done = clear_scheduled(scope.connect_to_change(), subject)
     cleared, running = ([shown(job) for job in jobs] for jobs in done)
     if as_json:
         emit({"cleared": cleared, "running": running})

@@ -126,7 +126,7 @@ def run(scope: Scope, batch: int | None, dry_run: bool, as_json: bool) -> None:
     """
     if batch is not None and batch < 1:
         raise InvalidInputError(f"--batch {batch} is less than 1")
-    client = scope.connect()
+    client = scope.connect() if dry_run else scope.connect_to_change()
     limit = batch or store_setting(client.settings(), "scheduler.batch_size")
     if dry_run:
         _tell_plan(would_start(client, limit), as_json=as_json)
@@ -182,7 +182,7 @@ def pause(scope: Scope, reason: str | None) -> None:
 
     A pause in force stays as it is.
     """
-    client = scope.connect()
+    client = scope.connect_to_change()
     in_force = client.pause(reason)
     because = f": {in_force.reason}" if in_force.reason else ""
     say(f"paused by {in_force.actor}{because}; `headway scheduler resume` ends it")
@@ -192,7 +192,7 @@ def pause(scope: Scope, reason: str | None) -> None:
 @click.pass_obj
 def resume(scope: Scope) -> None:
     """End the pause, and those of single hosts."""
-    client = scope.connect()
+    client = scope.connect_to_change()
     seen = last_event(client)
     if not client.resume():
         say("it was not paused")
@@ -210,7 +210,7 @@ def reset(scope: Scope, as_json: bool) -> None:
     Closes the breakers of all hosts and clears the strikes of jobs that could not be started. Jobs
     that were given up stay failed: `headway jobs retry` queues them again.
     """
-    client = scope.connect()
+    client = scope.connect_to_change()
     done = client.reset()
     if as_json:
         emit({"breakers": list(done.hosts), "jobs": [shown(each) for each in done.jobs]})

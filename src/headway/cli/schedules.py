@@ -75,7 +75,7 @@ def add(
     params = given_values(param)
     _check_rule(cron, timezone)
     scope: Scope = context.obj
-    client = scope.connect(create=True)
+    client = scope.connect_or_create()
     made = client.add_schedule(
         name=name,
         cron=cron,
@@ -112,7 +112,7 @@ def _check_rule(cron: str | None, timezone: str) -> None:
 @click.pass_obj
 def enable(scope: Scope, schedule: str, as_json: bool) -> None:
     """Let a schedule fire from now on; what it missed while disabled is not made up for."""
-    client = scope.connect()
+    client = scope.connect_to_change()
     done = client.enable_schedule(schedule)
     told = client.schedule(schedule)
     if as_json:
@@ -130,7 +130,7 @@ def enable(scope: Scope, schedule: str, as_json: bool) -> None:
 @click.pass_obj
 def disable(scope: Scope, schedule: str, as_json: bool) -> None:
     """Let a schedule fire no more until it is enabled; jobs that it made go on."""
-    client = scope.connect()
+    client = scope.connect_to_change()
     done = client.disable_schedule(schedule)
     told = client.schedule(schedule)
     if as_json:
@@ -150,7 +150,7 @@ def trigger(scope: Scope, schedule: str, as_json: bool) -> None:
     Also if the schedule is disabled. While its last job is active, --overlap of the schedule says
     what happens: with skip this exits 4.
     """
-    client = scope.connect()
+    client = scope.connect_to_change()
     made = client.trigger_schedule(schedule)
     if as_json:
         emit({"schedule": client.schedule(schedule), "job": client.document(made.job_id)})
@@ -164,7 +164,7 @@ def trigger(scope: Scope, schedule: str, as_json: bool) -> None:
 @click.pass_obj
 def remove(scope: Scope, schedule: str, as_json: bool) -> None:
     """Remove a schedule with the record of its slots; jobs that it made stay."""
-    client = scope.connect()
+    client = scope.connect_to_change()
     told = client.schedule(schedule)
     client.remove_schedule(schedule)
     if as_json:

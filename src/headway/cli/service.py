@@ -10,11 +10,12 @@ import click
 from headway.cli.render import emit, fields, say
 from headway.cli.scope import Scope
 from headway.clock import SECOND
-from headway.config import load_config
+from headway.config import choose_store
 from headway.errors import HeadwayError, NotFoundError
-from headway.home import Home, find_home, make_home, refuse_unsafe
+from headway.home import Home, find_home, make_home, refuse_no_home, refuse_unsafe
 from headway.service import crontab, systemd
 from headway.service.plan import Plan, cron_line, make_plan, unit_text
+from headway.storetrust import refuse_untrusted_store
 from headway.supervise.workerlock import STAYS, WorkerLock
 
 LINGER = "it ends when you log out; to keep it, and to have it at boot: loginctl enable-linger"
@@ -30,6 +31,8 @@ def install(scope: Scope, only_print: bool) -> None:
     of the user's own. Twice is the same as once.
     """
     home, plan = _planned(scope)
+    if home.store_url is None:
+        refuse_untrusted_store(home, os.environ)
     if systemd.manager_is_there():
         _install_unit(plan, only_print=only_print)
     elif crontab.cron_is_there():
@@ -152,11 +155,13 @@ def _planned(scope: Scope) -> tuple[Home, Plan]:
     if not exists:
         raise NotFoundError("there is no .headway/ to keep a worker for; `headway init` makes one")
     refuse_unsafe(found.path)
-    config = load_config(found)
+    refuse_no_home(found.path)
+    config = scope.config_of(found)
     apart = scope.store or os.environ.get("HEADWAY_STORE")
-    if apart == (config["store.url"] or f"sqlite://{found.database}"):
+    chosen = choose_store(config, scope.store, os.environ)
+    if apart == (config.values.get("store.url") or f"sqlite://{found.database}"):
         apart = None
-    home = Home(found.path, apart or config["store.url"])
+    home = Home(found.path, chosen)
     plan = make_plan(
         found.path,
         python=sys.executable,

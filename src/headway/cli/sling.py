@@ -39,7 +39,8 @@ def sling_command(
     Prints the id of each job. A subject that has an open job keeps that one.
     """
     wish = Wish(words, force, args, _variables(var), priority, on)
-    slung = sling(scope.connect(), wish, rehearse=dry_run)
+    client = scope.connect() if dry_run else scope.connect_to_change()
+    slung = sling(client, wish, rehearse=dry_run)
     if as_json:
         emit({"dry_run": dry_run, **slung_document(slung)})
     else:

@@ -32,7 +32,8 @@ def retry(scope: Scope, job: str, dry_run: bool, as_json: bool) -> None:
     stay. What the set has made counts as missing until it is made again; what came before is not
     touched.
     """
-    retry_job(scope.connect(), parse_job_or_run(job), dry_run=dry_run, as_json=as_json)
+    client = scope.connect() if dry_run else scope.connect_to_change()
+    retry_job(client, parse_job_or_run(job), dry_run=dry_run, as_json=as_json)
 
 
 def retry_job(client: Client, asked: JobId, *, dry_run: bool, as_json: bool) -> None:
@@ -79,7 +80,7 @@ def cancel(scope: Scope, jobs: tuple[str, ...], downstream: bool, as_json: bool)
     All processes of a running job get TERM, and KILL after its grace. Final for the chain. Exit 4
     if a job ended by itself first.
     """
-    client = scope.connect()
+    client = scope.connect_to_change()
     asked = [parse_job_id(each) for each in jobs]
     results = client.cancel_downstream(asked) if downstream else client.cancel(asked)
     code = 0

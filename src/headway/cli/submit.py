@@ -69,14 +69,14 @@ def submit_job(scope: Scope, options: dict[str, Any]) -> "tuple[Client, Submitte
     if template is not None:
         from headway.cli.templated import submit_from_template
 
-        client = scope.connect()
+        client = scope.connect_to_change()
         context = click.get_current_context()
         return client, submit_from_template(client, context, template, params, options)
     if params:
         raise click.UsageError("--param is about a template; name it with --template.")
     request = request_from(options, now=SystemClock().now())
     _check_before_a_home_is_made(scope, request)
-    client = scope.connect(create=True)
+    client = scope.connect_or_create()
     return client, client.submit(request)
 
 

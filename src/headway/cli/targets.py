@@ -59,7 +59,7 @@ def add(scope: Scope, /, name: str, argv: tuple[str, ...], replace: bool, **opti
         retries=options["retries"],
         helper=split_command(helper, "--helper") if helper is not None else (),
     )
-    made = add_target(scope.connect(create=True), target, replace=replace)
+    made = add_target(scope.connect_or_create(), target, replace=replace)
     say(f"target {made.name}: {shlex.join(made.argv)}")
 
 
@@ -114,5 +114,5 @@ def show(scope: Scope, name: str, as_json: bool) -> None:
 @click.pass_obj
 def remove(scope: Scope, name: str) -> None:
     """Remove a target; what was slung to it stays as it is."""
-    remove_target(scope.connect(), name)
+    remove_target(scope.connect_to_change(), name)
     say(f"target {name} is removed")

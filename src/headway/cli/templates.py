@@ -45,7 +45,7 @@ def add(
     if not words.get("argv") and "shell" not in words and not is_agent(words):
         raise click.UsageError("What is to run? Give a command after --, or --shell STRING.")
     scope: Scope = context.obj
-    client = scope.connect(create=True)
+    client = scope.connect_or_create()
     made = add_template(client, template, params=parse_params(param), replace=replace, **words)
     if as_json:
         emit({"template": template_document(made)})
@@ -118,7 +118,7 @@ def show(scope: Scope, name: str, as_json: bool) -> None:
 @click.pass_obj
 def archive(scope: Scope, name: str) -> None:
     """Let a template make no more jobs; those that it made go on."""
-    done = archive_template(scope.connect(), name)
+    done = archive_template(scope.connect_to_change(), name)
     say(f"template {name} {'is' if done else 'was already'} archived; it makes no jobs")
 
 

@@ -11,7 +11,7 @@ from headway.cli.options import WHOLE_NUMBER
 from headway.cli.scope import Scope
 from headway.clock import SECOND
 from headway.config import SETTINGS, Config, store_setting
-from headway.engine.worker import Mode, Worker
+from headway.engine.worker import TRUST, Mode, Worker
 from headway.text import plain
 
 
@@ -37,7 +37,7 @@ def work(
     Ctrl-C stops it: it waits for running jobs for worker.grace and leaves the rest to run on.
     A background worker hands over; beside another foreground one it exits 4.
     """
-    client = scope.connect(create=not background)
+    client = scope.connect_to_change() if background else scope.connect_or_create()
     if client.home.store_url:  # so that those it starts find the same store
         os.environ["HEADWAY_STORE"] = client.home.store_url
     given = {
@@ -58,7 +58,7 @@ def work(
     advice = unused_places(config, store_setting(client.settings(), "scheduler.max_active"))
     if advice is not None and not background:
         say(advice)
-    Worker(
+    ending = Worker(
         client.store,
         client.home,
         config,
@@ -69,6 +69,9 @@ def work(
         patient=patient,
     ).run()
     client.close()
+    if ending == TRUST:  # a process that knows nothing of before reads everything anew
+        say("what this folder names is trusted now, or no more: beginning anew")
+        os.execv(sys.executable, sys.orig_argv)
 
 
 def unused_places(config: Config, cap: int) -> str | None:

@@ -168,7 +168,9 @@ class Hosting:
             "jobs": self._home.jobs,
             "logs": self._logs,
         }
-        with open(os.path.join(host.folder, "host.json"), "w", encoding="utf-8") as file:
+        path = os.path.join(host.folder, "host.json")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        with open(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
             json.dump(settings, file)
         host.listener = listen(host.folder)
         Journal(os.path.join(host.folder, NAME)).close()

@@ -8,6 +8,7 @@ from headway.clock import Clock
 from headway.engine.beside import Beside
 from headway.errors import HeadwayError, NotFoundError
 from headway.jobsfile.model import FILE, Entry
+from headway.trust import is_trusted
 
 LOOK_EVERY = 1.0
 READ = "read"
@@ -23,9 +24,11 @@ class Read(NamedTuple):
 
 
 class Noticing:
-    """One look at the file's inode a second, and no more as long as it stays the same."""
+    """One look at the file's inode a second, and no more as long as it stays the same. A file in
+    a folder that is not trusted counts as none, until it is."""
 
     def __init__(self, folder: str, clock: Clock, beside: Beside) -> None:
+        self._folder = folder
         self._path = os.path.join(folder, FILE)
         self._clock = clock
         self._beside = beside
@@ -53,6 +56,8 @@ class Noticing:
             return None
         except OSError as error:
             return error.errno
+        if not is_trusted(self._folder):
+            return None
         changed = (status.st_mtime_ns, status.st_ctime_ns)  # the latter when it becomes readable
         return (*changed, status.st_size, status.st_ino, status.st_dev)
 

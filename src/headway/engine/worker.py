@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import Any
 
 from headway.clock import SECOND, Clock
-from headway.config import Config
+from headway.config import Config, what_needs_trust
 from headway.core.model import Pause, shown
 from headway.crashpoints import reach
 from headway.engine.doing import do_all
@@ -44,6 +44,7 @@ from headway.supervise.workerlock import (
     WorkerLock,
     wake,
 )
+from headway.trust import is_trusted
 from headway.workertrouble import (
     forget_ends,
     forget_trouble,
@@ -52,6 +53,7 @@ from headway.workertrouble import (
     unrecorded_ends,
 )
 
+TRUST = "trust"
 POLL = 1.0  # the longest time between a commit of someone else and our look at it
 SETTLED_AFTER = 60.0
 COMES_UP_WITHIN = 10.0
@@ -129,6 +131,9 @@ class Worker:
             look_in_thread=True,
         )
         self._janitor = Janitor(store, home, clock, host_id=host.id, actor=self.id, say=say)
+        self._distrusted = bool(config.untrusted)
+        self._needs_trust = self._distrusted or bool(what_needs_trust(home, config))
+        self._trust_at = 0.0
         self._recovered = False
         self._left = False  # it has given up its place
         self._end_is_recorded = False
@@ -152,8 +157,9 @@ class Worker:
     def _effort(self, name: str) -> Effort:
         return Effort(name, self._clock, self._say)
 
-    def run(self) -> None:
-        """Live until idle, asked to hand over, or told to stop."""
+    def run(self) -> str:
+        """Live until idle, asked to hand over, or told to stop; `TRUST` if it must begin anew,
+        because the folder that it reads its settings from is trusted now, or no more."""
         _allow_many_descriptors()
         gc.freeze()  # what is there now stays; of what comes, next to nothing is in circles
         gc.set_threshold(*RARELY)
@@ -163,7 +169,10 @@ class Worker:
             self._listen()
             if self._come_up():
                 self._engine.finisher.open()
-                self._depart(self._loop())
+                ending = self._loop()
+                self._depart(ending)
+                return ending
+            return "signal"
         finally:
             self._store.patience.have_time()
             forget_trouble(self._home)
@@ -287,6 +296,8 @@ class Worker:
                 busy_at = now
             if self._wishes.leave is not None:
                 return self._wishes.leave
+            if not self._wishes.signals and self._trust_changed(now):
+                return TRUST
             if self._wishes.signals:
                 if self._is_drained(now):
                     return "signal"
@@ -321,6 +332,14 @@ class Worker:
         again = self._hearing.next_at()
         times = (self._due, clean_at, self._looked_at + POLL, again)
         return min(each for each in times if each is not None) - now
+
+    def _trust_changed(self, now: float) -> bool:
+        """Whether what the settings were read by holds no more; the jobs file is looked at apart.
+        One without anything that needs trust has no reason to look."""
+        if not self._needs_trust or now < self._trust_at:
+            return False
+        self._trust_at = now + POLL
+        return is_trusted(self._home.path) == self._distrusted
 
     def _changed_meanwhile(self, now: float) -> bool:
         """Look, unless a hint made us look just now. It may be anything, a cancel or a pause."""

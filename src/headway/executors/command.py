@@ -13,6 +13,7 @@ from headway.git import command as git_command
 from headway.home import Home
 from headway.jobsfile.model import SCRIPT
 from headway.launching import worker_argv, worker_environment
+from headway.trust import STATE, passed_on
 
 PREPARE_SECONDS = 300.0
 FINISH_SECONDS = 120.0
@@ -30,7 +31,10 @@ def command_specification(
 ) -> dict[str, Any]:
     """The content of `claim.T`; raises DataError when the record has no command."""
     spec = specification_of(_argv(job), job, claim, home, config, worker)
-    return {**spec, "verdict": True} if job.type == SCRIPT else spec
+    if job.type != SCRIPT:
+        return spec
+    # It is Python of ours that imports the user's, and decides itself whether it may.
+    return {**spec, "verdict": True, "env": {**spec["env"], **passed_on(os.environ)}}
 
 
 def specification_of(
@@ -152,4 +156,5 @@ def _own_environment(home: Home, config: Config, *, alone: bool) -> dict[str, st
     store = {"HEADWAY_STORE": home.store_url} if home.store_url else {}
     if not alone:
         return store
-    return {"PATH": MINIMAL_PATH, **config.env, **store}
+    state = {STATE: os.environ[STATE]} if os.environ.get(STATE) else {}
+    return {"PATH": MINIMAL_PATH, **state, **config.env, **store}

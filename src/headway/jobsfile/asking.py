@@ -32,6 +32,7 @@ from headway.jobsfile.importing import LONGEST_ERROR
 from headway.jobsfile.registry import LARGEST_POLL
 from headway.probes.conditions import ask as ask_condition
 from headway.text import plain
+from headway.trust import passed_on
 
 COMMAND, FILE = "command:", "file_exists:"
 START_SECONDS = 30.0  # for the interpreter, on a busy machine
@@ -174,7 +175,7 @@ class Asking:
                     [sys.executable, "-P", "-m", "headway.jobsfile.answering"],
                     given=given,
                     cwd=self._folder,
-                    env={"PATH": MINIMAL_PATH, **self._config.env, **own},
+                    env={"PATH": MINIMAL_PATH, **self._config.env, **own, **passed_on(os.environ)},
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                 )

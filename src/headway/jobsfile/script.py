@@ -16,10 +16,11 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.errors import HeadwayError, NotFoundError
+from headway.errors import HeadwayError, InvalidInputError, NotFoundError
 from headway.functions.current import Skip
 from headway.jobsfile.importing import find_function, is_path, last_words, try_import, use_folder
 from headway.jobsfile.registry import LARGEST_STATE, JobContext, as_json, call_with
+from headway.trust import NEXT_STEP, why_not
 
 if TYPE_CHECKING:
     from headway.client import Client
@@ -35,6 +36,9 @@ def main(name: str, run: str) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     client = connect()
+    refusal = why_not(client.home.path)
+    if refusal is not None:
+        raise InvalidInputError(f"no code of its project is imported: {refusal}; {NEXT_STEP}")
     use_folder(client.home.path)
     function = _function(run, client.config["app.modules"])
     context = JobContext(client=client, poll_data=_poll_data(), state=_state(client, name))

@@ -16,9 +16,10 @@ from headway.jobsfile.model import FILE, Entry, entry_of
 from headway.jobsfile.problems import JobsFileError, Problem
 from headway.jobsfile.reading import file_content, read_jobs_file
 from headway.store.seam_entries import EntryRecord, JobsFile
+from headway.trust import is_trusted
 from headway.units import exact_duration, show_instant
 
-GOOD, BROKEN, MISSING = "good", "broken", "missing"
+GOOD, BROKEN, MISSING, UNTRUSTED = "good", "broken", "missing", "untrusted"
 
 
 class Present(NamedTuple):
@@ -47,6 +48,8 @@ def look_at_file(path: str) -> Present:
 def standing(client: Client) -> dict[str, Any]:
     """`jobs_file` and `entries`, as documents."""
     present = look_at_file(path_of(client))
+    if present.state != MISSING and not is_trusted(client.home.path):
+        present = Present(UNTRUSTED)  # nothing of it counts, be it good or broken
     host_id = client.host.id
     with client.store.read() as tx:
         known = tx.jobs_file(host_id)
@@ -58,6 +61,7 @@ def standing(client: Client) -> dict[str, Any]:
         records = tx.entries(host_id)
         busy, now = tx.other_work(), tx.now()
     return {
+        "untrusted": list(client.config.untrusted),
         "jobs_file": _file(path_of(client), present, known),
         "worker": client.worker_is_there(),
         "entries": [

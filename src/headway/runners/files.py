@@ -4,10 +4,8 @@ A file is checked as a whole, and everything that is wrong with it is told at on
 and the key.
 """
 
-import errno
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -15,9 +13,10 @@ from typing import Any
 from headway.errors import InvalidInputError, NotFoundError
 from headway.runners.forms import are_words, is_number_of_turns, is_sum, is_word, shortly
 from headway.runners.model import PARSERS, PROMPTS, Runner, Timeouts, Words
+from headway.tomlfile import parse, read_content
+from headway.trust import NEXT_STEP, is_trusted
 from headway.units import parse_duration
 
-LARGEST_FILE = 64 << 10
 MOST_PROBLEMS = 20
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 PLACE = re.compile(r"\{([a-z_]+)\}")
@@ -28,14 +27,16 @@ PLACES = (
 _BUILTIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "builtin")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _GLOB = re.compile(r"[A-Za-z_][A-Za-z0-9_*?]*")
-_NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 _USUAL_TIMEOUTS = {"first_output": "2m", "idle": "15m", "wall": "2h"}
 
 
 def folders(home_path: str | None) -> tuple[str, ...]:
-    """Where runner files are; the first that has a name counts."""
-    own = () if home_path is None else (os.path.join(home_path, "runners"),)
-    return (*own, _BUILTIN)
+    """Where runner files are; the first that has a name counts. Those of a home count only if its
+    folder is trusted: they say which program is started."""
+    if home_path is None:
+        return (_BUILTIN,)
+    own = os.path.join(home_path, "runners")
+    return (own, _BUILTIN) if os.path.isdir(own) and is_trusted(home_path) else (_BUILTIN,)
 
 
 def is_builtin(path: str) -> bool:
@@ -64,7 +65,7 @@ def load_runner(name: str, home_path: str | None) -> Runner:
     if NAME.fullmatch(name):
         for folder in folders(home_path):
             path = os.path.join(folder, f"{name}.toml")
-            content = _content(path)
+            content = read_content(path)
             if content is not None:
                 return _read(name, path, content)
     elif name in runner_names(home_path):
@@ -72,6 +73,7 @@ def load_runner(name: str, home_path: str | None) -> Runner:
             f"{runner_path(name, home_path)}: no job can say this name; "
             "use letters, digits, - and _, at most 64"
         )
+    _refuse_untrusted(name, home_path)
     there = ", ".join(runner_names(home_path))
     raise NotFoundError(
         f"there is no runner {shortly(name)}; there are {there}; "
@@ -79,41 +81,29 @@ def load_runner(name: str, home_path: str | None) -> Runner:
     )
 
 
-def _content(path: str) -> bytes | None:
-    """What stands in the file; None if there is none. A link that leads nowhere is an error, so
-    that a shipped runner does not take the place of one's own."""
-    try:
-        # O_NONBLOCK: a FIFO must not hold up whoever starts jobs; fstat then tells it from a file.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
-        if error.errno in _NOT_THERE and not os.path.islink(path):
-            return None
-        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise InvalidInputError(f"{path} is not a file")
-        content = b""
-        while len(content) <= LARGEST_FILE and (more := os.read(descriptor, LARGEST_FILE + 1)):
-            content += more
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
-    finally:
-        os.close(descriptor)
-    if len(content) > LARGEST_FILE:
-        raise InvalidInputError(f"{path} is larger than 64 KiB")
-    return content
+def read_runner(path: str) -> Runner:
+    """What a file says, whether it counts or not."""
+    content = read_content(path)
+    if content is None:
+        raise NotFoundError(f"there is no {path}")
+    return _read(os.path.basename(path).removesuffix(".toml"), path, content)
+
+
+def _refuse_untrusted(name: str, home_path: str | None) -> None:
+    """Say so, if there is a file of this name that does not count."""
+    if home_path is None or not NAME.fullmatch(name):
+        return
+    path = os.path.join(home_path, "runners", f"{name}.toml")
+    if os.path.lexists(path) and not is_trusted(home_path):
+        raise NotFoundError(f"{path} describes the runner, but is not trusted; {NEXT_STEP}")
 
 
 def _read(name: str, path: str, content: bytes) -> Runner:
-    import tomllib
-
+    document = parse(path, content)
     try:
-        document = tomllib.loads(content.decode("utf-8"))
         problems = list(_problems(document))
-    except ValueError as error:  # not TOML, not UTF-8, or a number of thousands of digits
+    except ValueError as error:  # as a number of thousands of digits, which cannot be shown
         raise InvalidInputError(f"{path}: {error}") from None
-    except RecursionError:
-        raise InvalidInputError(f"{path}: its values nest too deeply") from None
     if problems:
         rest = len(problems) - MOST_PROBLEMS
         more = [f"and {rest} more"] if rest > 0 else []

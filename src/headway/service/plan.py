@@ -14,6 +14,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from headway.errors import InvalidInputError
+from headway.trust import STATE, VARIABLE
 
 MARK = "# Made by `headway service install`; `headway service remove` takes it away."
 STOPS_WITHIN = 90  # seconds that systemd gives a worker at least
@@ -159,8 +160,12 @@ def _mark_of(plan: Plan) -> str:
 
 
 def _environment(environ: Mapping[str, str], store_url: str | None) -> list[tuple[str, str]]:
-    """What the worker itself needs: the way to git and to sources, to its own code, and to its
-    store. Jobs have the environment of their submitters."""
+    """What the worker itself needs: the way to git and to sources, to its own code, to its store,
+    and to the record of trust. Jobs have the environment of their submitters.
+
+    A worker decides by that record, as commands do: so what is trusted later counts at once, and
+    what is revoked no more. Only who installs it with HEADWAY_TRUST=1 wants it to trust for ever.
+    """
     found = []
     for name in ("PATH", "PYTHONPATH"):
         places = [each for each in environ.get(name, "").split(os.pathsep) if os.path.isabs(each)]
@@ -168,6 +173,10 @@ def _environment(environ: Mapping[str, str], store_url: str | None) -> list[tupl
             found.append((name, os.pathsep.join(places)))
     if store_url:
         found.append(("HEADWAY_STORE", store_url))
+    if os.path.isabs(environ.get(STATE, "")):
+        found.append((STATE, environ[STATE]))
+    if environ.get(VARIABLE) == "1":
+        found.append((VARIABLE, "1"))
     return found
 
 

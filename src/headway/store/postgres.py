@@ -469,6 +469,15 @@ def driver_version() -> str:
     return psycopg.__version__
 
 
+def has_schema(url: str, *, poll_only: bool = False) -> bool:
+    """Whether anything of ours was ever made there."""
+    database = PostgresDatabase(url, poll_only=poll_only)
+    try:
+        return database.version() != 0
+    finally:
+        database.close()
+
+
 def open_database(url: str, *, poll_only: bool = False) -> PostgresDatabase:
     """Connect, and bring the schema up to date."""
     database = PostgresDatabase(url, poll_only=poll_only)

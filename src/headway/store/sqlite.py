@@ -393,6 +393,15 @@ def _use_log(connection: apsw.Connection, path: str) -> None:
         sync_folder(os.path.dirname(path))
 
 
+def open_nothing() -> SqliteDatabase:
+    """An empty database in memory, which can only be read."""
+    connection = _connect(":memory:", apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    database = SqliteDatabase(":memory:", connection)
+    migrate(database, connection)
+    connection.execute("pragma query_only = on")
+    return database
+
+
 def look(path: str) -> SqliteDatabase:
     """Open a file to read it, whatever it is: nothing is made, changed or migrated."""
     identity = _identity(path)

@@ -1,0 +1,123 @@
+"""What trusting a folder would allow: each file, setting and program that counts only then.
+
+Everything is read and nothing is run, imported or connected to.
+"""
+
+import os
+import shlex
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from headway.approving import what_it_runs
+from headway.clock import SystemClock
+from headway.config import SETTINGS, Config, Trust, read_config
+from headway.errors import HeadwayError
+from headway.home import Home, without_password
+from headway.jobsfile.model import COMMAND, FILE, SCRIPT, Entry
+from headway.storetrust import store_came_with
+from headway.trust import files_that_need_trust
+
+MOST_JOBS = 50  # of a store, that are told one by one
+
+
+class Part(NamedTuple):
+    kind: str
+    name: str
+    detail: str  # what it runs, or where it leads
+
+
+def parts_of(home: Home) -> list[Part]:
+    """All of them, in the order of the documentation. Raises if `config.toml` is broken."""
+    config = read_config(home)
+    return [*_settings(home, config), *_files(home), *_store(home)]
+
+
+def _settings(home: Home, config: Config) -> Iterator[Part]:
+    for key, value in config.values.items():
+        if SETTINGS[key].trust is Trust.HARMLESS:
+            continue
+        if key == "app.modules":
+            yield from (Part("module", name, _module(home, name)) for name in value)
+        else:
+            yield Part("setting", key, without_password(str(value)))
+    yield from (Part("variable", name, value) for name, value in config.env.items())
+    for name, words in config.conditions.items():
+        yield Part("condition", name, f"runs {shlex.join(words)}")
+
+
+def _module(home: Home, name: str) -> str:
+    """Where it would be imported from, as far as that is in the project."""
+    path = os.path.join(os.path.dirname(home.path), *name.split("."))
+    found = [each for each in (f"{path}.py", f"{path}/__init__.py") if os.path.exists(each)]
+    return f"imports {found[0]}" if found else "imports it from the PYTHONPATH"
+
+
+def _files(home: Home) -> Iterator[Part]:
+    for name in files_that_need_trust(home.path):
+        path = os.path.join(home.path, name)
+        if name == FILE:
+            yield from _entries(path)
+        elif name.startswith("runners/"):
+            yield Part("runner", name, _runner(path))
+        else:
+            yield Part("workflow", name, "its steps")
+
+
+def _entries(path: str) -> Iterator[Part]:
+    from headway.jobsfile.reading import file_content, read_jobs_file
+
+    try:
+        entries = read_jobs_file(file_content(path))
+    except HeadwayError as error:
+        yield Part("jobs file", FILE, f"broken: {error}")
+        return
+    if not entries:
+        yield Part("jobs file", FILE, "has no entries")
+    for entry in entries:
+        yield Part("jobs file", entry.name, _what_runs(entry))
+
+
+def _what_runs(entry: Entry) -> str:
+    if entry.type == SCRIPT:
+        what = f"calls {entry.run}"
+    elif entry.type == COMMAND:
+        what = f"runs {shlex.join(entry.argv)}"
+    else:
+        what = f"asks {entry.runner or 'an agent'}: {entry.prompt}"
+    asked = [each for each in entry.conditions if each.startswith("command:")]
+    return what + "".join(f"; first {each.removeprefix('command:')}" for each in asked)
+
+
+def _runner(path: str) -> str:
+    from headway.runners.files import read_runner
+
+    try:
+        runner = read_runner(path)
+    except HeadwayError as error:
+        return f"broken: {error}"
+    words = [each if isinstance(each, str) else shlex.join(each) for each in runner.argv]
+    return f"runs {' '.join(words)}"
+
+
+def _store(home: Home) -> Iterator[Part]:
+    if not store_came_with(home):
+        return
+    if os.path.islink(home.database):
+        yield Part("store", "headway.db", f"is a link to {os.readlink(home.database)}")
+        return
+    from headway.store.inspecting import inspect
+
+    try:
+        inspection = inspect(f"sqlite://{home.database}", SystemClock())
+        try:
+            with inspection.store.read() as tx:
+                jobs = tx.active_jobs()
+        finally:
+            inspection.close()
+    except HeadwayError as error:
+        yield Part("store", "headway.db", f"cannot be read: {error}")
+        return
+    told = f"{len(jobs)} jobs that have not ended, and what its schedules and targets make"
+    yield Part("store", "headway.db", told)
+    for job in jobs[:MOST_JOBS]:
+        yield Part("store", f"job-{job.id}", f"runs {what_it_runs(job.params)}")
