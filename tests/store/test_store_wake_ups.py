@@ -9,7 +9,7 @@ from stocked import System
 from headway.client import Client
 from headway.config import Config
 from headway.consequences import end_unstarted
-from headway.core.model import Claim, Job, Lock
+from headway.core.model import Claim, Job, Lock, LockMode, Stage
 from headway.core.order import Place, Side
 from headway.core.settle import Ending, Outcome
 from headway.core.states import Status
@@ -19,6 +19,7 @@ from headway.home import Home, make_home
 from headway.ordering import move
 from headway.rewinding import rewind
 from headway.store.base import Store
+from headway.store.writing import MOST_SHARERS
 from headway.testing import FakeClock
 
 
@@ -90,3 +91,50 @@ def test_a_move_behind_another_gives_up_what_was_promised(
 def test_another_priority_gives_up_what_was_promised(promised: Promised, client: Client) -> None:
     edit(client, promised.theirs.id, Changes(priority=-1))
     assert promised.goes_now()
+
+
+def test_who_is_moved_is_looked_at_however_many_wait_before_it(
+    system: System, client: Client
+) -> None:
+    """Those before it would share the lock with it, but lack another; who had made it wait, and
+    would not share, stands behind it now."""
+    system.set_max_active(-1)
+    for key in ("one", "other"):
+        system.submit(locks=(Lock(key),))
+    shared = Lock("free", LockMode.SHARED)
+    for _ in range(2 * MOST_SHARERS):
+        system.submit(locks=(Lock("one"), shared))
+    alone = system.submit(locks=(Lock("other"), Lock("free")))
+    moved = system.submit(locks=(shared,))
+    assert len(system.until_quiet()) == 2
+    move(client, moved.id, Place(Side.BEFORE, alone.id))
+    assert [each.job_id for each in system.until_quiet()] == [moved.id]
+
+
+def test_who_is_moved_is_looked_at_whatever_it_waits_for(system: System, client: Client) -> None:
+    system.pause()
+    first, moved = (system.submit(not_before=system.clock.now() + 1000) for _ in range(2))
+    system.until_quiet()
+    assert stage(system, moved) is Stage.FILED
+    move(client, moved.id, Place(Side.FRONT))
+    assert (stage(system, first), stage(system, moved)) == (Stage.FILED, Stage.WOKEN)
+
+
+def stage(system: System, job: Job) -> Stage | None:
+    found: Job = system.look(lambda tx: tx.jobs([job.id]))[job.id]
+    return found.stage
+
+
+def test_nothing_of_a_rewound_set_counts_as_failed_any_more(system: System, client: Client) -> None:
+    first = system.submit()
+    second = system.submit(after=(first.id,))
+    system.submit(after=(second.id,))
+    (claim,) = system.until_quiet()
+    outcome = Outcome(Ending.EXITED, system.clock.now(), exit_code=1)
+    system.judge(claim, Verdict(outcome, tree_gone=True))
+    system.until_quiet()
+    store: Any = system.store
+    marks = "select distinct mark from edges"
+    assert [mark for (mark,) in store.database.execute(marks, {})] == ["failed"]
+    rewind(client, first.id)
+    assert [mark for (mark,) in store.database.execute(marks, {})] == ["pending"]
