@@ -18,7 +18,7 @@ from headway.core.reservations import Reservation
 from headway.core.states import Status
 from headway.engine.planner import Step
 from headway.engine.single import single_step
-from headway.errors import WorkerPresentError
+from headway.errors import StoreFullError, WorkerPresentError
 from headway.store import open_store
 from headway.store.base import Store, WriteTx
 from headway.submission import parse_lock
@@ -163,6 +163,29 @@ def test_dispatch_comes_last_in_a_step_and_goes_by_all_that_was_done_before_it(
     assert bench.engine.started == [expected()]
 
 
+@pytest.mark.req("V80")
+def test_a_step_that_fails_leaves_the_job_queued_and_the_next_one_starts_it_once(
+    bench: Bench,
+) -> None:
+    ledger = bench.folder / "ledger"
+    job = bench.submit("sh", "-c", f"echo ran >> {ledger}")
+    note_failures = bench.engine.helpers.note_failures
+
+    def full(tx: WriteTx, *, actor: str) -> None:
+        assert tx.jobs([job])[job].status is Status.RUNNING, "it was about to be started"
+        raise StoreFullError("the disk is full")
+
+    bench.engine.helpers.note_failures = full  # type: ignore[method-assign]
+    for _ in range(2):
+        with pytest.raises(StoreFullError):
+            bench.step()
+        assert bench.status(job) is Status.QUEUED
+        assert bench.client.document(job)["run"] is None and bench.kinds(job) == ["submitted"]
+    bench.engine.helpers.note_failures = note_failures  # type: ignore[method-assign]
+    bench.until_ended(job)
+    assert bench.status(job) is Status.SUCCEEDED and ledger.read_text() == "ran\n"
+
+
 # -- a pause that comes in between ----------------------------------------------------------------
 
 
@@ -261,7 +284,7 @@ def test_a_pause_that_is_set_during_a_pass_stops_it_and_stays(
     spaced.engine.recover()
 
 
-@pytest.mark.req("G6")
+@pytest.mark.req("G6", "V17")
 def test_a_pass_has_the_lock_for_as_long_as_it_lasts_and_a_second_does_nothing(
     spaced: Bench, interrupted: Interrupted
 ) -> None:
