@@ -344,6 +344,7 @@ def test_a_supervisor_that_ends_without_a_worker_starts_one(
     assert site.status(2) is Status.BLOCKED_BY_DEPENDENCY
 
 
+@pytest.mark.req("D22")
 def test_after_a_signal_nobody_starts_a_worker_unasked(make_site: Callable[..., Site]) -> None:
     site = make_site(config=PATIENT + "grace = '0s'\n")
     gate = site.folder / "gate"

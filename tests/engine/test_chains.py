@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from harness import Bench
+from headway.approving import reject
 from headway.clock import SystemClock
 from headway.core.states import Status
 from headway.errors import ConflictError
@@ -130,3 +131,24 @@ def test_a_retried_job_holds_new_dependents_again(bench: Bench) -> None:
     assert bench.status(waiting) is Status.WAITING_ON_DEPS
     bench.until_ended(waiting)
     assert bench.status(retry.id) is Status.FAILED
+
+
+@pytest.mark.req("V79")
+def test_what_is_blocked_is_retried_by_hand_alone(make_bench: Callable[..., Bench]) -> None:
+    clock = FakeClock(SystemClock().now())
+    bench = make_bench(clock=clock)
+    failed = bench.submit("false")
+    after = bench.submit("true", after=(failed,), retries=3, retry_base=0)
+    asked = bench.submit("true", require_approval=True, retries=3, retry_base=0)
+    bench.until(lambda: bench.status(asked) is Status.WAITING_ON_APPROVAL)
+    reject(bench.client, asked, "no")
+    bench.until_ended(failed, after)
+    for _ in range(3):
+        clock.advance(24 * 3600)
+        bench.step()
+    blocked = {after: Status.BLOCKED_BY_DEPENDENCY, asked: Status.BLOCKED_BY_APPROVAL}
+    for job, status in blocked.items():
+        assert (bench.status(job), bench.last(job).id) == (status, job)
+        again = bench.client.retry(job)
+        assert (again.retry_of, bench.status(job)) == (job, status)
+        assert bench.last(job).id == again.id

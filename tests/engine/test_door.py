@@ -15,6 +15,7 @@ from headway.core.model import shown
 from headway.core.states import Status
 from headway.store import open_store
 from headway.store.sqlstore import SqlStore
+from headway.submission import parse_lock
 from headway.testing import FakeClock
 
 
@@ -181,6 +182,22 @@ def test_dry_run_and_status_agree_with_dispatch(make_bench: Callable[..., Bench]
     bench.step()
     started = [f"job-{job}" for job in reversed(jobs) if bench.status(job) is Status.RUNNING]
     assert would == started == ["job-3", "job-2"]
+
+
+@pytest.mark.req("G4")
+def test_a_dry_run_commits_nothing(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(max_active=2)
+    for options in ({}, {"locks": (parse_lock("repo"),)}, {"needs": ("custom:nobody:1",)}):
+        bench.submit("true", **options)
+    waiting = bench.submit("true", after=(1,))
+    url = bench.home.store_url or f"sqlite://{bench.home.database}"
+    with closing(open_store(url, bench.clock, create=False)) as other:
+        other.changed()
+        plan = views.dry_run(bench.client, 1)
+        assert [job.id for job in plan.to_dispatch] == [1]
+        assert not other.changed(), "another connection would see any commit"
+        bench.client.cancel([waiting])
+        assert other.changed()
 
 
 @pytest.mark.req("G8")

@@ -41,7 +41,7 @@ def test_a_command_runs_and_its_outcome_is_kept(bench: Bench) -> None:
     assert copy["state"] == "succeeded" and copy["run"]["exit_code"] == 0
 
 
-@pytest.mark.req("D17", "E9")
+@pytest.mark.req("D17")
 def test_by_default_one_job_runs_at_a_time_and_the_loop_goes_on_after_a_failure(
     bench: Bench,
 ) -> None:
@@ -132,6 +132,28 @@ def test_a_job_waits_for_its_time(make_bench: Callable[..., Bench]) -> None:
     bench.step()
     assert bench.status(job) is Status.RUNNING
     bench.until_ended(job)
+
+
+@pytest.mark.req("E9")
+def test_the_loop_goes_on_however_a_job_ended_and_whatever_was_told_of_it(bench: Bench) -> None:
+    deaf = ("sh", "-c", "exit 9")  # who is told of the end fails
+    ends = {
+        bench.submit("true"): Status.SUCCEEDED,
+        bench.submit("false"): Status.FAILED,
+        bench.submit("sh", "-c", "exit 75", skip_exit_codes=(75,)): Status.SKIPPED,
+        bench.submit("true", on_finish=deaf): Status.SUCCEEDED,
+        bench.submit("false", on_finish=deaf): Status.FAILED,
+        bench.submit("sh", "-c", "kill -9 $$"): Status.FAILED,
+    }
+    last = bench.submit("true", priority=-1)
+    bench.until_ended(*ends, last)
+    assert {job: bench.status(job) for job in ends} == ends
+    assert bench.status(last) is Status.SUCCEEDED
+    made = list(range(last + 1, last + 3))
+    bench.until_ended(*made)
+    assert {bench.status(each) for each in made} == {Status.FAILED}, "nobody could be told"
+    assert {job: bench.status(job) for job in ends} == ends
+    bench.until_ended(bench.submit("true"))
 
 
 @pytest.mark.req("E3")

@@ -152,7 +152,7 @@ def test_words_that_ask_for_nothing_are_left_out(project: Project, bench: Bench)
     assert bench.job(project.job_of(project.sling("gt-1"))).params["argv"] == ["echo", "x"]
 
 
-@pytest.mark.req("G14")
+@pytest.mark.req("G2", "G14")
 @pytest.mark.parametrize(
     ("words", "subjects", "targets"),
     [

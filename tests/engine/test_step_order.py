@@ -18,10 +18,12 @@ from headway.core.reservations import Reservation
 from headway.core.states import Status
 from headway.engine.planner import Step
 from headway.engine.single import single_step
+from headway.errors import StoreFullError, WorkerPresentError
 from headway.store import open_store
 from headway.store.base import Store, WriteTx
 from headway.submission import parse_lock
 from headway.supervise.evidence import Evidence
+from headway.supervise.workerlock import START, WorkerLock
 from headway.testing import FakeClock
 
 
@@ -161,6 +163,29 @@ def test_dispatch_comes_last_in_a_step_and_goes_by_all_that_was_done_before_it(
     assert bench.engine.started == [expected()]
 
 
+@pytest.mark.req("V80")
+def test_a_step_that_fails_leaves_the_job_queued_and_the_next_one_starts_it_once(
+    bench: Bench,
+) -> None:
+    ledger = bench.folder / "ledger"
+    job = bench.submit("sh", "-c", f"echo ran >> {ledger}")
+    note_failures = bench.engine.helpers.note_failures
+
+    def full(tx: WriteTx, *, actor: str) -> None:
+        assert tx.jobs([job])[job].status is Status.RUNNING, "it was about to be started"
+        raise StoreFullError("the disk is full")
+
+    bench.engine.helpers.note_failures = full  # type: ignore[method-assign]
+    for _ in range(2):
+        with pytest.raises(StoreFullError):
+            bench.step()
+        assert bench.status(job) is Status.QUEUED
+        assert bench.client.document(job)["run"] is None and bench.kinds(job) == ["submitted"]
+    bench.engine.helpers.note_failures = note_failures  # type: ignore[method-assign]
+    bench.until_ended(job)
+    assert bench.status(job) is Status.SUCCEEDED and ledger.read_text() == "ran\n"
+
+
 # -- a pause that comes in between ----------------------------------------------------------------
 
 
@@ -216,32 +241,71 @@ def test_a_pause_that_is_set_during_a_step_survives_what_the_step_saves(
 
 
 class Interrupted(FakeClock):
-    """Someone pauses while a pass waits between two starts."""
+    """Something happens while a pass waits between two starts."""
 
-    def __init__(self, now: int, interrupt: Callable[[], object]) -> None:
-        super().__init__(now)
-        self._interrupt = interrupt
+    def __init__(self) -> None:
+        super().__init__(SystemClock().now())
+        self.meanwhile: Callable[[], object] = lambda: None
 
     def sleep(self, seconds: float) -> None:
-        self._interrupt()
+        self.meanwhile()
         super().sleep(seconds)
 
 
-@pytest.mark.req("G38")
-def test_a_pause_that_is_set_during_a_pass_stops_it_and_stays(bench: Bench) -> None:
-    bench.client.set_setting("scheduler.max_active", 3)
+@pytest.fixture
+def interrupted() -> Interrupted:
+    return Interrupted()
+
+
+@pytest.fixture
+def spaced(make_bench: Callable[..., Bench], interrupted: Interrupted) -> Bench:
+    """Three jobs that a pass would start, one each second."""
+    bench = make_bench(clock=interrupted, max_active=3)
     bench.client.set_setting("scheduler.spawn_delay", "1s")
-    jobs = [bench.submit("sleep", "60") for _ in range(3)]
-    clock = Interrupted(bench.clock.now(), lambda: bench.client.pause("lunch"))
+    for _ in range(3):
+        bench.submit("sleep", "60")
+    return bench
+
+
+def one_pass(bench: Bench) -> list[int]:
     host = bench.client.host
+    return single_step(bench.store, bench.home, bench.config, host, bench.clock, limit=3)
 
-    started = single_step(bench.store, bench.home, bench.config, host, clock, limit=3)
 
-    assert started == jobs[:1]
-    with bench.store.read() as tx:
+@pytest.mark.req("G38")
+def test_a_pause_that_is_set_during_a_pass_stops_it_and_stays(
+    spaced: Bench, interrupted: Interrupted
+) -> None:
+    interrupted.meanwhile = lambda: spaced.client.pause("lunch")
+    assert one_pass(spaced) == [1]
+    with spaced.store.read() as tx:
         assert tx.pause_in_force() is not None
         assert tx.marks()["last_dispatch_count"] == 1
-    bench.engine.recover()
+    spaced.engine.recover()
+
+
+@pytest.mark.req("G6", "V17")
+def test_a_pass_has_the_lock_for_as_long_as_it_lasts_and_a_second_does_nothing(
+    spaced: Bench, interrupted: Interrupted
+) -> None:
+    refused = []
+
+    def second() -> None:
+        with spaced.store.read() as tx:
+            before = tx.last_event()
+        with pytest.raises(WorkerPresentError):
+            one_pass(spaced)
+        with spaced.store.read() as tx:
+            assert tx.last_event() == before
+        refused.append(before)
+
+    interrupted.meanwhile = second
+    assert one_pass(spaced) == [1, 2, 3]
+    assert len(refused) == 2, "between each two of them"
+    lock = WorkerLock(spaced.home.worker_lock)
+    assert lock.take(START), "afterwards it is free"
+    lock.close()
+    spaced.engine.recover()
 
 
 # -- one step decides for all ---------------------------------------------------------------------

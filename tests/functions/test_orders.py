@@ -296,7 +296,6 @@ def test_a_host_that_does_not_understand_its_worker_leaves(play: Play) -> None:
     assert not here.threads[0].is_alive()
 
 
-@pytest.mark.req("E5")
 def test_what_was_taken_back_by_another_before_its_start_is_never_called(play: Play) -> None:
     here = play()
     here.send(order(A, "hold") + order(B) + order(C))
