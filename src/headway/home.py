@@ -207,10 +207,10 @@ def refuse_no_home(path: str) -> None:
 
 
 def _strangers(path: str) -> list[str]:
-    """What lies in a folder that no home holds. What we make ourselves counts as ours only beside
-    our own `.gitignore`, for others have folders of these names, too."""
+    """What lies in a folder that no home holds. What we make ourselves counts as ours only in a
+    folder of our name or beside our own `.gitignore`: others, too, have folders of these names."""
     known = {*_KEPT_FILES, *_KEPT_FOLDERS}
-    if _has_our_gitignore(path):
+    if os.path.basename(path) == ".headway" or _has_our_gitignore(path):
         known |= {*_MADE}
     return sorted(
         name for name in os.listdir(path) if name not in known and not name.startswith(_BESIDE)

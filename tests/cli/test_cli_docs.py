@@ -106,6 +106,7 @@ OF_A_SUBMIT = {
     "headway.store.sqlstore",
     "headway.store.transaction",
     *("headway.supervise", "headway.supervise.proc", "headway.supervise.workerlock"),
+    *("headway.storetrust", "headway.tomlfile", "headway.trust"),
     *("headway.units", "headway.verbs"),
 }
 # Of others, what would come back easily and cost a millisecond or more.

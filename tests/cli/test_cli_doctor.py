@@ -89,7 +89,8 @@ def test_without_a_home_none_is_made(bare: CommandLine) -> None:
 
 
 def test_a_home_without_a_store_gets_none(bare: CommandLine) -> None:
-    bare.configure()
+    bare.home.mkdir(mode=0o700)
+    (bare.home / "config.toml").write_text("[worker]\n")
     findings = bare.json("doctor", code=1)["findings"]
     assert (findings[-1]["check"], findings[-1]["next"]) == ("store", "headway init")
     assert [each.name for each in bare.home.iterdir()] == ["config.toml"]

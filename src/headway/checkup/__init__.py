@@ -38,17 +38,14 @@ Where = TypeVar("Where", Place, Opened)
 def examine(
     home: str | None, store_url: str | None, environ: Mapping[str, str], working_directory: str
 ) -> Iterator[Finding]:
-    """All findings, those that others rest on first."""
+    """All findings, those that others rest on first. Raises for a folder that is no home."""
+    found, exists = find_home(home, environ, working_directory)
+    if exists:
+        refuse_no_home(found.path)
     for look in HOST_CHECKS:
         yield from look()
-    found, exists = find_home(home, environ, working_directory)
     if not exists:
         yield Finding("home", YELLOW, f"there is no {found.path}", "headway init")
-        return
-    try:
-        refuse_no_home(found.path)
-    except HeadwayError as error:
-        yield Finding("home", RED, str(error), "see the message")
         return
     yield from home_finding(found)
     try:

@@ -48,14 +48,16 @@ def check(scope: Scope, file: str | None, as_json: bool) -> int:
 
 def _content(scope: Scope, file: str | None) -> tuple[str, bytes]:
     """What the file is called, and what stands in it."""
-    from headway.home import find_home
+    from headway.home import find_home, refuse_no_home
     from headway.jobsfile.model import FILE
     from headway.jobsfile.nodes import LARGEST_FILE
     from headway.jobsfile.reading import file_content
 
     if file == "-":
         return "stdin", sys.stdin.buffer.read(LARGEST_FILE + 1)
-    home = find_home(scope.home, os.environ, os.getcwd())[0]
+    home, exists = find_home(scope.home, os.environ, os.getcwd())
+    if exists and file is None:
+        refuse_no_home(home.path)
     path = file or os.path.relpath(os.path.join(home.path, FILE))
     return path, file_content(path)
 

@@ -24,13 +24,15 @@ def restore(scope: Scope, file: str, force: bool, as_json: bool) -> None:
     from headway.clock import SystemClock
     from headway.config import choose_store
     from headway.core.model import shown
-    from headway.home import Home, find_home, refuse_unsafe
+    from headway.home import Home, find_home, refuse_no_home, refuse_unsafe
     from headway.restoring import Restorer
     from headway.storetrust import refuse_untrusted_store
 
     found, exists = find_home(scope.home, os.environ, os.getcwd())
     if exists:
         refuse_unsafe(found.path)
+        if os.listdir(found.path):
+            refuse_no_home(found.path)
     config = scope.config_of(found)
     named = choose_store(config, scope.store, os.environ)
     home = Home(found.path, named)

@@ -9,7 +9,7 @@ import click
 from headway.cli.render import emit, fields, paint, table
 from headway.cli.scope import Scope
 from headway.errors import InvalidInputError, NotFoundError
-from headway.home import Home, find_home
+from headway.home import Home, find_home, refuse_no_home
 from headway.runners.files import load_runner, runner_names
 from headway.runners.looking import (
     all_runners,
@@ -62,7 +62,10 @@ def show(scope: Scope, name: str, as_json: bool) -> None:
 
 def _home(scope: Scope) -> Home:
     """Where one would be made, if there is none: the shipped runners need no folder."""
-    return find_home(scope.home, os.environ, os.getcwd())[0]
+    home, exists = find_home(scope.home, os.environ, os.getcwd())
+    if exists:
+        refuse_no_home(home.path)
+    return home
 
 
 def _about(told: dict[str, Any]) -> list[tuple[str, str | None]]:

@@ -20,6 +20,7 @@ from headway.engine.functionhost import (
     FunctionHost,
     News,
     Told,
+    close_to_others,
     left_open,
     order_of,
     rebooted,
@@ -336,6 +337,7 @@ class Crew(Hosting):
             for entry in entries:
                 if entry.name not in self._hosts:
                     remove_if_ended(entry.path, entry.name)
+                    close_to_others(entry.path)
 
     def close(self) -> None:
         """Let go: hosts see that the worker is gone, finish what runs, and exit."""

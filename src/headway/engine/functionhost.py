@@ -23,6 +23,7 @@ from headway.supervise.evidence import Evidence
 from headway.supervise.evidence import Outcome as Written
 
 LARGEST_WINDOW = 200
+SETTINGS = "host.json"  # what a host is told by a file
 _NOTHING_MORE = ",null,null,null]"  # no error, no wish, no log
 AIM = 0.02  # seconds of work that may wait inside a host
 AIM_BYTES = 4 << 20  # of arguments, likewise: a worker reads and sends them with many others
@@ -452,10 +453,17 @@ def listen(folder: str) -> socket.socket:
     try:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(f"/proc/self/fd/{at}/socket")
+        os.chmod("socket", 0o600, dir_fd=at)
         listener.listen(1)
         return listener
     finally:
         os.close(at)
+
+
+def close_to_others(folder: str) -> None:
+    """A host that an older Headway started may have left its settings readable by all."""
+    with suppress(OSError):
+        os.chmod(os.path.join(folder, SETTINGS), 0o600)
 
 
 def remove_if_ended(folder: str, token: str) -> None:

@@ -15,6 +15,7 @@ from headway.clock import Clock
 from headway.core.facts import IMPORTING, NO_HOST, TaskView
 from headway.crashpoints import reach
 from headway.engine.functionhost import (
+    SETTINGS,
     AppSettings,
     FunctionHost,
     in_words,
@@ -168,7 +169,7 @@ class Hosting:
             "jobs": self._home.jobs,
             "logs": self._logs,
         }
-        path = os.path.join(host.folder, "host.json")
+        path = os.path.join(host.folder, SETTINGS)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         with open(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
             json.dump(settings, file)
