@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.core.model import AGENT, FUNCTION, Approval, Claim, Job, JobId, Run, Wait, shown
 from headway.core.states import API_STATUS, Status
-from headway.core.subjects import RECORDED, SLING
+from headway.core.subjects import RECORDED, SLING, recorded_value
 from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.home import Home
 from headway.quotas import rate_text
@@ -159,7 +159,7 @@ def sling_document(job: Job) -> dict[str, Any] | None:
         "vars": given,
         "enqueued_at": show_instant(job.created_at),
         "group": f"group-{job.group_id}" if job.group_id else None,
-        **{name: given.get(name) for name in RECORDED},
+        **{name: recorded_value(name, given) for name in RECORDED},
         "dispatch_failures": job.launch_failures,
         "last_failure": job.last_failure,
     }
