@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from headway.core.model import Claim, Job, Lock, LockMode, Run, Wait, WaitKind
 from headway.core.states import API_STATUS, RUN_STATUS, Status
 from headway.documents import job_document, shown_params
 from headway.store.base import Progress
+from headway.supervise.logs import read_log
 
 # The job document, as docs/ promise it.
 DOCUMENT = """
@@ -167,6 +169,29 @@ def test_params_are_shown_as_they_are_but_for_values(
     params: dict[str, Any], shown: dict[str, Any]
 ) -> None:
     assert shown_params(params) == shown
+
+
+@pytest.mark.parametrize("head", ["32MiB", "0"])
+def test_a_silent_stream_has_an_empty_log(make_bench: Callable[..., Bench], head: str) -> None:
+    bench = make_bench(settings={"logs.head": head})
+    silent, half, unfound = (
+        bench.submit("true"),
+        bench.submit("sh", "-c", "echo out"),
+        bench.submit("/nowhere/program", check=False),
+    )
+    bench.until_ended(silent, half, unfound)
+    for job_id in (silent, half):
+        run = bench.client.document(job_id)["run"]
+        for path in (run["stdout_path"], run["stderr_path"]):
+            assert os.stat(path).st_mode & 0o777 == 0o600
+        assert Path(run["stderr_path"]).read_bytes() == b""
+        kept = json.loads((Path(bench.home.job(job_id)) / "job.json").read_text())["job"]["run"]
+        assert kept["stdout_path"] == run["stdout_path"]
+    assert read_log(bench.home.job(silent), "stdout", 0, 9) == (b"", 0, 0)
+    assert read_log(bench.home.job(half), "stdout", 0, 9) == (b"out\n", 4, 0)
+    for name in ("stdout_path", "stderr_path"):
+        path = (bench.client.document(unfound)["run"] or {}).get(name)
+        assert path is None or os.path.exists(path)
 
 
 def test_the_run_says_where_its_output_is_and_what_it_used(bench: Bench) -> None:

@@ -180,10 +180,10 @@ MAY_IMPORT = {
     "restoring": (
         "core. store store.base store.exchange store.filesystems store.inspecting "
         "store.postgres store.sqlite store.sqlitefiles store.transfer supervise. clock crashpoints "
-        "errors home host units"
+        "epoch errors home host units"
     ),
     "checkup": (
-        "checkup. core. elsewhere jobsfile.model jobsfile.reading runners. store store.base "
+        "checkup. core. elsewhere epoch jobsfile.model jobsfile.reading runners. store store.base "
         "store.filesystems store.inspecting "
         "store.pgaddress store.postgres store.queries store.sqlite storetrust supervise. clock "
         "config errors home host trust units"
@@ -205,11 +205,12 @@ MAY_IMPORT = {
     "functions.host": "functions. app crashpoints tasks",
     "waiting": "core. store.base client clock errors gather submission units",
     "elsewhere": "core. store.base units",
+    "epoch": "",
     "listing": "core. joining store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",
     "views": (
-        "core. store.base client config elsewhere gather passing probes units troubles "
+        "core. store.base client config elsewhere epoch gather passing probes units troubles "
         "reserving occupancy"
     ),
     "demo": "core. supervise. client clock errors submission units waiting",

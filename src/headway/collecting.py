@@ -218,10 +218,11 @@ class Collector:
         tx.note_files(jobs, self._host_id)
         if self._store.shared:
             tx.note_files_elsewhere(jobs)
-        tx.remove_jobs(jobs)
-        tx.add_to_mark("log_bytes", -min(log_bytes, max(0, tx.marks()["log_bytes"])))
+        # Before the rows go: a file gives the number of the newest event again once that is gone.
         data = {"jobs": len(jobs), "oldest": shown(min(jobs)), "newest": shown(max(jobs))}
         tx.add_events([Event("removed", None, data)], actor=self._actor)
+        tx.remove_jobs(jobs)
+        tx.add_to_mark("log_bytes", -min(log_bytes, max(0, tx.marks()["log_bytes"])))
         return Removed(jobs, log_bytes, _by_job(tx, kept))
 
     def _free_worktrees(self, chain: JobId) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.core.model import AGENT, FUNCTION, Approval, Claim, Job, JobId, Run, Wait, shown
 from headway.core.states import API_STATUS, Status
-from headway.core.subjects import RECORDED, SLING
+from headway.core.subjects import RECORDED, SLING, recorded_value
 from headway.core.worktrees import OwnedWorktree, WorktreeState
 from headway.home import Home
 from headway.quotas import rate_text
@@ -159,7 +159,7 @@ def sling_document(job: Job) -> dict[str, Any] | None:
         "vars": given,
         "enqueued_at": show_instant(job.created_at),
         "group": f"group-{job.group_id}" if job.group_id else None,
-        **{name: given.get(name) for name in RECORDED},
+        **{name: recorded_value(name, given) for name in RECORDED},
         "dispatch_failures": job.launch_failures,
         "last_failure": job.last_failure,
     }
@@ -224,13 +224,26 @@ def run_document(
         "worker_id": run.worker_id,
         "host": host,
         "params_snapshot": shown_params(run.params_snapshot),
-        "stdout_path": os.path.join(folder, "stdout.log") if folder else None,
-        "stderr_path": os.path.join(folder, "stderr.log") if folder else None,
+        "stdout_path": _log_path(job, run, folder, host, "stdout", logs),
+        "stderr_path": _log_path(job, run, folder, host, "stderr", logs),
         "dropped_bytes": sum(log.get("dropped", 0) for log in logs.values()),
         "usage": outcome.get("usage"),
         "patch": outcome.get("patch"),
         "late_outcome": evidence.get("late_outcome"),
     }
+
+
+def _log_path(
+    job: Job, run: Run, folder: str | None, host: str | None, stream: str, logs: Mapping[str, Any]
+) -> str | None:
+    """A command's logs are there from its start. A function has none before its first word, and a
+    job that ended without a start never has."""
+    if folder is None:
+        return None
+    path = os.path.join(folder, f"{stream}.log")
+    if stream in logs or (job.type != FUNCTION and (host is not None or run.status is None)):
+        return path
+    return path if os.path.exists(path) else None
 
 
 def shown_params(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 and checked as a whole, so that what can never run is refused before anything is written."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headway.client import Client
 from headway.core.model import NOTHING, JobSpec
-from headway.core.subjects import RECORDED, SLING, Item
+from headway.core.subjects import RECORDED, SLING, Item, wrong_value
 from headway.core.targets import KNOWN, Target, filled, placeholders
 from headway.errors import InvalidInputError
 from headway.sources import Place
@@ -41,8 +41,12 @@ class Values(NamedTuple):
 
 def check_values(values: Values, targets: Collection[Target]) -> None:
     """Refuse values that are wrong whatever the item: a number out of bounds, one that the template
-    needs and nobody gave, one that was given and no recipe needs."""
+    needs and nobody gave, all that were given and no recipe needs, or that cannot be what they
+    are."""
+    wrong = ((name, wrong_value(name, value)) for name, value in values.variables.items())
+    problems = [f"--var {name}: {why}" for name, why in wrong if why is not None]
     if not targets:
+        _refuse(problems)
         return
     number_only = Request(argv=("true",), priority=values.priority, check=False)
     specify(number_only, environ={}, working_directory="/")
@@ -51,9 +55,15 @@ def check_values(values: Values, targets: Collection[Target]) -> None:
     used = frozenset().union(*(values.asked_by(target) for target in targets))
     for given in values.variables:
         if given in KNOWN or given not in {*used, *RECORDED}:
-            raise InvalidInputError(f"--var {given}: no recipe has {{{given}}} for it")
+            problems.append(f"--var {given}: no recipe has {{{given}}} for it")
     if values.args is not None and "args" not in used:
-        raise InvalidInputError("--args: no recipe has {args} for it")
+        problems.append("--args: no recipe has {args} for it")
+    _refuse(problems)
+
+
+def _refuse(problems: Sequence[str]) -> None:
+    if problems:
+        raise InvalidInputError("; ".join(problems))
 
 
 def _refuse_missing(values: Values, target: Target) -> None:

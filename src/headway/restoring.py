@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from headway.core.model import Claim, Job, JobId, Pause, shown
 from headway.core.policies import BUILT_IN, keys_of
 from headway.crashpoints import reach
+from headway.epoch import EPOCH, new_epoch
 from headway.errors import (
     ConflictError,
     HeadwayError,
@@ -148,6 +149,7 @@ class Restorer:
                 next_id = max(next_then, present.next_id, *(each + 1 for each in folders), 1)
                 tx.set_mark("next_job_id", next_id)
                 tx.set_mark("crashes_forgiven_at", tx.now())
+                tx.set_mark(EPOCH, new_epoch())
                 if present.pause is not None:
                     tx.pause(present.pause)
                 told = {"file": name, "taken_up": len(taken_up), "unknown": len(unknown)}

@@ -29,6 +29,7 @@ from headway.core.policies import ENTRY
 from headway.core.reservations import Reservation
 from headway.core.states import TERMINAL, Status
 from headway.elsewhere import claims_elsewhere, pauses_elsewhere
+from headway.epoch import shown_epoch
 from headway.gather import gather, tasks_known
 from headway.occupancy import (
     filed_for_entries,
@@ -341,6 +342,12 @@ def started_since(client: Client, seq: int) -> list[str]:
 def last_event(client: Client) -> int:
     with client.store.read() as tx:
         return tx.last_event()
+
+
+def event_epoch(client: Client) -> str | None:
+    """What the numbers of events are counted in; another one after a restore."""
+    with client.store.read() as tx:
+        return shown_epoch(tx.marks())
 
 
 def dry_run(client: Client, batch: int) -> DispatchPlan:

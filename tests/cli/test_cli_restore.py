@@ -29,6 +29,7 @@ from restored import (
 
 from harness import Site, wait_for
 from headway.core.states import Status
+from headway.epoch import EPOCH
 from headway.supervise.workerlock import START, STAYS, WorkerLock
 
 # A worker that waits for its place as any other does, only less long.
@@ -173,6 +174,27 @@ def test_a_pause_in_force_outlives_a_restore_and_the_restore_is_on_record(site: 
         pause = tx.pause_in_force()
         assert pause is not None and pause.reason == "restoring"
         assert [event.kind for event in tx.events_since(0, 10)][-1] == "restored"
+
+
+def test_each_restore_begins_another_epoch_of_event_numbers(site: Site) -> None:
+    """Those that came after the backup are given again, to other events."""
+
+    def epoch() -> int:
+        with site.client.store.read() as tx:
+            return tx.marks()[EPOCH]
+
+    site.submit("true")
+    first = epoch()
+    file = backup(site)
+    site.submit("true")
+    assert first > 0 and epoch() == first
+    found = {first}
+    for _ in range(2):
+        restore(site, file, "--force")
+        reopen(site)
+        found.add(epoch())
+    assert len(found) == 3
+    assert red(site) == []
 
 
 def test_settings_and_history_come_back(site: Site) -> None:

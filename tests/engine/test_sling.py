@@ -243,6 +243,32 @@ def test_what_cannot_be_slung_is_refused_whole(
     assert jobs(bench) == []
 
 
+@pytest.mark.req("G11")
+def test_all_wrong_values_of_the_record_are_told_at_once(project: Project, bench: Bench) -> None:
+    wrong = {"merge": "squash", "no_merge": "maybe", "owned": "1", "raw": "", "x": "y"}
+    with pytest.raises(InvalidInputError) as refusal:
+        project.sling("gt-1", variables=wrong, args="z")
+    assert str(refusal.value).split("; ") == [
+        "--var merge: 'squash' is not one of direct, mr, local",
+        "--var no_merge: 'maybe' is not true or false",
+        "--var owned: '1' is not true or false",
+        "--var raw: '' is not true or false",
+        "--var x: no recipe has {x} for it",
+        "--args: no recipe has {args} for it",
+    ]
+    assert jobs(bench) == []
+
+
+@pytest.mark.req("G11")
+@pytest.mark.parametrize("merge", ["direct", "mr", "local"])
+def test_the_record_keeps_how_to_merge(project: Project, bench: Bench, merge: str) -> None:
+    given = {"merge": merge, "no_merge": "True", "owned": "false"}
+    job_id = project.job_of(project.sling("gt-1", variables=given))
+    record = bench.client.document(job_id)["sling"]
+    assert (record["merge"], record["no_merge"], record["owned"]) == (merge, True, False)
+    assert (record["raw"], record["vars"]) == (None, given)
+
+
 @pytest.mark.req("G16", "G18")
 def test_force_lifts_a_mismatch_and_work_in_progress(project: Project) -> None:
     slung = project.sling("hq-1", "gt-busy", "gas", force=True)

@@ -70,6 +70,15 @@ def lines(drawn: Schedule, max_depth: int = 3) -> list[str]:
 
 
 @pytest.mark.req("V88")
+def test_with_all_jobs_the_tree_tells_a_failure_and_its_retry_apart() -> None:
+    first, again = node(1, Status.FAILED), node(3, Status.SUCCEEDED, chain=1)
+    told = lines(arrange(graph(first, again, node(4, after=(1,)), ends={1: 3}), everything=True))
+    assert "job-1 failed name-1" in told
+    assert "  after:success -> job-3 succeeded" in told
+    assert not any("-> job-1" in line for line in told)
+
+
+@pytest.mark.req("V88")
 def test_the_tree_unfolds_what_each_job_depends_on() -> None:
     assert HEADER == "Schedule (DAG, verbose)"
     assert lines(schedule(*FAN)) == [
@@ -84,11 +93,11 @@ def test_the_tree_unfolds_what_each_job_depends_on() -> None:
 
 
 @pytest.mark.req("V88")
-def test_the_tree_names_the_declared_job_with_the_last_ones_state_or_that_it_is_gone() -> None:
+def test_the_tree_names_the_last_job_of_a_chain_or_says_that_it_is_gone() -> None:
     known = graph(node(3, Status.RUNNING, chain=1), node(4, after=(1, 2)), ends={1: 3})
     assert lines(arrange(known)) == [
         "job-4 queued name-4",
-        "  after:success -> job-1 running",
+        "  after:success -> job-3 running",
         "  after:success -> job-2 gone",
     ]
 

@@ -12,6 +12,7 @@ from harness import Bench
 from headway.core.states import Status
 from headway.errors import NotFoundError
 from headway.grouping import Plan, create
+from headway.schedule.dag import dag
 from headway.schedule.formats import document
 from headway.schedule.loading import count_buckets, load_schedule
 from headway.schedule.model import Edge
@@ -89,6 +90,24 @@ def test_of_a_retried_chain_the_last_job_is_shown_and_the_edge_keeps_the_declare
     assert shown(bench, focus=first) == [first, waiting, again]
     drawn = load_schedule(bench.client)
     assert drawn.edges[waiting] == (Edge(waiting, first, again, Status.QUEUED),)
+
+
+@pytest.mark.req("V88", "V89")
+@pytest.mark.parametrize("kind", ["plan_branch", "plan_doc", "plan_commits"])
+def test_an_artifact_of_a_plan_has_its_branch_in_parentheses(
+    bench: Bench, tmp_path: Path, kind: str
+) -> None:
+    checkout = tmp_path / "repo"
+    subprocess.run(["git", "init", "-q", "-b", "main", checkout], check=True)
+    bench.client.pause("so that nothing starts")
+    made = bench.submit("true", produces=(f"{kind}:login",), cwd=str(checkout))
+    taker = bench.submit("true", needs=(f"{kind}:login", "custom:a:b"), cwd=str(checkout))
+    drawn = load_schedule(bench.client)
+    told = f"{kind}:login (draft/login)"
+    assert [edge.artifact for edge in drawn.edges[taker]] == [told, "custom:a:b"]
+    assert drawn.edges[taker][0].target == made
+    assert f"  {told} [missing] -> job-{made} queued" in dag(drawn, max_depth=3)
+    assert document(drawn)["edges"][0]["artifact"] == told
 
 
 @pytest.mark.req("V86")

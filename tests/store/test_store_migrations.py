@@ -12,6 +12,7 @@ import pytest
 from others import another, words
 from stocked import START, add, finish_of, job
 
+from headway.epoch import EPOCH
 from headway.errors import InvalidInputError, SchemaTooNewError
 from headway.store import open_store
 from headway.store.postgres import DIALECT as SERVER
@@ -477,3 +478,26 @@ def test_new_jobs_stand_after_all_of_a_file_of_schema_10(tmp_path: Path) -> None
 def test_new_jobs_stand_after_all_of_a_server_of_schema_10(bare_postgres_url: str) -> None:
     make_there(bare_postgres_url, 10, moved_jobs(SERVER))
     assert_new_jobs_are_last(bare_postgres_url, last=5000)
+
+
+def epochs(*urls: str) -> set[int]:
+    found = set()
+    for url in urls:
+        store = open_store(url, FakeClock(START))
+        with store.read() as tx:
+            found.add(tx.marks()[EPOCH])
+        store.close()
+    return found
+
+
+def test_files_of_schema_11_get_an_epoch_of_events_each_its_own(tmp_path: Path) -> None:
+    urls = [make_file(tmp_path / f"{number}.db", 11, []) for number in range(2)]
+    found = epochs(*urls)
+    assert len(found) == 2 and min(found) > 0
+    assert epochs(*urls) == found
+
+
+def test_a_server_of_schema_11_gets_an_epoch_of_events(bare_postgres_url: str) -> None:
+    make_there(bare_postgres_url, 11, [])
+    found = epochs(bare_postgres_url)
+    assert min(found) > 0 and epochs(bare_postgres_url) == found

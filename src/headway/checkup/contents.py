@@ -25,6 +25,7 @@ from headway.core.groups import shown_group
 from headway.core.model import shown
 from headway.core.states import Status
 from headway.elsewhere import claims_elsewhere
+from headway.epoch import shown_epoch
 from headway.errors import HeadwayError
 from headway.host import known_host_id
 from headway.store import queries
@@ -139,6 +140,16 @@ def _clock(place: Opened) -> Iterator[Finding]:
         yield Finding("clock", _how_wrong(early), told, "set the clock, or wait until it passed")
     if abs(off) <= CLOCK_OFF and early <= CLOCK_OFF:
         yield Finding("clock", GREEN, "agrees with the store")
+
+
+def _events(place: Opened) -> Iterator[Finding]:
+    with place.store.store.read() as tx:
+        newest, epoch = tx.last_event(), shown_epoch(tx.marks())
+    if epoch is None:
+        told = "their numbers have no epoch, so nobody can see that a restore set them back"
+        yield Finding("events", RED, told, RESTORE)
+    else:
+        yield Finding("events", GREEN, f"the newest is {newest}, in epoch {epoch}")
 
 
 def _how_wrong(micros: int) -> str:
@@ -307,6 +318,7 @@ STORE_CHECKS: tuple[StoreCheck, ...] = (_server, _store)
 SCHEMA_CHECKS: tuple[StoreCheck, ...] = (_schema, _wal)
 CONTENT_CHECKS: tuple[StoreCheck, ...] = (
     _integrity,
+    _events,
     _clock,
     _folders,
     _environments,

@@ -68,11 +68,14 @@ def show(scope: Scope, job: str, fields: str | None, as_format: str | None, as_j
 
 
 def _whole(client: Client, document: dict[str, Any]) -> dict[str, Any]:
+    from headway.views import event_epoch
+
     job_id = parse_job_id(document["id"])
     return {
         "job": document,
         "chain": chain_of(client, job_id),
         "events": [_event_document(each) for each in client.history(job_id)],
+        "event_epoch": event_epoch(client),
     }
 
 

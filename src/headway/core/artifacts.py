@@ -64,6 +64,12 @@ def plan_branch(slug: str) -> str:
     return f"draft/{slug}"
 
 
+def with_branch(text: str) -> str:
+    """The artifact as views show it: one of a plan with the branch that it is on."""
+    kind, _, slug = text.partition(":")
+    return f"{text} ({plan_branch(slug)})" if kind in _OF_A_PLAN else text
+
+
 def plan_document(slug: str) -> str:
     """Where a plan's document is on its branch."""
     return f".headway/plans/{slug}.md"

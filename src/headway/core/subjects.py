@@ -6,6 +6,7 @@ in its parameters. A subject of a plain submit is a reference and nothing more.
 """
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -19,6 +20,9 @@ MOST_NAMED = 5
 SLING = "sling"  # the parameter that holds the record
 # Variables that the record has a field for, whether the recipe uses them or not.
 RECORDED = ("merge", "base_branch", "no_merge", "account", "agent", "raw", "owned", "mode")
+MERGES = ("direct", "mr", "local")  # what `merge` may be
+YES_OR_NO = frozenset({"no_merge", "raw", "owned"})
+_SWITCHED = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 class ItemState(StrEnum):
@@ -54,6 +58,21 @@ class Item(NamedTuple):
         """`gt-` of gt-abc; nothing if it has none."""
         head, dash, _ = self.id.partition("-")
         return head + dash if dash else ""
+
+
+def wrong_value(name: str, value: str) -> str | None:
+    """Why a field of the record cannot be this; None: it can, or it is no such field."""
+    if name == "merge" and value not in MERGES:
+        return f"{value!r} is not one of {', '.join(MERGES)}"
+    if name in YES_OR_NO and value.lower() not in _SWITCHED:
+        return f"{value!r} is not true or false"
+    return None
+
+
+def recorded_value(name: str, given: Mapping[str, str]) -> str | bool | None:
+    """What a field of the record is, out of the variables that were given."""
+    value = given.get(name)
+    return value if value is None or name not in YES_OR_NO else _SWITCHED.get(value.lower(), value)
 
 
 def subject_question(job: Job) -> Question | None:

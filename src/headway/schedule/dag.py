@@ -90,7 +90,8 @@ def _about(node: Node) -> str:
 
 
 def _edge(edge: Edge) -> str:
-    target = shown(edge.target) if edge.target is not None else ""
+    named = edge.target if edge.end is None else edge.end  # the last job of the chain decides
+    target = shown(named) if named is not None else ""
     told = f"{target} {edge.status or 'gone'}"
     if edge.artifact is None:
         return f"after:success -> {told}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from headway.client import Client, present_wait
-from headway.core.artifacts import ArtifactKey, artifact_key
+from headway.core.artifacts import ArtifactKey, artifact_key, with_branch
 from headway.core.facts import ArtifactView, Facts
 from headway.core.graphgates import lacking
 from headway.core.model import Job, JobId, Wait
@@ -161,4 +161,4 @@ def _node(job: Job, facts: Facts) -> Node:
 def _need(text: str, job: Job, facts: Facts) -> Need:
     view = facts.artifacts.get(artifact_key(text, job.repo), ArtifactView())
     producers = tuple(each.job_id for each in view.producers)
-    return Need(text, producers, lacking(text, job, facts) is None)
+    return Need(with_branch(text), producers, lacking(text, job, facts) is None)

@@ -76,7 +76,8 @@ class RetentionWriteTx(RetentionReadTx, GroupWriteTx):
 
     def remove_jobs(self, ids: Sequence[JobId]) -> None:
         """Whole chains that have ended go, with all that only speaks of them. What others said
-        about them stays: an edge that was satisfied is satisfied for ever."""
+        about them stays: an edge that was satisfied is satisfied for ever. The caller writes an
+        event about no job before, so that the number of the newest one is never given again."""
         asked = self._database.json(ids)
         groups = [row[0] for row in self._all("groups_of_jobs", ids=asked)]
         self._tell("keep_ids")

@@ -50,6 +50,13 @@ class CappedLog:
         self.offset = 0
         self.dropped = 0
 
+    def begin(self) -> None:
+        """Make the file, so that a stream on which nothing is written has one, too."""
+        if self._head_left:
+            self._open()
+        elif self._create(self._name, 0):
+            self.close()
+
     def room(self) -> int:
         """Bytes that still fit without deleting any."""
         return self._head_left + self._tail_bytes - sum(size for _, size in self._segments)

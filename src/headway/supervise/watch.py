@@ -100,6 +100,8 @@ class Watch:
             )
             for name in STREAMS
         ]
+        for log in self._logs:
+            log.begin()
         self._open = {pipes.streams[index][0]: self._logs[index] for index in (0, 1)}
         self._poll = select.poll()
         for fd in (*self._open, self._report_fd, wake_fd):
