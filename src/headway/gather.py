@@ -35,7 +35,7 @@ from headway.core.states import ACTIVE
 from headway.executors import TYPES
 from headway.home import Home
 from headway.quotas import limit_text, parse_limit
-from headway.store.base import Lending, ReadTx, Slots
+from headway.store.base import Lending, ReadTx, Slots, TasksTold
 from headway.units import parse_duration, parse_size, show_size
 
 LARGEST_WAIT = 100_000
@@ -80,13 +80,39 @@ def _waits_for_producers(tx: ReadTx) -> bool:
 def tasks_known(tx: ReadTx) -> TaskView | None:
     """What the hosts of the store have told about their functions, taken together: for those who
     ask from outside of a worker. None if nobody runs any."""
-    views = [each for each in tx.tasks_known().values() if each.names or each.trouble]
+    told = [each for each in tx.tasks_told() if each.view.names or each.view.trouble]
+    views = [each.view for each in told if each.is_up]
+    once = _known_once(tx, [each for each in told if not each.is_up])
     if not views:
-        return None
+        return TaskView(once=once) if once else None
     sound = [each for each in views if each.trouble is None]
     if not sound:
-        return TaskView(trouble="; ".join(sorted({str(each.trouble) for each in views})))
-    return TaskView(frozenset().union(*(each.names for each in sound)))
+        trouble = "; ".join(sorted({str(each.trouble) for each in views}))
+        return TaskView(trouble=trouble, once=once)
+    return TaskView(frozenset().union(*(each.names for each in sound)), once=once)
+
+
+def tasks_elsewhere(tx: ReadTx, host_id: str, own: TaskView) -> TaskView:
+    """What a host knows itself, with what the other ones do."""
+    others = [each for each in tx.tasks_told() if each.host_id != host_id]
+    sound = [each.view.names for each in others if each.is_up and each.view.trouble is None]
+    return own._replace(
+        elsewhere=frozenset().union(*sound),
+        once=_known_once(tx, [each for each in others if not each.is_up]),
+    )
+
+
+def _known_once(tx: ReadTx, gone: Sequence[TasksTold]) -> Mapping[str, str]:
+    """The tasks of hosts that are not up, each with the name of such a host."""
+    names = tx.hosts() if gone else {}
+    called = {
+        each.host_id: f"{names[each.host_id].name} ({names[each.host_id].home})"
+        for each in gone
+        if each.host_id in names
+    }
+    return {
+        task: called.get(each.host_id, each.host_id) for each in gone for task in each.view.names
+    }
 
 
 def _elsewhere(tx: ReadTx, jobs: Sequence[Job], queues: Sequence[str]) -> Mapping[str, str]:

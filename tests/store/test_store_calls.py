@@ -89,6 +89,20 @@ def test_claimed_together_they_are_as_if_each_was_claimed(store: Store, number: 
     assert len(together["claims"]) == number + 1 == len(together["runs"])
 
 
+@verbs("ready_calls_besides")
+def test_calls_are_found_behind_those_of_other_tasks(store: Store) -> None:
+    with store.write() as tx:
+        theirs = {"params": {"args": {"task": "shop.f"}, "task": "their.g", "timeout_seconds": 1}}
+        others = [add_call(tx, **theirs) for _ in range(3)]
+        mine = [add_call(tx), add_call(tx)]
+        assert [each.id for each in tx.ready_calls_besides(9, ["their.g", "x"], 9)] == [
+            each.id for each in mine
+        ]
+        assert len(tx.ready_calls_besides(1, ["their.g"], 9)) == 1
+        assert tx.ready_calls_besides(9, ["their.g"], 3) == [], "no further than that"
+        assert len(tx.ready_calls_besides(9, [], 9)) == len(others) + len(mine)
+
+
 @pytest.mark.parametrize("leased", [True, False])
 @verbs("claim_calls", "plain_calls", "slots", "live_claims")
 def test_what_is_claimed_is_known_to_the_same_transaction(store: Store, leased: bool) -> None:

@@ -16,7 +16,7 @@ from stocked import (
     unclaim_of,
 )
 
-from headway.core.facts import TaskView
+from headway.core.facts import TOLD_FOR, TaskView
 from headway.core.model import (
     HostTrouble,
     Job,
@@ -219,6 +219,27 @@ def test_what_each_host_can_call_is_known(store: Store) -> None:
             "here": TaskView(frozenset({"a.f"}), None),
             "there": TaskView(frozenset(), "importing it failed"),
         }
+
+
+@verbs("tasks_told")
+def test_a_host_counts_as_up_while_it_says_so_and_its_worker_stays(store: Store) -> None:
+    record = WorkerRecord("w", 1, "foreground", START, None, None, None)
+    clock = store._clock  # type: ignore[attr-defined]
+    with store.write() as tx:
+        tx.know_tasks("here", ["a.f"], None)
+        tx.know_tasks("there", ["a.g"], "broken")
+        tx.add_worker(record, host_id="there", home="/there", boot_id="b")
+        assert [(each.host_id, each.view, each.is_up) for each in tx.tasks_told()] == [
+            ("here", TaskView(frozenset({"a.f"}), None), True),
+            ("there", TaskView(frozenset({"a.g"}), "broken"), True),
+        ]
+        tx.end_worker("w", "signal")
+        assert [each.is_up for each in tx.tasks_told()] == [True, not store.shared]
+    clock.advance(TOLD_FOR / 1e6 + 1)
+    with store.write() as tx:
+        assert [each.is_up for each in tx.tasks_told()] == [not store.shared] * 2
+        tx.know_tasks("here", ["a.f"], None)
+        assert tx.tasks_told()[0].is_up
 
 
 @verbs("join")

@@ -149,15 +149,20 @@ class Door(NamedTuple):
     unlent: Mapping[JobId, Collection[str]] = NOTHING
 
 
+TOLD_FOR = 30_000_000  # a host that has not said again what it knows is not counted on any more
 IMPORTING = "the modules are being imported"
 NO_HOST = "its host cannot be started"
 
 
 class TaskView(NamedTuple):
-    """The functions that can be called, or why it is not known."""
+    """The functions that can be called, or why it is not known. In a store of several hosts:
+    `elsewhere` are those that other hosts know which are up, and `once` those that hosts knew which
+    are not, with the name of such a host."""
 
     names: Collection[str] = ()
     trouble: str | None = None
+    elsewhere: Collection[str] = ()
+    once: Mapping[str, str] = NOTHING
 
 
 class Facts(NamedTuple):

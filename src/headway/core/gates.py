@@ -191,7 +191,14 @@ def _unknown_task(job: Job, facts: Facts) -> Objection | None:
     if job.type != FUNCTION:
         return None
     task = job.params.get("task")
-    if facts.tasks is None:
+    tasks = facts.tasks
+    if tasks is not None and task in tasks.elsewhere and task not in tasks.names:
+        # It keeps its place: whoever knows it looks there.
+        return Wait(WaitKind.CAPACITY, f"left to a host that knows {task}", at_door=True)
+    if tasks is not None and task in tasks.once and task not in tasks.names:
+        detail = f"no host that is up knows {task}; {tasks.once[str(task)]} did"
+        remedy = f"headway work there, or {_how_to_run(str(task))}"
+    elif facts.tasks is None:
         detail, remedy = f"no worker runs {task}", _how_to_run(str(task))
     elif facts.tasks.trouble is not None:
         detail, remedy = facts.tasks.trouble, how_to_import(facts.tasks.trouble)

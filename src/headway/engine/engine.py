@@ -58,6 +58,7 @@ STRAINED_AGAIN = 3.0
 LENDING_PERIOD = 5 * SECOND
 LEASE = 20 * SECOND
 RENEW_EVERY = 5.0
+TELL_EVERY = 10.0
 JUDGED_AT_ONCE = 200  # each holds a lock until its verdict is committed
 MOST_UNANSWERED = 500  # launches that the parent may owe an answer for
 
@@ -157,6 +158,7 @@ class Engine:
         self._next_sweep = now + SWEEP_EVERY
         self._next_look = now
         self._next_renewal = now
+        self._next_told = now  # which functions are known here
         self._told: set[str] = set()  # claims whose supervisors were passed a cancel
         self._unproven: list[Claim] = []
         self._last_step = clock.now()
@@ -238,6 +240,7 @@ class Engine:
             # Whatever else there is to do is rare, or could not be done twice.
             only_told = only_calls and bool(news.told) and not (judged or overdue or self.crew.news)
             duty = self._must_renew(now) or now >= self._next_sweep or self._quick.last is not None
+            duty = duty or self._must_tell(now)
             with self._memory.write(usable=only_told and not duty) as tx:
                 self._memory.recall(tx)
                 if self.store.shared and self.dispatching and not (judged or self.crew.news):
@@ -252,6 +255,7 @@ class Engine:
                 if overdue:
                     remove_expired(tx, overdue, actor=self.worker_id)
                 self._renew_leases(tx, now)
+                self._tell_again(tx, now)
                 more = self.dispatching and self.timekeeper.step(tx)
                 if self.dispatching:
                     self.rounds.step(tx)
@@ -319,6 +323,8 @@ class Engine:
         """What the next steps may go by, if there will be only calls to settle and to start."""
         if self.looks.next_in() is not None or not tx.only_calls_wait(self.planner.queues):
             return None
+        if self.planner.leaves_some:  # what is ours is not at the head
+            return None
         return self._quick.seen(tx, self.planner.door(tx))
 
     def _look_around(self) -> None:
@@ -334,7 +340,7 @@ class Engine:
     def _settle_calls(self, tx: WriteTx, news: News) -> None:
         """Settle what became of function calls, and keep what they returned and reported."""
         if self.crew.news:
-            tx.know_tasks(self._host.id, sorted(self.crew.tasks), self.crew.trouble)
+            self._tell_tasks(tx)
             tx.wake_topics([TASKS_TOPIC])
         if self.crew.progress:
             tx.keep_progress(list(self.crew.progress.values()))
@@ -355,6 +361,22 @@ class Engine:
         results = {each.claim.token: each.result for each in told if each.result is not None}
         if results:
             tx.keep_results([(c.job_id, results[c.token]) for c, _ in ended if c.token in results])
+
+    def _tell_tasks(self, tx: WriteTx) -> None:
+        self._next_told = self._clock.monotonic() + TELL_EVERY
+        tx.know_tasks(self._host.id, sorted(self.crew.tasks), self.crew.trouble)
+
+    def _must_tell(self, now: float) -> bool:
+        """That this host is up and knows its functions: others leave them to it meanwhile."""
+        return self.store.shared and self.crew.wanted and now >= self._next_told
+
+    def _tell_again(self, tx: WriteTx, now: float) -> None:
+        if not self._must_tell(now):
+            return
+        mine = [each for each in tx.tasks_told() if each.host_id == self._host.id]
+        if not all(each.is_up for each in mine):  # others may have filed away what we know
+            tx.wake_topics([TASKS_TOPIC])
+        self._tell_tasks(tx)
 
     def _settle(self, tx: WriteTx, judged: list[Judged]) -> Documents:
         if not judged:
@@ -454,6 +476,8 @@ class Engine:
             times.append(LOOK_AGAIN / 2)
         if self._next_renewal > now:
             times.append(self._next_renewal - now)
+        if self.store.shared and self.crew.wanted:
+            times.append(max(0.0, self._next_told - now))
         if planning and tx.anything_active():
             times.append(max(0.0, self._next_sweep - now))
         times += [max(0, each - tx.now()) / SECOND for each in instants if each is not None]

@@ -11,6 +11,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, NamedTuple, assert_never
 
+from headway.clock import SECOND
 from headway.consequences import end_unstarted, member_ended, pass_on_shared
 from headway.core.admission import (
     closed,
@@ -21,7 +22,7 @@ from headway.core.admission import (
     with_taken,
 )
 from headway.core.dispatch import DispatchPlan
-from headway.core.facts import Door, Facts
+from headway.core.facts import Door, Facts, TaskView
 from headway.core.model import (
     EARLIER_LIVES,
     FUNCTION,
@@ -49,7 +50,7 @@ from headway.engine.settling import Judgement, Settler, StillRuns, Verdict
 from headway.engine.tokens import tokens
 from headway.errors import DataError, HeadwayError, StoreError
 from headway.filing import filing_of, says_something_new, stands_already, told
-from headway.gather import Waiters, gather, waiters
+from headway.gather import Waiters, gather, tasks_elsewhere, waiters
 from headway.gather import door as open_door
 from headway.home import Home
 from headway.host import Host
@@ -61,6 +62,8 @@ from headway.supervise.evidence import Evidence
 
 STEP_JOBS = 1000
 SWEEP_JOBS = 100
+NEAR, FAR = 1000, 10_000_000  # how deep among functions of others one's own are looked for
+FAR_LOOK_EVERY = SECOND
 LEAST_LOOKED_AT = 4  # at the head of the queue, where some may lack something else than a slot
 _UNUSABLE = (
     *(DataError, AttributeError, LookupError, TypeError, ValueError),
@@ -115,6 +118,8 @@ class Planner:
         self._strain = strain
         self._stood: set[JobId] = set()  # looked at in this step, and left where they are filed
         self.look_again_at: int | None = None  # a rate that is used up has room then
+        self.leaves_some = False  # functions at the door that only other hosts know
+        self._far_look_at = 0
         self.strained = False  # the host had enough to do when it was last looked at
         self.prepared: list[Claim] = []  # claims whose files exist; without a commit they go
         self.restored: list[Claim] = []  # started before, and lost by the store; to be judged
@@ -141,6 +146,7 @@ class Planner:
         if door.lenders:
             tx.wake_chains(list(door.lenders))
         self._stood.clear()
+        self.leaves_some = False
         started: list[Claim] = []
         calls, left = self._claim_calls(tx, door, limit)
         if calls:
@@ -233,6 +239,8 @@ class Planner:
 
     def _gather(self, tx: ReadTx, jobs: Sequence[Job], door: Door) -> Facts:
         tasks = self._crew.view() if self._crew is not None else None
+        if tasks is not None and self._lease is not None and _any_unknown(jobs, tasks):
+            tasks = tasks_elsewhere(tx, self._host.id, tasks)
         return gather(
             tx,
             jobs,
@@ -282,7 +290,7 @@ class Planner:
         ready_end = ready[-1].order if ready and len(ready) == most else None
         are_all = woken_end is None and ready_end is None
         if FUNCTIONS in self._served() and door.places and most:
-            ready += tx.ready(min(slots, door.places), (FUNCTIONS,))
+            ready += self._ready_calls(tx, min(slots, door.places))
         if woken_end is not None:
             ready = [job for job in ready if job.order < woken_end]
         if tx.limits_waited_for():
@@ -292,6 +300,23 @@ class Planner:
             ready = _in_order([*woken, *ready], waiting, door, woken_end, ready_end)
             return ready, are_all and not waiting.known_to
         return sorted([*woken, *ready], key=lambda job: job.order), are_all
+
+    def _ready_calls(self, tx: ReadTx, limit: int) -> list[Job]:
+        """Functions at the door. Those that only others know stay there for them, and what stands
+        behind is found: near the head always, and further back once in a while, for the others
+        commit often."""
+        ready = tx.ready(limit, (FUNCTIONS,))
+        own = self._crew.view() if self._crew is not None else None
+        if own is None or self._lease is None or not _any_unknown(ready, own):
+            return ready
+        others = set(tasks_elsewhere(tx, self._host.id, own).elsewhere) - set(own.names)
+        if not others:
+            return ready
+        self.leaves_some = True
+        far = tx.now() >= self._far_look_at
+        if far:
+            self._far_look_at = tx.now() + FAR_LOOK_EVERY
+        return tx.ready_calls_besides(limit, others, FAR if far else NEAR)
 
     def _fail_unreadable(self, tx: WriteTx) -> None:
         broken = dict(tx.unreadable())
@@ -476,6 +501,11 @@ class Planner:
     def _block(self, tx: WriteTx, job: Job, block: Block) -> None:
         wait = Wait(block.kind, block.detail)
         end_unstarted(tx, job, block.status, block.detail, wait=wait, actor=self._worker_id)
+
+
+def _any_unknown(jobs: Sequence[Job], tasks: TaskView) -> bool:
+    calls = (job for job in jobs if job.type == FUNCTION)
+    return any(job.params.get("task") not in tasks.names for job in calls)
 
 
 def _earlier(claim: Claim) -> Earlier | None:

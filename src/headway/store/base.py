@@ -4,7 +4,7 @@ A story is one transaction: `with store.write() as tx:`. Only one write transact
 time, so within it facts do not move. Every change of a claimed job is fenced by the claim's token.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -80,6 +80,16 @@ class Unclaim(NamedTuple):
     not_before: int | None
     launch_failures: int
     launch_wait: str | None
+
+
+class TasksTold(NamedTuple):
+    """What a host has told of its functions, and whether it is up: a file's one host always counts,
+    one of several hosts as long as it says so again and its worker has not left."""
+
+    host_id: str
+    view: TaskView
+    at: int
+    is_up: bool
 
 
 class Slots(NamedTuple):
@@ -292,6 +302,13 @@ class ReadTx(
     def host_trouble(self, host_id: str) -> HostTrouble | None: ...
     def recent_workers(self, host_id: str, limit: int) -> list[WorkerRecord]: ...
     def tasks_known(self) -> dict[str, TaskView]: ...
+    def tasks_told(self) -> list[TasksTold]:
+        """The same, with how certain it is that the host is still up."""
+
+    def ready_calls_besides(self, limit: int, tasks: Collection[str], window: int) -> list[Job]:
+        """The head of the queue of functions without those of these tasks, as far as it is looked
+        at."""
+
     def results(self, ids: Sequence[JobId]) -> dict[JobId, Any]: ...
     def progress(self, ids: Sequence[JobId]) -> dict[JobId, Progress]: ...
     def hosts(self) -> dict[str, HostRecord]: ...

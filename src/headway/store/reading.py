@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from headway.core.facts import Holder, LockView, Reserver, TaskView
+from headway.core.facts import TOLD_FOR, Holder, LockView, Reserver, TaskView
 from headway.core.model import (
     Claim,
     HostTrouble,
@@ -25,6 +25,7 @@ from headway.store.base import (
     Progress,
     Search,
     Slots,
+    TasksTold,
     WorkerRecord,
 )
 from headway.store.rows import (
@@ -289,6 +290,24 @@ class SqlReadTx(Asking):
         """By host, the functions that it can call, or why it cannot."""
         rows = self._all("tasks_known")
         return {row[0]: TaskView(frozenset(load(row[1], "tasks")), row[2]) for row in rows}
+
+    def tasks_told(self) -> list[TasksTold]:
+        several = self._named.at_once
+        return [
+            TasksTold(
+                host_id,
+                TaskView(frozenset(load(names, "tasks")), trouble),
+                at,
+                not several or (not left and self._now - at <= TOLD_FOR),
+            )
+            for host_id, names, trouble, at, left in self._all("tasks_told")
+        ]
+
+    def ready_calls_besides(self, limit: int, tasks: Collection[str], window: int) -> list[Job]:
+        given = self._database.json(sorted(tasks))
+        return self._readable(
+            self._all("ready_calls_besides", limit=limit, keys=given, window=window)
+        )
 
     def results(self, ids: Sequence[JobId]) -> dict[JobId, Any]:
         rows = self._all("results", ids=self._database.json(ids))

@@ -39,3 +39,11 @@ with ended as (
 insert into events (at, actor, kind, job_id, data)
 select :at, :actor, 'succeeded', job_id,
   '{"attempt":' || (:given_attempt::bigint[])[place] || ',"exit_code":0}' from ended order by place
+
+-- name: ready_calls_besides (hot)
+-- As `ready` of functions, without those whose task is among these; so far from the head at most.
+select $JOB from (
+  select * from jobs where stage = 'ready' and queue = 'functions'
+  order by level desc, position, created_at, id limit :window
+) as head where not (split_part(split_part(params, '"task":"', -1), '"', 1) in $TEXTS(:keys))
+order by level desc, position, created_at, id limit :limit

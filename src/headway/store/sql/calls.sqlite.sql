@@ -28,3 +28,11 @@ values (:at, :worker_id, 'succeeded', :job_id, :ended), (:at, :worker_id, 'runni
 
 -- name: keep_result_of_call
 insert into results (job_id, value) values (:job_id, :result) on conflict (job_id) do nothing
+
+-- name: ready_calls_besides (hot)
+-- As `ready` of functions, without those whose task is among these; so far from the head at most.
+select $JOB from (
+  select * from jobs where stage = 'ready' and queue = 'functions'
+  order by level desc, position, created_at, id limit :window
+) as head where not (params ->> '$.task' in $TEXTS(:keys))
+order by level desc, position, created_at, id limit :limit
