@@ -86,22 +86,27 @@ class Rescuer:
         """
         evidence = Evidence(claim.folder, claim.token)
         try:
-            lock = evidence.try_lock()
-        except (FileNotFoundError, UnsafeFolder) as error:
+            return self._judge(claim, evidence, alive_worker=alive_worker)
+        except FileNotFoundError as error:
             return Judged(claim, self._lost(claim, evidence, error.strerror or str(error)))
+        except UnsafeFolder as error:
+            return Judged(claim, self._lost(claim, evidence, str(error)))
         except OSError:
             return None  # too many files, a full disk: nothing is known now, so nothing is said
+
+    def _judge(self, claim: Claim, evidence: Evidence, *, alive_worker: bool) -> Judged | None:
+        lock = evidence.try_lock()
         if lock is None:
             outcome = evidence.read_outcome()
             return None if outcome is None else Judged(claim, taken_in(outcome))
         reach("rescuer.locked")
         try:
             judgement = self._verdict(claim, evidence)
+            if alive_worker and isinstance(judgement, NeverRan) and not evidence.is_cancelled():
+                judgement = self._not_started(evidence)
         except BaseException:
             os.close(lock)
             raise
-        if alive_worker and isinstance(judgement, NeverRan) and not evidence.is_cancelled():
-            judgement = self._not_started(evidence)
         return Judged(claim, judgement, lock)
 
     def _not_started(self, evidence: Evidence) -> Judgement:
