@@ -5,6 +5,7 @@ commit, by whoever cancels or, if that one dies or is on another host, by the jo
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from headway.client import Cancelled, Client
 from headway.consequences import cancel_active
@@ -91,7 +92,8 @@ def _told(client: Client, story: Story) -> list[Cancelled]:
     for claim in claims:
         if claim.host_id == client.host.id:
             here = claim.folder if claim.home == client.home.path else client.home.job(claim.job_id)
-            tell_to_cancel(Evidence(here, claim.token))
+            with suppress(OSError):  # its worker tells it, as soon as there is room to
+                tell_to_cancel(Evidence(here, claim.token))
     client.wake()
     unstarted = [each.job_id for each in done if not each.was_running]
     clean_worktrees(client.store, client.home, unstarted, actor=client.actor)

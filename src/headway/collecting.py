@@ -7,6 +7,7 @@ leaves the note, and the next round goes on from it. On a store of several hosts
 it has, by its own notes.
 """
 
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -247,7 +248,10 @@ class Collector:
     def _delete_folder(self, job_id: JobId) -> bool:
         path = self._home.job(job_id)
         try:
-            shutil.rmtree(path)  # it follows no link, wherever that was planted
+            if os.path.islink(path) or os.path.isfile(path):  # planted: it goes, and nothing else
+                os.unlink(path)
+            else:
+                shutil.rmtree(path)  # it follows no link, wherever that was planted
         except FileNotFoundError:
             return True
         except OSError as error:

@@ -17,6 +17,7 @@ from headway.home import Home
 from headway.quotas import rate_text
 from headway.store.base import Marker, Progress, ReadTx
 from headway.supervise.evidence import Evidence
+from headway.supervise.folder import Folder
 from headway.units import show_instant
 
 VERSION = 1
@@ -257,7 +258,8 @@ def write_job_files(claim: Claim, document: Mapping[str, Any]) -> None:
     """`outcome.json` and `job.json` in the job's folder: copies for people, never read back."""
     with suppress(OSError):  # the store has it all; a full disk must not stop the engine
         Evidence(claim.folder, claim.token).link_outcome()
-        path = os.path.join(claim.folder, "job.json")
-        flags = os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        with open(os.open(path, flags, 0o400), "w", encoding="utf-8") as file:
-            file.write(json.dumps({"version": VERSION, "job": document}) + "\n")
+        content = json.dumps({"version": VERSION, "job": document}) + "\n"
+        with Folder(claim.folder) as folder:  # no link leads elsewhere, whenever it was planted
+            folder.remove("job.json")
+            folder.create("job.json", content.encode())
+            os.chmod("job.json", 0o400, dir_fd=folder.fd)

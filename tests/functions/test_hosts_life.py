@@ -243,6 +243,29 @@ def test_a_folder_without_its_journal_fails_what_ran_there(make_shop: MakeShop) 
     assert "journal is gone" in (shop.bench.job(held.job_id).reason or "")
 
 
+@pytest.mark.parametrize("when", ["at its end", "by the next worker"])
+def test_a_hosts_folder_that_others_can_write_to_fails_what_ran_there_alone(  # fault H7
+    make_shop: MakeShop, when: str
+) -> None:
+    shop = make_shop(WORK, max_active=20)
+    held = shop.hold.submit(1)
+    shop.until_noted("1")
+    host, folder = shop.host_pid(), shop.host().folder
+    os.chmod(folder, 0o777)
+    if when == "at its end":
+        os.kill(host, signal.SIGKILL)
+    else:
+        shop.bench.crash()
+        shop.bench.engine.recover()
+    command = shop.bench.submit("true")
+    shop.bench.until_ended(command)
+    shop.ended(held)
+    job = shop.bench.job(held.job_id)
+    assert job.status is Status.FAILED and folder in (job.reason or "")
+    wait_for(lambda: start_time(host) is None, what="the host to be gone")
+    ran_once(shop, [shop.work.submit(2)])
+
+
 def test_folders_of_old_hosts_are_cleared_away(bench: Bench) -> None:
     hosts = Path(bench.home.hosts)
     (hosts / ("a" * 32)).mkdir(parents=True)

@@ -69,19 +69,21 @@ class Output:
         self.job_id = job_id
         self._offsets = dict.fromkeys(streams, 0)
         self._sinks = {stream: Sink(stream) for stream in streams}
+        self._refused = False
         self.before_write: Callable[[], None] = lambda: None
 
     def skip_to_last(self, lines: int) -> None:
         """Begin with the last `lines` lines of each stream."""
         for stream in self._offsets:
-            self._offsets[stream] = last_lines(self._folder, stream, lines)
+            with suppress(OSError):  # `pump` tells what is wrong with it
+                self._offsets[stream] = last_lines(self._folder, stream, lines)
 
     def pump(self) -> bool:
         """Copy what is there now; False if nothing was."""
         found = False
         for stream, sink in self._sinks.items():
             while True:
-                data, after, skipped = read_log(self._folder, stream, self._offsets[stream], CHUNK)
+                data, after, skipped = self._read(stream)
                 if not data:
                     break
                 self.before_write()
@@ -91,6 +93,18 @@ class Output:
                 self._offsets[stream] = after
                 found = True
         return found
+
+    def _read(self, stream: str) -> tuple[bytes, int, int]:
+        """What comes next. A folder that is not as it was made says nothing, and that is said once:
+        how the job ends is still to be waited for."""
+        offset = self._offsets[stream]
+        try:
+            return read_log(self._folder, stream, offset, CHUNK)
+        except OSError as error:
+            if not self._refused:
+                self._refused = True
+                sys.stderr.write(f"headway: its output cannot be read: {error}\n")
+            return b"", offset, 0
 
     def end(self) -> None:
         self.pump()
@@ -123,7 +137,7 @@ def last_lines(folder: str, stream: str, lines: int) -> int:
 def _pieces(folder: str, stream: str) -> list[tuple[int, int]]:
     """The files of a stream: the offset of the first byte and the size of each, in order."""
     pieces = []
-    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
             head, dot_log, offset = entry.name.partition(".log")
             if head == stream and dot_log and (not offset or offset[1:].isdigit()):

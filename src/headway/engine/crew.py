@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from headway.core.model import Claim, Job, JobId
 from headway.core.settle import Ending, Outcome
@@ -32,9 +32,23 @@ from headway.functions.journal import NAME, Reader
 from headway.store.base import Progress
 from headway.store.seam_calls import TakenCall
 from headway.supervise import rescue
-from headway.supervise.evidence import Evidence
+from headway.supervise.evidence import Evidence, UnsafeFolder
+from headway.supervise.folder import Folder
 
 SHORTEST_LIFE = 1.0
+
+
+class _Lost(NamedTuple):
+    """A host of an earlier worker whose journal is gone, or not to be believed."""
+
+    cause: str
+    tree_gone: bool
+
+    @classmethod
+    def of(cls, evidence: Evidence, error: OSError) -> "_Lost":
+        """What it still does, nobody could take in: it is ended."""
+        cause = "journal is gone" if isinstance(error, FileNotFoundError) else str(error)
+        return cls(cause, rescue.end_claim(evidence) == "gone")
 
 
 class Crew(Hosting):
@@ -207,7 +221,7 @@ class Crew(Hosting):
 
     def _end(self, host: FunctionHost) -> list[Told]:
         """Its supervisor is gone: what it was doing has failed, what it had not begun has not."""
-        outcome = Evidence(host.folder, host.token).read_outcome()
+        outcome, words = host.how_it_ended()
         cause = self._killed_for.pop(host.token, None)
         if outcome is not None and outcome.reason == "timed_out":
             cause = outcome.error
@@ -216,10 +230,11 @@ class Crew(Hosting):
         now = self._clock.now()
         told = []
         for token, call in host.calls.items():
-            judgement = left_open(call, outcome, culprit, begun=token in host.begun, now=now)
+            begun = token in host.begun
+            judgement = left_open(call, outcome, culprit, begun=begun, now=now, words=words)
             told.append(Told(call.claim, call.job, judgement))
         if not host.ready and not host.adopted:
-            self._not_ready(host, outcome)
+            self._not_ready(host, words)
         elif self._clock.monotonic() - host.born < SHORTEST_LIFE:
             self._backoff()
         self._forget(host)
@@ -275,6 +290,7 @@ class Crew(Hosting):
         """Take up the calls that an earlier worker handed out. Its hosts start nothing more, so
         what they have not begun is taken back; what they have is waited for."""
         told: list[Told] = []
+        lost: dict[str, _Lost] = {}
         for known in self._hosts.values():
             if known.adopted and known.reader is not None:
                 known.reader.rewind()  # the last time came to nothing
@@ -284,11 +300,16 @@ class Crew(Hosting):
             if claim.boot_id != self._boot_id:
                 told.append(rebooted(claim, job, self._clock.now()))
                 continue
+            if host is None and token not in lost:
+                try:
+                    host = self._found(claim, token)
+                except (FileNotFoundError, UnsafeFolder) as error:
+                    lost[token] = _Lost.of(Evidence(claim.folder, token), error)
             if host is None:
-                host = self._found(claim, token)
-            if host is None:
-                lost = Outcome(Ending.EVIDENCE_MISSING, self._clock.now(), error="journal is gone")
-                told.append(Told(claim, job, Verdict(lost, tree_gone=True)))
+                outcome = Outcome(
+                    Ending.EVIDENCE_MISSING, self._clock.now(), error=lost[token].cause
+                )
+                told.append(Told(claim, job, Verdict(outcome, tree_gone=lost[token].tree_gone)))
             else:
                 host.calls[claim.token] = Call(claim, job, job.params)
         news = News([], told)
@@ -297,13 +318,12 @@ class Crew(Hosting):
                 self._take_back(host, news, "it had not begun when its worker ended")
         return news
 
-    def _found(self, claim: Claim, token: str) -> FunctionHost | None:
+    def _found(self, claim: Claim, token: str) -> FunctionHost:
         host = FunctionHost(claim.folder, token, self._clock.monotonic())
         host.leaving = host.adopted = True
-        try:
-            host.reader = Reader(os.path.join(claim.folder, NAME))
-        except OSError:
-            return None
+        with Folder(claim.folder) as folder:
+            os.close(folder.open(NAME, os.O_RDONLY))  # it is no link, and may be opened
+            host.reader = Reader(f"/proc/self/fd/{folder.fd}/{NAME}")
         self._hosts[token] = host
         evidence = Evidence(claim.folder, token)
         pidfd = rescue.watch_supervisor(evidence)

@@ -522,8 +522,9 @@ class Engine:
         self.crew.cancel(cancelling, self._clock.monotonic())
         for claim in self.finisher.claims:
             if claim.job_id in cancelling and claim.token not in self._told:
-                tell_to_cancel(Evidence(claim.folder, claim.token))
-                self._told.add(claim.token)
+                with suppress(OSError):  # no room to tell it now; the next step tries again
+                    tell_to_cancel(Evidence(claim.folder, claim.token))
+                    self._told.add(claim.token)
 
     def _rescue(self, now: float) -> None:
         """Look after trees that are not yet gone, and claims whose supervisor is silent."""

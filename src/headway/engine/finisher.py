@@ -17,7 +17,7 @@ from headway.engine.rescuer import Judged, Rescuer, taken_in
 from headway.engine.settling import HostFailed
 from headway.engine.watchlist import Watching, Watchlist
 from headway.supervise import rescue
-from headway.supervise.evidence import Evidence
+from headway.supervise.evidence import Evidence, Outcome
 from headway.supervise.launcher import Ack, Launcher
 
 PARENT_ANSWERS_WITHIN = 10.0
@@ -89,7 +89,7 @@ class Finisher:
             watched = self._watched.get(claim.token)
             if watched is None or (watched.pidfd is None and claim.token not in waiting):
                 judgeable.append(claim)
-            elif Evidence(claim.folder, claim.token).read_outcome() is not None:
+            elif _written(claim) is not None:
                 self._ended.add(claim.token)
         return judgeable
 
@@ -137,7 +137,7 @@ class Finisher:
         watched = self._watched.get(token)
         if watched is None:
             return None
-        outcome = Evidence(watched.claim.folder, token).read_outcome()
+        outcome = _written(watched.claim)
         if outcome is not None:
             return Judged(watched.claim, taken_in(outcome))
         return self._rescuer.judge(watched.claim, alive_worker=True)
@@ -229,6 +229,14 @@ class Finisher:
             supervisor.close()
 
 
+def _written(claim: Claim) -> Outcome | None:
+    """The outcome, if there is one to be believed; what else there is, the rescuer judges."""
+    try:
+        return Evidence(claim.folder, claim.token).read_outcome()
+    except OSError:
+        return None
+
+
 def _not_forked(claim: Claim, number: int) -> Judged | None:
     """The parent could not even fork: nothing was started, and the host is to blame.
 
@@ -239,8 +247,12 @@ def _not_forked(claim: Claim, number: int) -> Judged | None:
         lock = evidence.try_lock()
         if lock is None:
             return None
+    except OSError:
+        return None
+    try:
         evidence.make_void()
     except OSError:
+        os.close(lock)  # held by us it would seem to be its supervisor's
         return None
     cause = f"could not start a process: {os.strerror(number)}"
     return Judged(claim, HostFailed(WaitKind.PRESSURE, cause), lock)

@@ -21,6 +21,7 @@ from headway.store.seam_calls import Claimant, TakenCall
 from headway.supervise import rescue
 from headway.supervise.evidence import Evidence
 from headway.supervise.evidence import Outcome as Written
+from headway.supervise.folder import Folder
 
 LARGEST_WINDOW = 200
 SETTINGS = "host.json"  # what a host is told by a file
@@ -310,15 +311,24 @@ class FunctionHost:
     def make_sure_of_its_end(self) -> None:
         """What its journal says must be its last word. A supervisor that wrote an outcome has seen
         to it; one that was killed has not, and the host may live a moment longer."""
-        evidence = Evidence(self.folder, self.token)
-        if evidence.read_outcome() is None:
-            rescue.end_claim(evidence)
+        outcome, _ = self.how_it_ended()
+        if outcome is None:
+            rescue.end_claim(Evidence(self.folder, self.token))
+
+    def how_it_ended(self) -> tuple[Written | None, str]:
+        """What its supervisor wrote, if that can be believed, and in words."""
+        try:
+            outcome = Evidence(self.folder, self.token).read_outcome()
+        except OSError as error:
+            return None, f"how is not known: {error}"
+        return outcome, in_words(outcome)
 
     def take_back(self, tokens: list[str]) -> set[str]:
         """Those calls that are proven never to begin. Without room to say so there are none: they
         are taken back when the host has ended."""
         try:
-            journal = Journal(os.path.join(self.folder, NAME))
+            with Folder(self.folder) as folder:
+                journal = Journal(f"/proc/self/fd/{folder.fd}/{NAME}")
             try:
                 return journal.void(tokens)
             finally:
@@ -419,13 +429,20 @@ def how_it_ended(call: Call, content: str) -> Told:
 
 
 def left_open(
-    call: Call, outcome: Written | None, culprit: Call | None, *, begun: bool, now: int
+    call: Call,
+    outcome: Written | None,
+    culprit: Call | None,
+    *,
+    begun: bool,
+    now: int,
+    words: str | None = None,
 ) -> Judgement:
     if not begun:
         return NeverRan("its host ended before it began")
     finished_at = outcome.finished_at if outcome else now
     if culprit is None:
-        ended = Outcome(Ending.HOST_DIED, finished_at, exit_code=1, error=in_words(outcome))
+        how = words or in_words(outcome)
+        ended = Outcome(Ending.HOST_DIED, finished_at, exit_code=1, error=how)
     elif culprit.claim.token != call.claim.token:
         ended = Outcome(
             Ending.HOST_KILLED, finished_at, exit_code=1, error=shown(culprit.claim.job_id)

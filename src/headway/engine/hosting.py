@@ -18,7 +18,6 @@ from headway.engine.functionhost import (
     SETTINGS,
     AppSettings,
     FunctionHost,
-    in_words,
     listen,
 )
 from headway.engine.groupsleft import GroupsLeft
@@ -26,8 +25,7 @@ from headway.engine.watchlist import Watchlist
 from headway.functions.journal import NAME, Journal, Reader
 from headway.home import Home
 from headway.supervise import rescue
-from headway.supervise.evidence import Evidence
-from headway.supervise.evidence import Outcome as Written
+from headway.supervise.evidence import Evidence, UnsafeFolder
 from headway.supervise.folder import make_folder
 from headway.supervise.launcher import Ack, Launcher
 
@@ -265,6 +263,9 @@ class Hosting:
         evidence = Evidence(host.folder, host.token)
         try:
             lock = evidence.try_lock()
+        except (FileNotFoundError, UnsafeFolder):
+            self._gone.add(host.token)  # what carries its token is ended
+            return True
         except OSError:
             return False
         if lock is None:
@@ -274,6 +275,8 @@ class Hosting:
             return pidfd is not None
         try:
             evidence.make_void()
+        except OSError:  # no room to say so; the next look tries again
+            return False
         finally:
             os.close(lock)
         self._gone.add(host.token)
@@ -291,10 +294,10 @@ class Hosting:
 
         host.watch(self._selector, "pidfd", ended)
 
-    def _not_ready(self, host: FunctionHost, outcome: Written | None) -> None:
+    def _not_ready(self, host: FunctionHost, words: str) -> None:
         self._backoff()
         if not (host.broken or host.dismissed):
-            self._learn(self.tasks, f"its host died while it was imported: {in_words(outcome)}")
+            self._learn(self.tasks, f"its host died while it was imported: {words}")
 
     def _backoff(self) -> None:
         self._failures += 1

@@ -86,11 +86,16 @@ class Rescuer:
         """
         evidence = Evidence(claim.folder, claim.token)
         try:
-            lock = evidence.try_lock()
-        except (FileNotFoundError, UnsafeFolder) as error:
+            return self._judge(claim, evidence, alive_worker=alive_worker)
+        except FileNotFoundError as error:
             return Judged(claim, self._lost(claim, evidence, error.strerror or str(error)))
+        except UnsafeFolder as error:
+            return Judged(claim, self._lost(claim, evidence, str(error)))
         except OSError:
             return None  # too many files, a full disk: nothing is known now, so nothing is said
+
+    def _judge(self, claim: Claim, evidence: Evidence, *, alive_worker: bool) -> Judged | None:
+        lock = evidence.try_lock()
         if lock is None:
             outcome = evidence.read_outcome()
             return None if outcome is None else Judged(claim, taken_in(outcome))

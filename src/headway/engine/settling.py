@@ -169,7 +169,7 @@ class Settler:
         if tx.host_trouble(self._host.id) is None:
             return
         for claim in claims:
-            if claim.probe and Evidence(claim.folder, claim.token).has_begun():
+            if claim.probe and _has_begun(claim):
                 self.host_recovered(tx)
                 return
 
@@ -216,6 +216,13 @@ class Settler:
             self.host_recovered(tx)
         if verdict is not None and verdict.document is not None:
             tx.add_to_mark("log_bytes", kept_log_bytes(verdict.document))
+
+
+def _has_begun(claim: Claim) -> bool:
+    try:
+        return Evidence(claim.folder, claim.token).has_begun()
+    except OSError:  # what cannot be read proves nothing
+        return False
 
 
 class _End(NamedTuple):

@@ -6,6 +6,7 @@ supervisor lives is told by the lock alone; the files are judged by whoever hold
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -34,6 +35,7 @@ class Evidence:
         self.folder = folder
         self.token = token
         self._kept: Folder | None = None
+        self._path = folder
 
     @classmethod
     def kept_open(cls, folder: str, token: str) -> Evidence:
@@ -42,7 +44,14 @@ class Evidence:
         kept = Folder(folder, kept=True)
         evidence = cls(f"/proc/self/fd/{kept.fd}/.", token)
         evidence._kept = kept
+        evidence._path = folder
         return evidence
+
+    def make_sure_of_its_place(self) -> None:
+        """That whoever is told the folder's path finds this very folder there, and no other."""
+        with Folder(self._path) as found, self._open() as own:
+            if not os.path.sameopenfile(found.fd, own.fd):
+                raise UnsafeFolder(errno.EPERM, "another folder is in its place", self._path)
 
     def _open(self) -> Folder:
         return self._kept or Folder(self.folder)
@@ -154,8 +163,10 @@ class Evidence:
         """Whether the host could start it, with all that had to be made first."""
         if self.read_started() is None:
             return False
-        spec = self._read(f"claim.{self.token}")
-        waits_for_more = spec is not None and "prepare" in json.loads(spec)
+        try:
+            waits_for_more = "prepare" in json.loads(self._read(f"claim.{self.token}") or b"{}")
+        except (ValueError, TypeError, RecursionError):  # damaged: only the mark can tell
+            waits_for_more = True
         return not waits_for_more or self._has(f"prepared.{self.token}")
 
     def read_outcome(self) -> Outcome | None:

@@ -10,9 +10,24 @@ import errno
 import os
 import stat
 
+# What says that this folder, or this file in it, is not as we made it. All else is the host's: no
+# descriptor, no space, a failing disk.
+_NOT_AS_MADE = {
+    errno.ELOOP: "it is a link",
+    errno.ENOTDIR: "it is no folder",
+    errno.EISDIR: "it is a folder",
+    errno.ENXIO: "it is no file",
+    errno.EACCES: "it may not be opened",
+    errno.EPERM: "it may not be opened",
+}
+
 
 class UnsafeFolder(OSError):  # noqa: N818
-    """The folder is a link, someone else's, or writable by others."""
+    """The folder, or a file in it, is a link, someone else's, writable by others, or not to be
+    opened: what it says cannot be believed."""
+
+    def __str__(self) -> str:
+        return f"{self.filename}: {self.strerror}"
 
 
 class Folder:
@@ -39,12 +54,17 @@ class Folder:
         os.close(self.fd)
 
     def open(self, name: str, flags: int) -> int:
-        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
+        # O_NONBLOCK: a planted FIFO must not hold us up. For a file it makes no difference.
+        flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        try:
+            return os.open(name, flags, 0o600, dir_fd=self.fd)
+        except OSError as error:
+            _refuse(error, f"{self.path}/{name}")
+            raise
 
     def read(self, name: str, *, most: int | None = None) -> bytes:
         """The whole content of a regular file; one that is larger than `most` is refused."""
-        # O_NONBLOCK: a planted FIFO must not hold us up; fstat then tells it from a file.
-        fd = self.open(name, os.O_RDONLY | os.O_NONBLOCK)
+        fd = self.open(name, os.O_RDONLY)
         try:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
@@ -74,6 +94,9 @@ class Folder:
             os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             return False
+        except OSError as error:
+            _refuse(error, f"{self.path}/{name}")
+            raise
         return True
 
     def rename(self, old: str, new: str) -> None:
@@ -105,12 +128,20 @@ def write_all(fd: int, content: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
+def _refuse(error: OSError, path: str) -> None:
+    """Raise what the error says about this folder, if it does."""
+    words = _NOT_AS_MADE.get(error.errno or 0)
+    if words is not None:
+        raise UnsafeFolder(error.errno, words, path) from error
+
+
 def _open_checked(path: str) -> int:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise UnsafeFolder(errno.EPERM, "not a real folder", path) from error
+        _refuse(error, path)
         raise
     status = os.fstat(fd)
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:

@@ -14,6 +14,31 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circula
 _LATER = ("patch", "verdict")  # unknown to the first release, and only there if needed
 REASONS = ("exited", "signalled", "timed_out", "cancelled", "log_full", "spawn_error")
 
+_NONE = type(None)
+_FORM_OF_A_START: dict[str, tuple[type, ...]] = {
+    "boot_id": (str,),
+    "supervisor_pid": (int,),
+    "supervisor_start": (int,),
+    "child_pid": (int,),
+    "child_start": (int,),
+    "cgroup": (str, _NONE),
+    "started_at": (int,),
+}
+_FORM_OF_AN_OUTCOME: dict[str, tuple[type, ...]] = {
+    "exit_code": (int, _NONE),
+    "signal": (str, _NONE),
+    "wait_status": (int, _NONE),
+    "errno": (int, _NONE),
+    "error": (str, _NONE),
+    "started_at": (int,),
+    "finished_at": (int,),
+    "usage": (dict,),
+    "logs": (dict,),
+    "tree": (str,),
+    "patch": (dict, _NONE),
+    "verdict": (dict, _NONE),
+}
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -59,8 +84,9 @@ class Started:
         """The record; a damaged one names no process, but still says that one was started."""
         try:
             fields = json.loads(content)
+            _refuse_other_forms(fields, _FORM_OF_A_START)
             return cls(**{name: fields[name] for name in cls.__slots__})
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return cls(
                 boot_id="",
                 supervisor_pid=0,
@@ -153,9 +179,18 @@ class Outcome:
                 return None
             for name in _LATER:
                 fields.setdefault(name, None)
+            _refuse_other_forms(fields, _FORM_OF_AN_OUTCOME)
             return cls(**{name: fields[name] for name in cls.__slots__})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
+
+
+def _refuse_other_forms(fields: dict[str, Any], form: dict[str, tuple[type, ...]]) -> None:
+    """The job itself can write into its folder: what is not of our form is not ours, and nobody is
+    to stumble over it later."""
+    for name, types in form.items():
+        if type(fields[name]) not in types:
+            raise TypeError(name)
 
 
 def _checksum(fields: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ import signal
 import time
 
 from headway.supervise import cgroup, proc
-from headway.supervise.evidence import Evidence
+from headway.supervise.evidence import Evidence, UnsafeFolder
 from headway.supervise.records import Started
 
 EMPTY_WITHIN_SECONDS = 5.0
@@ -96,11 +96,12 @@ def is_stuck(evidence: Evidence) -> bool:
 
 
 def tell_to_cancel(evidence: Evidence) -> None:
-    """Have the supervisor end its command; telling it twice changes nothing."""
+    """Have the supervisor end its command; telling it twice changes nothing. OSError: there is no
+    room to tell it, so it is to be told again."""
     try:
         evidence.request_cancel()
-    except FileNotFoundError:
-        return  # the folder is gone: recovery judges the claim
+    except (FileNotFoundError, UnsafeFolder):
+        return  # the folder is gone, or not to be written to: recovery judges the claim
     poke_supervisor(evidence)
 
 

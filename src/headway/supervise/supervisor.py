@@ -150,6 +150,7 @@ class _Run:
         """Have saved what the command leaves behind. Outside of its cgroup, so that no late look
         at the tree meets it; whatever becomes of this changes nothing about how the job ended."""
         try:
+            self._evidence.make_sure_of_its_place()
             running = Helper(wanted, env, close=(self._lock,))
             reach("supervisor.finishing")
             ended = running.wait()
