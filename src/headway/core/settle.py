@@ -25,6 +25,7 @@ class Ending(StrEnum):
     CANCELLED = "cancelled"
     LOG_FULL = "log_full"
     SPAWN_ERROR = "spawn_error"
+    CHANGED = "changed"  # what its gates had seen held no longer, so its command was not started
     RAISED = "raised"
     SKIPPED = "skipped"
     ASKED_AGAIN = "asked_again"
@@ -104,6 +105,8 @@ def settle(job: Job, outcome: Outcome, *, chance: float = 0.0, cooldown: int = 0
     `cooldown` what could not be launched is tried again, without one it never is."""
     if outcome.ending is Ending.SPAWN_ERROR:
         return _not_launched(job, outcome, cooldown)
+    if outcome.ending is Ending.CHANGED:
+        return never_ran(job, outcome.error or "what it was to start on has changed")
     if outcome.ending is Ending.CANCELLED or (job.cancelling and outcome.ending in _AS_CANCELLED):
         return _cancelled(job, outcome)
     move, error = _verdict(job, outcome)

@@ -46,6 +46,11 @@ class HostFailed(NamedTuple):
 Judgement = Verdict | NeverRan | HostFailed
 
 
+def has_changed(judgement: Judgement) -> bool:
+    """Whether its claim was undone because the world is not as its gates had seen it."""
+    return isinstance(judgement, Verdict) and judgement.outcome.ending is Ending.CHANGED
+
+
 class Settler:
     def __init__(
         self, host: Host, worker_id: str, *, chance: Callable[[], float] = random.random
