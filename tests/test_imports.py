@@ -93,7 +93,7 @@ MAY_IMPORT = {
     "store.queries": "",
     "executors": (
         "core. config environment errors executors. functions.journal git home launching "
-        "jobsfile.model runners. trust"
+        "jobsfile.model probes.starting runners. trust"
     ),
     "gather": "core. config executors home quotas store.base units",
     "consequences": "core. store.base ageing",
@@ -118,7 +118,9 @@ MAY_IMPORT = {
     "gating": "core. errors git.layout git.looking git.program submission",
     "git": "git. bounded errors",
     "sources": "bounded core. errors sources.",
-    "probes": "bounded core. errors git.looking git.program probes. sources tether",
+    "probes": (
+        "bounded core. errors git git.__main__ git.looking git.program probes. sources tether"
+    ),
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base store.seam_calls "
         "store.seam_waking bounded clock "
@@ -168,7 +170,7 @@ MAY_IMPORT = {
     "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
     "rewinding": (
         "core. store.base client consequences crashpoints downstream errors git.looking "
-        "git.program subjects worktreeing"
+        "git.program subjects units worktreeing"
     ),
     "person": "errors git.layout git.program supervise. client",
     "approving": "core. client consequences environment errors gating person store.base units",

@@ -21,8 +21,8 @@ def repository(stage: Stage) -> Path:
 
 
 def dies_around_its_command(fate: Fate) -> list[Scene]:
-    """Whoever makes the worktree of `a`, or saves its patch, is killed on the way; first beside a
-    worker that goes on, then with it and without control groups."""
+    """Whoever makes the worktree of `a`, checks what it is pinned to, or saves its patch, is killed
+    on the way; first beside a worker that goes on, then with it and without control groups."""
 
     def beside(stage: Stage, point: str) -> None:
         _submit(stage)
@@ -46,7 +46,7 @@ def dies_around_its_command(fate: Fate) -> list[Scene]:
 
 def _submit(stage: Stage) -> None:
     repo = str(repository(stage))
-    submit_piece(stage, "echo more >>file", cwd=repo, worktree="", save_patch=True)
+    submit_piece(stage, "echo more >>file", cwd=repo, worktree="", save_patch=True, pin_head="")
 
 
 def _check(stage: Stage, fate: Fate) -> None:

@@ -50,6 +50,7 @@ POINTS: dict[str, list[Scene]] = {
     "autostart.coming": [scenes.starter_dies],
     "autostart.detached": [scenes.starter_dies],
     "autostart.forked": [scenes.starter_dies],
+    "child.checking": checkouts.dies_around_its_command(KILLED_COMMAND),
     "child.let_go": twice(KILLED_COMMAND),
     "child.prepared": checkouts.dies_around_its_command(KILLED_COMMAND),
     "child.preparing": checkouts.dies_around_its_command(KILLED_COMMAND),

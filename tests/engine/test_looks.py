@@ -252,3 +252,61 @@ def test_a_doubt_that_was_left_behind_settles_no_later_one(looks: Looks, world: 
     looks.go()
     looks.take_in()
     assert looks.doubt(7, [HEAD]) == ()
+
+
+# -- what held no longer when a job was to start --------------------------------------------------
+
+
+def seen(looks: Looks) -> Answer | None:
+    """Look if it is time to, and what is known then."""
+    looks.want([HEAD])
+    looks.go()
+    looks.take_in()
+    return looks.answers().get(HEAD)
+
+
+def test_a_refuted_answer_is_forgotten_and_looked_at_anew(looks: Looks, world: World) -> None:
+    world.now = {HEAD: Answer("a")}
+    assert seen(looks) == Answer("a")
+    looks.refute([HEAD])
+    assert looks.answers() == {}
+    world.now = {HEAD: Answer("b")}
+    assert seen(looks) == Answer("b"), "at once"
+
+
+def test_a_look_that_began_before_says_nothing(looks: Looks, world: World) -> None:
+    world.now = {HEAD: Answer("a")}
+    looks.want([HEAD])
+    looks.go()  # it has seen the old head, and is still to be taken in
+    looks.refute([HEAD])
+    assert looks.take_in() == [] and looks.answers() == {}
+    looks.go()
+    assert looks.take_in() == [HEAD.topic] and len(world.asked) == 2
+
+
+def test_who_is_refuted_again_and_again_looks_later_and_later(
+    looks: Looks, world: World, clock: FakeClock
+) -> None:
+    world.now = {HEAD: Answer("a")}
+    pauses = []
+    for _ in range(8):
+        assert seen(looks) == Answer("a")
+        looks.refute([HEAD])
+        looks.want([HEAD])
+        pauses.append(looks.next_in())
+        assert seen(looks) == (None if pauses[-1] else Answer("a"))
+        clock.advance(pauses[-1] or 0)
+    assert pauses == pytest.approx([0, FIRST_AGAIN, 1, 2, 4, 8, LONGEST_AGAIN, LONGEST_AGAIN])
+
+
+def test_another_answer_in_between_ends_the_pauses(
+    looks: Looks, world: World, clock: FakeClock
+) -> None:
+    for found in ("a", "b", "a", "b"):
+        world.now = {HEAD: Answer(found)}
+        clock.advance(2 * FRESH_SECONDS)
+        assert seen(looks) == Answer(found)
+        if found == "a":
+            looks.refute([HEAD])
+            looks.want([HEAD])
+            assert looks.next_in() == 0

@@ -115,17 +115,67 @@ def test_nothing_of_a_failed_preparation_is_left_whatever_the_policy(
     assert not is_alive(int(pids.read_text()))
 
 
-def busy_preparing(home: Home, **changes: Any) -> tuple[Claim, Path, Path]:
-    """A claim whose preparation is under way and ends in peace when told to."""
+def test_what_has_changed_is_no_start_and_no_failure(home: Home) -> None:
+    ran = home.path / "ran"
+    claim = with_finish(
+        home, f"touch {ran}", prepare=helper("true"), check=helper("echo it moved >&2; exit 76")
+    )
+    outcome = claim.outcome()
+    assert (outcome.reason, outcome.errno, outcome.error) == ("changed", None, "it moved")
+    assert (outcome.exit_code, outcome.tree, outcome.patch) == (None, "gone", None)
+    assert not ran.exists() and not claim.evidence.has_begun()
+
+
+@pytest.mark.parametrize(
+    ("script", "number", "words"),
+    [
+        ("echo no git >&2; exit 1", errno.ENOENT, "no git"),
+        ("echo No space left on device >&2; exit 75", errno.ENOSPC, "No space left on device"),
+        ("sleep 30", errno.ETIMEDOUT, "not done within 0.3 s"),
+    ],
+)
+def test_what_cannot_be_checked_is_no_start(
+    home: Home, script: str, number: int, words: str
+) -> None:
+    ran = home.path / "ran"
+    claim = home.run_shell(f"touch {ran}", check=helper(script, 0.3 if "sleep" in script else 60.0))
+    outcome = claim.outcome()
+    assert (outcome.reason, outcome.errno, outcome.error) == ("spawn_error", number, words)
+    assert not ran.exists() and not claim.evidence.has_begun()
+
+
+def test_it_is_checked_last_and_not_in_the_environment_of_the_job(home: Home) -> None:
+    """The worker has looked in its own: which git there is, and how it is configured."""
+    line = home.path / "line"
+    claim = home.run_shell(
+        f"echo ran >>{line}",
+        env={"PATH": "/nowhere:/bin:/usr/bin", "GIT_DIR": "/elsewhere"},
+        prepare=helper(f"echo prepared >>{line}"),
+        check=helper(f"echo checked ${{GIT_DIR:-none}} $HEADWAY_CLAIM >>{line}"),
+    )
+    assert claim.outcome().exit_code == 0 and claim.evidence.has_begun()
+    assert line.read_text() == f"prepared\nchecked none {claim.evidence.token}\nran\n"
+
+
+@pytest.fixture(params=["prepare", "check"])
+def before(request: pytest.FixtureRequest) -> str:
+    """Which of the two that come before the command."""
+    return str(request.param)
+
+
+def busy_preparing(home: Home, before: str, **changes: Any) -> tuple[Claim, Path, Path]:
+    """A claim whose preparation, or check, is under way and ends in peace when told to."""
     begun, peace = home.path / "begun", home.path / "peace"
     script = f"trap 'echo yes >{peace}; exit 143' TERM; echo $$ >{begun}; {NEVER}"
-    claim = home.run_shell(f"touch {home.path}/ran", prepare=helper(script), **changes)
+    claim = home.run_shell(f"touch {home.path}/ran", **{before: helper(script)}, **changes)
     wait_for(lambda: begun.exists() and begun.read_text().strip())
     return claim, begun, peace
 
 
-def test_a_cancel_while_it_is_prepared_ends_it_in_peace(home: Home, cgroup: str) -> None:
-    claim, begun, peace = busy_preparing(home, cgroup=cgroup)
+def test_a_cancel_while_it_is_prepared_ends_it_in_peace(
+    home: Home, cgroup: str, before: str
+) -> None:
+    claim, begun, peace = busy_preparing(home, before, cgroup=cgroup)
     claim.cancel()
     outcome = claim.outcome()
     assert (outcome.reason, outcome.exit_code, outcome.tree) == ("cancelled", 143, "gone")
@@ -133,27 +183,31 @@ def test_a_cancel_while_it_is_prepared_ends_it_in_peace(home: Home, cgroup: str)
     assert not (home.path / "ran").exists()
 
 
-def test_the_deadline_counts_while_it_is_prepared(home: Home, cgroup: str) -> None:
-    claim, begun, peace = busy_preparing(home, cgroup=cgroup, timeout_seconds=1.0)
+def test_the_deadline_counts_while_it_is_prepared(home: Home, cgroup: str, before: str) -> None:
+    claim, begun, peace = busy_preparing(home, before, cgroup=cgroup, timeout_seconds=1.0)
     outcome = claim.outcome()
     assert (outcome.reason, outcome.exit_code, outcome.tree) == ("timed_out", 124, "gone")
     assert peace.exists() and not is_alive(int(begun.read_text()))
     assert not (home.path / "ran").exists()
 
 
-def test_a_preparation_that_succeeds_in_spite_of_a_cancel_starts_nothing(home: Home) -> None:
+def test_a_preparation_that_succeeds_in_spite_of_a_cancel_starts_nothing(
+    home: Home, before: str
+) -> None:
     """The stop was kept for the child, and ends it before the command."""
     begun = home.path / "begun"
     script = f"trap 'exit 0' TERM; echo $$ >{begun}; {NEVER}"
-    claim = home.run_shell(f"touch {home.path}/ran", prepare=helper(script))
+    claim = home.run_shell(f"touch {home.path}/ran", **{before: helper(script)})
     wait_for(lambda: begun.exists() and begun.read_text().strip())
     claim.cancel()
     assert claim.outcome().reason == "cancelled"
     assert not (home.path / "ran").exists()
 
 
-def test_a_killed_supervisor_leaves_nothing_of_the_preparation(home: Home, cgroup: str) -> None:
-    claim, begun, _ = busy_preparing(home, cgroup=cgroup)
+def test_a_killed_supervisor_leaves_nothing_of_the_preparation(
+    home: Home, cgroup: str, before: str
+) -> None:
+    claim, begun, _ = busy_preparing(home, before, cgroup=cgroup)
     started = claim.started()
     kill(started.supervisor_pid)
     claim.ended()

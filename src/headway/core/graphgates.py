@@ -5,7 +5,7 @@ gate that misses an answer says what to look up (`Wait.asks`); the look is made 
 transaction, and the gate is asked again. The words of the details are contract.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from headway.core.artifacts import (
@@ -277,12 +277,46 @@ def _passed_on(job: Job, facts: Facts) -> Iterator[tuple[WaitKind, Question]]:
     about = subject_question(job)
     if about is not None:
         yield WaitKind.SUBJECT, about
+    yield from _asked_for(job)
+
+
+def _asked_for(job: Job) -> Iterator[tuple[WaitKind, Question]]:
+    """What the job itself asks of the world: its pinned head and its preconditions."""
     if job.pinned_head is not None:
         yield WaitKind.PINNED_HEAD, _head(job.pinned_head, job)
     for text in job.preconditions:
         look = _look_for(text, job)
         if isinstance(look, _Look):
             yield WaitKind.PRECONDITIONS, look.question
+
+
+def checked_at_start(job: Job) -> Job | None:
+    """The job with only what is checked once more between its claim and its command: the pinned
+    head, and preconditions about its repository. None: there is nothing of that. A registered
+    condition is not asked twice: it runs a program of its own and may take long."""
+    checked = tuple(text for text in job.preconditions if _is_about_repository(text, job))
+    if job.pinned_head is None and not checked:
+        return None
+    return job._replace(preconditions=checked)
+
+
+def _is_about_repository(text: str, job: Job) -> bool:
+    look = _look_for(text, job)
+    return isinstance(look, _Look) and look.question.sight is not Sight.CONDITION
+
+
+def questions_at_start(job: Job) -> tuple[Question, ...]:
+    """What must be looked up for that check."""
+    checked = checked_at_start(job)
+    asked = () if checked is None else _asked_for(checked)
+    return tuple(dict.fromkeys(question for _, question in asked))
+
+
+def objection_at_start(checked: Job, answers: Mapping[Question, Answer]) -> Objection | None:
+    """Why a job, of which `checked_at_start` gave this, must not start after all: what its gates
+    say now."""
+    facts = Facts(now=0, answers=answers)
+    return head_pinned(checked, facts) or preconditions_hold(checked, facts)
 
 
 def approved(job: Job, facts: Facts) -> Objection | None:

@@ -25,6 +25,7 @@ class Ending(StrEnum):
     CANCELLED = "cancelled"
     LOG_FULL = "log_full"
     SPAWN_ERROR = "spawn_error"
+    CHANGED = "changed"  # what its gates had seen held no longer, so its command was not started
     RAISED = "raised"
     SKIPPED = "skipped"
     ASKED_AGAIN = "asked_again"
@@ -115,6 +116,8 @@ def settle(
     since = outcome.finished_at if since is None else since
     if outcome.ending is Ending.SPAWN_ERROR:
         return _not_launched(job, outcome, cooldown, since)
+    if outcome.ending is Ending.CHANGED:
+        return never_ran(job, outcome.error or "what it was to start on has changed")
     if outcome.ending is Ending.CANCELLED or (job.cancelling and outcome.ending in _AS_CANCELLED):
         return _cancelled(job, outcome)
     move, error = _verdict(job, outcome)

@@ -12,6 +12,7 @@ from typing import Any
 from headway.clock import SECOND, Clock
 from headway.config import Config, store_setting
 from headway.consequences import trees_gone
+from headway.core.graphgates import questions_at_start
 from headway.core.model import TASKS_TOPIC, Claim, JobId, WaitKind
 from headway.core.pressure import Measured
 from headway.core.settle import Ending
@@ -32,7 +33,7 @@ from headway.engine.onebyone import OneByOne
 from headway.engine.planner import Planner
 from headway.engine.rescuer import Judged, Rescuer
 from headway.engine.rounds import Rounds
-from headway.engine.settling import Judgement, Settler, Verdict
+from headway.engine.settling import Judgement, Settler, Verdict, has_changed
 from headway.engine.storetime import StoreTime
 from headway.engine.timekeeper import Timekeeper
 from headway.errors import OthersWroteError
@@ -382,9 +383,16 @@ class Engine:
         if not judged:
             return {}
         ended = self._settler.apply(tx, [(each.claim, each.judgement) for each in judged])
+        self._look_anew(tx, [each.claim.job_id for each in judged if has_changed(each.judgement)])
         documents = job_documents(tx, [claim.job_id for claim, _ in ended], self.home)
         self.rounds.ended(each["schedule_id"] for each in documents.values())
         return documents
+
+    def _look_anew(self, tx: ReadTx, job_ids: list[JobId]) -> None:
+        """What these were claimed on held no longer when they were to start."""
+        if job_ids:
+            for job in tx.jobs(job_ids).values():
+                self.looks.refute(questions_at_start(job))
 
     def _after_settling(self, judged: list[Judged], documents: Documents) -> None:
         if not judged:
@@ -401,7 +409,7 @@ class Engine:
 
     def _clear_away(self, claim: Claim, judgement: Judgement) -> None:
         """What a claim leaves behind: files that only a start needs, and its control group."""
-        if isinstance(judgement, Verdict):
+        if isinstance(judgement, Verdict) and not has_changed(judgement):
             if judgement.outcome.ending is Ending.SPAWN_ERROR or judgement.left:
                 self._groups.of_claim(claim)
             return

@@ -37,6 +37,16 @@ class _Watched:
     begun: int = 0  # counted, not timed: which came first must be certain
 
 
+@dataclass(slots=True)
+class _Refuted:
+    """An answer on which a job was claimed, and that held no longer when it was to start."""
+
+    answer: Answer | None
+    since: int  # counted as looks are: only those that began later say anything
+    pause: float = 0.0
+    look_at: float = 0.0  # not before
+
+
 class _Known(Mapping[Question, Answer]):
     """Every answer that is remembered, each with the word whether it is fresh."""
 
@@ -63,12 +73,13 @@ class Looks:
         self._clock = clock
         self._in_thread = in_thread
         self._watched: dict[Question, _Watched] = {}
-        self._seen: list[tuple[Mapping[Question, Answer], float]] = []
+        self._seen: list[tuple[Mapping[Question, Answer], float, int]] = []
         self._put_back: list[str] = []
         self._remembered: dict[Question, tuple[Answer, float]] = {}
         self._expected: dict[JobId, set[Question]] = {}
         self._kept: dict[JobId, tuple[str, ...]] = {}
         self._doubts: dict[JobId, dict[Question, int]] = {}  # who doubts what, since when
+        self._refuted: dict[Question, _Refuted] = {}
         self.bell = Bell()  # rung when a look was made
         self._count = 0
 
@@ -104,10 +115,34 @@ class Looks:
         for question in questions:
             watched = self._watched.get(question)
             if watched is None:
-                self._watched[question] = _Watched(next_at=now)
+                self._watched[question] = _Watched(next_at=self._soonest(question, now))
             elif watched.answer is None or watched.seen_at < now - FRESH_SECONDS:
                 watched.missed = True
-                watched.next_at = now
+                watched.next_at = self._soonest(question, now)
+
+    def refute(self, questions: Iterable[Question]) -> None:
+        """A job was claimed on what was seen of these, and it held no longer when the job was to
+        start: nothing of that counts any more, nor what a look shows that is under way.
+
+        Who looks and who starts may go on to disagree. So a look that is refuted again although it
+        showed something else to nobody in between is made later and later.
+        """
+        self._count += 1
+        now = self._clock.monotonic()
+        for question in questions:
+            answer, _ = self._remembered.pop(question, (None, 0.0))
+            before = self._refuted.get(question)
+            pause = 0.0
+            if before is not None and before.answer == answer:
+                pause = min(max(FIRST_AGAIN, 2 * before.pause), LONGEST_AGAIN)
+            self._refuted[question] = _Refuted(answer, self._count, pause, now + pause)
+            watched = self._watched.get(question)
+            if watched is not None:
+                watched.answer, watched.missed, watched.next_at = None, True, now + pause
+
+    def _soonest(self, question: Question, now: float) -> float:
+        refuted = self._refuted.get(question)
+        return now if refuted is None else max(now, refuted.look_at)
 
     def take_over(self, questions: Iterable[Question]) -> None:
         """Jobs wait for other answers to these, too: whoever looked for them may be gone."""
@@ -152,6 +187,7 @@ class Looks:
         """Nobody waits for another answer to these."""
         for question in questions:
             self._watched.pop(question, None)
+            self._refuted.pop(question, None)
             self._settle(question)
             for job_id in [each for each, doubts in self._doubts.items() if question in doubts]:
                 del self._doubts[job_id]
@@ -166,18 +202,19 @@ class Looks:
         if not due:
             return
         if not self._in_thread:
-            self._look_and_ring(due)
+            self._look_and_ring(due, self._count)
             return
         for together in _by_place(due):
-            threading.Thread(target=self._look_and_ring, args=(together,), daemon=True).start()
+            args = (together, self._count)
+            threading.Thread(target=self._look_and_ring, args=args, daemon=True).start()
 
-    def _look_and_ring(self, questions: Collection[Question]) -> None:
+    def _look_and_ring(self, questions: Collection[Question], begun: int) -> None:
         try:
             answers = self._look(questions)
         except Exception as error:  # one that is not foreseen must not silence the others
             trouble = f"unexpected {type(error).__name__}: {error}"
             answers = dict.fromkeys(questions, Answer(trouble=trouble))
-        self._seen.append((answers, self._clock.monotonic()))
+        self._seen.append((answers, self._clock.monotonic(), begun))
         self.bell.ring()
 
     def look_now(self, questions: Collection[Question]) -> Mapping[Question, Answer]:
@@ -192,20 +229,32 @@ class Looks:
         """Take in what was seen; the topics under which jobs are to be looked at again."""
         topics, self._put_back = self._put_back, []
         while self._seen:
-            answers, at = self._seen.pop(0)
+            answers, at, begun = self._seen.pop(0)
             for question, answer in answers.items():
+                watched = self._watched.get(question)
+                if self._is_refuted(question, begun):
+                    if watched is not None:
+                        watched.under_way = False
+                    continue
                 self._remember(question, answer, at)
                 self._settle(question)
-                watched = self._watched.get(question)
                 if watched is not None and self._note(watched, answer, at):
                     topics.append(question.topic)
         return topics
+
+    def _is_refuted(self, question: Question, begun: int) -> bool:
+        """Whether a look began before what it may have seen was found to hold no longer."""
+        refuted = self._refuted.get(question)
+        return refuted is not None and begun < refuted.since
 
     def put_back(self, topics: list[str]) -> None:
         """The transaction that was to wake who waits for these was undone."""
         self._put_back += topics
 
     def _remember(self, question: Question, answer: Answer, at: float) -> None:
+        refuted = self._refuted.get(question)
+        if refuted is not None and refuted.answer != answer:
+            del self._refuted[question]
         self._remembered.pop(question, None)  # the last seen is the last to be forgotten
         self._remembered[question] = (answer, at)
         if len(self._remembered) > MOST_REMEMBERED:

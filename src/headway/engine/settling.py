@@ -67,6 +67,11 @@ class StillRuns(NamedTuple):
 Judgement = Verdict | NeverRan | HostFailed | StillRuns
 
 
+def has_changed(judgement: Judgement) -> bool:
+    """Whether its claim was undone because the world is not as its gates had seen it."""
+    return isinstance(judgement, Verdict) and judgement.outcome.ending is Ending.CHANGED
+
+
 class Settler:
     def __init__(
         self,

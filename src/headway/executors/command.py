@@ -99,10 +99,16 @@ def _directory(worktree: OwnedWorktree | None) -> str | None:
 
 
 def _around(job: Job, worktree: OwnedWorktree | None, folder: str) -> dict[str, Any]:
-    """What is to be made before the command, and what is to be kept after it."""
+    """What is to be made and to be checked before the command, and what is to be kept after it."""
     patched = bool(job.params.get("save_patch"))
     noted = os.path.join(folder, "command.base")
     around: dict[str, Any] = {}
+    if job.pinned_head is not None or job.preconditions:
+        from headway.probes.starting import check_before
+
+        check = check_before(job)
+        if check is not None:
+            around["check"] = check
     if worktree is not None:
         around["prepare"] = _helper(PREPARE_SECONDS, "worktree-make", _to_make(worktree))
         around["unset"] = OF_ANOTHER_REPOSITORY

@@ -9,17 +9,19 @@ import sys
 from collections.abc import Mapping
 
 _SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_MAIN = (
-    f"import sys; sys.path.insert(0, {_SOURCE!r}); from headway.git.__main__ import main; main()"
-)
+_MAIN = f"import sys; sys.path.insert(0, {_SOURCE!r}); from {{module}} import main; main()"
 
 
-def command(verb: str, request: Mapping[str, object]) -> list[str]:
-    """The command line of the small process that does this one thing (`git/__main__.py`).
+def command(
+    verb: str, request: Mapping[str, object], *, module: str = "headway.git.__main__"
+) -> list[str]:
+    """The command line of the small process that does this one thing (`git/__main__.py`, or the
+    main module of another part that runs its verbs in the same way).
 
     Isolated, so that neither the job's environment nor its directory decides what is imported, and
     without `site`, which costs more than the rest: so the way to the package is given along.
     """
     import json
 
-    return [sys.executable, "-I", "-S", "-X", "utf8", "-c", _MAIN, verb, json.dumps(request)]
+    main = _MAIN.format(module=module)
+    return [sys.executable, "-I", "-S", "-X", "utf8", "-c", main, verb, json.dumps(request)]

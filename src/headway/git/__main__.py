@@ -23,16 +23,21 @@ OF_HOST = 75
 
 
 def main() -> NoReturn:
+    run(VERBS)
+
+
+def run(verbs: Mapping[str, "Verb"]) -> NoReturn:
+    """Do the one thing that the command line asks for, and say in the exit code what came of it."""
     # Ends by an exception, so that a git at work is ended with it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         verb, request = sys.argv[1:]
-        VERBS[verb](json.loads(request))
+        verbs[verb](json.loads(request))
     except (HeadwayError, OSError) as error:
-        _say(str(error))
+        say(str(error))
         sys.exit(OF_HOST if getattr(error, "errno", None) in HOST_ERRNOS else 1)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        _say(f"not a request for headway.git: {error!r}")
+        say(f"not a request for headway.git: {error!r}")
         sys.exit(1)
     sys.exit(0)
 
@@ -70,14 +75,15 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
-VERBS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
+Verb = Callable[[Mapping[str, Any]], None]
+VERBS: Mapping[str, Verb] = {
     "worktree-make": make_worktree,
     "note-base": note_base,
     "save-patch": save,
 }
 
 
-def _say(words: str) -> None:
+def say(words: str) -> None:
     print(" ".join(words.split()), file=sys.stderr)  # noqa: T201
 
 

@@ -2,8 +2,9 @@
 
 It never returns and never runs a line of the command before the go byte: end of file on the go
 pipe, or another parent than the supervisor, is exit. What the job needs before it (a worktree) is
-prepared between the go byte and the exec. What keeps it from exec'ing is told through the report
-pipe, which closes by itself when exec succeeds.
+prepared between the go byte and the exec; last of all, what its gates have seen of its repository
+is checked once more. What keeps it from exec'ing is told through the report pipe, which closes by
+itself when exec succeeds.
 """
 
 from __future__ import annotations
@@ -70,8 +71,15 @@ class SpawnError(Exception):
         return f"{self.code}\n{self.text[:2000]}".encode(errors="replace")[:4000]
 
 
+class ChangedError(SpawnError):
+    """Nothing failed: what the command was to start on is no longer so."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(0, "check", text)
+
+
 def parse_report(report: bytes) -> tuple[int, str]:
-    """Errno and text of what the child reported."""
+    """Errno and text of what the child reported; no errno: nothing failed, but it has changed."""
     code, _, text = report.partition(b"\n")
     return int(code), text.decode(errors="replace")
 
@@ -79,7 +87,7 @@ def parse_report(report: bytes) -> tuple[int, str]:
 class Command:
     """What to exec, worked out by the supervisor so that the child has little left to do."""
 
-    __slots__ = ("argv", "candidates", "cwd", "env", "prepare", "stdin", "umask")
+    __slots__ = ("argv", "candidates", "check", "cwd", "env", "prepare", "stdin", "umask")
 
     def __init__(self, spec: dict[str, Any]) -> None:
         submitted = _read_env_file(spec["env_file"])
@@ -93,6 +101,7 @@ class Command:
         self.candidates = _candidates(self.argv, self.env)
         self.umask: int = submitted.get("umask", DEFAULT_UMASK)
         self.prepare: dict[str, Any] | None = spec.get("prepare")
+        self.check: dict[str, Any] | None = spec.get("check")
 
 
 def become_command(
@@ -108,9 +117,12 @@ def become_command(
             reach("child.let_go")
             if command.prepare is not None:
                 _prepare(command.prepare, command.env)
+                _enter(command.cwd)
+            if command.check is not None:
+                _check(command.check, evidence.token)
+            if command.prepare is not None or command.check is not None:
                 with suppress(OSError):  # only a hint: another job may prove that the host can
                     evidence.mark_prepared()
-                _enter(command.cwd)
             _exec(command)
     except SpawnError as error:
         os.write(pipes.report_write, error.to_bytes())
@@ -169,16 +181,40 @@ def _enter(folder: bytes) -> None:
 
 
 def _prepare(wanted: dict[str, Any], env: dict[bytes, bytes]) -> None:
-    """Have made what the command needs. A stop meanwhile is for the helper, which then ends its
-    git in peace; it is kept for this process until then, so that the command is never reached."""
-    signal.set_wakeup_fd(-1)  # the supervisor's, who is not to hear of this helper
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
+    """Have made what the command needs."""
+    _keep_stops()
     running = helper.Helper(wanted, env)
     reach("child.preparing")
-    ended = running.wait()
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # here a stop that came ends us
+    ended = _await(running)
     if ended.code != 0:
         raise SpawnError(_cause(ended), "prepare", ended.words())
+
+
+def _check(wanted: dict[str, Any], token: str) -> None:
+    """Have looked once more at what the job's gates have seen: in the environment of the worker,
+    which looked before, and not in the job's. Last of all, so that little can change after it."""
+    env = {name: value for name, value in os.environb.items() if name != b"HEADWAY_POINTS"}
+    _keep_stops()
+    running = helper.Helper(wanted, {**env, b"HEADWAY_CLAIM": token.encode()})
+    reach("child.checking")
+    ended = _await(running)
+    if ended.code == helper.CHANGED:
+        raise ChangedError(ended.words())
+    if ended.code != 0:
+        raise SpawnError(_cause(ended), "check", ended.words())
+
+
+def _keep_stops() -> None:
+    """A stop meanwhile is for the helper, which then ends its git in peace; it is kept for this
+    process until then, so that the command is never reached."""
+    signal.set_wakeup_fd(-1)  # the supervisor's, who is not to hear of the helper
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
+
+
+def _await(running: helper.Helper) -> helper.Ended:
+    ended = running.wait()
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # here a stop that came ends us
+    return ended
 
 
 def _cause(ended: helper.Ended) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from headway.supervise.evidence import Evidence
+from headway.supervise.records import NEVER_BEGAN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def earlier_start(folder: str, token: str) -> Earlier | None:
                     continue
             finally:
                 os.close(lock)
-        if outcome is None or outcome.reason != "spawn_error":
+        if outcome is None or outcome.reason not in NEVER_BEGAN:
             ended = Earlier(evidence, lives=False, outcome=outcome)
     return ended
 

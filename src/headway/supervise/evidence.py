@@ -154,17 +154,18 @@ class Evidence:
         reach("supervisor.started")
 
     def mark_prepared(self) -> None:
-        """By the child: what has to be there before the command has been made."""
+        """By the child: what has to be done before the command has been done."""
         with self._open() as folder:
             folder.touch(f"prepared.{self.token}")
         reach("child.prepared")
 
     def has_begun(self) -> bool:
-        """Whether the host could start it, with all that had to be made first."""
+        """Whether the host could start it, with all that had to be done first."""
         if self.read_started() is None:
             return False
         try:
-            waits_for_more = "prepare" in json.loads(self._read(f"claim.{self.token}") or b"{}")
+            spec = json.loads(self._read(f"claim.{self.token}") or b"{}")
+            waits_for_more = "prepare" in spec or "check" in spec
         except (ValueError, TypeError, RecursionError):  # damaged: only the mark can tell
             waits_for_more = True
         return not waits_for_more or self._has(f"prepared.{self.token}")

@@ -1,8 +1,9 @@
 """A small process of Headway's own, beside a command: what prepares it, and what is kept of it.
 
-The child runs the first one after the go byte and before the exec; the supervisor runs the second
-one after the command has ended (docs/protocols.md, sections 2 and 3). Each is bounded in time and
-in words, and is ended with all that it started.
+The child runs the first ones after the go byte and before the exec: what makes a worktree, and what
+checks once more what the job's gates have seen. The supervisor runs the last one after the command
+has ended (docs/protocols.md, sections 2 and 3). Each is bounded in time and in words, and is ended
+with all that it started.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 SAID_BYTES = 4096
 TO_END_SECONDS = 5.0  # it ends a git at work first, which removes its own lock files
 OF_HOST = 75  # exit code: the host is to blame, and no job
+CHANGED = 76  # exit code: what the job is to start on is not as its gates have seen it
 NOT_STARTED = 127
 
 

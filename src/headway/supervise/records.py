@@ -12,7 +12,8 @@ import zlib
 VERSION = 1
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
 _LATER = ("patch", "verdict")  # unknown to the first release, and only there if needed
-REASONS = ("exited", "signalled", "timed_out", "cancelled", "log_full", "spawn_error")
+NEVER_BEGAN = ("spawn_error", "changed")  # not a line of the command ran, and none will
+REASONS = ("exited", "signalled", "timed_out", "cancelled", "log_full", *NEVER_BEGAN)
 
 _NONE = type(None)
 _FORM_OF_A_START: dict[str, tuple[type, ...]] = {
