@@ -38,7 +38,8 @@ $(RUNNERS)/.installed: tests/runners/package.json
 # KILLS=500 SEED=7 STORE=sqlite, postgres or both; SIM=1000000 simulates that many jobs, and
 # STORIES=5000 tells that many random stories to each store, ZONES=all walks the minutes around
 # each change of the clocks of all time zones, and SCHEDULES=200 fires so many schedules every
-# second for SECONDS (60) under kills, instead. docs/torture.md
+# second for SECONDS (60) under kills, and TERMINATIONS=50 ends the connections of a worker on
+# PostgreSQL so often, instead. docs/torture.md
 torture: $(STAMP)
 ifdef SIM
 	PYTHONPATH=tests $(BIN)/python -m simulation --jobs $(SIM) --store $(SIM_STORE) $(if $(SEED),--seed $(SEED)) $(ARGS)
@@ -46,6 +47,8 @@ else ifdef STORIES
 	HEADWAY_EXAMPLES=$(STORIES) $(BIN)/python -m pytest -n $(JOBS) tests/store/test_store_stateful.py $(ARGS)
 else ifdef SCHEDULES
 	PYTHONPATH=tests $(BIN)/python -m torture.timetable --schedules $(SCHEDULES) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+else ifdef TERMINATIONS
+	PYTHONPATH=tests $(BIN)/python -m torture.terminations --times $(TERMINATIONS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 else ifdef ZONES
 	PYTHONPATH=tests $(BIN)/python -m timing.everywhere $(ARGS)
 else

@@ -190,9 +190,11 @@ class Bench:
             self.client.cancel(running)
             self.end_hosts()
             self.until(lambda: not self._live(), "all jobs to end")
+        left_behind = self.engine.finisher.selector.dead()
         self.engine.finisher.close()
         self.end_hosts()
         self.store.close()
+        assert not left_behind, f"numbers without a descriptor: {left_behind}"
 
     def hosts(self) -> list[Evidence]:
         """The function hosts that there are, or were, with what is known of their processes."""

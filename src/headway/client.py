@@ -220,6 +220,13 @@ class Client(QueueVerbs):
     def worker_is_there(self) -> bool:
         return worker_is_there(self.home.worker_lock)
 
+    def worker_trouble(self) -> dict[str, Any] | None:
+        """Why the worker of this home cannot do its work: `what` it cannot, the `error`, how many
+        `failures` in a row, and `since` when. None if it can, or if there is none."""
+        from headway.workertrouble import trouble_of
+
+        return trouble_of(self.home)
+
     def reserve(self, **asked: Any) -> AbstractContextManager[Held]:
         """Hold a slot within a block, the next one that is free, for work that is no job: see
         `headway.reserving.reserve`."""

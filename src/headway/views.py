@@ -67,6 +67,7 @@ def why(client: Client, job_id: JobId) -> dict[str, Any]:
         "place": ahead + 1 if at_door else None,
         "queued": queued,
         "worker": client.worker_is_there(),
+        "worker_trouble": client.worker_trouble(),
         "ended": job.status in TERMINAL,
     }
 
@@ -190,6 +191,7 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         lacking = what_all_lack(tx, door, waiting) if at_door == 0 else None
         entries = sum(ENTRY in claim.occupies for claim in live)
     worker = client.worker_is_there()
+    trouble = client.worker_trouble()
     return {
         "mode": "direct" if door.max_active <= 0 else "deferred",
         "paused": door.paused is not None,
@@ -219,6 +221,7 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         else None,
         **troubles,
         "worker": worker,
+        "worker_trouble": trouble,
         "elsewhere": elsewhere,
         "functions": functions,
         "reservations": reservations,
@@ -227,7 +230,13 @@ def scheduler_status(client: Client) -> dict[str, Any]:
         "rates": rates,
         "pressure": door.strain.detail if door.strain else None,
         "reason": _why_nothing_starts(
-            door, now, ready=ready, waiting=waiting, worker=worker, lacking=lacking
+            door,
+            now,
+            ready=ready,
+            waiting=waiting,
+            worker=worker,
+            trouble=trouble,
+            lacking=lacking,
         ),
     }
 
@@ -277,7 +286,9 @@ def why_not(client: Client, job_id: JobId) -> str | None:
         return None
     if told["objections"]:
         return _in_short(told["objections"][0])
-    return None if told["worker"] else "no worker is there (`headway work` is one)"
+    if not told["worker"]:
+        return "no worker is there (`headway work` is one)"
+    return told["worker_trouble"] and in_short_of(told["worker_trouble"])
 
 
 def not_importable(client: Client, job_id: JobId) -> str | None:
@@ -292,8 +303,20 @@ def _in_short(objection: dict[str, Any]) -> str:
     return f"{objection['detail']}{remedy}"
 
 
+def in_short_of(trouble: dict[str, Any]) -> str:
+    """What keeps a worker that is there from its work."""
+    return f"the worker cannot {trouble['what']}: {trouble['error']}"
+
+
 def _why_nothing_starts(
-    door: Door, now: int, *, ready: int, waiting: int, worker: bool, lacking: str | None
+    door: Door,
+    now: int,
+    *,
+    ready: int,
+    waiting: int,
+    worker: bool,
+    trouble: dict[str, Any] | None,
+    lacking: str | None,
 ) -> str | None:
     shut = closed(door, now)
     if shut is not None:
@@ -302,6 +325,8 @@ def _why_nothing_starts(
         return f"{door.reserved.name} of {door.reserved.holder} goes first"
     if waiting == 0:
         return "nothing is queued"
+    if worker and trouble is not None:
+        return in_short_of(trouble)
     if free_slots(door) == 0:
         return f"all {door.max_active} slots are in use"
     if not worker:

@@ -11,6 +11,8 @@ from contextlib import suppress
 from typing import Any
 
 from headway.home import Home
+from headway.supervise.workerlock import STAYS, WorkerLock
+from headway.units import show_instant
 
 _KEYS = ("pid", "what", "error", "failures", "since")
 
@@ -26,12 +28,15 @@ def forget_trouble(home: Home) -> None:
         os.unlink(home.worker_trouble)
 
 
-def trouble_of(home: Home, pid: int | None) -> dict[str, Any] | None:
-    """Why the worker with this pid cannot do its work; what another one left does not count."""
+def trouble_of(home: Home) -> dict[str, Any] | None:
+    """Why the worker that is there cannot do its work; what another one left does not count."""
     told = _read(home.worker_trouble)
-    if not isinstance(told, dict) or any(key not in told for key in _KEYS) or told["pid"] != pid:
+    if not isinstance(told, dict) or any(key not in told for key in _KEYS):
         return None
-    return told
+    lock = WorkerLock(home.worker_lock)
+    if not lock.is_held(STAYS) or told["pid"] != lock.read_pid():
+        return None
+    return {**told, "since": show_instant(told["since"])}
 
 
 def note_end(home: Home, worker_id: str, ending: str) -> None:

@@ -4,6 +4,7 @@ All of it is about the one file of SQLite: the pages, the space and the rights o
 are the server's own business, and its refusals are tested in test_store_postgres.py.
 """
 
+import errno
 import os
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ from headway.errors import DataError, HeadwayError, StoreCorruptError, StoreErro
 from headway.store import open_store
 from headway.store.base import Event, Lending, ReadTx
 from headway.store.sqlite import SqliteDatabase
+from headway.store.sqliteerrors import translate
 from headway.testing import FakeClock
 
 
@@ -210,6 +212,55 @@ def test_the_log_of_a_deleted_store_is_not_replayed_into_a_new_one(tmp_path: Pat
         assert store.database.quick_check() == []  # type: ignore[attr-defined]
     finally:
         store.close()
+
+
+@pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("writes", [False, True], ids=["read", "write"])
+def test_a_log_that_is_cut_from_outside_is_named(
+    tmp_path: Path, share: float, writes: bool
+) -> None:
+    """# fault C4: nothing fails that the system could tell of; there is only less than before."""
+    path = tmp_path / "headway.db"
+    store = open_store(f"sqlite://{path}", FakeClock(START), create=True)
+    with store.write() as tx:
+        for number in range(100):
+            add(tx, name="x" * 2000, key=f"key-{number}")
+    other = open_store(f"sqlite://{path}", FakeClock(START))
+    log = Path(f"{path}-wal")
+    size = int(log.stat().st_size * share)
+    os.truncate(log, size)
+    with (
+        pytest.raises(StoreCorruptError) as refused,
+        other.write() if writes else other.read() as tx,
+    ):
+        read_all(tx)
+    said = str(refused.value)
+    assert f"its log {log} ({size} bytes) ends too early" in said and refused.value.exit_code == 6
+    assert "`headway doctor`" in said and "restore" in said and "Success" not in said
+    assert isinstance(refused.value.__cause__, apsw.IOError)
+    for each in (other, store):
+        each.close()
+
+
+@pytest.mark.parametrize(
+    ("result", "number", "told"),
+    [
+        (apsw.SQLITE_IOERR_FSYNC, errno.EIO, "Input/output error (SQLITE_IOERR_FSYNC)"),
+        (apsw.SQLITE_IOERR_FSYNC, 0, ": SQLITE_IOERR_FSYNC"),
+        (apsw.SQLITE_IOERR_SHORT_READ, 0, "ends too early"),
+        (apsw.SQLITE_CANTOPEN, 0, "cannot open"),
+        (apsw.SQLITE_MISUSE, 0, "SQLITE_MISUSE"),
+        (apsw.SQLITE_NOMEM, 0, "SQLITE_NOMEM"),
+    ],
+)
+def test_no_error_is_told_as_a_success(result: int, number: int, told: str) -> None:
+    """# fault A13"""
+    for empty in ("", "not an error"):
+        error = apsw.exception_for(result)
+        error.args = (empty,)
+        said = translate(error, "/a/store", number)
+        assert isinstance(said, StoreError) and "/a/store" in str(said) and told in str(said)
+        assert "uccess" not in str(said) and "not an error" not in str(said)
 
 
 # -- full -----------------------------------------------------------------------------------------

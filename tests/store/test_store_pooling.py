@@ -16,7 +16,7 @@ from servers import CrashableServer, Line
 from stocked import START, add, job
 
 from headway.client import Client, connect
-from headway.errors import StoreError, StoreUndoneError
+from headway.errors import StoreBusyError, StoreError, StoreUndoneError
 from headway.store import open_store
 from headway.store.base import Event, Store
 from headway.store.pgtexts import LOCK_SPACE
@@ -266,6 +266,28 @@ def test_without_poll_only_a_pooler_is_noticed(opened: Open, postgres_url: str) 
         store = opened(pooler.url)
         for _ in range(12):
             write(store, "again")
+
+
+def test_who_meets_a_pooler_unprepared_is_told_the_setting(opened: Open, postgres_url: str) -> None:
+    """# fault D8"""
+    with pooler_to(postgres_url) as pooler, pytest.raises(StoreError) as refused:
+        store = opened(pooler.url)
+        for _ in range(12):
+            write(store, "again")
+    assert refused.value.exit_code == 6 and not isinstance(refused.value, StoreBusyError)
+    assert "`headway config set store.poll_only true`" in str(refused.value)
+    assert "pooler" in str(refused.value)
+
+
+def test_a_prepared_statement_that_is_gone_is_a_poolers_too(
+    opened: Open, postgres_url: str
+) -> None:
+    store = opened(postgres_url)
+    for _ in range(4):
+        names(store)
+    database_of(store).connections.first.execute("deallocate all", prepare=False)
+    with pytest.raises(StoreError, match=r"store\.poll_only"):
+        names(store)
 
 
 def test_poll_only_leaves_nothing_on_the_connection(opened: Open, postgres_url: str) -> None:

@@ -115,8 +115,8 @@ def _violations(
 
 
 def _last_words(worker: "subprocess.Popen[str]") -> str:
-    _, said = worker.communicate()
-    return said[-2000:]
+    assert worker.stderr is not None
+    return worker.stderr.read()[-2000:]
 
 
 def main() -> int:

@@ -171,12 +171,23 @@ def _same_file(one: str, other: str) -> bool:
         return False
 
 
+def _worker(place: Place) -> Iterator[Finding]:
+    """Whether the worker that is there can do its work."""
+    from headway.workertrouble import trouble_of
+
+    trouble = trouble_of(place.home)
+    if trouble is not None:
+        told = f"it cannot {trouble['what']} since {trouble['since']}: {trouble['error']}"
+        yield Finding("worker", RED, told, f"see the message, and {place.home.worker_log}")
+
+
 # The order is that of the report.
 HOST_CHECKS: tuple[HostCheck, ...] = (_system, _sqlite, _cgroup)
 HOME_CHECKS: tuple[HomeCheck, ...] = (
     _file_system,
     _space,
     _leftovers,
+    _worker,
     service,
     runners,
     jobs_file,

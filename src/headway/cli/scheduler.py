@@ -13,6 +13,7 @@ from headway.config import store_setting
 from headway.core.dispatch import DispatchPlan
 from headway.core.model import shown
 from headway.errors import InvalidInputError, WorkerPresentError
+from headway.text import plain
 from headway.views import dry_run as would_start
 from headway.views import last_event, scheduler_status
 
@@ -51,7 +52,7 @@ def status(scope: Scope, as_json: bool) -> None:
             *(("rate", _rate(each, now)) for each in told["rates"]),
             ("pressure", told["pressure"]),
             *trouble_fields(told, now),
-            ("worker", "there" if told["worker"] else "none"),
+            ("worker", _worker(told, now)),
             *(("elsewhere", _elsewhere(each, now)) for each in told["elsewhere"]),
             *(("functions", _functions(each)) for each in told["functions"]),
             *(("direct", _direct(each, now)) for each in told["reservations"]),
@@ -75,6 +76,14 @@ def _paused_host(other: dict[str, Any], now: int) -> str:
     who = f"{other['host'] or other['host_id']} ({other['home']})"
     reason = f": {other['paused_reason']}" if other["paused_reason"] else ""
     return f"{who} by {other['paused_by']}, {moment(other['paused_at'], now)}{reason}"
+
+
+def _worker(told: dict[str, Any], now: int) -> str:
+    trouble = told["worker_trouble"]
+    if not told["worker"] or trouble is None:
+        return "there" if told["worker"] else "none"
+    since = moment(trouble["since"], now)
+    return f"there; it cannot {trouble['what']} since {since}: {plain(trouble['error'])}"
 
 
 def _limit(limit: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from headway.core.states import Status
 from headway.submission import parse_job_id
 from headway.text import plain
 from headway.units import show_duration
+from headway.views import in_short_of
 from headway.views import why as explain
 
 
@@ -34,17 +35,23 @@ def why(scope: Scope, job: str, as_json: bool) -> None:
     if told["state"] == Status.RUNNING:
         started = client.document(parse_job_id(job))["started_at"]
         print(f"{told['id']} is running, for {age(started, now)}")
+        _print_trouble(told)
         return
     _print_objections(told, now)
+    _print_trouble(told)
     if not told["worker"]:
         say("no worker is there; `headway work` is one")
 
 
+def _print_trouble(told: dict[str, Any]) -> None:
+    if told["worker_trouble"]:
+        say(f"{plain(in_short_of(told['worker_trouble']))}; it tries again")
+
+
 def _print_objections(told: dict[str, Any], now: int) -> None:
     if not told["objections"]:
-        print(
-            f"{told['id']} is {told['state']}; nothing stands in its way, the next step starts it"
-        )
+        next_step = "" if told["worker_trouble"] else ", the next step starts it"
+        print(f"{told['id']} is {told['state']}; nothing stands in its way{next_step}")
     else:
         print(f"{told['id']} is {told['state']}:")
     for each in told["objections"]:

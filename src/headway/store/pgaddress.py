@@ -181,6 +181,13 @@ class Address:
                 return StoreUndoneError(f"{self}: {self.said(error)}; try again")
             case errors.DiskFull() | errors.OutOfMemory():
                 return StoreFullError(f"{self}: {self.said(error)}")
+            case errors.DuplicatePreparedStatement() | errors.InvalidSqlStatementName():
+                # Others use the same connection to the server, or ours has become another one.
+                return StoreError(
+                    f"{self}: {self.said(error)}; a pooler that gives each transaction another "
+                    "connection needs store.poll_only: "
+                    "run `headway config set store.poll_only true` and try again"
+                )
             case errors.ReadOnlySqlTransaction():
                 return StoreReadOnlyError(f"{self} cannot be written; is it a replica?")
         return StoreError(f"{self}: {self.said(error)}")

@@ -10,6 +10,7 @@ from headway.errors import (
     StoreBusyError,
     StoreCorruptError,
     StoreError,
+    StoreFailedError,
     StoreFullError,
     StoreReadOnlyError,
 )
@@ -39,9 +40,44 @@ def translate(error: apsw.Error, path: str, system_errno: int = 0) -> Exception:
             return damaged(path, str(error))
         case apsw.CantOpenError():
             return StoreError(f"cannot open {path}; check that it exists and its permissions")
+        case apsw.IOError() if _number(error) == apsw.SQLITE_IOERR_SHORT_READ:
+            return _cut(path)
         case apsw.IOError():
-            return StoreError(f"cannot read or write {path}: {os.strerror(system_errno)}")
-    return StoreError(f"{path}: {error}")
+            return StoreFailedError(
+                f"cannot read or write {path}: {_said(error, system_errno)}; "
+                "look at the disk, then run `headway doctor`"
+            )
+    return StoreError(f"{path}: {_said(error)}")
+
+
+def _said(error: apsw.Error, system_errno: int = 0) -> str:
+    """What the system says, or SQLite; and which of its errors it was, which says most if nothing
+    failed but what was found there."""
+    words = os.strerror(system_errno) if system_errno else str(error).strip()
+    number = _number(error)
+    codes = apsw.mapping_extended_result_codes
+    code = codes.get(number, apsw.mapping_result_codes.get(number & 0xFF))
+    if words.lower() in ("", "not an error", "success", "unknown error"):
+        return str(code or type(error).__name__)
+    return f"{words} ({code})" if code is not None and isinstance(error, apsw.IOError) else words
+
+
+def _number(error: apsw.Error) -> int:
+    return int(getattr(error, "extendedresult", 0))
+
+
+def _cut(path: str) -> StoreCorruptError:
+    """There is less than there must be: no error of the disk, so the system has none to tell."""
+    log = f"{path}-wal"
+    try:
+        size = f"{os.stat(log).st_size} bytes"
+    except OSError:
+        size = "gone"
+    return StoreCorruptError(
+        f"{path} or its log {log} ({size}) ends too early: something other than Headway has cut it "
+        "while it was in use. It was left as it is. "
+        "End all who use it, run `headway doctor`, then restore a backup"
+    )
 
 
 def damaged(path: str, how: str) -> StoreCorruptError:
