@@ -25,9 +25,7 @@ def end(job: Job, what: Outcome, **options: int) -> Ended:
     return answer
 
 
-@pytest.mark.parametrize(
-    ("attempt", "again"), [(1, True), (99, True), (100, False), (101, False)]
-)
+@pytest.mark.parametrize(("attempt", "again"), [(1, True), (99, True), (100, False), (101, False)])
 def test_a_chain_goes_on_by_itself_for_a_hundred_jobs(attempt: int, again: bool) -> None:
     assert MOST_ASKED_AGAIN == 100
     asked = end(running(attempt=attempt), AGAIN)
