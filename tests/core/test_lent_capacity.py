@@ -1,17 +1,22 @@
 """What is lent, borrowed and taken back: tables of who holds what."""
 
+from typing import Any
+
 import pytest
-from given import job
+from given import NOW, job
 
 from headway.core.admission import (
+    closed,
     counted_twice,
     free_slots,
     holdings,
     lender_for,
     limited_keys,
+    objection,
     room,
 )
 from headway.core.facts import Door, Occupant
+from headway.core.model import HostTrouble, Pause, Wait, WaitKind
 from headway.core.policies import SLOT
 
 A, B = "resource:a", "resource:b"
@@ -121,3 +126,60 @@ def test_only_what_is_limited_is_counted() -> None:
     door = Door(limits={A: 1, "type:agent": 2})
     assert limited_keys(NEEDS_A, door) == (A,)
     assert limited_keys(NEEDS_A, Door()) == ()
+
+
+# -- the door, in the order in which its reasons count -------------------------------------------
+
+PAUSED = {"paused": Pause("ann", "night", NOW)}
+TROUBLE = {"trouble": HostTrouble(WaitKind.STORAGE, "disk full", 1, NOW + 5)}
+STRAIN = {"strain": Wait(WaitKind.PRESSURE, "load is 9", at_door=True)}
+SPACED = {"next_pass": NOW + 5}
+FULL = {"max_active": 1, "running": 1}
+USED = {"limits": {A: 1}, "usage": {A: 1}}
+IN_ORDER: list[tuple[dict[str, Any], str]] = [
+    (PAUSED, "paused by ann: night"),
+    (TROUBLE, "disk full"),
+    (STRAIN, "load is 9"),
+    (SPACED, "the next pass is not due: scheduler.spawn_delay"),
+    (FULL, "the one slot is in use"),
+    (USED, "a"),
+]
+
+
+@pytest.mark.parametrize("first", range(len(IN_ORDER)))
+def test_of_several_reasons_the_first_is_given(first: int) -> None:
+    fields: dict[str, Any] = {"max_active": -1}
+    for more, _ in IN_ORDER[first:]:
+        fields |= more
+    door = Door(**fields)
+    given = objection(NEEDS_A, door, NOW)
+    assert given is not None and IN_ORDER[first][1] in given.detail
+    shut = closed(door, NOW)
+    for_all = first < 4
+    assert (shut is not None) is for_all
+    assert shut is None or shut.detail == given.detail
+
+
+def test_an_open_door_has_no_objection() -> None:
+    past = {"next_pass": NOW, "trouble": TROUBLE["trouble"]._replace(probe_at=NOW)}
+    door = Door(max_active=1, limits={A: 1}, **past)
+    assert objection(NEEDS_A, door, NOW) is None and closed(door, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("probing", "at", "until"),
+    [(False, NOW + 5, NOW + 5), (True, NOW + 5, None), (True, NOW - 5, None)],
+)
+def test_a_host_in_trouble_is_probed_by_one_at_its_time(
+    probing: bool, at: int, until: int | None
+) -> None:
+    trouble = TROUBLE["trouble"]._replace(probing=probing, probe_at=at)
+    given = objection(NEEDS_A, Door(trouble=trouble), NOW)
+    assert given is not None and (given.kind, given.until) == (WaitKind.STORAGE, until)
+
+
+def test_a_strained_host_goes_on_with_what_others_wait_for() -> None:
+    door = LENT._replace(**STRAIN)
+    assert objection(NEEDS_A, door, NOW) is None
+    given = objection(job(7), door, NOW)
+    assert given is not None and given.detail == "load is 9"
