@@ -6,6 +6,7 @@ from given import exclusive, facts, job, shared
 from headway.core.facts import Answer, Door
 from headway.core.model import Job, PinnedHead, Question, Sight
 from headway.core.plan import Hold, Planned, Start, plan
+from headway.core.subjects import SLING
 
 REPO, OID = "/srv/repo", "a" * 40
 MAIN = Question(Sight.BRANCH, REPO, "main")
@@ -77,3 +78,30 @@ def test_who_is_expected_has_not_taken_its_locks() -> None:
 def test_the_locks_of_who_is_expected_are_kept_for_it() -> None:
     jobs = [pinned(1, locks=(exclusive("k"),)), job(2, locks=(shared("k"),)), job(3)]
     assert said(plan(jobs, facts(answers=OLD))) == ["expected", "locks", "start"]
+
+
+@pytest.mark.parametrize(("limit", "many"), [(1, 1), (2, 2), (3, 3), (9, 4)])
+def test_a_pass_starts_as_many_as_it_may(limit: int, many: int) -> None:
+    jobs = [job(each) for each in (1, 2, 3, 4)]
+    assert said(plan(jobs, facts(), limit=limit)) == ["start"] * many
+
+
+FILE = Question(Sight.FILE, name="/srv/in")
+ITEM = Question(Sight.SUBJECT, "beads:/srv", "x-1")
+SLUNG = {"argv": ["x"], SLING: {"source": "beads", "place": "/srv"}}
+
+
+@pytest.mark.parametrize(
+    ("waiting", "question", "found"),
+    [
+        (job(1, needs=("file:/srv/in",)), FILE, "yes"),
+        (job(1, subject="x-1", params=SLUNG), ITEM, "open\n\n"),
+        (pinned(1), MAIN, OID),
+    ],
+)
+@pytest.mark.parametrize("fresh", [True, False])
+def test_nothing_is_started_on_an_old_look(
+    waiting: Job, question: Question, found: str, fresh: bool
+) -> None:
+    known = facts(answers={question: Answer(found, fresh=fresh)})
+    assert said(plan([waiting], known)) == ["start" if fresh else "expected"]
