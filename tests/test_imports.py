@@ -218,8 +218,10 @@ MAY_IMPORT = {
     ),
     "demo": "core. supervise. client clock errors submission units waiting",
     "testing": "app clock config errors home testing_drain",
-    "testing_drain": "core. engine. functions. app clock errors probes store store.base testing",
-    "testing_fixtures": "app testing",
+    "testing_drain": (
+        "core. engine. functions. app clock errors gather probes store store.base testing"
+    ),
+    "testing_fixtures": "app testing waiting",
     "service": "errors service. trust",
     "cli": "",  # anything: nobody imports it
     "__main__": "cli.",

@@ -14,6 +14,7 @@ import headway
 from headway.clock import SECOND
 from headway.errors import HeadwayError, InvalidInputError, TimedOutError
 from headway.submission import Request
+from headway.supervise.workerlock import STAYS, WorkerLock
 from headway.testing import FakeClock, drain, using
 
 
@@ -85,6 +86,53 @@ def test_a_delay_is_waited_for_and_not_longer(app: headway.App) -> None:
     late, soon = tick.submit(delay="1h"), tick.submit()
     assert [each.id for each in drain(app)] == [soon.id, late.id]
     assert 0 <= clock_of(app).now() - begin - 3600 * SECOND < SECOND
+
+
+def test_a_rate_is_waited_for_on_the_fake_clock(app: headway.App) -> None:
+    @app.task(rates=["mail=2/min"])
+    def send(n: int) -> int:
+        return n
+
+    began = app.client.clock.now()
+    handles = [send.submit(n) for n in range(5)]
+    assert handles[2].result() == 2, "two at once, the third a minute later"
+    assert app.client.clock.now() - began >= 60 * SECOND
+    assert [handle.job_id for handle in drain(app)] == [each.job_id for each in handles[3:]]
+    assert 120 * SECOND <= app.client.clock.now() - began < 125 * SECOND
+
+
+def test_a_rate_of_the_settings_and_a_pause_between_passes_are_waited_for(
+    app: headway.App,
+) -> None:
+    @app.task(rates=["mail"])
+    def send() -> None: ...
+
+    app.client.set_setting("scheduler.limits.rate.mail", "1/h")
+    app.client.set_setting("scheduler.spawn_delay", "2h")
+    began = app.client.clock.now()
+    for _ in range(3):
+        send.submit()
+    assert len(drain(app)) == 3
+    assert 4 * 3600 * SECOND <= app.client.clock.now() - began < 5 * 3600 * SECOND
+
+
+def test_a_precondition_is_looked_at_again_but_not_for_ever(
+    app: headway.App, tmp_path: Path
+) -> None:
+    @app.task
+    def deploy() -> str:
+        return "done"
+
+    with app.client.store.write() as tx:
+        tx.set_setting("scheduler.missing_producer", "wait", by="test")
+    there, never = tmp_path / "there", tmp_path / "never"
+    first = deploy.submit(needs=[f"file:{there}"])
+    second = deploy.submit(needs=[f"file:{never}"])
+    assert drain(app) == []
+    there.touch()
+    assert first.result() == "done"
+    with pytest.raises(TimedOutError, match="never"):
+        second.result()
 
 
 def test_with_the_real_clock_nothing_is_waited_for(tmp_path: Path) -> None:
@@ -368,3 +416,62 @@ def test_pytest_is_not_needed_to_use_it() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "False"
+
+
+def test_in_the_home_of_a_test_nobody_waits_for_a_worker_without_end(headway_home: Path) -> None:
+    with headway.App() as app:
+
+        @app.task
+        def double(n: int) -> int:
+            return 2 * n
+
+        handle = double.submit(2)
+        with pytest.raises(TimedOutError, match=r"call headway\.testing\.drain\(app\)"):
+            handle.result()
+        with pytest.raises(TimedOutError, match="is still queued"):
+            handle.result(timeout=0.05)
+        for command in ("wait", "tail -f"):
+            argv = ["jobs", *command.split(), "1"]
+            said = subprocess.run(
+                [sys.executable, "-m", "headway", *argv], capture_output=True, text=True, timeout=60
+            )
+            assert said.returncode == 124 and "headway.testing.drain(app)" in said.stderr
+        app.client.pause("a test")
+        with (
+            pytest.raises(TimedOutError, match=r"headway\.testing\.drain"),
+            app.client.reserve(note="by hand"),
+        ):
+            pass
+        app.client.resume()
+        with app.client.reserve(note="by hand"):
+            pass
+        assert [each.job_id for each in drain(app)] == [handle.job_id]
+        assert handle.result() == 4
+
+
+def test_where_a_worker_is_there_it_is_waited_for(
+    headway_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with headway.App() as app:
+
+        @app.task
+        def double(n: int) -> int:
+            return 2 * n
+
+        handle = double.submit(2)
+        lock = WorkerLock(app.client.home.worker_lock)
+        assert lock.take(STAYS)
+        try:
+            waited: list[float] = []
+
+            def sleep(seconds: float) -> None:
+                waited.append(seconds)
+                if len(waited) == 3:
+                    handle.cancel()
+
+            monkeypatch.setattr(app.client.clock, "sleep", sleep)
+            with pytest.raises(headway.TaskFailedError):
+                handle.result()
+        finally:
+            lock.close()
+        assert len(waited) == 3

@@ -27,7 +27,7 @@ from headway.functions.current import present
 from headway.quotas import check_word
 from headway.store.base import Event, ReadTx, WriteTx
 from headway.units import parse_duration
-from headway.waiting import HOLDING, surrounding
+from headway.waiting import HOLDING, refuse_endless_wait, surrounding
 
 if TYPE_CHECKING:
     from headway.client import Client
@@ -145,8 +145,15 @@ class _Asking:
             tell(self.reservation.name, why)
             if give_up_at is not None and now >= give_up_at:
                 raise TimedOutError(f"{self.reservation.name} got no slot in time: {why}")
+            if give_up_at is None and not self._others_hold_slots():
+                refuse_endless_wait(self._client)
             clock.sleep(poll)
             poll = min(SLOWEST_POLL, poll * 1.2)
+
+    def _others_hold_slots(self) -> bool:
+        """Whether another direct call may give one back."""
+        with self._client.store.read() as tx:
+            return any(not each.waits for each in tx.reservations())
 
     def _look(self) -> str | None:
         """Take the slot if it is ours now; else say what is in the way."""

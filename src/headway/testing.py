@@ -59,9 +59,9 @@ def drain(app: App, *, limit: int = 1000) -> list[Handle[Any]]:
     """Run all jobs of the app's tasks that may run, here and now, one after the other.
 
     Planned and settled by the code that a worker runs: dependencies, locks, priorities, pause,
-    retries, Skip and Retry count. With a fake clock it also waits for delays and backoffs, by
-    moving the clock. Returns a handle of each job that ran, in order; stops after `limit` of them.
-    Commands are left waiting: there are no processes.
+    retries, Skip and Retry count. With a fake clock it also waits for delays, backoffs, rates and
+    whatever else only time brings, by moving the clock. Returns a handle of each job that ran, in
+    order; stops after `limit` of them. Commands are left waiting: there are no processes.
     """
     from headway.testing_drain import drained
 

@@ -28,12 +28,14 @@ from headway.errors import HeadwayError, InvalidInputError, TimedOutError
 from headway.functions.calling import Caller as FunctionCaller
 from headway.functions.current import Current, become, leave
 from headway.functions.journal import parse
+from headway.gather import next_pass
 from headway.probes import look_at
 from headway.store import open_store
 from headway.store.base import Progress
 from headway.testing import FakeClock
 
 WORKER = "drain"
+MOST_LOOKS = 50
 
 
 def drained(app: App, *, limit: int) -> list[Handle[Any]]:
@@ -81,6 +83,8 @@ class Drain:
         url = client.home.store_url or f"sqlite://{client.home.database}"
         self._store = open_store(url, self._clock)
         self.ran: list[Job] = []
+        self._took_over = False
+        self._looked_in_vain = 0  # at the world, since the last start
 
     @contextmanager
     def opened(self) -> Iterator[Drain]:
@@ -101,7 +105,7 @@ class Drain:
             pass
 
     def _step_or_wait(self) -> bool:
-        return self._step() or self._wait()
+        return self._step() or self._take_over() or self._wait()
 
     def _step(self) -> bool:
         """Start one job, if one may start, and bring it to its end; False if none may."""
@@ -111,16 +115,42 @@ class Drain:
             step = self._planner.step(tx, limit=1)
             self._planner.chosen.clear()
         for claim in step.started:
+            self._looked_in_vain = 0
             self._call(claim)
         return bool(step.started) or step.more or self._looks.unsure()
 
-    def _wait(self) -> bool:
-        """Move a fake clock to the next instant that brings something; False if none does."""
-        with self._store.read() as tx:
-            instant, now = tx.next_wake(), tx.now()
-        if instant is None or instant <= now or not isinstance(self._clock, FakeClock):
+    def _take_over(self) -> bool:
+        """Once: ask what jobs wait to see in the world that an earlier drain has looked at."""
+        if self._took_over:
             return False
-        self._clock.advance((instant - now + 1) / SECOND)
+        self._took_over = True
+        with self._store.write() as tx:
+            self._planner.sweep(tx, tx.now() + 1)
+        return True
+
+    def _wait(self) -> bool:
+        """Move a fake clock to the next instant that may bring something; False if none does: a
+        delay or a backoff is over, a rate has room, the next pass is due, the host is tried again,
+        the world is looked at again. The world may stay as it is, so it is not looked at for ever.
+        """
+        if not isinstance(self._clock, FakeClock):
+            return False
+        with self._store.read() as tx:
+            now = tx.now()
+            trouble = tx.host_trouble(self._client.host.id)
+            if not tx.anything_active():
+                return False
+            instants = [tx.next_wake(), self._planner.look_again_at, next_pass(tx)]
+        instants.append(None if trouble is None else trouble.probe_at)
+        next_look = self._looks.next_in()
+        look_at = None if next_look is None else now + int(next_look * SECOND) + 1
+        if self._looked_in_vain < MOST_LOOKS:
+            instants.append(look_at)
+        ahead = [each for each in instants if each is not None and each > now]
+        if not ahead:
+            return False
+        self._looked_in_vain += min(ahead) == look_at
+        self._clock.advance((min(ahead) - now + 1) / SECOND)
         return True
 
     def _call(self, claim: Claim) -> None:
@@ -184,6 +214,8 @@ class Caller:
 
 class Stepping:
     """The clock of a client in a test: who waits for a job lets others run meanwhile."""
+
+    runs_jobs = True
 
     def __init__(self, clock: Clock, step: Callable[[], bool], *, busy: bool = False) -> None:
         self.clock = clock

@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 @pytest.fixture
 def headway_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A temporary `.headway/` in which no worker is started. Code under test that looks for a home
-    finds this one; so do the apps of modules."""
+    finds this one; so do the apps of modules. Who waits there without end for a job, or for a
+    slot, fails at once while no worker is there."""
     from headway.testing import make_test_home
+    from headway.waiting import TEST_HOME
 
     path = make_test_home(tmp_path)
     monkeypatch.setenv("HEADWAY_HOME", path)
+    monkeypatch.setenv(TEST_HOME, path)
     monkeypatch.delenv("HEADWAY_STORE", raising=False)
     close_apps()
     yield Path(path)

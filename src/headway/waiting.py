@@ -35,6 +35,24 @@ HOLDING: ContextVar[str | None] = ContextVar("headway_holding", default=None)
 RESERVATION = "HEADWAY_RESERVATION"
 
 
+# The home of a test in which nobody starts a worker, as the fixture `headway_home` makes it.
+TEST_HOME = "HEADWAY_TEST_HOME"
+
+
+def refuse_endless_wait(client: Client) -> None:
+    """Raise where nobody will ever bring what is waited for: in a test, without a worker."""
+    home = os.environ.get(TEST_HOME)
+    if home is None or os.path.realpath(home) != os.path.realpath(client.home.path):
+        return
+    if getattr(client.clock, "runs_jobs", False) or client.worker_is_there():
+        return
+    raise TimedOutError(
+        "no worker is there, and none is started in the home of a test, so it would be waited for "
+        "without end; call headway.testing.drain(app) before, or give the app a home with "
+        "headway.testing.using; commands need a worker: headway work"
+    )
+
+
 class Waiter:
     """Watches one chain, or one job of it, until it ends."""
 
@@ -52,6 +70,7 @@ class Waiter:
         self._job_id = job_id
         self._this_only = this_only
         self._poll = FASTEST_POLL
+        self._timed = False
         self._seen = client.changes()
         self.job = self._look()
 
@@ -66,6 +85,8 @@ class Waiter:
 
     def pause(self) -> bool:
         """Wait a little; True if the store changed, in which case `job` was read again."""
+        if not self._timed:
+            refuse_endless_wait(self._client)
         self._client.clock.sleep(self._poll)
         self._poll = min(SLOWEST_POLL, self._poll * 1.2)
         changes = self._client.changes()
@@ -81,6 +102,7 @@ class Waiter:
         """Wait for its end. `wonder` is called once if it has not been started after a while."""
         clock = self._client.clock
         deadline = None if timeout is None else clock.monotonic() + timeout
+        self._timed = deadline is not None
         look_at = clock.monotonic() + LOOK_FOR_WORKER
         with lending(self._client, self.job, self._inside) as renew:
             while not self.ended:
