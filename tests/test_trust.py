@@ -20,7 +20,7 @@ from headway.config import (
     what_needs_trust,
 )
 from headway.errors import HeadwayError, InvalidInputError, StoreError
-from headway.home import Home, make_home
+from headway.home import WRITTEN, Home, make_home
 from headway.runners.files import load_runner, runner_names
 from headway.storetrust import refuse_untrusted_store
 
@@ -409,6 +409,20 @@ def test_a_runner_of_a_checkout_does_not_take_the_place_of_a_shipped_one(found: 
     trust.record(found.path)
     assert load_runner("claude", found.path).argv == ("true",)
     assert load_runner("mine", found.path).argv == ("true",)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_headway_writes_does_not_count_if_it_came_with_a_folder(
+    found: Home, name: str
+) -> None:
+    """A link in the place of a log, as one, could lead anywhere."""
+    os.mkdir(os.path.join(found.path, name))
+    with pytest.raises(InvalidInputError, match=name):
+        refuse_untrusted_store(found, os.environ)
+    with pytest.raises(InvalidInputError, match=name):
+        refuse_untrusted_store(Home(found.path, "sqlite:///elsewhere"), os.environ)
+    trust.record(found.path)
+    refuse_untrusted_store(found, os.environ)
 
 
 @pytest.mark.parametrize("how", ["no id", "the id of another", "a link"])

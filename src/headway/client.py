@@ -483,7 +483,7 @@ def connect(
     config = load_config(found, environ)
     url = choose_store(config, store_url, environ)
     found = Home(found.path, url)
-    if not url:
+    if exists:
         refuse_untrusted_store(found, environ)
     if not reading and (create or not os.path.isdir(found.run)):
         make_home(found, environ)

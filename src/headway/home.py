@@ -34,7 +34,7 @@ _IGNORED = (
 )
 # What nobody but Headway makes; a folder with one of them is a home, whatever else lies there.
 _PROOFS = ("headway.db", "host-id")
-_MADE = ("run", "env", "jobs", "stores", "worktrees", "saved")
+WRITTEN = ("headway.db", "run", "env", "jobs", "stores", "worktrees", "saved")
 # What nobody else names so, with what commands that were killed have left of it.
 _BESIDE = ("headway.db", "host-id", "trust-mark", "config.toml.")
 _MOST_NAMED = 3
@@ -211,7 +211,7 @@ def _strangers(path: str) -> list[str]:
     folder of our name or beside our own `.gitignore`: others, too, have folders of these names."""
     known = {*_KEPT_FILES, *_KEPT_FOLDERS}
     if os.path.basename(path) == ".headway" or _has_our_gitignore(path):
-        known |= {*_MADE}
+        known |= {*WRITTEN, "jobs.schema.json"}  # the latter as the documentation says
     return sorted(
         name for name in os.listdir(path) if name not in known and not name.startswith(_BESIDE)
     )

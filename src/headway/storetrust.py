@@ -1,29 +1,42 @@
-"""Whether the store in a folder may be opened: its jobs, schedules and targets are programs."""
+"""Whether what Headway wrote into a folder was written here: a store and the files around it.
+
+Jobs, schedules and targets of a store are programs, and files of a worker or a job that came with
+a clone may be links to anywhere. So what a folder holds of these counts only if a Headway on this
+machine made it in this very folder, which its host id tells, or if the folder is trusted.
+"""
 
 import os
 from collections.abc import Mapping
 
 from headway.errors import InvalidInputError
-from headway.home import Home
+from headway.home import WRITTEN, Home
 from headway.trust import NEXT_STEP, is_trusted
 
 
-def store_came_with(home: Home) -> bool:
-    """Whether the folder's own store was not made in it by a Headway on this machine."""
+def came_with(home: Home) -> list[str]:
+    """What a folder holds that Headway writes, if it was not made here; else nothing. A copy has
+    another inode than its host id says, and a clone cannot know which one it will get."""
+    there = _written(home)
+    if not there:
+        return []
     from headway.host import was_made_here
 
-    return os.path.lexists(home.database) and (
-        os.path.islink(home.database) or not was_made_here(home)
-    )
+    links = [name for name in there if os.path.islink(os.path.join(home.path, name))]
+    return links if was_made_here(home) else there
 
 
 def refuse_untrusted_store(home: Home, environ: Mapping[str, str]) -> None:
-    """A store that came with a folder may hold jobs that would run. One that Headway made in this
-    very folder is known by the host id beside it, also if it is from before there was trust."""
-    if not os.path.lexists(home.database):  # looked at first: it is made after the record
+    """A home from before there was trust is known by its host id. What is there is looked at before
+    the record, which is written first by whoever has just made the folder."""
+    if not _written(home) or is_trusted(home.path, environ):
         return
-    if not is_trusted(home.path, environ) and store_came_with(home):
+    there = came_with(home)
+    if there:
         raise InvalidInputError(
-            f"{home.database} came with its folder, which is not trusted, and may hold "
-            f"jobs that would run; {NEXT_STEP}"
+            f"{home.path} is not trusted, and {', '.join(there)} came with it: there may be jobs "
+            f"that would run; {NEXT_STEP}"
         )
+
+
+def _written(home: Home) -> list[str]:
+    return [name for name in WRITTEN if os.path.lexists(os.path.join(home.path, name))]

@@ -14,7 +14,7 @@ from headway.config import SETTINGS, Config, Trust, read_config
 from headway.errors import HeadwayError
 from headway.home import Home, without_password
 from headway.jobsfile.model import COMMAND, FILE, SCRIPT, Entry
-from headway.storetrust import store_came_with
+from headway.storetrust import came_with
 from headway.trust import files_that_need_trust
 
 MOST_JOBS = 50  # of a store, that are told one by one
@@ -100,7 +100,10 @@ def _runner(path: str) -> str:
 
 
 def _store(home: Home) -> Iterator[Part]:
-    if not store_came_with(home):
+    others = [name for name in came_with(home) if name != "headway.db"]
+    if others:
+        yield Part("files", ", ".join(others), "files of a worker and of jobs, as they are")
+    if "headway.db" not in came_with(home):
         return
     if os.path.islink(home.database):
         yield Part("store", "headway.db", f"is a link to {os.readlink(home.database)}")

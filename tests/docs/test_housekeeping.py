@@ -21,6 +21,7 @@ from headway.jobsfile.reading import read_jobs_file
 from headway.runners import agent_request
 from headway.runners import files as runner_files
 from headway.testing import FakeClock
+from headway.trust import record
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "housekeeping"
 NEW = {"sweep_stale_worktrees", "cleanup_merged_branches", "review_stale_prs"}
@@ -50,6 +51,7 @@ class House:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("board", "__pycache__"))
+        record(str(folder / ".headway"))  # as `headway trust` of the README does
         self.board = folder / "board"
         loaded("board").make(self.board)
         self.file = folder / ".headway" / "jobs.yaml"

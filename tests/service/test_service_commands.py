@@ -15,6 +15,7 @@ import pytest
 
 import headway
 from headway.cli.main import run
+from headway.home import Home, make_home
 from headway.supervise.workerlock import STAYS, WorkerLock
 
 SYSTEMCTL = """#!/bin/sh
@@ -336,8 +337,7 @@ def test_where_there_is_neither_it_says_what_to_run(bare: System) -> None:
 def test_a_worker_of_a_service_waits_for_the_place_of_another(tmp_path: Path) -> None:
     """With exit 4 it would be started again and again."""
     home = tmp_path / ".headway"
-    home.mkdir(mode=0o700)
-    (home / "run").mkdir(mode=0o700)
+    make_home(Home(str(home)))
     lock = WorkerLock(str(home / "run" / "worker.lock"))
     assert lock.take(STAYS)
     worker = subprocess.Popen(

@@ -58,8 +58,7 @@ def examine(
     try:
         url = choose_store(config, store_url, environ)
         whole = Home(found.path, url)
-        if not url:
-            refuse_untrusted_store(whole, environ)
+        refuse_untrusted_store(whole, environ)
     except HeadwayError as error:
         yield Finding("store", RED, str(error), "headway trust")
         return

@@ -36,7 +36,7 @@ def restore(scope: Scope, file: str, force: bool, as_json: bool) -> None:
     config = scope.config_of(found)
     named = choose_store(config, scope.store, os.environ)
     home = Home(found.path, named)
-    if exists and not named:
+    if exists:
         refuse_untrusted_store(home, os.environ)
     restored = Restorer(
         home,

@@ -31,8 +31,7 @@ def install(scope: Scope, only_print: bool) -> None:
     of the user's own. Twice is the same as once.
     """
     home, plan = _planned(scope)
-    if home.store_url is None:
-        refuse_untrusted_store(home, os.environ)
+    refuse_untrusted_store(home, os.environ)
     if systemd.manager_is_there():
         _install_unit(plan, only_print=only_print)
     elif crontab.cron_is_there():
