@@ -59,7 +59,8 @@ MAY_IMPORT = {
         "targeting templating views"
     ),
     "digesting": "core.",
-    "home": "errors",
+    "home": "errors storefolders",  # the latter only where folders are still to get their names
+    "storefolders": "home host supervise.",
     "fields": "errors units",
     "text": "",
     "config": "core. errors fields home policies quotas units",

@@ -79,6 +79,7 @@ class Client(QueueVerbs):
         environ: Mapping[str, str],
         actor: str,
     ) -> None:
+        home.settle_in(store)
         self.home = home
         self.config = config
         self.store = store

@@ -72,6 +72,7 @@ class Database(Statements, Protocol):
     ) -> int | None: ...
 
     shared: bool
+    name: str | None
     one_at_a_time: bool  # it has one connection, so that its threads must take turns
 
     def hints(self) -> HasFileno | None: ...
@@ -108,6 +109,7 @@ class SqlStore:
         self._clock = clock
         self._turn = threading.RLock() if database.one_at_a_time else nullcontext()
         self.shared = database.shared
+        self.name = database.name
         self.writes = 0  # transactions of this process, those that were undone included
 
     @contextmanager
