@@ -61,7 +61,8 @@ MAY_IMPORT = {
         "targeting templating views"
     ),
     "digesting": "core.",
-    "home": "errors host trust",
+    "home": "errors host storefolders trust",  # where it is made, and folders get their names
+    "storefolders": "home host supervise.",
     "trust": "clock errors units",
     "storetrust": "errors home host trust",
     "trustparts": (

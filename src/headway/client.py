@@ -81,6 +81,7 @@ class Client(QueueVerbs):
         actor: str,
         reading: bool = False,
     ) -> None:
+        home.settle_in(store)
         self.home = home
         self.config = config
         self.store = store

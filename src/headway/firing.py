@@ -148,7 +148,11 @@ class Maker:
 
     def _home_of(self, schedule: Schedule) -> Home:
         host = self._host_of(schedule)
-        return self._home if host is None else Home(host.home, self._home.store_url)
+        return (
+            self._home
+            if host is None
+            else Home(host.home, self._home.store_url, self._home.store_name)
+        )
 
     def _host_of(self, schedule: Schedule) -> Host | None:
         """Where its commands start, which may be another host than this one."""

@@ -12,6 +12,7 @@ import sys
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any, Protocol
 
 from headway.errors import (
     HeadwayError,
@@ -40,21 +41,33 @@ _BESIDE = ("headway.db", "host-id", "trust-mark", "config.toml.")
 _MOST_NAMED = 3
 
 
+class HasName(Protocol):
+    """A store, as far as its folder is concerned."""
+
+    @property
+    def name(self) -> str | None: ...
+    def read(self) -> Any: ...
+
+
 class Home:
     """The paths inside one `.headway/` folder.
 
     A store that is not the folder's own (`store_url`) has its own job folders and its own worker:
-    the ids of two stores must not meet.
+    the ids of two stores must not meet. They are in a folder that is named after the store, so that
+    it is the same one however its URL is spelled; under the name of a spelling there is a link.
     """
 
-    def __init__(self, path: str, store_url: str | None = None) -> None:
+    def __init__(
+        self, path: str, store_url: str | None = None, store_name: str | None = None
+    ) -> None:
         if store_url and not is_store_url(store_url):
             told = without_password(store_url)
             raise InvalidInputError(
                 f"store.url is {told!r}; use sqlite:///absolute/path or postgresql://host/database"
             )
         self.path = path
-        self.store_url = None if store_url == f"sqlite://{path}/headway.db" else store_url or None
+        self.store_url = None if _is_own(store_url, path) else store_url or None
+        self.store_name = store_name  # once it is known
 
     def __repr__(self) -> str:
         return f"Home({self.path!r}, {self.store_url!r})"
@@ -65,7 +78,37 @@ class Home:
     def _of_store(self, *parts: str) -> str:
         if self.store_url is None:
             return self._in(*parts)
-        return self._in("stores", f"{zlib.crc32(os.fsencode(self.store_url)):08x}", *parts)
+        return os.path.join(self.stores, self.store_name or self.spelling, *parts)
+
+    @property
+    def stores(self) -> str:
+        return self._in("stores")
+
+    @property
+    def spelling(self) -> str:
+        """The name that the text of the URL gives the store's folder."""
+        return f"{zlib.crc32(os.fsencode(self.store_url or '')):08x}"
+
+    def recognise(self, name: str | None) -> None:
+        """Use the folder of the store with this name, if there is one; makes nothing."""
+        if name is not None and os.path.exists(os.path.join(self.stores, name)):
+            self.store_name = name
+
+    def settle_in(self, store: HasName) -> None:
+        """Use the folder of this very store; mostly it is known under this spelling."""
+        if self.store_url is None or self.store_name is not None:
+            return
+        name = store.name or _name_of_file(self.store_url)
+        if name != self.spelling:
+            try:
+                known = os.readlink(os.path.join(self.stores, self.spelling))
+            except OSError:
+                known = None
+            if known != name:
+                from headway.storefolders import settle_in
+
+                settle_in(self, name, store)
+        self.store_name = name
 
     @property
     def database(self) -> str:
@@ -137,12 +180,29 @@ class Home:
         return self._of_store("saved")
 
     def serves_several_stores(self) -> bool:
-        others = self._in("stores")
-        count = len(os.listdir(others)) if os.path.isdir(others) else 0
+        others = self.stores
+        count = 0
+        if os.path.isdir(others):  # the links in it are other names for the same
+            with os.scandir(others) as entries:
+                count = sum(each.is_dir(follow_symlinks=False) for each in entries)
         return count + os.path.exists(self.database) > 1
 
     def job(self, job_id: int) -> str:
         return os.path.join(self.jobs, str(job_id))
+
+
+def _is_own(url: str | None, path: str) -> bool:
+    """Whether it means the file of the home itself."""
+    own = f"{path}/headway.db"
+    if url is None or url == f"sqlite://{own}":
+        return True
+    return url.startswith("sqlite:///") and os.path.realpath(url[9:]) == os.path.realpath(own)
+
+
+def _name_of_file(url: str) -> str:
+    """A file has no name of its own but its path, without links and detours."""
+    path = os.path.realpath(url.removeprefix("sqlite://"))
+    return f"{zlib.crc32(os.fsencode(f'sqlite://{path}')):08x}"
 
 
 def is_store_url(url: str) -> bool:
@@ -240,11 +300,12 @@ def make_home(home: Home, environ: Mapping[str, str] | None = None) -> None:
                 file.write(_IGNORED)
         if made or not os.path.lexists(home.database):
             _vouch(home, environ, made=made)
+        _make_folder(home.environments)
         if home.store_url is not None:
-            _make_folder(os.path.join(home.path, "stores"))
-            _make_folder(os.path.dirname(home.run))
-        for folder in (home.run, home.environments, home.jobs):
-            _make_folder(folder)
+            _make_folder(home.stores)
+            with suppress(FileNotFoundError):  # it gets its name in this very moment
+                _make_folders_of_store(home)
+        _make_folders_of_store(home)
     except PermissionError as error:
         raise StoreReadOnlyError(
             f"cannot make {error.filename}: {error.strerror}; use --home elsewhere"
@@ -264,6 +325,13 @@ def _vouch(home: Home, environ: Mapping[str, str] | None, *, made: bool) -> None
     if made:
         with suppress(HeadwayError):
             record(home.path, environ)
+
+
+def _make_folders_of_store(home: Home) -> None:
+    if home.store_url is not None:
+        _make_folder(os.path.realpath(os.path.dirname(home.run)))  # there may be a link of ours
+    for folder in (home.run, home.jobs):
+        _make_folder(folder)
 
 
 def _make_folder(path: str) -> bool:

@@ -84,6 +84,7 @@ class Restorer:
         own = self._path
         if own is not None and os.path.exists(own) and os.path.samefile(file, own):
             raise InvalidInputError(f"{file} is the store itself")
+        self._find_folder()
         make_home(self._home)
         with _no_worker(self._home), self._scratch() as fresh:
             copy_of_backup(file, fresh)
@@ -98,6 +99,19 @@ class Restorer:
                 self._pour(fresh)
             reach("restore.done")
         return restored._replace(replaced=self._replaced, kept=self._kept)
+
+    def _find_folder(self) -> None:
+        """Of a store on a server, however its URL is spelled; its worker must not be there."""
+        from headway.store.inspecting import inspect
+
+        if self._path is not None or self._home.store_url is None:
+            return
+        inspection = inspect(self._url, self._clock)
+        try:
+            if inspection.schema():
+                self._home.recognise(inspection.name())
+        finally:
+            inspection.close()
 
     @contextmanager
     def _scratch(self) -> Iterator[str]:

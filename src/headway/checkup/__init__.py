@@ -7,6 +7,7 @@ and whatever is broken is a finding, not an error.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TypeVar
 
 from headway.checkup.contents import CONTENT_CHECKS, SCHEMA_CHECKS, STORE_CHECKS
@@ -78,6 +79,8 @@ def _examine_store(place: Place) -> Iterator[Finding]:
     except ImportError as error:
         yield Finding("store", RED, str(error), "pip install 'headway[postgres]'")
         return
+    with suppress(HeadwayError):  # what ails it is found below
+        place.home.recognise(store.name())
     opened = Opened(place.home, place.url, place.path, place.clock, store)
     try:
         for check in STORE_CHECKS:

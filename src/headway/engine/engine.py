@@ -83,6 +83,7 @@ class Engine:
         look_in_thread: bool = False,
         measure: Callable[[], Measured] = measure,
     ) -> None:
+        home.settle_in(store)
         self.store = store
         self.worker_id = worker_id
         self.dispatching = True

@@ -107,6 +107,7 @@ class Worker:
     ) -> None:
         """`patient`: beside another worker, wait until that one leaves."""
         self.id = f"worker-{os.urandom(4).hex()}"
+        home.settle_in(store)
         self._store = store
         self._home = home
         self._config = config

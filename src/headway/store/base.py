@@ -425,6 +425,7 @@ class HasFileno(Protocol):
 
 class Store(Protocol):
     shared: bool  # by several hosts
+    name: str | None  # its own, whatever it is reached by; a file has none
     writes: int  # transactions of this process
     patience: Patience  # how long it waits for a server, or for others
 

@@ -62,6 +62,13 @@ class Inspection:
 
         return self._within(lambda: serverside.schema(self._server))
 
+    def name(self) -> str | None:
+        """That of a store on a server, if it was given one."""
+        if self._file is not None:
+            return None
+        self._within(self._server.version)
+        return self._server.name
+
     def server_version(self) -> int:
         from headway.store import serverside
 

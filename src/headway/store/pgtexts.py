@@ -13,6 +13,12 @@ SCHEMA_HASH = (
 )
 NEWEST = "coalesce((select number from commits where place = -1), 0)"
 DISTURBED = "coalesce((select nullif(token, '')::bigint from commits where place = -1), 0)"
+# The store's own name stands beside the traces, at -3: those, too, no backup holds and no restore
+# touches.
+STORE_NAME = "(select token from commits where place = -3)"
+NAME_STORE = (
+    "insert into commits (place, number, token) values (-3, 0, %(name)s) on conflict do nothing"
+)
 # The lock is a statement of its own, so that the instant and all that is read come after the wait.
 # A writer that vanished without a word must not keep its turn.
 # A prepared statement is not planned anew for the values of each step: for few rows of a table with

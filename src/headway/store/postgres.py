@@ -27,7 +27,7 @@ from headway.store.pgjoin import Joined
 from headway.store.pgnotices import Notice, news_among, notice_in
 from headway.store.pgpool import Connections
 from headway.store.pgsession import OWN, Heard, Known, Latest, Place, Session, heard_now, terms
-from headway.store.pgtexts import NEWEST, NOW, SCHEMA_HASH
+from headway.store.pgtexts import NAME_STORE, NEWEST, NOW, SCHEMA_HASH, STORE_NAME
 from headway.store.pgwire import Ready, ready
 from headway.store.queries import Dialect, migrations, schema_version
 
@@ -88,6 +88,7 @@ class PostgresDatabase:
         self._waited = False  # whether what was submitted last after others had to wait for them
         self._own: deque[str] = deque(maxlen=1000)  # commits whose notices are still to come
         self._key: int | None = None
+        self.name: str | None = None
         self.undone = 0
 
     # -- transactions --------------------------------------------------------------------------
@@ -452,14 +453,15 @@ class PostgresDatabase:
     def version(self) -> int:
         """That of the schema; 0 without one. Learns the key of the writers' lock on the way."""
         try:
-            rows = self._ask(f"select version, {SCHEMA_HASH}, {NEWEST}, {NOW} from schema_version")  # noqa: S608
+            told = f"{SCHEMA_HASH}, {NEWEST}, {NOW}, {STORE_NAME}"
+            rows = self._ask(f"select version, {told} from schema_version")  # noqa: S608
         except StoreError as error:
             if not isinstance(error.__cause__, errors.UndefinedTable):
                 raise
             return 0
         if not rows:
             return 0
-        version, self._key, newest, now = rows[0]
+        version, self._key, newest, now, self.name = rows[0]
         self._latest.heard(newest)
         self._heard = heard_now(now)
         return int(version)
@@ -483,10 +485,25 @@ def open_database(url: str, *, poll_only: bool = False) -> PostgresDatabase:
     database = PostgresDatabase(url, poll_only=poll_only)
     try:
         migrate(database)
+        if database.name is None:
+            name_store(database)
     except BaseException:
         database.close()
         raise
     return database
+
+
+def name_store(database: PostgresDatabase) -> None:
+    """Give it a name of its own, by which it is known whatever it is reached by. Older ones are
+    named when they are first opened."""
+    database.begin_write()
+    try:
+        database.execute(NAME_STORE, {"name": os.urandom(8).hex()})
+        database.commit()
+    except BaseException:
+        database.rollback()
+        raise
+    database.version()
 
 
 def migrate(database: PostgresDatabase) -> None:

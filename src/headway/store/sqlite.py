@@ -67,6 +67,7 @@ class SqliteDatabase:
 
     dialect = DIALECT
     shared = False
+    name: str | None = None
     can_at_once = False
     only_calls_came = only_waits_came = False  # nobody tells
     one_at_a_time = True

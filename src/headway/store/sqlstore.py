@@ -73,6 +73,7 @@ class Database(Statements, Protocol):
     ) -> int | None: ...
 
     shared: bool
+    name: str | None
     one_at_a_time: bool  # it has one connection, so that its threads must take turns
 
     patience: Patience
@@ -113,6 +114,7 @@ class SqlStore:
         self._turn = threading.RLock() if database.one_at_a_time else nullcontext()
         self.shared = database.shared
         self.patience = database.patience
+        self.name = database.name
         self.writes = 0  # transactions of this process, those that were undone included
 
     @contextmanager
