@@ -112,8 +112,9 @@ MAY_IMPORT = {
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base store.seam_calls "
         "store.seam_waking bounded clock "
-        "collecting config consequences crashpoints documents environment errors filing gather "
-        "home host launching passing policies probes probes.pressure units expiring firing timing."
+        "collecting config consequences copies crashpoints documents environment errors filing "
+        "gather home host launching passing policies probes probes.pressure units expiring firing "
+        "timing."
     ),
     "engine.noticing": "clock engine.beside errors jobsfile.model jobsfile.reading",
     "engine.declared": (
@@ -144,7 +145,8 @@ MAY_IMPORT = {
     "client": (
         "adding cancelling collecting core. store store.base store.seam_adding supervise. clock "
         "config documents effects environment errors executors gather home host launching linking "
-        "listing policies probes.pressure reserving rewinding submission troubles verbs"
+        "listing policies probes.pressure reserving rewinding running storage submission troubles "
+        "verbs"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
     "grouping": (
@@ -168,8 +170,8 @@ MAY_IMPORT = {
         "errors home host units"
     ),
     "checkup": (
-        "checkup. core. elsewhere jobsfile.model jobsfile.reading runners. store store.base "
-        "store.filesystems store.inspecting "
+        "checkup. core. copies elsewhere jobsfile.model jobsfile.reading runners. running store "
+        "store.base store.filesystems store.inspecting "
         "store.pgaddress store.postgres store.queries store.sqlite supervise. clock config errors "
         "home host units"
     ),
@@ -190,6 +192,9 @@ MAY_IMPORT = {
     "functions.host": "functions. app crashpoints tasks",
     "waiting": "core. store.base client clock errors gather submission units",
     "elsewhere": "core. store.base units",
+    "copies": "core. home host",
+    "running": "core. supervise. copies home host",
+    "storage": "core. home",
     "listing": "core. joining store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",

@@ -239,7 +239,29 @@ class Client(QueueVerbs):
     def document(self, job_id: JobId) -> dict[str, Any]:
         with self.store.read() as tx:
             job = self.require(tx, [job_id])[job_id]
-            return self.describe(tx, [job])[0]
+            document = self.describe(tx, [job])[0]
+            wait = self.hindrance(tx, job)
+            if wait is not None:
+                document["wait"] = {"kind": wait.kind.value, "detail": wait.detail}
+            return document
+
+    def hindrance(self, tx: ReadTx, job: Job) -> Wait | None:
+        """What keeps a running job from its end, or its end from the store."""
+        waits_or_ended = job.stage is not None or job.finished_at is not None
+        claim = None if waits_or_ended else tx.claim_of(job.id)
+        if claim is None:
+            return None
+        from headway.running import hindrance
+        from headway.storage import lack_of_room
+
+        return hindrance(
+            claim,
+            self.host,
+            self.home,
+            now=self.clock.now(),
+            lack=lack_of_room(self.home),
+            shared=self.store.shared,
+        )
 
     def chain(self, job_id: JobId) -> list[dict[str, Any]]:
         with self.store.read() as tx:
@@ -316,15 +338,19 @@ class Client(QueueVerbs):
         from headway.gather import door, strain_of
         from headway.policies import policies_for
         from headway.probes.pressure import measure
+        from headway.storage import lack_of_room
 
         settings = tx.settings()
-        return door(
+        seen = door(
             tx,
             self.host.id,
             log_budget=self.config.bytes("logs.budget"),
             policies=policies_for(limits_set(settings)),
             strain=strain_of(settings, measure),
         )
+        # On a full disk a worker cannot write down that this is why.
+        lack = lack_of_room(self.home) if seen.trouble is None else None
+        return seen if lack is None else seen._replace(trouble=lack)
 
     def at_the_door(self, tx: ReadTx) -> Facts:
         """The facts that tell what a job at the door waits for now."""
