@@ -125,8 +125,9 @@ MAY_IMPORT = {
     "engine": (
         "core. engine. supervise. executors. functions.journal store.base store.seam_calls "
         "store.seam_waking bounded clock "
-        "collecting config consequences crashpoints documents environment errors filing gather "
-        "home host launching passing policies probes probes.pressure units expiring firing timing."
+        "collecting config consequences copies crashpoints documents environment errors filing "
+        "gather home host launching passing policies probes probes.pressure units expiring firing "
+        "timing."
     ),
     "engine.worker": (
         "clock config core. crashpoints engine. errors home host store.base supervise. trust "
@@ -162,8 +163,8 @@ MAY_IMPORT = {
     "client": (
         "adding cancelling collecting core. store store.base store.seam_adding supervise. clock "
         "config documents effects environment errors executors gather home host launching linking "
-        "listing policies probes.pressure reserving rewinding storetrust submission troubles verbs "
-        "workertrouble"
+        "listing policies probes.pressure reserving rewinding running storage storetrust "
+        "submission troubles verbs workertrouble"
     ),
     "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
     "grouping": (
@@ -187,10 +188,10 @@ MAY_IMPORT = {
         "epoch errors home host units"
     ),
     "checkup": (
-        "checkup. core. elsewhere epoch jobsfile.model jobsfile.reading runners. store store.base "
-        "store.filesystems store.inspecting "
-        "store.pgaddress store.postgres store.queries store.sqlite storetrust supervise. clock "
-        "config errors home host trust units workertrouble"
+        "checkup. core. copies elsewhere epoch jobsfile.model jobsfile.reading runners. running "
+        "store store.base store.filesystems store.inspecting store.pgaddress store.postgres "
+        "store.queries store.sqlite storetrust supervise. clock config errors home host trust "
+        "units workertrouble"
     ),
     "hints": "",
     "taskoptions": "app errors quotas submission tasks units",
@@ -210,6 +211,9 @@ MAY_IMPORT = {
     "waiting": "core. store.base client clock errors gather submission units",
     "elsewhere": "core. store.base units",
     "epoch": "",
+    "copies": "core. home host",
+    "running": "core. supervise. copies home host",
+    "storage": "core. home",
     "listing": "core. joining store.base",
     "schedule": "core. schedule. text units",
     "schedule.loading": "core. schedule. store.base client downstream probes",

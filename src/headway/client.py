@@ -106,9 +106,9 @@ class Client(QueueVerbs):
     @property
     def host(self) -> Host:
         if self._host is None:
-            from headway.host import seen_host, this_host
+            from headway.host import known_host, this_host
 
-            self._host = seen_host(self.home) if self._reading else this_host(self.home)
+            self._host = known_host(self.home) if self._reading else this_host(self.home)
         return self._host
 
     def close(self) -> None:
@@ -250,7 +250,29 @@ class Client(QueueVerbs):
     def document(self, job_id: JobId) -> dict[str, Any]:
         with self.store.read() as tx:
             job = self.require(tx, [job_id])[job_id]
-            return self.describe(tx, [job])[0]
+            document = self.describe(tx, [job])[0]
+            wait = self.hindrance(tx, job)
+            if wait is not None:
+                document["wait"] = {"kind": wait.kind.value, "detail": wait.detail}
+            return document
+
+    def hindrance(self, tx: ReadTx, job: Job) -> Wait | None:
+        """What keeps a running job from its end, or its end from the store."""
+        waits_or_ended = job.stage is not None or job.finished_at is not None
+        claim = None if waits_or_ended else tx.claim_of(job.id)
+        if claim is None:
+            return None
+        from headway.running import hindrance
+        from headway.storage import lack_of_room
+
+        return hindrance(
+            claim,
+            self.host,
+            self.home,
+            now=self.clock.now(),
+            lack=lack_of_room(self.home),
+            shared=self.store.shared,
+        )
 
     def chain(self, job_id: JobId) -> list[dict[str, Any]]:
         with self.store.read() as tx:
@@ -327,15 +349,19 @@ class Client(QueueVerbs):
         from headway.gather import door, strain_of
         from headway.policies import policies_for
         from headway.probes.pressure import measure
+        from headway.storage import lack_of_room
 
         settings = tx.settings()
-        return door(
+        seen = door(
             tx,
             self.host.id,
             log_budget=self.config.bytes("logs.budget"),
             policies=policies_for(limits_set(settings)),
             strain=strain_of(settings, measure),
         )
+        # On a full disk a worker cannot write down that this is why.
+        lack = lack_of_room(self.home) if seen.trouble is None else None
+        return seen if lack is None else seen._replace(trouble=lack)
 
     def at_the_door(self, tx: ReadTx) -> Facts:
         """The facts that tell what a job at the door waits for now."""

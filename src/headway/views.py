@@ -56,6 +56,8 @@ def why(client: Client, job_id: JobId) -> dict[str, Any]:
         door = client.door(tx)
         facts = gather(tx, [job], door, client.queues, tasks_known(tx), home=client.home)
         objections = _explained(client, job, facts) if job.stage is not None else ()
+        hindrance = client.hindrance(tx, job)
+        objections = objections if hindrance is None else (hindrance,)
         told = [_objection(tx, job, with_holders(tx, each)) for each in objections]
         ahead, queued = tx.place_in_queue(job) if job.stage is not None else (0, 0)
     at_door = job.stage in (Stage.READY, Stage.WOKEN)

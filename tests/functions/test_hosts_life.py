@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -264,6 +265,30 @@ def test_a_hosts_folder_that_others_can_write_to_fails_what_ran_there_alone(  # 
     assert job.status is Status.FAILED and folder in (job.reason or "")
     wait_for(lambda: start_time(host) is None, what="the host to be gone")
     ran_once(shop, [shop.work.submit(2)])
+
+
+@pytest.mark.parametrize("store_url", [None], ids=["sqlite"])  # another is not copied with a home
+def test_calls_that_a_copied_home_came_with_are_over_there_and_go_on_here(
+    make_shop: MakeShop, tmp_path: Path
+) -> None:
+    shop = make_shop(WORK, max_active=2)
+    held = [shop.hold.submit(1), shop.hold.submit(2)]
+    shop.until_noted("1")
+    host, folder = shop.host_pid(), tmp_path / "copy"
+    folder.mkdir()
+    subprocess.run(["cp", "-a", shop.bench.home.path, str(folder)], check=True)
+    copy = Bench(folder)
+    copy.engine.recover()
+    settled = copy.job(held[0].job_id)
+    assert settled.status is Status.FAILED and "outcome_unknown" in (settled.reason or "")
+    copy.until_ended(copy.submit("true", priority=5))
+    with copy.store.read() as tx:
+        assert tx.live_claims() == []
+    copy.client.cancel([held[1].job_id]) if copy.job(held[1].job_id).finished_at is None else None
+    copy.close()
+    assert start_time(host) is not None, "the original's host lives"
+    (shop.bench.folder / "go").touch()
+    ran_once(shop, held)
 
 
 def test_folders_of_old_hosts_are_cleared_away(bench: Bench) -> None:

@@ -20,14 +20,16 @@ from headway.checkup.finding import (
 from headway.checkup.jobsfiles import has_jobs_file
 from headway.checkup.worktrees import worktrees
 from headway.clock import SECOND
+from headway.copies import copied
 from headway.core.gates import how_to_import
 from headway.core.groups import shown_group
-from headway.core.model import shown
+from headway.core.model import Claim, Wait, WaitKind, shown
 from headway.core.states import Status
 from headway.elsewhere import claims_elsewhere
 from headway.epoch import shown_epoch
 from headway.errors import HeadwayError
-from headway.host import known_host_id
+from headway.host import known_host, known_host_id
+from headway.running import hindrance
 from headway.store import queries
 from headway.store.inspecting import INVARIANTS, inspect
 from headway.units import show_duration, show_instant, show_size
@@ -178,8 +180,34 @@ def _folders(place: Opened) -> Iterator[Finding]:
     if missing:
         told = f"{', '.join(map(shown, missing[:5]))}: running, but the folder is gone"
         yield Finding("folders", RED, told, "headway jobs cancel; the outcome cannot be known")
-    if not orphans and not missing:
+    unsafe = [each for each in _hindered(place) if each[1].kind is WaitKind.STORAGE]
+    for claim, wait in unsafe[:5]:
+        yield Finding("folders", RED, f"{shown(claim.job_id)}: {wait.detail}", wait.remedy)
+    if not orphans and not missing and not unsafe:
         yield Finding("folders", GREEN, f"{len(ids)}, each of a job")
+
+
+def _hindered(place: Opened) -> list[tuple[Claim, Wait]]:
+    """The running jobs of this home that something is wrong with."""
+    own = known_host(place.home)
+    with place.store.store.read() as tx:
+        now, live = tx.now(), tx.live_claims()
+    shared = place.path is None
+    found = (
+        (claim, hindrance(claim, own, place.home, now=now, lack=None, shared=shared))
+        for claim in live
+    )
+    return [(claim, wait) for claim, wait in found if wait is not None]
+
+
+def _supervisors(place: Opened) -> Iterator[Finding]:
+    """Running jobs that nobody looks after, or whose end nobody has taken in."""
+    hindered = [each for each in _hindered(place) if each[1].kind is WaitKind.PRESSURE]
+    for claim, wait in hindered[:5]:
+        told = f"{shown(claim.job_id)}: {wait.detail}"
+        yield Finding("supervisors", YELLOW, told, wait.remedy)
+    if not hindered:
+        yield Finding("supervisors", GREEN, "each running job is looked after")
 
 
 def _missing_folders(place: Opened, present: set[int]) -> list[int]:
@@ -300,9 +328,20 @@ def _functions(place: Opened) -> Iterator[Finding]:
 
 def _hosts(place: Opened) -> Iterator[Finding]:
     """Jobs of other hosts that nobody looks after. They may still run, so nobody else may."""
-    own = known_host_id(place.home) or ""
+    own = known_host(place.home)
     with place.store.store.read() as tx:
-        others = claims_elsewhere(tx, tx.live_claims(), own)
+        live = tx.live_claims()
+        copies = copied(live, own, place.home) if place.path else []
+        came = {claim.token for claim in copies}
+        rest = [claim for claim in live if claim.token not in came]
+        others = claims_elsewhere(tx, rest, own.id)
+    if copies:
+        jobs = ", ".join(shown(claim.job_id) for claim in copies[:5])
+        homes = sorted({each.home for each in live if each.token in came})
+        told = f"this home is a copy: {jobs} ran, and may still run, in {', '.join(homes)}"
+        yield Finding("hosts", YELLOW, told, "headway work settles them here as outcome_unknown")
+    elif own.before and place.path:
+        yield Finding("hosts", GREEN, "this home is a copy, and nothing of the original is left")
     late = [each for each in others if each["expired"]]
     for each in late:
         who = f"{each['host'] or each['host_id']} ({each['home']})"
@@ -324,6 +363,7 @@ CONTENT_CHECKS: tuple[StoreCheck, ...] = (
     _environments,
     worktrees,
     _worker,
+    _supervisors,
     _pause,
     _reservations,
     _launching,

@@ -34,7 +34,10 @@ def why(scope: Scope, job: str, as_json: bool) -> None:
         return
     if told["state"] == Status.RUNNING:
         started = client.document(parse_job_id(job))["started_at"]
-        print(f"{told['id']} is running, for {age(started, now)}")
+        print(
+            f"{told['id']} is running, for {age(started, now)}" + (":" * bool(told["objections"]))
+        )
+        _print_each(told["objections"], now)
         _print_trouble(told)
         return
     _print_objections(told, now)
@@ -54,7 +57,13 @@ def _print_objections(told: dict[str, Any], now: int) -> None:
         print(f"{told['id']} is {told['state']}; nothing stands in its way{next_step}")
     else:
         print(f"{told['id']} is {told['state']}:")
-    for each in told["objections"]:
+    _print_each(told["objections"], now)
+    if told["place"] is not None:
+        print(f"place {told['place']} of {told['queued']} in the queue")
+
+
+def _print_each(objections: list[dict[str, Any]], now: int) -> None:
+    for each in objections:
         until = instant(each["until"])
         left = (
             f"{show_duration((until - now) // 100_000 * 100_000)} left"
@@ -69,5 +78,3 @@ def _print_objections(told: dict[str, Any], now: int) -> None:
             ]
         ):
             print(line)
-    if told["place"] is not None:
-        print(f"place {told['place']} of {told['queued']} in the queue")

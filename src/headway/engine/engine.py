@@ -12,6 +12,7 @@ from typing import Any
 from headway.clock import SECOND, Clock
 from headway.config import Config, store_setting
 from headway.consequences import trees_gone
+from headway.copies import copied
 from headway.core.graphgates import questions_at_start
 from headway.core.model import TASKS_TOPIC, Claim, JobId, WaitKind
 from headway.core.pressure import Measured
@@ -174,24 +175,45 @@ class Engine:
         put_back_environments(self.home)
         self._groups.remove()
         with self.store.read() as tx:
-            live = tx.live_claims()
-            self._unproven = self._rescuer.mine(tx.unproven_claims())
+            live, unproven = tx.live_claims(), tx.unproven_claims()
+            self._unproven = self._rescuer.mine(unproven)
             self._direct.remember(tx.reservations())
-        mine = self._rescuer.mine(live)
+        copies = self._copied(live)
+        mine = [*self._rescuer.mine(live), *self._settle_copies(copies, live)]
         self._adopt([claim for claim in mine if claim.function_host])
         unknown = [
             claim for claim in mine if not claim.function_host and not self.finisher.watches(claim)
         ]
         for first in range(0, len(unknown), JUDGED_AT_ONCE):
             self._judge(unknown[first : first + JUDGED_AT_ONCE])
-        lost = [] if self.store.shared else self._rescuer.rebooted(live)
+        known = {claim.token for claim in copies}
+        others = [] if self.store.shared else [each for each in live if each.token not in known]
+        lost = self._rescuer.rebooted(others)
         with self.store.write() as tx:
             documents = self._settle(tx, lost)
+            trees_gone(tx, self._copied(unproven), actor=self.worker_id)  # none of them is here
             tx.know_host(HostRecord(self._host.id, self._host.name, self._host.home))
             tx.wake_everything()
         reach("engine.woken")
         self._after_settling(lost, documents)
         self.crew.clear_away()
+
+    def _copied(self, claims: list[Claim]) -> list[Claim]:
+        """Of these claims those that only the home can own that this one is a copy of."""
+        return [] if self.store.shared else copied(claims, self._host, self.home)
+
+    def _settle_copies(self, copies: list[Claim], live: list[Claim]) -> list[Claim]:
+        """Settle what came with a copy of a home; returns calls whose host lives here after all."""
+        originals = {claim.token: claim.home for claim in live}
+
+        def judge(claim: Claim) -> Judged | None:
+            return self._rescuer.judge_copy(claim, originals[claim.token])
+
+        living = [each for each in copies if each.function_host and judge(each) is None]
+        over = [each for each in copies if each not in living]
+        for first in range(0, len(over), JUDGED_AT_ONCE):
+            self._judge(over[first : first + JUDGED_AT_ONCE], judge)
+        return [each._replace(host_id=self._host.id) for each in living]
 
     def _adopt(self, claims: list[Claim]) -> None:
         """Take up the function calls of an earlier worker."""
@@ -410,6 +432,8 @@ class Engine:
 
     def _clear_away(self, claim: Claim, judgement: Judgement) -> None:
         """What a claim leaves behind: files that only a start needs, and its control group."""
+        if claim.host_id != self._host.id:  # the groups of a home that was copied are its own
+            return
         if isinstance(judgement, Verdict) and not has_changed(judgement):
             if judgement.outcome.ending is Ending.SPAWN_ERROR or judgement.left:
                 self._groups.of_claim(claim)
@@ -426,16 +450,19 @@ class Engine:
             reach("engine.documented")
             self._report(document)
 
-    def _judge(self, claims: Sequence[Claim]) -> None:
+    def _judge(
+        self, claims: Sequence[Claim], judge: Callable[[Claim], Judged | None] | None = None
+    ) -> None:
         """Settle the claims whose supervisors are gone; watch the others."""
         if not claims:
             return
+        judge = judge or self._rescuer.judge
         judged, living = [], []
         try:
             for claim in claims:
-                verdict = self._rescuer.judge(claim)
+                verdict = judge(claim)
                 if verdict is None:
-                    living.append(claim)
+                    living.append(claim._replace(host_id=self._host.id))
                 else:
                     judged.append(verdict)
             with self.store.write() as tx:

@@ -8,9 +8,11 @@ twice gives the same.
 import errno
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from headway.clock import Clock
+from headway.copies import here
 from headway.core.model import Claim, Job, WaitKind
 from headway.core.settle import Ending, Outcome
 from headway.crashpoints import reach
@@ -61,13 +63,33 @@ class Rescuer:
         The host id belongs to one folder, so a home of another path is the same one, moved: its
         evidence moved with it.
         """
-        return [self._here(claim) for claim in claims if claim.host_id == self._host.id]
+        return [here(claim, self._host) for claim in claims if claim.host_id == self._host.id]
 
-    def _here(self, claim: Claim) -> Claim:
-        if claim.home == self._host.home:
-            return claim
-        inside = os.path.relpath(claim.folder, claim.home)
-        return claim._replace(folder=os.path.join(self._host.home, inside), home=self._host.home)
+    def judge_copy(self, claim: Claim, original: str) -> Judged | None:
+        """The verdict on a claim that came with a copy of its home: what the copy says, else that
+        nobody here will ever know. No process is looked for or ended, by whatever name: all of
+        them are the original's.
+
+        None: its supervisor holds the lock in this very folder. So this is no copy; it is the same
+        home, which only looks like another one, as in a container that was made anew.
+        """
+        evidence = Evidence(claim.folder, claim.function_host or claim.token)
+        outcome = lock = None
+        with suppress(FileNotFoundError, UnsafeFolder):
+            lock = evidence.try_lock()
+            if lock is None:
+                return None
+            if claim.function_host is not None:  # many calls have the one lock of their host
+                os.close(lock)
+                lock = None
+            else:
+                outcome = evidence.read_outcome()
+        if outcome is not None:
+            return Judged(claim, taken_in(outcome), lock)
+        if claim.boot_id != self._host.boot_id:
+            return Judged(claim, self._crashed(Ending.HOST_REBOOTED, tree_gone=True), lock)
+        cause = f"this home is a copy; it ran, and may still run, in {original}"
+        return Judged(claim, self._crashed(Ending.OUTCOME_UNKNOWN, cause, tree_gone=True), lock)
 
     def rebooted(self, claims: Iterable[Claim]) -> list[Judged]:
         """Of claims of another host in a store that is this machine's alone: those of another

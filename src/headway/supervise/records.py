@@ -39,6 +39,7 @@ _FORM_OF_AN_OUTCOME: dict[str, tuple[type, ...]] = {
     "patch": (dict, _NONE),
     "verdict": (dict, _NONE),
 }
+_FORM_OF_A_LOG: dict[str, tuple[type, ...]] = {"bytes": (int,), "dropped": (int,)}
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,6 +182,8 @@ class Outcome:
             for name in _LATER:
                 fields.setdefault(name, None)
             _refuse_other_forms(fields, _FORM_OF_AN_OUTCOME)
+            for log in fields["logs"].values():
+                _refuse_other_forms(log, _FORM_OF_A_LOG)
             return cls(**{name: fields[name] for name in cls.__slots__})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
