@@ -154,10 +154,18 @@ class Evidence:
         """Whether the host could start it, with all that had to be done first."""
         if self.read_started() is None:
             return False
-        content = self._read(f"claim.{self.token}")
-        spec = json.loads(content) if content is not None else {}
+        spec = self._spec_if_any()
         waits_for_more = "prepare" in spec or "check" in spec
         return not waits_for_more or self._has(f"prepared.{self.token}")
+
+    def is_checking(self) -> bool:
+        """Whether it is still to be checked that it may start."""
+        return "check" in self._spec_if_any() and not self._has(f"prepared.{self.token}")
+
+    def _spec_if_any(self) -> dict[str, Any]:
+        content = self._read(f"claim.{self.token}")
+        spec: dict[str, Any] = json.loads(content) if content is not None else {}
+        return spec
 
     def read_outcome(self) -> Outcome | None:
         """The claim's outcome; torn, damaged or foreign is none."""
