@@ -20,7 +20,7 @@ from headway.core.model import (
     Wait,
     WaitKind,
 )
-from headway.core.plan import Hold, Planned, Start, decide, explain, plan
+from headway.core.plan import Batch, Hold, Planned, Start, decide, explain, plan
 from headway.core.policies import SLOT
 from headway.core.states import Status
 
@@ -76,6 +76,24 @@ def test_jobs_after_the_last_permitted_start_were_not_looked_at() -> None:
     assert [each.job.id for each in planned] == [1, 2] and starts(planned) == [2]
     assert plan(jobs, facts(), limit=0) == ()
     assert starts(plan(jobs, facts(), limit=None)) == [2, 3, 4]
+
+
+def test_in_a_batch_everyone_is_decided() -> None:
+    """What starts in a later pass waits at the door, and takes a slot there but no lock."""
+    blocked = facts(Door(max_active=3), predecessors={5: (Predecessor(9, 9, Status.FAILED),)})
+    wants = {"locks": (exclusive("k"),)}
+    jobs = [job(1), job(2, **wants), job(3, **wants), job(4), job(5, after=(9,)), job(6)]
+    planned = plan(jobs, blocked, batch=Batch(7, 1))
+    assert starts(planned) == [1] and isinstance(planned[4].decision, Block)
+    said = {
+        each.job.id: each.decision.shown.detail
+        for each in planned
+        if isinstance(each.decision, Hold)
+    }
+    full = "one pass starts at most 7"
+    assert said == {2: full, 3: full, 4: "all 3 slots are in use", 6: "all 3 slots are in use"}
+    assert all(each.decision.at_door for each in planned if isinstance(each.decision, Hold))
+    assert starts(plan(jobs, blocked, batch=Batch(7, 0))) == []
 
 
 def test_a_blocked_job_takes_nothing() -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from headway.core.facts import Facts
 from headway.core.model import Block, Job, Question
-from headway.core.plan import Hold, Planned, Start, plan
+from headway.core.plan import Batch, Hold, Planned, Start, plan
 
 
 class Left(NamedTuple):
@@ -28,18 +28,12 @@ class DispatchPlan(NamedTuple):
 def plan_dispatch(jobs: Iterable[Job], facts: Facts, *, batch: int) -> DispatchPlan:
     """The first `batch` of those that may start now, in dispatch order: so it is the least of the
     free slots, the batch and how many are ready."""
-    planned = plan(jobs, facts)
-    starts = [each.job for each in planned if isinstance(each.decision, Start)]
-    beyond = frozenset(job.id for job in starts[batch:])
-    full = f"one pass starts at most {batch}"
-    skipped = []
-    for each in planned:
-        if each.job.id in beyond:
-            skipped.append(Left(each.job, full))
-        elif not isinstance(each.decision, Start):
-            skipped.append(Left(each.job, _why(each)))
+    planned = plan(jobs, facts, batch=Batch(batch, batch))
+    skipped = [
+        Left(each.job, _why(each)) for each in planned if not isinstance(each.decision, Start)
+    ]
     return DispatchPlan(
-        to_dispatch=tuple(starts[:batch]),
+        to_dispatch=tuple(each.job for each in planned if isinstance(each.decision, Start)),
         skipped=tuple(skipped),
         reason=_reason(skipped, nothing=not planned),
         unseen=_unseen(planned, facts),

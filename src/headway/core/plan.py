@@ -103,10 +103,34 @@ class Planned(NamedTuple):
     decision: Decision
 
 
-def plan(jobs: Iterable[Job], facts: Facts, *, limit: int | None = None) -> tuple[Planned, ...]:
-    """Decide for each job in dispatch order, at most `limit` of them starting.
+class Batch(NamedTuple):
+    """One pass starts at most `most`, of which `left` are still to come."""
 
-    Jobs after the last permitted start are left out: they were not looked at.
+    most: int
+    left: int
+
+    def wait(self) -> Wait:
+        """Why one that passes every gate does not start in this pass."""
+        return Wait(
+            WaitKind.CAPACITY,
+            f"one pass starts at most {self.most}",
+            at_door=True,
+            remedy="the next pass starts it, if its turn comes",
+        )
+
+
+def plan(
+    jobs: Iterable[Job],
+    facts: Facts,
+    *,
+    limit: int | None = None,
+    batch: Batch | None = None,
+) -> tuple[Planned, ...]:
+    """Decide for each job in dispatch order, at most `limit` of them starting: those after the last
+    permitted start are left out, they were not looked at.
+
+    In a `batch` all are decided. What may start beyond it waits at the door, and counts there for
+    those behind it; its locks it takes only when it starts.
     """
     locks = dict(facts.locks)
     facts = facts._replace(locks=locks)
@@ -116,6 +140,11 @@ def plan(jobs: Iterable[Job], facts: Facts, *, limit: int | None = None) -> tupl
         if limit is not None and started >= limit:
             break
         decision = decide(job, facts)
+        if batch is not None and started >= batch.left and _would_start(decision):
+            lender = admission.borrows(job, facts.door)
+            facts = facts._replace(door=admission.enter(job, facts.door, lender))
+            planned.append(Planned(job, Hold((batch.wait(),))))
+            continue
         planned.append(Planned(job, decision))
         match decision:
             case Start():
@@ -137,6 +166,10 @@ def plan(jobs: Iterable[Job], facts: Facts, *, limit: int | None = None) -> tupl
             case _:
                 assert_never(decision)
     return tuple(planned)
+
+
+def _would_start(decision: Decision) -> bool:
+    return isinstance(decision, Start) or (isinstance(decision, Hold) and decision.expected)
 
 
 def _reserve(job: Job, locks: dict[str, LockView]) -> None:

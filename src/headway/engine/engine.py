@@ -15,6 +15,7 @@ from headway.consequences import trees_gone
 from headway.copies import copied
 from headway.core.graphgates import questions_at_start
 from headway.core.model import TASKS_TOPIC, Claim, JobId, WaitKind
+from headway.core.plan import Batch
 from headway.core.pressure import Measured
 from headway.core.settle import Ending
 from headway.crashpoints import reach
@@ -89,6 +90,7 @@ class Engine:
         self.worker_id = worker_id
         self.dispatching = True
         self.started: list[JobId] = []  # by the last step
+        self.more = False  # whether the last step left jobs that it could have looked at
         self._clock = clock
         self.home = home
         self._host = host
@@ -224,9 +226,10 @@ class Engine:
             self._settle_calls(tx, self.crew.adopt([(each, jobs[each.job_id]) for each in claims]))
         self.crew.committed()
 
-    def step(self, *, limit: int | None = None, only_calls: bool = False) -> float:
-        """Do what there is to do now; returns the seconds until time itself brings more. With
-        `only_calls` nothing is known to have happened but that functions may have returned."""
+    def step(self, *, limit: int | Batch | None = None, only_calls: bool = False) -> float:
+        """Do what there is to do now; returns the seconds until time itself brings more. At most
+        `limit` jobs are started, and with 0 none is looked at. With `only_calls` nothing is known
+        to have happened but that functions may have returned."""
         delay = self._quick_step() if only_calls and self.dispatching else None
         if delay is not None:
             return delay
@@ -246,7 +249,7 @@ class Engine:
             self.started = self._quick.started
         return delay
 
-    def _whole_step(self, limit: int | None, *, only_calls: bool = False) -> float:
+    def _whole_step(self, limit: int | Batch | None, *, only_calls: bool = False) -> float:
         self._notice_suspend()
         overdue = self._direct.end_overdue(self._grant_until)
         self.rounds.notice()
@@ -284,7 +287,7 @@ class Engine:
                 if self.dispatching:
                     self.rounds.step(tx)
                 cancelling = tx.cancelling_jobs() if self._busy() else set()
-                limit = self._limit(tx, limit, now)
+                limit = self._limit(tx, limit)
                 planning = self.dispatching and limit != 0 and self._parent_is_there(tx)
                 if planning:
                     step = self.planner.step(tx, limit=limit)
@@ -339,6 +342,7 @@ class Engine:
         rounds = self.rounds.next_in() if self.dispatching else None
         soon = (delay, again, helped, self.looks.next_in(), rounds)
         delay = min(each for each in soon if each is not None)
+        self.more = more
         self._expected_delay = 0.0 if more else delay
         self._quick.go_on(quiet, now=now, delay=delay)
         return self._expected_delay
@@ -479,13 +483,14 @@ class Engine:
             self.finisher.watch(claim)
         self._after_settling(judged, documents)
 
-    def _limit(self, tx: ReadTx, limit: int | None, now: float) -> int | None:
+    def _limit(self, tx: ReadTx, limit: int | Batch | None) -> int | Batch | None:
         """With a spawn delay a worker makes one pass per delay; else all that there are."""
         if limit is not None:
             return limit
         if not spacing(tx):
             return max(0, MOST_UNANSWERED - self.finisher.unanswered())
-        return int(store_setting(tx.settings(), "scheduler.batch_size"))
+        most = int(store_setting(tx.settings(), "scheduler.batch_size"))
+        return Batch(most, most)
 
     def _parent_is_there(self, tx: WriteTx) -> bool:
         """Without a parent nothing can be started, which is the host's trouble and no job's."""

@@ -104,6 +104,11 @@ class Finisher:
         """How many launches the parent still owes an answer for."""
         return len(self._launcher.unacknowledged)
 
+    def checking(self) -> list[Claim]:
+        """The launched claims of which it is still to be seen whether they may start."""
+        watched = (each.claim for each in self._watched.values())
+        return [claim for claim in watched if Evidence(claim.folder, claim.token).is_checking()]
+
     def hear(self, message: bytes) -> None:
         """A hint from a supervisor: `ended TOKEN`."""
         word, _, token = message.decode("ascii", "replace").partition(" ")

@@ -39,7 +39,7 @@ from headway.core.model import (
     lock_topic,
 )
 from headway.core.plaincalls import wide_open
-from headway.core.plan import Decision, Hold, Planned, Start, decide, plan
+from headway.core.plan import Batch, Decision, Hold, Planned, Start, decide, plan
 from headway.core.policies import BUILT_IN, ENTRY, SLOT, ConcurrencyPolicy, keys_of, place_of
 from headway.core.settle import HOST_ERRNOS, Ending, Outcome
 from headway.core.states import Status
@@ -121,12 +121,14 @@ class Planner:
         self.leaves_some = False  # functions at the door that only other hosts know
         self._far_look_at = 0
         self.strained = False  # the host had enough to do when it was last looked at
+        self.blocked: list[JobId] = []  # by the last step
         self.prepared: list[Claim] = []  # claims whose files exist; without a commit they go
         self.restored: list[Claim] = []  # started before, and lost by the store; to be judged
 
     def begin(self) -> None:
         """A step begins; nothing of the last one is left to be undone."""
         self.prepared.clear()
+        self.blocked.clear()
         self.chosen.clear()
         self.restored.clear()
         self.served.clear()
@@ -139,8 +141,11 @@ class Planner:
             with suppress(OSError):
                 Evidence(claim.folder, claim.token).discard()
 
-    def step(self, tx: WriteTx, *, limit: int | None = None) -> Step:
-        """Plan until nothing is left to look at, starting at most `limit` jobs."""
+    def step(self, tx: WriteTx, *, limit: int | Batch | None = None) -> Step:
+        """Plan until nothing is left to look at, starting at most `limit` jobs. In a batch also
+        those are decided that come after the last of these."""
+        batch = limit if isinstance(limit, Batch) else None
+        most = limit.left if isinstance(limit, Batch) else limit
         tx.wake_due(tx.now(), STEP_JOBS)
         door = self.door(tx)
         if door.lenders:
@@ -148,14 +153,14 @@ class Planner:
         self._stood.clear()
         self.leaves_some = False
         started: list[Claim] = []
-        calls, left = self._claim_calls(tx, door, limit)
+        calls, left = self._claim_calls(tx, door, most)
         if calls:
             door = self.door(tx)
         expected = self._looks.expected()
         looked_at = 0
         while left and looked_at < STEP_JOBS:
             kept = self._looks.expected() - expected
-            remaining = None if limit is None else max(0, limit - calls - len(started) - kept)
+            remaining = None if most is None else max(0, most - calls - len(started) - kept)
             candidates, are_all = self._candidates(tx, door, remaining, looked_at)
             if tx.unreadable():
                 self._fail_unreadable(tx)
@@ -164,7 +169,10 @@ class Planner:
                 break
             looked_at += len(candidates)
             facts = self._gather(tx, candidates, door)
-            planned = plan(candidates, facts, limit=remaining)
+            if batch is None or remaining is None:
+                planned = plan(candidates, facts, limit=remaining)
+            else:
+                planned = plan(candidates, facts, batch=batch._replace(left=remaining))
             if not planned:
                 break
             begun = self._apply(tx, planned, facts.door)
@@ -499,6 +507,7 @@ class Planner:
                 tx.wake_next([lock_topic(lock.key) for lock in filing.job.locks], filing.job)
 
     def _block(self, tx: WriteTx, job: Job, block: Block) -> None:
+        self.blocked.append(job.id)
         wait = Wait(block.kind, block.detail)
         end_unstarted(tx, job, block.status, block.detail, wait=wait, actor=self._worker_id)
 

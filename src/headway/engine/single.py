@@ -1,7 +1,8 @@
 """One pass without a worker: `headway scheduler run` where none lives.
 
 The plan says how many may start. Each is started by a step of the engine that may start one, so the
-planner decides here as everywhere; the spawn delay lies between two, and never after the last.
+planner decides here as everywhere; the spawn delay lies between two, and never after the last. Then
+everyone else is looked at as in a worker's step: each says why it waits, or ends.
 """
 
 import os
@@ -10,7 +11,9 @@ from collections.abc import Sequence
 from headway.clock import SECOND, Clock
 from headway.config import Config, store_setting
 from headway.core.model import Job, JobId
-from headway.engine.cycle import Cycle
+from headway.core.plan import Batch
+from headway.core.states import WAITING
+from headway.engine.cycle import PASS_SECONDS, Cycle
 from headway.engine.engine import Engine
 from headway.errors import WorkerPresentError
 from headway.home import Home
@@ -47,9 +50,11 @@ def single_step(
         engine.finisher.open()
         engine.recover()
         started = _pass(engine, clock, limit)
-        _until_launched(engine, clock)
+        undone = _until_launched(engine, clock)
+        if undone:
+            _decide(engine, clock, Batch(limit, 0))  # each of these says what it waits for
         engine.helpers.finish()
-        return started
+        return [each for each in started if each not in undone]
     finally:
         engine.helpers.close()
         engine.rounds.close()
@@ -72,7 +77,7 @@ def _pass(engine: Engine, clock: Clock, limit: int) -> list[JobId]:
             return engine.planner.preview(tx, engine.looks.look_now, batch=limit).to_dispatch
 
     def start(job: Job) -> None:
-        started.extend(_step(engine, 1))
+        started.extend(_start_one(engine))
 
     with store.read() as tx:
         delay = parse_duration(store_setting(tx.settings(), "scheduler.spawn_delay")) / SECOND
@@ -84,24 +89,45 @@ def _pass(engine: Engine, clock: Clock, limit: int) -> list[JobId]:
         batch_size=limit,
         spawn_delay=delay,
     ).run()
-    return started or _step(engine, limit)  # if nothing may start, each job says why
+    return started + _decide(engine, clock, Batch(limit, 0 if started else limit))
 
 
-def _step(engine: Engine, limit: int) -> list[JobId]:
+def _start_one(engine: Engine) -> list[JobId]:
     """One step; where a gate had to look at the world first, the step is made with what it saw."""
-    started: list[JobId] = []
     for _ in range(MOST_LOOKS):
-        engine.step(limit=limit - len(started))
-        started += engine.started
-        if not engine.looks.unsure():
+        engine.step(limit=1)
+        if engine.started or not engine.looks.unsure():
             break
+    return engine.started
+
+
+def _decide(engine: Engine, clock: Clock, batch: Batch) -> list[JobId]:
+    """Steps until all that there is to decide has been, with what looks at the world show. Who ends
+    may let another one look, so only looks that end nobody are counted."""
+    started: list[JobId] = []
+    in_vain = 0
+    give_up_at = clock.monotonic() + PASS_SECONDS
+    while in_vain < MOST_LOOKS and clock.monotonic() < give_up_at:
+        engine.step(limit=batch._replace(left=batch.left - len(started)))
+        started += engine.started
+        if not (engine.more or engine.looks.unsure()):
+            break
+        in_vain = 0 if engine.more or engine.planner.blocked else in_vain + 1
     return started
 
 
-def _until_launched(engine: Engine, clock: Clock) -> None:
-    """Wait for the parent's answers, so that what was reported as started was."""
+def _until_launched(engine: Engine, clock: Clock) -> list[JobId]:
+    """Wait for the parent's answers, and until it was checked what jobs are to start on, so that
+    what is reported as started was. The jobs that were not."""
     deadline = clock.monotonic() + 5.0
-    while engine.finisher.unanswered() and clock.monotonic() < deadline:
+    checked = {claim.job_id for claim in engine.finisher.checking()}
+    while clock.monotonic() < deadline:
+        if not (engine.finisher.unanswered() or engine.finisher.checking()):
+            break
         for key, _ in engine.finisher.selector.select(0.1):
             key.data()
         engine.step(limit=0)
+    if not checked:
+        return []
+    with engine.store.read() as tx:
+        return [job.id for job in tx.jobs(sorted(checked)).values() if job.status in WAITING]

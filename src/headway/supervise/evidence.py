@@ -163,12 +163,20 @@ class Evidence:
         """Whether the host could start it, with all that had to be done first."""
         if self.read_started() is None:
             return False
+        return not self._wants("prepare", "check") or self._has(f"prepared.{self.token}")
+
+    def is_checking(self) -> bool:
+        """Whether it is still to be checked that it may start."""
+        return self._wants("check") and not self._has(f"prepared.{self.token}")
+
+    def _wants(self, *steps: str) -> bool:
+        """Whether one of these comes before the command. If the file is damaged, only the mark that
+        all of them are done can tell."""
         try:
             spec = json.loads(self._read(f"claim.{self.token}") or b"{}")
-            waits_for_more = "prepare" in spec or "check" in spec
-        except (ValueError, TypeError, RecursionError):  # damaged: only the mark can tell
-            waits_for_more = True
-        return not waits_for_more or self._has(f"prepared.{self.token}")
+            return any(step in spec for step in steps)
+        except (ValueError, TypeError, RecursionError):
+            return True
 
     def read_outcome(self) -> Outcome | None:
         """The claim's outcome; torn, damaged or foreign is none."""
