@@ -131,7 +131,7 @@ def test_an_exit_code_means_skipped_only_if_it_is_the_programs_own(
 
 def test_every_ending_is_in_the_table() -> None:
     table = {getattr(row, "values", row)[0].ending for row in ENDINGS}
-    assert table | {Ending.SPAWN_ERROR, Ending.ASKED_AGAIN} == set(Ending)
+    assert table | {Ending.SPAWN_ERROR, Ending.CHANGED, Ending.ASKED_AGAIN} == set(Ending)
 
 
 def test_a_function_that_asks_again_gets_the_chains_next_job_without_a_budget() -> None:
@@ -273,6 +273,7 @@ def test_the_host_is_probed_ever_more_rarely() -> None:
 SAME = "name type priority position params chain slug labels after locks retry env_digest"
 SAME += " on_finish submitted_by queue needs produces pinned_head preconditions repo approval"
 SAME += " level group_id sequence_number subject target template_id resources rates schedule_id"
+SAME += " requested_start"
 FRESH = "key spec_digest launch_failures last_failure launch_wait stage wait waited_on reason"
 FRESH += " started_at finished_at cancel_requested_at cancel_requested_by"
 OWN = {
@@ -304,6 +305,7 @@ FULL = Job(
     attempt=2,
     retries_used=1,
     not_before=NOW - SECOND,
+    requested_start=NOW - 2 * SECOND,
     env_digest="e" * 64,
     key="once",
     spec_digest="s",
@@ -448,7 +450,7 @@ def test_every_outcome_is_an_end_or_an_undoing(
     )
     answer = settle(job, outcome(ending, exit_code=code, errno=number, signal="SIGTERM"))
     if isinstance(answer, Undone):
-        assert ending is Ending.SPAWN_ERROR and not cancelling
+        assert ending in (Ending.SPAWN_ERROR, Ending.CHANGED) and not cancelling
         return
     assert answer.status in TERMINAL
     assert answer.retry is None or (answer.status is Status.FAILED and not cancelling)

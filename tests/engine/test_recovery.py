@@ -181,11 +181,11 @@ def test_a_worker_dispatches_nothing_before_it_has_recovered(bench: Bench) -> No
         raise StoreBusyError("another process writes")
 
     engine.recover = busy  # type: ignore[method-assign]
-    worker._step()
+    assert not worker._stepping.make(worker._step)
     with bench.store.read() as tx:
         assert tx.last_event() == seen, "where it cannot recover it starts nothing"
     engine.recover = recover  # type: ignore[method-assign]
-    worker._step()
+    assert worker._stepping.make(worker._step)
     with bench.store.read() as tx:
         told = [(each.kind, each.job_id) for each in tx.events_since(seen, 100)]
     first_start = next(at for at, (kind, _) in enumerate(told) if kind == "running")
@@ -401,7 +401,7 @@ def test_the_folder_holds_nothing_but_the_evidence_of_its_tokens(bench: Bench) -
     job = bench.submit("true")
     bench.until_ended(job)
     names = {name.split(".")[0] for name in os.listdir(bench.home.job(job))}
-    assert names == {"claim", "lock", "started", "outcome", "job"}
+    assert names == {"claim", "lock", "started", "outcome", "job", "stdout", "stderr"}
     assert Path(bench.home.job(job)).stat().st_mode & 0o777 == 0o700
 
 
