@@ -20,6 +20,7 @@ import psycopg
 from harness import Site, wait_for
 from headway.core.states import TERMINAL, Status
 from headway.submission import Request
+from headway.supervise.workerlock import STAYS
 
 NAME = "headway-torture-worker"
 CONFIG = "[worker]\nautostart = false\n"
@@ -41,7 +42,7 @@ def torture(folder: Path, url: str, *, times: int, jobs: int, seed: int) -> Told
         site.client.set_setting("scheduler.max_active", 8)
         ledger = folder / "ledger"
         ids = _submit(site, ledger, jobs)
-        worker = site.worker(env={"PGAPPNAME": NAME})
+        worker = _worker(site)
         ended = _end_connections(site, worker, url, ids, times, random.Random(seed))
         wait_for(
             lambda: worker.poll() is not None or _ended(site) == len(ids),
@@ -51,6 +52,24 @@ def torture(folder: Path, url: str, *, times: int, jobs: int, seed: int) -> Told
         return Told(ended, time.monotonic() - began, _violations(site, worker, ledger, ids))
     finally:
         site.close()
+
+
+def _worker(site: Site) -> "subprocess.Popen[str]":
+    """It says a line of each job, more than a pipe holds that nobody reads."""
+    with open(site.folder / "worker.log", "w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "headway", "work"],
+            cwd=site.folder,
+            env={**site.env, "PGAPPNAME": NAME},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        )
+    site._workers.append(process)
+    wait_for(lambda: process.poll() is not None or site.lock.is_held(STAYS), what="a worker")
+    return process
 
 
 def _submit(site: Site, ledger: Path, jobs: int) -> list[int]:
@@ -95,7 +114,8 @@ def _violations(
 ) -> list[str]:
     found = []
     if worker.poll() is not None:
-        found.append(f"the worker died with {worker.returncode}: {_last_words(worker)}")
+        said = (site.folder / "worker.log").read_text()
+        found.append(f"the worker died with {worker.returncode}: {said[-2000:]}")
     runs = Counter(ledger.read_text().split())
     for number, job_id in enumerate(ids):
         if runs[str(number)] != 1:
@@ -112,11 +132,6 @@ def _violations(
         if tx.pause_in_force() is not None:
             found.append("the queue was paused")
     return found
-
-
-def _last_words(worker: "subprocess.Popen[str]") -> str:
-    assert worker.stderr is not None
-    return worker.stderr.read()[-2000:]
 
 
 def main() -> int:

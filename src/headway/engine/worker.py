@@ -58,8 +58,8 @@ POLL = 1.0  # the longest time between a commit of someone else and our look at 
 SETTLED_AFTER = 60.0
 COMES_UP_WITHIN = 10.0
 HANDS_OVER_WITHIN = 60.0  # it has been asked and will leave: giving up early would leave none
-LEAVES_WITHIN = 1.0  # for the last words to the store, after the grace and before the end
-AT_ONCE = 0.5  # the same after a second signal
+LAST_WORDS = 1.0  # seconds for them to the store, when a worker leaves
+AT_ONCE = 0.3  # the same for one that has no time, or no hope
 RARELY = (20_000, 20, 50)
 
 Say = Callable[[str], None]
@@ -481,7 +481,7 @@ class Worker:
         wishes.signals += 1
         if wishes.signals == 1:
             wishes.signalled_at = self._clock.monotonic()
-            patience.end_within(self._grace + LEAVES_WITHIN)
+            patience.end_within(self._grace + AT_ONCE)
         else:
             patience.end_within(0.0)
 
@@ -549,7 +549,8 @@ class Worker:
     def _depart(self, ending: str) -> None:
         self._lock.give_up(STAYS)
         if not self._end_is_recorded:
-            self._store.patience.end_within(AT_ONCE if self._wishes.signals > 1 else LEAVES_WITHIN)
+            hurried = self._wishes.signals > 1 or self._stepping.failures
+            self._store.patience.end_within(AT_ONCE if hurried else LAST_WORDS)
             if not self._recording.make(lambda: self._record_end(ending)):
                 note_end(self._home, self.id, ending)
         left = self._running()

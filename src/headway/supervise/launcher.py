@@ -80,7 +80,6 @@ class Launcher:
         except BaseException:
             self._end(signal.SIGKILL)
             raise
-        reach("launcher.started")
 
     def _start(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -98,6 +97,7 @@ class Launcher:
             )
         self.pidfd = os.pidfd_open(self._process.pid)
         self._unwatch = [self.watch(each) for each in (self._socket.fileno(), self.pidfd)]
+        reach("launcher.started")
 
     def launch(self, folder: str, token: str) -> None:
         """Ask for a supervisor; it reads the rest from the claim's evidence."""
