@@ -25,7 +25,7 @@ EXCESS = {
     "arrays in arrays": "a = " + "[" * 30_000,
     "closed arrays in arrays": "a = " + "[" * 20_000 + "]" * 20_000 + "\n",
     "tables in tables": "a = " + "{a=" * 15_000,
-    "many dotted keys": "".join(f"a.b.c.k{at} = 1\n" for at in range(4000)),
+    "many dotted keys": "".join(f"a.b.c.k{at} = 1\n" for at in range(4500)),
     "many keys": "".join(f"k{at}=1\n" for at in range(6000)),
     "many keys in a table": "a={" + ",".join(f"k{at}=1" for at in range(6000)) + "}\n",
     "a text without an end": 'a="""' + '\\"""' * 15_000,

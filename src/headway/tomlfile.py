@@ -14,7 +14,7 @@ from typing import Any
 from headway.errors import InvalidInputError
 
 LARGEST_FILE = 64 << 10
-MOST_KEYS = 2000
+MOST_KEYS = 4000
 DEEPEST = 16  # parts of a dotted key, and brackets within brackets
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 _WITHOUT_END = ('"""', "'''", '"', "'")
@@ -88,7 +88,7 @@ def _refuse_excess(path: str, text: str) -> None:
         if dots >= DEEPEST or brackets > DEEPEST:
             line = text.count("\n", 0, at) + 1
             raise InvalidInputError(
-                f"{path}: line {line} goes deeper than {DEEPEST} levels, which no setting needs"
+                f"{path}: line {line}: its values nest too deeply; {DEEPEST} levels are allowed"
             )
     if keys > MOST_KEYS:
         raise InvalidInputError(f"{path} has more than {MOST_KEYS} keys")

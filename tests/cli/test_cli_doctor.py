@@ -95,6 +95,8 @@ def test_a_home_without_a_store_gets_none(bare: CommandLine) -> None:
     assert (findings[-1]["check"], findings[-1]["next"]) == ("store", "headway init")
     assert [each.name for each in bare.home.iterdir()] == ["config.toml"]
     (bare.home / "jobs" / "3").mkdir(parents=True)
+    assert bare.json("doctor", code=1)["findings"][-1]["next"] == "headway trust"
+    bare("trust", "--yes")
     assert "restore" in bare.json("doctor", code=1)["findings"][-1]["next"]
 
 

@@ -8,6 +8,7 @@ from test_tour import commands
 from test_tutorial import BLOCK
 
 from headway.cli.main import run
+from headway.home import Home, make_home
 from headway.jobsfile.keys import KEYS, TYPES, default_of
 from headway.jobsfile.nodes import LARGEST_FILE
 from headway.jobsfile.reading import read_jobs_file
@@ -67,7 +68,7 @@ def test_the_commands_of_the_page_show_what_it_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HEADWAY_HOME", raising=False)
-    (tmp_path / ".headway").mkdir(mode=0o700)
+    make_home(Home(str(tmp_path / ".headway")))
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     shown = commands(PAGE)

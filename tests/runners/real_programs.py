@@ -17,6 +17,7 @@ from stub import ANSWER, Stub, serving
 
 import headway
 import headway.runners.files as files
+from headway.trust import record
 
 PROGRAMS = Path(os.environ["HEADWAY_TEST_PROGRAMS"])
 SOURCES = str(Path(headway.__file__).parent.parent)
@@ -41,6 +42,7 @@ class Place:
         for each in (self.home / "runners", self.own / "codex", self.own / ".gemini"):
             each.mkdir(parents=True)
         self.home.chmod(0o700)
+        record(str(self.home), {"HOME": str(self.own)})
         (self.home / "config.toml").write_text('[worker]\nidle = "1s"\n')
         settings = {
             "security": {"auth": {"selectedType": "gemini-api-key"}},

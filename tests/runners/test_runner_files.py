@@ -17,6 +17,7 @@ from headway.runners.filling import LONGEST_ARGUMENT, command_line
 from headway.runners.looking import look_at_runner, runner_document
 from headway.runners.model import Runner, Timeouts
 from headway.submission import specify
+from headway.trust import record
 
 SOUND = 'argv = ["agent"]\nprompt = "stdin"\nparser = "text"\n'
 
@@ -24,6 +25,12 @@ SOUND = 'argv = ["agent"]\nprompt = "stdin"\nparser = "text"\n'
 def runner(*argv: Any, **more: Any) -> Runner:
     fields = {"prompt": "stdin", "parser": "text", **more}
     return Runner("own", "/own.toml", argv, timeouts=Timeouts(None, None, None), **fields)
+
+
+@pytest.fixture(autouse=True)
+def trusted(tmp_path: Path) -> None:
+    """The folder that stands for a home is one that its user trusts."""
+    record(str(tmp_path))
 
 
 def written(tmp_path: Path, text: str, name: str = "own") -> str:
@@ -104,8 +111,8 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         (SOUND.replace('"agent"', '"agent", "{access}"'), "belong together"),
         (SOUND + "x = '" + "x" * 70_000 + "'", "larger than 64 KiB"),
         ("argv = " + "[" * 5000 + "]" * 5000, "nest too deeply"),
-        ("argv" + ".a" * 20_000 + " = 1", "argv is no list"),
-        (SOUND + "env" + ".a" * 20_000 + " = 1", "env has a = a value that nobody could read"),
+        ("argv" + ".a" * 20_000 + " = 1", "nest too deeply"),
+        (SOUND + "env" + ".a" * 20_000 + " = 1", "nest too deeply"),
         (SOUND + "[defaults]\nmax_turns = " + "9" * 5000, "4300"),
         (SOUND + "[defaults]\nmax_turns = 0x" + "f" * 5000, "max_turns = a value that nobody"),
         (SOUND + "[defaults]\nmax_turns = 100001", "max_turns = 100001, which cannot be"),
