@@ -3,7 +3,8 @@
 import pytest
 from given import exclusive, facts, job, shared
 
-from headway.core.facts import Answer, Door
+from headway.core.artifacts import artifact_key
+from headway.core.facts import Answer, ArtifactView, Door
 from headway.core.model import Job, PinnedHead, Question, Sight
 from headway.core.plan import Hold, Planned, Start, plan
 from headway.core.subjects import SLING
@@ -105,3 +106,35 @@ def test_nothing_is_started_on_an_old_look(
 ) -> None:
     known = facts(answers={question: Answer(found, fresh=fresh)})
     assert said(plan([waiting], known)) == ["start" if fresh else "expected"]
+
+
+CLEAN = Question(Sight.CLEAN, REPO)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "answers", "asked"),
+    [
+        (pinned(1), {MAIN: False}, [MAIN]),
+        (pinned(1, preconditions=("clean_worktree",)), {MAIN: False, CLEAN: False}, [MAIN, CLEAN]),
+        (pinned(1, preconditions=("clean_worktree",)), {MAIN: True, CLEAN: False}, [CLEAN]),
+        (pinned(1, preconditions=("clean_worktree",)), {MAIN: False, CLEAN: True}, [MAIN]),
+    ],
+)
+def test_all_that_is_old_is_looked_at_once_more(
+    waiting: Job, answers: dict[Question, bool], asked: list[Question]
+) -> None:
+    found = {MAIN: OID, CLEAN: None}
+    known = facts(answers={each: Answer(found[each], fresh=answers[each]) for each in answers})
+    (planned,) = plan([waiting], known)
+    assert isinstance(planned.decision, Hold) and planned.decision.expected
+    assert list(planned.decision.asks) == asked
+    assert planned.decision.shown.topics == tuple(each.topic for each in asked)
+    kinds = {MAIN: "pinned_head", CLEAN: "preconditions"}
+    assert planned.decision.shown.kind == kinds[asked[0]]
+
+
+def test_what_was_published_needs_no_look() -> None:
+    there = {artifact_key("file:/srv/in", None): ArtifactView(published=True)}
+    known = facts(artifacts=there, answers={FILE: Answer("yes", fresh=False)})
+    assert said(plan([job(1, needs=("file:/srv/in",))], known)) == ["start"]
+    assert said(plan([job(1, needs=("file:/srv/in",))], facts(artifacts=there))) == ["start"]

@@ -103,3 +103,14 @@ def test_a_cancelled_one_gives_its_slot_back(bench: Bench, repo: Path, tmp_path:
     after = bench.submit("true")
     bench.until_ended(after)
     assert bench.engine.looks.expected() == 0
+
+
+def test_who_waits_for_one_more_look_has_missed_nothing(bench: Bench, repo: Path) -> None:
+    """Its slot is kept for it, and so there is none: not a reason to say that it could have run."""
+    bench.client.pause("for a while")
+    bench.submit("sleep", "600", cwd=str(repo), pin_head="")
+    bench.until(lambda: not bench.engine.looks.unsure())
+    bench.step()
+    minutes_later(bench)
+    bench.client.resume()
+    assert bench.missed_wake_ups() == []

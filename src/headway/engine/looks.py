@@ -99,6 +99,10 @@ class Looks:
         """How many slots are kept for jobs that a look will let start."""
         return len(self._expected)
 
+    def expects(self, job_id: JobId) -> bool:
+        """Whether a place is kept for this job until it has been looked for once more."""
+        return job_id in self._expected
+
     def kept_keys(self) -> list[str]:
         """What is kept of the limits, once for each job."""
         return [key for keys in self._kept.values() for key in keys]

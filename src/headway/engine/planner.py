@@ -208,6 +208,8 @@ class Planner:
         facts = self._gather(tx, waiting, door)
         again, missed = [], []
         for job in waiting:
+            if self._looks.expects(job.id):
+                continue  # what is kept for it is in use by that; it goes on with the answer
             decision = decide(job, facts)
             kinds = []
             if isinstance(decision, Hold):
