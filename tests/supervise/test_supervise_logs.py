@@ -23,11 +23,11 @@ def read_all(folder: Path, stream: str = "stdout") -> tuple[bytes, int]:
         kept, skipped = kept + data, skipped + gap
 
 
-def test_streams_are_kept_apart_and_made_at_first_output(home: Home) -> None:
+def test_streams_are_kept_apart_and_a_silent_one_is_empty(home: Home) -> None:
     claim = home.run_shell("echo out")
     outcome = claim.outcome()
     assert claim.log("stdout") == b"out\n"
-    assert not (claim.folder / "stderr.log").exists()
+    assert (claim.folder / "stderr.log").read_bytes() == b""
     assert outcome.logs == {
         "stdout": {"bytes": 4, "dropped": 0},
         "stderr": {"bytes": 0, "dropped": 0},

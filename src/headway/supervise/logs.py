@@ -51,10 +51,9 @@ class CappedLog:
         self.dropped = 0
 
     def begin(self) -> None:
-        """Make the file, so that a stream on which nothing is written has one, too."""
-        if self._head_left:
-            self._open()
-        elif self._create(self._name, 0):
+        """Make the file, so that a stream on which nothing is written has one, too. It is not kept
+        open: a supervisor has few descriptors, and most streams are silent."""
+        if self._create(self._name, 0):
             self.close()
 
     def room(self) -> int:
