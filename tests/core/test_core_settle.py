@@ -354,6 +354,16 @@ def test_on_finish_of_a_job_that_never_ran_has_no_exit_code() -> None:
     assert following.params["env"]["HEADWAY_FINISHED_EXIT_CODE"] == ""
 
 
+@pytest.mark.parametrize("strikes", [0, 2])
+def test_what_has_changed_before_its_start_counts_against_nobody(strikes: int) -> None:
+    moved = outcome(Ending.SPAWN_ERROR, error="pinned head mismatch on main", changed=True)
+    answer = settle(running(launch_failures=strikes, not_before=NOW), moved, cooldown=5)
+    cause = "pinned head mismatch on main"
+    assert answer == Undone(cause, not_before=NOW, launch_failures=strikes)
+    cancelled = ended(running(**CANCELLING), moved)
+    assert (cancelled.status, cancelled.executed) == (Status.CANCELLED, False)
+
+
 @settings(deadline=None, max_examples=300)
 @given(
     st.sampled_from(Ending),

@@ -223,7 +223,7 @@ class Job(NamedTuple):
     attempt: int = 1
     retries_used: int = 0
     not_before: int | None = None  # the later of its submitter's time and of a wait to try again
-    requested_start: int | None = None  # its submitter's time alone (--at, --delay)
+    requested_start: int | None = None  # of a later job of its chain: its submitter's time alone
     env_digest: str | None = None
     key: str | None = None
     spec_digest: str = ""
@@ -264,6 +264,14 @@ class Job(NamedTuple):
     @property
     def dispatch_level(self) -> int:
         return self.priority if self.level is None else self.level
+
+    @property
+    def submitters_time(self) -> int | None:
+        """What `--at` or `--delay` asked for. `not_before` of a chain's first job is just that, as
+        long as no failed launch holds it back: whatever else writes `not_before` keeps it apart."""
+        if self.retry_of is None and self.launch_wait is None:
+            return self.not_before
+        return self.requested_start
 
     @property
     def has_command(self) -> bool:
