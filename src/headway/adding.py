@@ -293,7 +293,6 @@ def _job(
         or spec.target
     )
     actor = (origin.of_slots and spec.schedule_id) or origin.actor
-    start = spec.at if spec.at is not None else now + spec.delay if spec.delay else None
     asked = Approval(ApprovalState.PENDING, now, actor) if spec.require_approval else None
     return Job(
         id=job_id,
@@ -310,8 +309,7 @@ def _job(
         after=after,
         locks=spec.locks,
         retry=spec.retry,
-        not_before=start,
-        requested_start=start,
+        not_before=spec.at if spec.at is not None else now + spec.delay if spec.delay else None,
         env_digest=origin.env_digest,
         key=spec.key,
         spec_digest=spec_digest,

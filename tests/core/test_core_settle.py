@@ -131,7 +131,7 @@ def test_an_exit_code_means_skipped_only_if_it_is_the_programs_own(
 
 def test_every_ending_is_in_the_table() -> None:
     table = {getattr(row, "values", row)[0].ending for row in ENDINGS}
-    assert table | {Ending.SPAWN_ERROR, Ending.CHANGED, Ending.ASKED_AGAIN} == set(Ending)
+    assert table | {Ending.SPAWN_ERROR, Ending.ASKED_AGAIN} == set(Ending)
 
 
 def test_a_function_that_asks_again_gets_the_chains_next_job_without_a_budget() -> None:
@@ -429,6 +429,16 @@ def test_on_finish_of_a_job_that_never_ran_has_no_exit_code() -> None:
     assert following.params["env"]["HEADWAY_FINISHED_EXIT_CODE"] == ""
 
 
+@pytest.mark.parametrize("strikes", [0, 2])
+def test_what_has_changed_before_its_start_counts_against_nobody(strikes: int) -> None:
+    moved = outcome(Ending.SPAWN_ERROR, error="pinned head mismatch on main", changed=True)
+    answer = settle(running(launch_failures=strikes, not_before=NOW), moved, cooldown=5)
+    cause = "pinned head mismatch on main"
+    assert answer == Undone(cause, not_before=NOW, launch_failures=strikes)
+    cancelled = ended(running(**CANCELLING), moved)
+    assert (cancelled.status, cancelled.executed) == (Status.CANCELLED, False)
+
+
 @settings(deadline=None, max_examples=300)
 @given(
     st.sampled_from(Ending),
@@ -450,7 +460,7 @@ def test_every_outcome_is_an_end_or_an_undoing(
     )
     answer = settle(job, outcome(ending, exit_code=code, errno=number, signal="SIGTERM"))
     if isinstance(answer, Undone):
-        assert ending in (Ending.SPAWN_ERROR, Ending.CHANGED) and not cancelling
+        assert ending is Ending.SPAWN_ERROR and not cancelling
         return
     assert answer.status in TERMINAL
     assert answer.retry is None or (answer.status is Status.FAILED and not cancelling)

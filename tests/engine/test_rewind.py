@@ -203,7 +203,7 @@ def test_what_a_person_retried_goes_with_the_rest_of_its_group(
 
     rewind(bench.client, jobs[0])
 
-    assert bench.last(jobs[1]).requested_start == bench.job(jobs[1]).not_before
+    assert bench.last(jobs[1]).submitters_time == bench.job(jobs[1]).not_before
     bench.until_ended(*jobs)
     assert [bench.last(each).status for each in jobs] == [Status.FAILED, Status.CANCELLED]
 
@@ -215,14 +215,14 @@ def test_a_wait_to_try_again_goes(make_bench: Callable[..., Bench]) -> None:
     clock.advance(HOUR / SECOND)
     bench.until(lambda: bench.last(root).attempt == 2)
     second = bench.last(root)
-    assert second.requested_start == bench.job(root).not_before
+    assert second.submitters_time == bench.job(root).not_before
     assert second.not_before == (bench.job(root).finished_at or 0) + HOUR
     assert preview(bench.client, root).kept_times == {}
 
     rewind(bench.client, root)
 
     job = bench.job(second.id)
-    assert job.not_before == second.requested_start, "which has come"
+    assert job.not_before == second.submitters_time, "which has come"
     bench.until(lambda: bench.last(root).attempt == 3)
 
 

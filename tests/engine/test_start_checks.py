@@ -16,6 +16,8 @@ from headway.core.states import Status
 from headway.executors import specification
 from headway.executors.command import how_to_reach_a_worker
 from headway.probes import starting
+from headway.runners import agent_request
+from headway.submission import Request
 from headway.supervise import helper
 
 RATES = (Rate("api", 1, 3_600_000_000),)
@@ -211,13 +213,18 @@ def test_a_check_that_disagrees_with_the_gate_does_not_spin(
 
 
 def test_only_jobs_that_ask_for_it_are_checked(bench: Bench, repo: Path) -> None:
-    def checks(**asks: Any) -> bool:
+    def checks(request: Request | None = None, **asks: Any) -> bool:
         bench.client.pause("hold")
-        job = bench.job(bench.submit("true", cwd=str(repo), check=False, **asks))
+        command = Request(argv=("true",), cwd=str(repo), check=False, **asks)
+        job = bench.job(bench.client.submit(request or command).job_id)
         claim = Claim(job.id, "t", 1, "w", "h", bench.home.path, "b", "/f", 0)
         reach = how_to_reach_a_worker(bench.home, bench.config)
         return "check" in specification(job, claim, bench.home, bench.config, reach)
 
+    runners = Path(bench.home.path, "runners")
+    runners.mkdir()
+    (runners / "mine.toml").write_text('argv = ["true"]\nprompt = "stdin"\nparser = "text"\n')
+    assert checks(agent_request("Look.", runner="mine", pin_head="", cwd=str(repo)))
     assert not checks() and not checks(require=("custom:weather",))
     assert checks(pin_head="") and checks(require=("custom:weather", "clean_worktree"))
 

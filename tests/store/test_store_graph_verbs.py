@@ -2,7 +2,7 @@
 
 import pytest
 from recording import verbs
-from stocked import SECOND, START, add, filing, finish_of, start
+from stocked import SECOND, START, add, filing, finish_of, job, start, unclaim_of
 
 from headway.core.facts import ArtifactView, Producer
 from headway.core.model import Approval, ApprovalState, Job, Lock, LockMode, PinnedHead, Stage
@@ -328,12 +328,39 @@ def test_a_waiting_job_is_put_back_to_the_start_and_another_is_not(store: Store)
             ]
         )
         reset = tx.jobs([waiting.id])[waiting.id]
-        later = {"not_before": START + 7, "requested_start": START + 7}
-        assert reset == waiting._replace(approval=asked, **later)
+        assert reset == waiting._replace(approval=asked, not_before=START + 7)
         assert (reset.stage, reset.wait, reset.waited_on) == (Stage.WOKEN, None, ())
         assert tx.topics_waited_for(["chain:7"]) == set()
         assert tx.next_wake() is None
         assert tx.jobs([runs.id, ended.id]) == before
+
+
+def test_the_time_of_a_submitter_is_told_apart_from_a_wait_to_try_again(store: Store) -> None:
+    """Also of rows that know nothing of the difference: theirs is that of a first job which no
+    failed launch holds back."""
+    later = START + SECOND
+    with store.write() as tx:
+        asked = add(tx, not_before=START)
+        struck = add(tx, not_before=START)
+        tx.unclaim([unclaim_of(start(tx, struck), not_before=later, launch_wait="launch")])
+        again = {"retry_of": asked.id, "chain": asked.id, "attempt": 2}
+        tx.end_waiting(asked, Status.CANCELLED, "cancelled", None)
+        backs_off = job(tx.take_ids(1), not_before=later, requested_start=START, **again)
+        tx.add_retries([backs_off])
+        other = add(tx)
+        tx.end_waiting(other, Status.CANCELLED, "cancelled", None)
+        untimed = job(
+            tx.take_ids(1), not_before=later, retry_of=other.id, chain=other.id, attempt=2
+        )
+        tx.add_retries([untimed])
+    with store.read() as tx:
+        found = tx.jobs([asked.id, struck.id, backs_off.id, untimed.id])
+    assert {each.id: (each.not_before, each.submitters_time) for each in found.values()} == {
+        asked.id: (START, START),
+        struck.id: (later, None),
+        backs_off.id: (later, START),
+        untimed.id: (later, None),
+    }
 
 
 @verbs("reopen_edges", "predecessors", "awaited_chains")

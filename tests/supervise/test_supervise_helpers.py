@@ -121,7 +121,8 @@ def test_what_has_changed_is_no_start_and_no_failure(home: Home) -> None:
         home, f"touch {ran}", prepare=helper("true"), check=helper("echo it moved >&2; exit 76")
     )
     outcome = claim.outcome()
-    assert (outcome.reason, outcome.errno, outcome.error) == ("changed", None, "it moved")
+    assert (outcome.reason, outcome.errno, outcome.error) == ("spawn_error", None, "it moved")
+    assert outcome.changed is True
     assert (outcome.exit_code, outcome.tree, outcome.patch) == (None, "gone", None)
     assert not ran.exists() and not claim.evidence.has_begun()
 
@@ -141,7 +142,7 @@ def test_what_cannot_be_checked_is_no_start(
     claim = home.run_shell(f"touch {ran}", check=helper(script, 0.3 if "sleep" in script else 60.0))
     outcome = claim.outcome()
     assert (outcome.reason, outcome.errno, outcome.error) == ("spawn_error", number, words)
-    assert not ran.exists() and not claim.evidence.has_begun()
+    assert not ran.exists() and not claim.evidence.has_begun() and outcome.changed is None
 
 
 def test_it_is_checked_last_and_not_in_the_environment_of_the_job(home: Home) -> None:

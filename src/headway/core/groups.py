@@ -141,7 +141,7 @@ def _goes_on_by_itself(member: Job) -> bool:
     the one that its submitter gave, and begins anew."""
     if member.retry_of is None:
         return False
-    waits_to_try = member.not_before not in (None, member.requested_start)
+    waits_to_try = member.not_before not in (None, member.submitters_time)
     return member.retries_used > 0 or waits_to_try
 
 

@@ -223,7 +223,7 @@ class Job(NamedTuple):
     attempt: int = 1
     retries_used: int = 0
     not_before: int | None = None  # the later of its submitter's time and of a wait to try again
-    requested_start: int | None = None  # its submitter's time alone (--at, --delay)
+    requested_start: int | None = None  # of a later job of its chain: its submitter's time alone
     env_digest: str | None = None
     key: str | None = None
     spec_digest: str = ""
@@ -271,6 +271,14 @@ class Job(NamedTuple):
         slot."""
         made_it = self.schedule_id
         return made_it is not None and made_it.startswith(OF_JOBS_FILE) and self.type != AGENT
+
+    @property
+    def submitters_time(self) -> int | None:
+        """What `--at` or `--delay` asked for. `not_before` of a chain's first job is just that, as
+        long as no failed launch holds it back: whatever else writes `not_before` keeps it apart."""
+        if self.retry_of is None and self.launch_wait is None:
+            return self.not_before
+        return self.requested_start
 
     @property
     def has_command(self) -> bool:

@@ -66,7 +66,7 @@ def put_back(job: Job, *, now: int, by: str) -> Job:
         status=after(job.status, Move.RESET),
         wait=None,
         waited_on=(),
-        not_before=job.requested_start,
+        not_before=job.submitters_time,
         launch_failures=0,
         launch_wait=None,
         last_failure=None,
@@ -76,7 +76,7 @@ def put_back(job: Job, *, now: int, by: str) -> Job:
 
 def kept_times(members: Iterable[Job], now: int) -> dict[JobId, int]:
     """Of these the ones that start later than now, whatever else happens: when that is."""
-    asked = ((job.id, job.requested_start) for job in members)
+    asked = ((job.id, job.submitters_time) for job in members)
     return {job_id: at for job_id, at in asked if at is not None and at > now}
 
 

@@ -25,7 +25,6 @@ class Ending(StrEnum):
     CANCELLED = "cancelled"
     LOG_FULL = "log_full"
     SPAWN_ERROR = "spawn_error"
-    CHANGED = "changed"  # what its gates had seen held no longer, so its command was not started
     RAISED = "raised"
     SKIPPED = "skipped"
     ASKED_AGAIN = "asked_again"
@@ -65,6 +64,8 @@ class Outcome(NamedTuple):
     after: int | None = None  # of a function that asked to be called again
     # Of what a function raised, also as module.Class; or why an agent failed.
     classes: tuple[str, ...] = ()
+    # Not started, because what its gates had seen held no longer: nothing failed.
+    changed: bool = False
 
 
 class Retry(NamedTuple):
@@ -116,8 +117,6 @@ def settle(
     since = outcome.finished_at if since is None else since
     if outcome.ending is Ending.SPAWN_ERROR:
         return _not_launched(job, outcome, cooldown, since)
-    if outcome.ending is Ending.CHANGED:
-        return never_ran(job, outcome.error or "what it was to start on has changed")
     if outcome.ending is Ending.CANCELLED or (job.cancelling and outcome.ending in _AS_CANCELLED):
         return _cancelled(job, outcome)
     move, error = _verdict(job, outcome)
@@ -273,7 +272,7 @@ def host_trouble(job: Job, kind: WaitKind, cause: str) -> Ended | Undone:
 def _not_launched(job: Job, outcome: Outcome, cooldown: int, since: int) -> Ended | Undone:
     number = outcome.errno or 0
     cause = outcome.error or os.strerror(number)
-    if job.cancelling:
+    if job.cancelling or outcome.changed:
         return never_ran(job, cause)
     if number in HOST_ERRNOS:
         return host_trouble(job, HOST_ERRNOS[number], cause)
@@ -290,7 +289,7 @@ def _not_launched(job: Job, outcome: Outcome, cooldown: int, since: int) -> Ende
         )
     return Undone(
         cause,
-        not_before=later_of(since + LAUNCH_DELAYS[failures - 1], job.requested_start),
+        not_before=later_of(since + LAUNCH_DELAYS[failures - 1], job.submitters_time),
         launch_failures=failures,
         launch_wait=WaitKind.LAUNCH,
     )
@@ -304,10 +303,10 @@ def _after_cooldown(job: Job, cause: str, cooldown: int, since: int) -> Retry | 
     return Retry(since + cooldown, job.retries_used, cooling=cause)
 
 
-def later_of(wait: int | None, requested_start: int | None) -> int | None:
+def later_of(wait: int | None, submitters_time: int | None) -> int | None:
     """The instant before which a job may not start: no wait to try again shortens what its
     submitter asked for."""
-    return max((each for each in (wait, requested_start) if each is not None), default=None)
+    return max((each for each in (wait, submitters_time) if each is not None), default=None)
 
 
 def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
@@ -330,8 +329,8 @@ def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
         retry_of=job.id,
         attempt=job.attempt + 1,
         retries_used=retry.retries_used,
-        not_before=later_of(retry.not_before, job.requested_start),
-        requested_start=job.requested_start,
+        not_before=later_of(retry.not_before, job.submitters_time),
+        requested_start=job.submitters_time,
         launch_wait=None if retry.cooling is None else WaitKind.LAUNCH,
         last_failure=retry.cooling,
         env_digest=job.env_digest,

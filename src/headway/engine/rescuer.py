@@ -229,6 +229,7 @@ def taken_in(written: Written) -> Verdict:
         errno=written.errno,
         error=told.get("error", written.error),
         classes=tuple(told.get("classes", ())),
+        changed=bool(written.changed),
     )
     document: dict[str, Any] = {
         name: getattr(written, name)

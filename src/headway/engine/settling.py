@@ -69,7 +69,7 @@ Judgement = Verdict | NeverRan | HostFailed | StillRuns
 
 def has_changed(judgement: Judgement) -> bool:
     """Whether its claim was undone because the world is not as its gates had seen it."""
-    return isinstance(judgement, Verdict) and judgement.outcome.ending is Ending.CHANGED
+    return isinstance(judgement, Verdict) and judgement.outcome.changed
 
 
 class Settler:

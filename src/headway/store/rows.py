@@ -15,7 +15,6 @@ from headway.core.model import (
     ApprovalState,
     Claim,
     Job,
-    JobId,
     Lock,
     LockMode,
     PinnedHead,
@@ -161,7 +160,7 @@ def load_outline(row: Row) -> Job:
             wait=Wait(_WAIT_KIND[row[10]], row[11]) if row[10] else None,
             queue=row[12],
             finished_at=row[13],
-            **(_load_gates(_mapping(row[14])) if row[14] else {}),
+            **(_load_gates(row[14]) if row[14] else {}),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"the row of job-{row[0]} cannot be read: {error}") from error
@@ -219,7 +218,6 @@ def task_of(params: str) -> str | None:
 
 
 def _job(row: Row) -> Job:
-    gates = _mapping(row[36]) if row[36] else NOTHING
     return Job(
         id=row[0],
         name=row[1],
@@ -241,7 +239,6 @@ def _job(row: Row) -> Job:
         attempt=row[15],
         retries_used=row[16],
         not_before=row[17],
-        requested_start=_requested_start(row, gates),
         env_digest=row[18],
         key=row[19],
         spec_digest=row[20],
@@ -259,7 +256,7 @@ def _job(row: Row) -> Job:
         cancel_requested_at=row[33],
         cancel_requested_by=row[34],
         queue=row[35],
-        **(_load_gates(gates) if gates else {}),
+        **(_load_gates(row[36]) if row[36] else {}),
         approval=_load_approval(row[37]) if row[37] else None,
         level=row[38] if row[38] != row[4] else None,
         group_id=row[39],
@@ -272,7 +269,8 @@ def _job(row: Row) -> Job:
     )
 
 
-def _load_gates(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _load_gates(text: str) -> dict[str, Any]:
+    fields = _mapping(text)
     pin = fields.get("pin")
     return {
         "needs": tuple(fields.get("needs", ())),
@@ -280,20 +278,8 @@ def _load_gates(fields: Mapping[str, Any]) -> dict[str, Any]:
         "pinned_head": PinnedHead(*pin) if pin else None,
         "preconditions": tuple(fields.get("preconditions", ())),
         "repo": fields.get("repo"),
+        "requested_start": fields.get("at"),
     }
-
-
-def _is_of_submitter(retry_of: JobId | None, launch_wait: str | None) -> bool:
-    """Whether `not_before` of such a row is its submitter's time: it is no retry, and it waits for
-    no other try to launch it. Whatever else writes that column says what was asked for beside."""
-    return retry_of is None and not launch_wait
-
-
-def _requested_start(row: Row, gates: Mapping[str, Any]) -> int | None:
-    if _is_of_submitter(row[14], row[25]):
-        not_before: int | None = row[17]
-        return not_before
-    return gates.get("at")
 
 
 def dump_gates(job: Job) -> str | None:
@@ -304,7 +290,7 @@ def dump_gates(job: Job) -> str | None:
         "pin": job.pinned_head,
         "preconditions": job.preconditions,
         "repo": job.repo,
-        "at": None if _is_of_submitter(job.retry_of, job.launch_wait) else job.requested_start,
+        "at": job.requested_start,
     }
     present = {name: value for name, value in fields.items() if value}
     return dump(present) if present else None

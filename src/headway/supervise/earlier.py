@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 
 from headway.supervise.evidence import Evidence
-from headway.supervise.records import NEVER_BEGAN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def earlier_start(folder: str, token: str) -> Earlier | None:
                     continue
             finally:
                 os.close(lock)
-        if outcome is None or outcome.reason not in NEVER_BEGAN:
+        if outcome is None or outcome.reason != "spawn_error":
             ended = Earlier(evidence, lives=False, outcome=outcome)
     return ended
 

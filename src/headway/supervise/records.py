@@ -11,9 +11,8 @@ import zlib
 
 VERSION = 1
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
-_LATER = ("patch", "verdict")  # unknown to the first release, and only there if needed
-NEVER_BEGAN = ("spawn_error", "changed")  # not a line of the command ran, and none will
-REASONS = ("exited", "signalled", "timed_out", "cancelled", "log_full", *NEVER_BEGAN)
+_LATER = ("changed", "patch", "verdict")  # unknown to the first release, and only there if needed
+REASONS = ("exited", "signalled", "timed_out", "cancelled", "log_full", "spawn_error")
 
 _NONE = type(None)
 _FORM_OF_A_START: dict[str, tuple[type, ...]] = {
@@ -104,6 +103,7 @@ class Outcome:
     """How a claim ended. Times are µs UTC; the bytes of a log count also those dropped."""
 
     __slots__ = (
+        "changed",
         "core_dumped",
         "errno",
         "error",
@@ -141,6 +141,7 @@ class Outcome:
         core_dumped: bool = False,
         patch: dict[str, Any] | None = None,
         verdict: dict[str, Any] | None = None,
+        changed: bool | None = None,
     ) -> None:
         self.token = token
         self.job = job
@@ -157,6 +158,7 @@ class Outcome:
         self.tree = tree
         self.core_dumped = core_dumped
         self.patch = patch  # whether it was saved, for a job that asked for one
+        self.changed = changed  # of a spawn_error: nothing failed, its gates would object now
         self.verdict = verdict  # why it failed, of a job whose main process says so
 
     def to_json(self) -> bytes:

@@ -16,7 +16,7 @@ from headway.crashpoints import reach
 from headway.supervise import cgroup, child, proc, workerlock
 from headway.supervise.evidence import LONGEST_ERROR, Evidence
 from headway.supervise.helper import Helper
-from headway.supervise.records import NEVER_BEGAN, Outcome, Started
+from headway.supervise.records import Outcome, Started
 from headway.supervise.tree import Tree, has_children, kill_below
 from headway.supervise.watch import STREAMS, Watch
 
@@ -140,7 +140,7 @@ class _Run:
         outcome = self._ended(watch, tree)
         if self._spec.get("verdict") and outcome.reason == "exited" and outcome.exit_code:
             outcome.verdict = self._evidence.read_verdict()
-        if "finish" in self._spec and outcome.reason not in NEVER_BEGAN:
+        if "finish" in self._spec and outcome.reason != "spawn_error":
             outcome.patch = self._finish(self._spec["finish"], command.env)
             if tree == "gone":
                 _end_all_below()
@@ -228,7 +228,7 @@ class _Run:
         died_of = _signal_name(os.WTERMSIG(status)) if os.WIFSIGNALED(status) else None
         code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
         if failure is not None:
-            reason, code = "spawn_error" if failure[0] else "changed", None
+            reason, code = "spawn_error", None
         elif watch.stopped_for is not None:
             reason = watch.stopped_for
             code = {"timed_out": TIMED_OUT_EXIT, "cancelled": CANCELLED_EXIT}.get(reason)
@@ -250,6 +250,7 @@ class _Run:
             logs=watch.logs(),
             tree=tree,
             core_dumped=os.WCOREDUMP(status),
+            changed=True if failure is not None and not failure[0] else None,
         )
 
 
