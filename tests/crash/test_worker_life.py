@@ -249,7 +249,7 @@ def test_a_worker_with_nothing_to_do_keeps_looking_and_complains_of_nothing(site
     for code in (3, 0):  # what fails is no reason to stop, either
         _rests(worker.pid)
         job = site.submit("sh", "-c", f"exit {code}")
-        site.until_ended(job, deadline=15.0)  # it looks every second
+        site.until_ended(job, deadline=20.0)  # it looks every second
         assert site.client.document(job)["run"]["exit_code"] == code
         assert worker.poll() is None
     worker.send_signal(signal.SIGTERM)
