@@ -89,6 +89,7 @@ class Client(QueueVerbs):
         self.environ = environ
         self.actor = actor
         self._reading = reading
+        self._began_empty = reading and not (home.store_url or os.path.exists(home.database))
         self.unreadable: dict[JobId, str] = {}  # rows that the last listing could not read
         self.left_out = False  # whether its limit cut something off
         self._host: Host | None = None
@@ -110,6 +111,10 @@ class Client(QueueVerbs):
 
             self._host = known_host(self.home) if self._reading else this_host(self.home)
         return self._host
+
+    def was_empty_and_is_not(self) -> bool:
+        """Whether who began to read before there was a store must connect again to see it."""
+        return self._began_empty and os.path.exists(self.home.database)
 
     def close(self) -> None:
         self._bell.close()
@@ -505,7 +510,7 @@ def connect(
         )
     if exists:
         refuse_unsafe(found.path)
-        if not create:
+        if not create or os.listdir(found.path):
             refuse_no_home(found.path)
     config = load_config(found, environ)
     url = choose_store(config, store_url, environ)

@@ -61,10 +61,9 @@ def schedule(
         _refuse_to_watch(chosen)
         from headway.cli.watch import watch_schedule
 
-        client = scope.connect_to_store()
         seconds = (interval_ms or INTERVAL_MS) / 1000
         return watch_schedule(
-            client, everything=everything, focus=focus, top=top or TOP, interval=seconds
+            scope.connect, everything=everything, focus=focus, top=top or TOP, interval=seconds
         )
     client = scope.connect_or_nothing()
     depth = (max_depth or MAX_DEPTH) if chosen == "dag" else 1

@@ -21,7 +21,7 @@ class Scope:
         return self._connect(reading=True)
 
     def connect_to_store(self) -> "Client":
-        """The same for who needs a store that is there: to copy it, or to watch it."""
+        """The same for who needs a store that is there, to copy it."""
         import os
 
         from headway.errors import NotFoundError

@@ -31,10 +31,15 @@ LEAVES = b"qQ"
 
 
 def watch_schedule(
-    client: Client, *, everything: bool, focus: JobId | None, top: int, interval: float
+    connect: Callable[[], Client],
+    *,
+    everything: bool,
+    focus: JobId | None,
+    top: int,
+    interval: float,
 ) -> int:
     """Draw until somebody leaves; the exit code."""
-    look = Look(client, everything=everything, focus=focus, top=top, interval=interval)
+    look = Look(connect(), connect, everything=everything, focus=focus, top=top, interval=interval)
     look.refresh()  # what cannot be shown is said before the screen is taken
     console = Console(highlight=False, markup=False, emoji=False, no_color=not colourful())
     with _signals_end_it(), Live(console=console, screen=True, auto_refresh=False) as live:
@@ -51,9 +56,17 @@ class Look:
     """What the watch knows, read anew only if something changed."""
 
     def __init__(
-        self, client: Client, *, everything: bool, focus: JobId | None, top: int, interval: float
+        self,
+        client: Client,
+        connect: Callable[[], Client] | None = None,
+        *,
+        everything: bool,
+        focus: JobId | None,
+        top: int,
+        interval: float,
     ) -> None:
         self._client = client
+        self._connect = connect
         self._everything = everything
         self._focus = focus
         self._top = top
@@ -67,6 +80,8 @@ class Look:
     def refresh(self) -> bool:
         """Read the store if somebody committed since; False if that was not needed."""
         try:
+            if self._connect is not None and self._client.was_empty_and_is_not():
+                self._client, self._seen = self._connect(), None
             seen = self._client.changes()
             if seen == self._seen:
                 return False
