@@ -178,8 +178,10 @@ class Bench:
         return sorted({*told, *found})
 
     def close(self) -> None:
-        missed = [] if self.may_miss else self.missed_wake_ups()
-        self._end_everything()
+        try:
+            missed = [] if self.may_miss else self.missed_wake_ups()
+        finally:
+            self._end_everything()
         assert not missed, f"a wake-up was missed: jobs {missed}"
 
     def _end_everything(self) -> None:

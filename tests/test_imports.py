@@ -179,7 +179,8 @@ MAY_IMPORT = {
     "approving": "core. client consequences environment errors gating person store.base units",
     "editing": "core. client environment errors placing store.base submission consequences",
     "collecting": (
-        "core. config consequences crashpoints downstream errors home store.base worktreeing quotas"
+        "core. config consequences crashpoints downstream errors home store.base supervise. "
+        "worktreeing quotas"
     ),
     "publishing": "core. client consequences errors gating git.layout probes store.base units",
     "restoring": (

@@ -61,7 +61,7 @@ INVARIANTS = {
     ),
     "one run per job, a retry is a new job": Proof(
         "D7",
-        "test_the_next_in_a_chain_is_the_same_work_with_a_fresh_life",
+        "test_each_field_of_a_retry_is_the_same_or_fresh_or_its_own",
         "test_three_retries_make_four_executions_and_then_no_more",
         "test_a_job_has_one_run",
         "guarantees.md",

@@ -312,7 +312,9 @@ def test_every_setting_says_whether_it_needs_trust() -> None:
         "approval.from_jobs",
     }
     harmless = {key.split(".")[0] for key in SETTINGS} - {key.split(".")[0] for key in needs}
-    assert harmless == {"scheduler", "worker", "logs", "sources", "processes", "display"}
+    assert harmless == {
+        *("scheduler", "jobsfile", "worker", "logs", "sources", "processes", "display")
+    }
     refused = {key for key, each in SETTINGS.items() if each.trust is Trust.REFUSED}
     assert refused == {"store.url"}
 

@@ -7,8 +7,6 @@ leaves the note, and the next round goes on from it. On a store of several hosts
 it has, by its own notes.
 """
 
-import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -33,6 +31,7 @@ from headway.errors import ConflictError, DataError, NotFoundError
 from headway.home import Home
 from headway.quotas import LONGEST_PERIOD, MOST_STARTS
 from headway.store.base import Ended, Event, ReadTx, Store, WriteTx
+from headway.supervise.folder import remove_tree
 from headway.worktreeing import WAIT_SECONDS, clean_for_good, degraded
 
 BATCH = 500
@@ -248,10 +247,7 @@ class Collector:
     def _delete_folder(self, job_id: JobId) -> bool:
         path = self._home.job(job_id)
         try:
-            if os.path.islink(path) or os.path.isfile(path):  # planted: it goes, and nothing else
-                os.unlink(path)
-            else:
-                shutil.rmtree(path)  # it follows no link, wherever that was planted
+            remove_tree(path)
         except FileNotFoundError:
             return True
         except OSError as error:

@@ -7,6 +7,7 @@ one here, which comes to the same.
 
 import json
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -183,8 +184,10 @@ def test_what_recovery_finds_out_is_told_by_the_clock_of_the_store(far: Far) -> 
     job = far.bench.submit("sleep", "60")
     far.bench.step()
     (claim,) = far.bench.engine.finisher.claims
-    wait_for(lambda: Evidence(claim.folder, claim.token).read_started(), what="its start")
-    far.bench.engine.finisher.end_supervisor(claim)
+    evidence = Evidence(claim.folder, claim.token)
+    started = wait_for(evidence.read_started, what="its start")
+    os.kill(started.supervisor_pid, signal.SIGKILL)  # it alone, so that nobody writes an outcome
+    os.close(wait_for(evidence.try_lock, what="its end"))
     far.bench.crash().recover()
     assert far.bench.job(job).reason == "Scheduler crash recovery: outcome_unknown"
     far.ended_in_time(job, begun)

@@ -199,9 +199,19 @@ def test_a_folder_that_is_gone_or_not_ours_alone_is_lost_evidence(
     assert stat.S_IMODE(os.stat(scene.evidence.folder).st_mode) == 0o777
 
 
-def test_a_lock_that_cannot_be_asked_for_is_no_verdict(scene: Scene) -> None:
-    os.mkdir(scene.evidence.lock)
+def test_a_lock_that_cannot_be_asked_for_is_no_verdict(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_many() -> int | None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(scene.evidence.__class__, "try_lock", lambda self: too_many())
     assert scene.judge() is None
+
+
+def test_a_folder_in_the_place_of_a_lock_is_no_evidence(scene: Scene) -> None:
+    os.mkdir(scene.evidence.lock)
+    assert scene.ending()[0] is Ending.EVIDENCE_MISSING
 
 
 def test_a_busy_lock_says_that_the_supervisor_lives_until_its_outcome_is_there(
@@ -407,7 +417,7 @@ def test_a_supervisors_word_is_taken_in_whole() -> None:
     assert (outcome.ending, outcome.signal, outcome.errno) == (Ending.SIGNALLED, "SIGTERM", 5)
     assert (outcome.finished_at, outcome.error, outcome.classes) == (NOW - 5, "e", ())
     assert verdict.document is not None
-    names = set(Outcome.__slots__) - {"token", "job", "patch", "verdict"}
+    names = set(Outcome.__slots__) - {"token", "job", "patch", "verdict", "changed"}
     assert set(verdict.document) == names
     assert all(verdict.document[name] == getattr(word, name) for name in names)
 

@@ -380,14 +380,34 @@ def test_a_key_is_free_again_when_its_job_is_gone(bench: Bench) -> None:
 def test_a_folder_that_cannot_be_removed_is_tried_again(bench: Bench) -> None:
     job = ended(bench)
     folder = Path(bench.home.job(job))
-    moved = folder.rename(bench.folder / "elsewhere")
-    folder.symlink_to(moved)  # what a planted link leads to is not ours to remove
+    moved = folder.parent.rename(bench.folder / "elsewhere")
+    folder.parent.touch()
     said: list[str] = []
     assert collect(bench, trouble=said.append) == [job]
-    assert list(moved.iterdir()) and "cannot remove" in said[0]
-    folder.unlink()
-    moved.rename(folder)
+    assert "cannot remove" in said[0]
+    folder.parent.unlink()
+    moved.rename(folder.parent)
     assert collect(bench) == [] and not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        pytest.param(lambda path, moved: path.symlink_to(moved), id="link"),
+        pytest.param(lambda path, moved: path.touch(), id="file"),
+        pytest.param(lambda path, moved: os.mkfifo(path), id="fifo"),
+    ],
+)
+def test_what_was_planted_in_the_place_of_a_folder_goes_and_nothing_else(
+    bench: Bench, plant: Callable[[Path, Path], None]
+) -> None:
+    job = ended(bench)
+    folder = Path(bench.home.job(job))
+    moved = folder.rename(bench.folder / "elsewhere")
+    plant(folder, moved)
+    said: list[str] = []
+    assert collect(bench, trouble=said.append) == [job]
+    assert not os.path.lexists(folder) and list(moved.iterdir()) and not said
 
 
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)

@@ -140,6 +140,7 @@ def test_what_ails_the_store_ends_the_step(agents: Agents) -> None:
     def specified(job: Job, claim: Claim) -> dict[str, Any]:
         raise StoreError("gone")
 
+    agents.bench.may_miss = True
     job = agents.bench.submit("true")
     agents.bench.engine.planner._specify = specified
     with pytest.raises(StoreError):

@@ -40,6 +40,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "pinned_head": {"pinned_head": PinnedHead("main", "0" * 40), "repo": "/repo"},
     "preconditions": {"preconditions": ("clean",)},
     "repo": {"repo": "/repo"},
+    "requested_start": {"requested_start": START},
     "approval": {"approval": Approval(ApprovalState.APPROVED, START, "ann")},
     "group_id": {"group_id": 1, "sequence_number": 1},
     "subject": {"subject": "file:x"},

@@ -1,6 +1,7 @@
 """What every store does with the verbs of the seam: transactions, jobs; and none is left out."""
 
 import select
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -166,6 +167,28 @@ def test_hints_become_readable_when_others_commit(store: Store, opener: Opener) 
     assert hints is None or select.select([hints], [], [], 30)[0]
     assert store.changed()
     assert hints is None or not select.select([hints], [], [], 0)[0]
+
+
+@verbs("watch_hints", "hints", "close")
+def test_a_line_of_hints_is_watched_until_it_is_closed(store: Store) -> None:
+    told: list[object] = []
+
+    def watch(line: object) -> Callable[[], None]:
+        told.append(line)
+        return lambda: told.append("over")
+
+    store.watch_hints(watch)
+    hints = store.hints()
+    assert told == ([] if hints is None else [hints])
+    store.close()
+    assert told == ([] if hints is None else [hints, "over"])
+
+
+@verbs("present", "write")
+def test_the_present_of_a_store_is_that_of_its_transactions(store: Store) -> None:
+    with store.write() as tx:
+        before = tx.now()
+    assert before <= store.present() < before + 60_000_000
 
 
 @verbs("close")

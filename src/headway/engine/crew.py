@@ -6,7 +6,6 @@ more when its supervisor is gone. docs/protocols.md, section 10.
 
 import json
 import os
-import shutil
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -33,7 +32,7 @@ from headway.store.base import Progress
 from headway.store.seam_calls import TakenCall
 from headway.supervise import rescue
 from headway.supervise.evidence import Evidence, UnsafeFolder
-from headway.supervise.folder import Folder
+from headway.supervise.folder import Folder, remove_tree
 
 SHORTEST_LIFE = 1.0
 
@@ -248,7 +247,8 @@ class Crew(Hosting):
         while self._ended_folders:
             folder = self._ended_folders.pop()
             self._groups.note(folder, os.path.basename(folder))
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                remove_tree(folder)
 
     # -- cancelling ----------------------------------------------------------------------------
 

@@ -30,6 +30,17 @@ class UnsafeFolder(OSError):  # noqa: N818
         return f"{self.filename}: {self.strerror}"
 
 
+def remove_tree(path: str) -> None:
+    """Remove a folder with all that is in it; links are not followed. Whatever else was put in its
+    place goes by itself: to open that, as `rmtree` does, could wait for the writer of a FIFO."""
+    import shutil
+
+    if stat.S_ISDIR(os.lstat(path).st_mode):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
+
+
 class Folder:
     """An open, checked folder. Names, not paths; close it, or use it in a `with`.
 
