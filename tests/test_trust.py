@@ -454,3 +454,24 @@ def test_processes_of_ours_decide_as_their_starter_does(tmp_path: Path) -> None:
         assert trust.record_path(passed) == trust.record_path(environ)
         assert passed.get("HEADWAY_TRUST") == environ.get("HEADWAY_TRUST")
     assert trust.record_path(trust.passed_on({})) == usual
+
+
+def test_the_store_of_a_copy_of_a_trusted_home_counts_and_nothing_else_in_it(
+    tmp_path: Path,
+) -> None:
+    home = Home(str(tmp_path / ".headway"))
+    make_home(home)
+    Path(home.database).touch()
+    Path(home.path, "jobs.yaml").write_text("jobs: {}\n")
+    copy = Home(f"{home.path}.2")
+    shutil.copytree(home.path, copy.path)
+    refuse_untrusted_store(copy, os.environ)
+    assert not trust.is_trusted(copy.path)
+    assert load_config(copy).untrusted == ("jobs.yaml",)
+    Path(copy.path, trust.MARK).write_text("0" * 32)
+    with pytest.raises(InvalidInputError, match="came with it"):
+        refuse_untrusted_store(copy, os.environ)
+    shutil.copy(Path(home.path, trust.MARK), copy.path)
+    trust.revoke(home.path)
+    with pytest.raises(InvalidInputError, match="came with it"):
+        refuse_untrusted_store(copy, os.environ)

@@ -120,6 +120,18 @@ def revoke(home: str, environ: Mapping[str, str] | None = None) -> bool:
     return len(kept) < len(known)
 
 
+def is_copy(home: str, environ: Mapping[str, str] | None = None) -> bool:
+    """Whether this folder is a copy of one that this user trusts. Only a copy has its mark, which
+    is random and nobody else's to read."""
+    mark = _read_mark(home)
+    if mark is None:
+        return False
+    with suppress(InvalidInputError, StoreError):
+        _own_folder(home)
+        return any(each.mark == mark and each.user == os.geteuid() for each in entries(environ))
+    return False
+
+
 def record_path(environ: Mapping[str, str] | None = None) -> str:
     environ = os.environ if environ is None else environ
     return os.path.join(_state_folder(environ), "headway", RECORD)
