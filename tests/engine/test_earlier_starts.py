@@ -2,6 +2,7 @@
 there as if nobody had begun it, while its first start runs, or ran, in the job's folder."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ from headway.core.model import Claim
 from headway.core.states import Status
 from headway.store.base import Unclaim
 from headway.supervise.evidence import Evidence
-from headway.supervise.rescue import end_supervisor
 from headway.testing import FakeClock
 from headway.views import why
 
@@ -115,7 +115,8 @@ def test_what_the_first_start_came_to_is_the_outcome_of_the_job(ticking: Bench, 
 def test_a_first_start_that_died_is_judged_and_not_repeated(ticking: Bench) -> None:
     lost = Lost(ticking)
     evidence = Evidence(lost.first.folder, lost.first.token)
-    assert end_supervisor(evidence)
+    started = wait_for(evidence.read_started, what="its start")
+    os.kill(started.supervisor_pid, signal.SIGKILL)  # it alone, so that nobody writes an outcome
     wait_for(lambda: free(evidence), what="the supervisor to be gone")
     ticking.until_ended(lost.job)
     assert ticking.job(lost.job).reason == "Scheduler crash recovery: outcome_unknown"

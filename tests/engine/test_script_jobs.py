@@ -7,11 +7,12 @@ from textwrap import dedent
 
 import pytest
 
-from harness import Bench
+from harness import Bench, wait_for
 from headway.config import load_config
 from headway.core.model import Job
 from headway.core.states import TERMINAL, Status
 from headway.engine.single import single_step
+from headway.supervise.evidence import Evidence
 
 SHOP = """
     import headway
@@ -107,6 +108,10 @@ def test_a_pass_without_a_worker_makes_a_round(bench: Bench) -> None:
         "jobs.yaml:echo",
         "jobs.yaml:local",
     ]
+    with bench.store.read() as tx:
+        begun = [Evidence(each.folder, each.token) for each in tx.live_claims()]
+    for each in begun:  # one that has not begun may be undone, and started anew
+        wait_for(each.read_started, what="the start of what was launched")
     assert single_step(bench.store, bench.home, config, host, bench.clock, limit=5) == []
     bench.until_ended(*started)
 
