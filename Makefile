@@ -15,23 +15,43 @@ KILLS  ?= 10000
 STORE  ?= both
 SIM_STORE = $(if $(filter both,$(STORE)),sqlite,$(STORE))
 
-.PHONY: demo test test-runners torture check format bench bench-startup clean
+.PHONY: demo test test-quick test-plain coverage mutants test-runners torture check format bench bench-startup hops pictures dist clean
 
 demo: $(STAMP)
-	$(BIN)/python -m headway.demo
+	$(BIN)/python -m headway.admin.demo
 
 # One process more than there are processors: tests often wait for others to act.
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
+# Some tests of functions with the fast lane off: the general way settles the same rows, slower.
+# The whole suite passes so: make test ARGS=--without-fastlane
+PLAIN := test_tasks test_retry_functions test_cancel_functions test_graph_functions test_hosts_life
+test-plain: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --without-fastlane \
+	  $(PLAIN:%=tests/functions/%.py) $(ARGS)
+
+# What needs no process of its own and no server (tests/support/kinds.py): under a minute.
+test-quick: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not processes" $(ARGS)
+
+# The lines that all tests run, in all processes; one total at the end (tests/support/linecoverage.py).
+coverage: $(STAMP)
+	$(BIN)/python tests/support/linecoverage.py -q -n $(JOBS) --dist worksteal $(ARGS)
+
+# Known mistakes, made one at a time in a copy: the tests named with each must turn red.
+# ARGS="core -k lock" tries some, ARGS=--list shows them. CONTRIBUTING.md
+mutants: $(STAMP)
+	PYTHONPATH=tests:tests/support $(BIN)/python -m mutants $(ARGS)
+
 # The real agent programs, from npm, against a model API on this machine. docs/agents.md
 test-runners: $(STAMP) $(RUNNERS)/.installed
 	HEADWAY_TEST_PROGRAMS=$(CURDIR)/$(RUNNERS)/node_modules/.bin \
-	  $(BIN)/python -m pytest -v tests/runners/real_programs.py $(ARGS)
+	  $(BIN)/python -m pytest -v tests/integrations/agents/real_programs.py $(ARGS)
 
-$(RUNNERS)/.installed: tests/runners/package.json
+$(RUNNERS)/.installed: tests/integrations/agents/package.json
 	@command -v npm >/dev/null || { echo 'npm is missing; install Node.js 20 or newer'; exit 1; }
-	mkdir -p $(RUNNERS) && cp tests/runners/package.json $(RUNNERS)/
+	mkdir -p $(RUNNERS) && cp tests/integrations/agents/package.json $(RUNNERS)/
 	npm install --prefix $(RUNNERS) --no-audit --no-fund --loglevel=error
 	@touch $@
 
@@ -42,17 +62,17 @@ $(RUNNERS)/.installed: tests/runners/package.json
 # PostgreSQL so often, instead. docs/torture.md
 torture: $(STAMP)
 ifdef SIM
-	PYTHONPATH=tests $(BIN)/python -m simulation --jobs $(SIM) --store $(SIM_STORE) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	PYTHONPATH=tests:tests/support $(BIN)/python -m simulation --jobs $(SIM) --store $(SIM_STORE) $(if $(SEED),--seed $(SEED)) $(ARGS)
 else ifdef STORIES
 	HEADWAY_EXAMPLES=$(STORIES) $(BIN)/python -m pytest -n $(JOBS) tests/store/test_store_stateful.py $(ARGS)
 else ifdef SCHEDULES
-	PYTHONPATH=tests $(BIN)/python -m torture.timetable --schedules $(SCHEDULES) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	PYTHONPATH=tests:tests/support $(BIN)/python -m torture.timetable --schedules $(SCHEDULES) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 else ifdef TERMINATIONS
-	PYTHONPATH=tests $(BIN)/python -m torture.terminations --times $(TERMINATIONS) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	PYTHONPATH=tests:tests/support $(BIN)/python -m torture.terminations --times $(TERMINATIONS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 else ifdef ZONES
-	PYTHONPATH=tests $(BIN)/python -m timing.everywhere $(ARGS)
+	PYTHONPATH=tests/schedules:tests/support $(BIN)/python -m timing.everywhere $(ARGS)
 else
-	PYTHONPATH=tests $(BIN)/python -m torture --kills $(KILLS) --store $(STORE) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	PYTHONPATH=tests:tests/support $(BIN)/python -m torture --kills $(KILLS) --store $(STORE) $(if $(SEED),--seed $(SEED)) $(ARGS)
 endif
 
 check: $(STAMP)
@@ -73,6 +93,19 @@ bench: $(BENCH_STAMP)
 
 bench-startup: $(STAMP)
 	$(BIN)/python bench/startup.py
+
+# How many calls, modules and switches of rooms five actions take. ARGS=--json. docs/benchmarks.md
+hops: $(STAMP)
+	$(BIN)/python bench/hops.py $(ARGS)
+
+# Draws the pictures of README and docs/views.md anew, from real jobs: half a minute.
+pictures: $(STAMP)
+	$(BIN)/python docs/night.py
+	$(BIN)/python docs/pictures.py
+
+# The sdist, and the wheel that is made of it, in dist/. What .venv has builds both: nothing is fetched.
+dist: $(STAMP)
+	$(BIN)/python -m build --no-isolation $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) dist build

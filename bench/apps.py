@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import noops
-from headway.app import App
 from headway.client import Client
-from headway.tasks import Call
+from headway.functions.app import App
+from headway.functions.tasks import Call
 from homes import open_client, worker
 from measure import HERE, Lab, children, wait_for
 from server import database
@@ -95,7 +95,7 @@ def _stopped(site: Site, pid: int) -> bool:
 
 
 def _somebody_writes(site: Site) -> bool:
-    url = site.client.home.store_url
+    url = site.client.context.home.store_url
     if url:
         import psycopg
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from headway.client import Client
-from headway.submission import Request
+from headway.jobs.request import Request
 from homes import environment, home, refuse_failures, submit, until_drained, worker
 from measure import Figures, Lab, seconds, wait_for
 

@@ -18,7 +18,7 @@ PAYLOAD = b"[1, 2]"
 
 def headway(folder: Path, count: int, url: str) -> dict[str, float]:
     """Client.submit and Client.submit_many of `true`, with every check that they make."""
-    from headway.submission import Request
+    from headway.jobs.request import Request
     from homes import open_client
 
     client = open_client(folder, url or None)

@@ -35,21 +35,21 @@ def _stock(home: Site, finished: int, waiting: int) -> None:
         never = home.noop.options(delay=DAY).submit(1, 2)
         filed = home.noop.submit(1, 2, after=[never])
         wait_for(lambda: _is_filed(home, filed.job_id))
-    url = home.client.home.store_url
-    rows: Rows = PostgresRows(url) if url else SqliteRows(home.client.home.database)
+    url = home.client.context.home.store_url
+    rows: Rows = PostgresRows(url) if url else SqliteRows(home.client.context.home.database)
     for job_id, number in ((done.job_id, finished), (filed.job_id, waiting)):
         if number:
-            with home.client.store.write() as tx:
-                given = {"count": number, "base": tx.take_ids(number), "job_id": job_id}
+            with home.client.context.store.write() as tx:
+                given = {"count": number, "base": tx.jobs.take_ids(number), "job_id": job_id}
             for table in TABLES:
                 rows.run(cloning(table, rows.columns(table)), given)
-    home.client.store.tidy()
+    home.client.context.store.tidy()
     rows.analyze()
 
 
 def _is_filed(home: Site, job_id: int) -> bool:
-    with home.client.store.read() as tx:
-        return tx.jobs([job_id])[job_id].wait is not None
+    with home.client.context.store.read() as tx:
+        return tx.jobs.by_id([job_id])[job_id].wait is not None
 
 
 def _drain(home: Site, count: int) -> float:
@@ -65,5 +65,5 @@ def _drain(home: Site, count: int) -> float:
 
 
 def _has_ended(home: Site, job_id: int) -> bool:
-    with home.client.store.read() as tx:
-        return tx.jobs([job_id])[job_id].finished_at is not None
+    with home.client.context.store.read() as tx:
+        return tx.jobs.by_id([job_id])[job_id].finished_at is not None

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from apps import Site, chain_of, site, stores, working
+from headway.base.clock import SystemClock
 from headway.client import Client
-from headway.clock import SystemClock
 from headway.core.model import Claim
-from headway.core.settle import Ending, Outcome
-from headway.engine.looks import Looks
-from headway.engine.planner import Planner, Step
-from headway.engine.settling import Settler, Verdict
-from headway.submission import Request
-from headway.tasks import Call
+from headway.core.settle import Ending, Outcome, Verdict
+from headway.functions.tasks import Call
+from headway.jobs.request import Request
+from headway.worker.planner import PlannedStep, Planner
+from headway.worker.probes import Probes
+from headway.worker.settler import Settler
 from homes import HEADWAY, environment, open_client, refuse_failures, until_drained
 from measure import Figures, Lab
 from server import database
@@ -96,25 +96,25 @@ class _Engine:
     """Planner and settler without processes: a claim ends when this says so."""
 
     def __init__(self, client: Client) -> None:
-        self._store = client.store
-        self._settler = Settler(client.host, "worker")
+        self._store = client.context.store
+        self._settler = Settler(client.context.host, "worker")
         self._planner = Planner(
-            client.host,
+            client.context.host,
             "worker",
             self._settler,
             specify=lambda job, claim: {},
             log_budget=1 << 60,
-            home=client.home,
-            looks=Looks(lambda questions: {}, SystemClock(), in_thread=False),
-            queues=client.queues[:-1],
+            home=client.context.home,
+            probes=Probes(lambda questions: {}, SystemClock(), in_thread=False),
+            queues=client.context.queues[:-1],
         )
 
-    def begin(self) -> Step:
+    def begin(self) -> PlannedStep:
         with self._store.write() as tx:
-            tx.wake_everything()
+            tx.waits.wake_everything()
             return self._planner.step(tx)
 
-    def hand_on(self, ended: Claim) -> Step:
+    def hand_on(self, ended: Claim) -> PlannedStep:
         with self._store.write() as tx:
             outcome = Outcome(Ending.EXITED, tx.now(), exit_code=0)
             self._settler.apply(tx, [(ended, Verdict(outcome, tree_gone=True))])

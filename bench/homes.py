@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from headway.base.worker_lock import STAYS, WorkerLock
 from headway.client import Client, connect
 from headway.core.model import Run
-from headway.submission import Request
-from headway.supervise.workerlock import STAYS, WorkerLock
+from headway.jobs.request import Request
 from measure import children, wait_for
 
 HEADWAY: tuple[str, ...] = (sys.executable, "-m", "headway")
@@ -45,10 +45,10 @@ def home(folder: Path, *, max_active: int) -> Iterator[Client]:
 @contextmanager
 def worker(client: Client, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     """A foreground worker; it may not be up yet when the block begins."""
-    store = ["--store", client.home.store_url] if client.home.store_url else []
+    store = ["--store", client.context.home.store_url] if client.context.home.store_url else []
     process = subprocess.Popen(
-        [*HEADWAY, "--home", client.home.path, *store, "work", *options],
-        env={**client.environ},
+        [*HEADWAY, "--home", client.context.home.path, *store, "work", *options],
+        env={**client.context.environ},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -64,7 +64,7 @@ def worker(client: Client, *options: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def until_up(client: Client, process: subprocess.Popen[bytes]) -> int:
     """Wait until the worker has its place and its parent; the parent's pid."""
-    lock = WorkerLock(client.home.worker_lock)
+    lock = WorkerLock(client.context.home.worker_lock)
     wait_for(lambda: lock.is_held(STAYS))
     return int(wait_for(lambda: children(process.pid))[0])
 
@@ -75,8 +75,8 @@ def until_drained(client: Client, *, every: float = 0.02, within: float = 300.0)
 
 
 def _active(client: Client) -> bool:
-    with client.store.read() as tx:
-        return tx.anything_active()
+    with client.context.store.read() as tx:
+        return tx.jobs.anything_active()
 
 
 def submit(client: Client, count: int, *argv: str) -> list[int]:
@@ -85,13 +85,13 @@ def submit(client: Client, count: int, *argv: str) -> list[int]:
 
 
 def runs(client: Client, ids: list[int]) -> dict[int, Run]:
-    with client.store.read() as tx:
-        return tx.runs(ids)
+    with client.context.store.read() as tx:
+        return tx.jobs.runs(ids)
 
 
 def printed_instant(client: Client, job_id: int) -> float:
     """When the job itself says that it began: the output of `date +%s%N`, in seconds."""
-    return int(Path(client.home.job(job_id), "stdout.log").read_text()) / 1e9
+    return int(Path(client.context.home.job(job_id), "stdout.log").read_text()) / 1e9
 
 
 def refuse_failures(client: Client, ids: list[int]) -> None:

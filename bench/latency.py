@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from commands import submit_chain
-from headway.submission import Request
+from headway.jobs.request import Request
 from homes import home, printed_instant, refuse_failures, runs, until_drained, until_up, worker
 from measure import Figures, Lab, quantile, seconds
 

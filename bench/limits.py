@@ -5,15 +5,15 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from headway.clock import SystemClock
+from headway.base.clock import SystemClock
+from headway.base.home import Home
 from headway.core.model import Claim, Job, Rate
 from headway.core.states import Status
-from headway.engine.looks import Looks
-from headway.engine.planner import Planner
-from headway.engine.settling import Settler
-from headway.home import Home
 from headway.store import open_store
-from headway.store.base import Store
+from headway.store.store import Store
+from headway.worker.planner import Planner
+from headway.worker.probes import Probes
+from headway.worker.settler import Settler
 from measure import Figures, Lab
 from planning import HOST, handed_on
 from server import database
@@ -76,12 +76,12 @@ class Governed:
             specify=lambda job, claim: {},
             log_budget=1 << 60,
             home=Home(folder),
-            looks=Looks(lambda questions: {}, SystemClock(), in_thread=False),
+            probes=Probes(lambda questions: {}, SystemClock(), in_thread=False),
         )
         with store.write() as tx:
-            tx.set_setting("scheduler.max_active", RUNNING, by="bench")
+            tx.settings.set("scheduler.max_active", RUNNING, by="bench")
             for key, value in SETTINGS.items() if all_on else ():
-                tx.set_setting(f"scheduler.limits.{key}", value, by="bench")
+                tx.settings.set(f"scheduler.limits.{key}", value, by="bench")
         if all_on:
             self._fill_the_limits()
         self._add(STEPS + 2 * RUNNING)
@@ -122,8 +122,8 @@ class Governed:
 
     def _add(self, count: int, **fields: Any) -> None:
         with self._store.write() as tx:
-            first, position = tx.take_ids(count), tx.next_position(0)
-            tx.add_jobs([self._job(first + n, position + 100 * n, fields) for n in range(count)])
+            first, position = tx.jobs.take_ids(count), tx.next_position(0)
+            tx.jobs.add([self._job(first + n, position + 100 * n, fields) for n in range(count)])
 
     def _job(self, job_id: int, position: int, fields: dict[str, Any]) -> Job:
         self._count += 1

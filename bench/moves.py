@@ -5,14 +5,16 @@ import time
 from contextlib import ExitStack
 from random import Random
 
+from headway.base.clock import SystemClock
+from headway.base.home import Home
+from headway.base.new_home import make_home
 from headway.client import Client
-from headway.clock import SystemClock
-from headway.config import Config
 from headway.core.model import Job, Stage
 from headway.core.order import Place, Side
 from headway.core.states import Status
-from headway.home import Home, make_home
-from headway.ordering import move
+from headway.jobs.context import Context
+from headway.jobs.order import move
+from headway.jobs.settings import Config
 from headway.store import open_store
 from measure import Figures, Lab
 from planning import PostgresRows, Rows, SqliteRows
@@ -55,17 +57,17 @@ class Queue:
         self._client = client
         self._lots = Random(size)
         self._moved = range(1, size + 1, size // MOVED)
-        with client.store.write() as tx:
-            first = tx.take_ids(size)
-            tx.add_jobs([_job(first + each, 100 * (each + 1)) for each in range(size)])
-        client.store.tidy()
+        with client.context.store.write() as tx:
+            first = tx.jobs.take_ids(size)
+            tx.jobs.add([_job(first + each, 100 * (each + 1)) for each in range(size)])
+        client.context.store.tidy()
         rows.analyze()
 
     def move(self, side: Side) -> float:
         """Move one of them beside another; the seconds until it is durable."""
         job, other = self._lots.sample(self._moved, 2)
         begin = time.perf_counter()
-        told = move(self._client, job, Place(side, other if side is not Side.FRONT else 0))
+        told = move(self._client.context, job, Place(side, other if side is not Side.FRONT else 0))
         taken = time.perf_counter() - begin
         if told.job.id != job:
             raise RuntimeError(f"job-{told.job.id} was moved, not job-{job}")
@@ -86,7 +88,9 @@ def _queue(lab: Lab, store: str, size: int) -> Queue:
     clock = SystemClock()
     opened = open_store(url, clock, create=True)
     config = Config({"worker.autostart": False})
-    return Queue(Client(home, config, opened, clock, environ={}, actor="bench"), rows, size)
+    return Queue(
+        Client(Context(home, config, opened, clock, environ={}, actor="bench")), rows, size
+    )
 
 
 def _job(job_id: int, position: int) -> Job:

@@ -10,17 +10,17 @@ from typing import Any, Protocol
 
 import apsw
 
-from headway.clock import SystemClock
+from headway.base.clock import SystemClock
+from headway.base.home import Home
+from headway.base.host import Host
 from headway.core.model import Claim, Job, Lock, LockMode
-from headway.core.settle import Ending, Outcome
+from headway.core.settle import Ending, Outcome, Verdict
 from headway.core.states import Status
-from headway.engine.looks import Looks
-from headway.engine.planner import Planner
-from headway.engine.settling import Settler, Verdict
-from headway.home import Home
-from headway.host import Host
 from headway.store import open_store
-from headway.store.base import Store
+from headway.store.store import Store
+from headway.worker.planner import Planner
+from headway.worker.probes import Probes
+from headway.worker.settler import Settler
 from measure import Figures, Lab
 from server import database
 
@@ -90,7 +90,7 @@ class System:
             specify=lambda job, claim: {},
             log_budget=1 << 60,
             home=Home(str(folder)),
-            looks=Looks(lambda questions: {}, SystemClock(), in_thread=False),
+            probes=Probes(lambda questions: {}, SystemClock(), in_thread=False),
         )
         self._running: dict[str, Claim] = {}
         self._fill(waiting, finished)
@@ -103,7 +103,7 @@ class System:
 
     def _fill(self, waiting: int, finished: int) -> None:
         # One slot more than is used, so that who waits is filed under what it waits for; with none
-        # free it would stay at the door.
+        # free it would wait for capacity.
         self._set_slots(3)
         lock = (Lock("repo", LockMode.EXCLUSIVE),)
         self._running["lock"] = self._start(locks=lock)
@@ -129,7 +129,7 @@ class System:
 
     def _set_slots(self, count: int) -> None:
         with self._store.write() as tx:
-            tx.set_setting("scheduler.max_active", count, by="bench")
+            tx.settings.set("scheduler.max_active", count, by="bench")
 
     def _start(self, **fields: Any) -> Claim:
         self._add(**fields)
@@ -138,7 +138,7 @@ class System:
 
     def _add(self, **fields: Any) -> int:
         with self._store.write() as tx:
-            job_id = tx.take_ids(1)
+            job_id = tx.jobs.take_ids(1)
             defaults: dict[str, Any] = {
                 "id": job_id,
                 "name": "true",
@@ -151,7 +151,7 @@ class System:
                 "chain": job_id,
                 "submitted_by": "bench",
             }
-            tx.add_jobs([Job(**(defaults | fields))])
+            tx.jobs.add([Job(**(defaults | fields))])
         return int(job_id)
 
     def _clone(self, job_id: int, count: int) -> None:
@@ -159,7 +159,7 @@ class System:
         if not count:
             return
         with self._store.write() as tx:
-            base = tx.take_ids(count)
+            base = tx.jobs.take_ids(count)
         given = {"count": count, "base": base, "job_id": job_id}
         for table in ("jobs", "runs", "claims", "evidence", "edges", "waits", "events"):
             self._rows.run(cloning(table, self._rows.columns(table)), given)

@@ -38,7 +38,7 @@ def main(store: str, count: int, max_active: int) -> None:
         lab = Lab(Path(folder), quick=False)
         path = str(Path(folder) / "profile")
         with server(lab, lab.fresh("postgres")), site(lab, store, max_active=max_active) as home:
-            home.client.environ[PROFILE] = path
+            home.client.context.environ[PROFILE] = path
             with working(home) as process:
                 with held(home, process):
                     fill(home, count)

@@ -2,9 +2,9 @@
 
 import time
 
+from headway.base.clock import SystemClock
 from headway.client import Client
-from headway.clock import SystemClock
-from headway.engine.timekeeper import Timekeeper
+from headway.schedules.timekeeper import Timekeeper
 from homes import home, until_up, worker
 from measure import Figures, Lab, cpu_seconds
 
@@ -42,15 +42,15 @@ def _fire(lab: Lab, count: int) -> float:
     with home(lab.fresh("firing"), max_active=8) as client:
         client.pause("only the making of jobs is measured")
         _copy(client, count, -1)
-        keeper = Timekeeper(client.home, SystemClock(), shared=False, actor="bench")
+        keeper = Timekeeper(client.context.home, SystemClock(), shared=False, actor="bench")
         begin, more = time.perf_counter(), True
         while more:
-            with client.store.write() as tx:
+            with client.context.store.write() as tx:
                 more = keeper.step(tx)
             keeper.committed()
         taken = time.perf_counter() - begin
-        with client.store.read() as tx:
-            made = tx.marks()["next_job_id"] - 1
+        with client.context.store.read() as tx:
+            made = tx.settings.marks()["next_job_id"] - 1
         if made != count:
             raise RuntimeError(f"{made} jobs were made, not {count}")
         return taken
@@ -58,13 +58,13 @@ def _fire(lab: Lab, count: int) -> float:
 
 def _copy(client: Client, count: int, due_in: int) -> None:
     """So many schedules, each due then; the first is made as people make them."""
-    schedule = client.add_schedule(cron="30 0 * * *", timezone="Europe/Berlin", argv=["true"])
-    with client.store.write() as tx:
+    schedule = client.schedules.add(cron="30 0 * * *", timezone="Europe/Berlin", argv=["true"])
+    with client.context.store.write() as tx:
         due = tx.now() + due_in
         begin = due - HOUR
         document = {**schedule.document, "rule": {"every": HOUR, "anchor": begin}}
         for number in range(1, count + 1):
-            tx.put_schedule(
+            tx.schedules.put(
                 schedule._replace(
                     id=number,
                     name=f"s-{number}",
@@ -74,4 +74,4 @@ def _copy(client: Client, count: int, due_in: int) -> None:
                     next_fire_at=due,
                 )
             )
-        tx.note_next_fire()
+        tx.schedules.note_next_fire()

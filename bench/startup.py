@@ -47,8 +47,8 @@ def _run(command: list[str], folder: Path) -> None:
 
 
 def _end_worker(folder: Path) -> None:
-    from headway.home import Home
-    from headway.supervise.workerlock import WorkerLock, worker_is_there
+    from headway.base.home import Home
+    from headway.base.worker_lock import WorkerLock, worker_is_there
 
     lock = Home(str(folder / ".headway")).worker_lock
     pid = WorkerLock(lock).read_pid()

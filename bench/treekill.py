@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from headway.client import Client
-from headway.submission import Request
+from headway.jobs.request import Request
 from headway.supervise.evidence import Evidence
 from homes import open_client, until_up, worker
 from measure import wait_for
@@ -34,7 +34,7 @@ while True:
 def beyond_the_grace(folder: Path, cgroup: str, processes: int) -> float:
     """Seconds from the cancel to the outcome on disk, less the grace."""
     client = open_client(folder)
-    config = Path(client.home.config)
+    config = Path(client.context.home.config)
     config.write_text(f'{config.read_text()}[processes]\ncgroup = "{cgroup}"\n')
     try:
         with worker(client) as process:
@@ -47,10 +47,10 @@ def beyond_the_grace(folder: Path, cgroup: str, processes: int) -> float:
 def _ended(client: Client, processes: int) -> float:
     argv = (sys.executable, "-c", FOREST, str(processes))
     job = client.submit(Request(argv=argv, grace=int(GRACE * 1e6))).job_id
-    log = Path(client.home.job(job), "stdout.log")
+    log = Path(client.context.home.job(job), "stdout.log")
     wait_for(lambda: log.exists() and log.stat().st_size, within=120.0)
-    with client.store.read() as tx:
-        claim = tx.claim_of(job)
+    with client.context.store.read() as tx:
+        claim = tx.claims.of_job(job)
     if claim is None:
         raise RuntimeError("the job has ended by itself")
     evidence = Evidence(claim.folder, claim.token)

@@ -15,8 +15,8 @@ from pathlib import Path
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
-from headway.cli.frame import draw
-from headway.cli.watch import Look
+from headway.cli.jobs.frame import draw
+from headway.cli.jobs.watch import WatchedView
 from headway.client import connect
 
 DOCS = Path(__file__).parent
@@ -40,6 +40,11 @@ def unpadded(match: re.Match[str]) -> str:
     skipped = spaces.count(";") * CELL
     x, length = f"{float(x) + skipped:.1f}", f"{max(0, float(length) - skipped):.1f}"
     return f'<text{before} x="{x}"{middle} textLength="{length}"{behind}>'
+
+
+def drawn(console: Console, title: str) -> str:
+    """What a console recorded, as an SVG."""
+    return _SPACED.sub(unpadded, console.export_svg(title=title, code_format=FORMAT))
 
 
 def headway(*argv: str) -> str:
@@ -101,7 +106,7 @@ def fill() -> None:
         "--",
         "true",
     )
-    time.sleep(12)  # a look at the repository counts for some seconds
+    time.sleep(12)  # a probe of the repository counts for some seconds
     headway("scheduler", "resume")
 
 
@@ -125,9 +130,8 @@ def main() -> None:
                 time.sleep(0.1)
             for columns in (80, 160):
                 print(watched(columns).export_text())
-            title = "headway jobs schedule --watch"
-            picture = watched(COLUMNS).export_svg(title=title, code_format=FORMAT)
-            (DOCS / "watch.svg").write_text(_SPACED.sub(unpadded, picture))
+            picture = drawn(watched(COLUMNS), "headway jobs schedule --watch")
+            (DOCS / "watch.svg").write_text(picture)
             (DOCS / "schedule.svg").write_text(headway("jobs", "schedule", "--format", "svg"))
             for form in ("summary", "dag", "mermaid"):
                 print(headway("jobs", "schedule", "--format", form))
@@ -139,8 +143,8 @@ def main() -> None:
 
 def watched(columns: int) -> Console:
     client = connect()
-    look = Look(client, everything=False, focus=None, top=10, interval=0.5)
-    look.refresh()
+    view = WatchedView(client, everything=False, focus=None, top=10, interval=0.5)
+    view.refresh()
     console = Console(
         record=True,
         width=columns,
@@ -152,7 +156,7 @@ def watched(columns: int) -> Console:
         emoji=False,
         color_system="truecolor",
     )
-    console.print(draw(look.frame(), console.size))
+    console.print(draw(view.frame(), console.size))
     client.close()
     return console
 

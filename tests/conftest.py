@@ -3,6 +3,7 @@
 import compileall
 import gc
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,21 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import bytecode  # noqa: F401  (the first of ours)
 import headway
 from harness import Bench
+from headway.worker import step
+from headway.worker.fastlane.lane import FastLanePart
+from kinds import Guard, mark_processes
 from postgres import fresh_schema, server
 from ready import Schemas, keep_trust_apart, live_in_memory, ready_schema, schemas
+
+DEFAULTS: dict[int, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGHUP: signal.SIG_DFL,
+    signal.SIGQUIT: signal.SIG_DFL,
+}
+QUICK = "not processes"
 
 live_in_memory()
 keep_trust_apart()
@@ -23,15 +35,34 @@ settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("ours")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "every function call takes the general way, in workers that run in the tests' process"
+    parser.addoption("--without-fastlane", action="store_true", help=text)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the program once: many processes that tests start do not keep what they compile."""
+    """Compile the program once: many processes that tests start do not keep what they compile.
+    A run in the background ignores signals that tests send to what they start."""
+    for number, handler in DEFAULTS.items():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
+    if config.getoption("--without-fastlane"):
+        step.PARTS = tuple(part for part in step.PARTS if part is not FastLanePart)
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(os.path.dirname(headway.__file__), quiet=2)
+    if config.getoption("-m") == QUICK:
+        config.pluginmanager.register(Guard())
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long ones come first. Tests that need root run as root, as CI does; elsewhere the summary
-    lists them by name."""
+    lists them by name. Without the fast lane its own tests have nothing to prove."""
+    if FastLanePart not in step.PARTS:
+        its_own = [item for item in items if "make_lanes" in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=its_own)
+        items[:] = [item for item in items if item not in its_own]
+    mark_processes(items)
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if os.geteuid() == 0:
         return
@@ -44,6 +75,7 @@ def pytest_collection_finish() -> None:
     """The tests themselves, thousands of them, are no garbage to be searched again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

@@ -1,4 +1,5 @@
-"""Who may import whom (ARCHITECTURE.md), and where SQL, time and other effects may be.
+"""Which room may import which (ARCHITECTURE.md), and where SQL, time and other effects may be.
+A class name is used once.
 
 Read from the sources without importing them. To allow something new, change a table below, and say
 why in the commit.
@@ -8,259 +9,37 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "headway"
 FILES = sorted(SOURCE.rglob("*.py"))
 
-# part of the tree -> what it may import of Headway. A name ending in a dot is a whole package.
-# The longest matching part decides; everything is listed, so that a new module must be placed.
-MAY_IMPORT = {
-    "errors": "",
-    "crashpoints": "",
-    "clock": "",
-    "bounded": "",
-    "tether": "",
-    "core": "core. errors",
-    "units": "errors",
-    "timing": "errors timing. units",
-    "jobsfile": "",
-    "jobsfile.model": "core.model",
-    "jobsfile.problems": "errors",
-    "jobsfile.nodes": "",
-    "jobsfile.yaml": "jobsfile.nodes jobsfile.problems",
-    "jobsfile.keys": "errors jobsfile.model units",
-    "jobsfile.schema": "jobsfile.keys jobsfile.model",
-    "jobsfile.standing": (
-        "client core. errors jobsfile.making jobsfile.model jobsfile.problems jobsfile.reading "
-        "store.seam_entries trust units"
-    ),
-    "jobsfile.registry": "client errors jobsfile.model",
-    "jobsfile.importing": "errors jobsfile.registry",
-    "jobsfile.script": (
-        "client errors functions.current home jobsfile.importing jobsfile.registry trust"
-    ),
-    "jobsfile.answering": ("client errors jobsfile.importing jobsfile.model jobsfile.registry"),
-    "jobsfile.asking": (
-        "bounded clock config core. environment home jobsfile.answering jobsfile.importing "
-        "jobsfile.registry probes.conditions tether text trust"
-    ),
-    "jobsfile.making": (
-        "config core. environment home jobsfile.model jobsfile.script runners submission timing."
-    ),
-    "jobsfile.polled": "core. home jobsfile.script",
-    "jobsfile.reading": (
-        "errors jobsfile.keys jobsfile.model jobsfile.nodes jobsfile.problems jobsfile.yaml timing."
-    ),
-    "quotas": "core. errors units",
-    "verbs": (
-        "core. adding client grouping jobsfile.standing ordering scheduled schedules scheduling "
-        "slinging submission "
-        "targeting templating views"
-    ),
-    "digesting": "core.",
-    "home": "errors host storefolders trust",  # where it is made, and folders get their names
-    "storefolders": "home host supervise.",
-    "trust": "clock errors units",
-    "storetrust": "errors home host trust",
-    "trustparts": (
-        "approving clock config errors home jobsfile.model jobsfile.reading runners.files "
-        "store.inspecting storetrust trust"
-    ),
-    "tomlfile": "errors",
-    "fields": "errors units",
-    "text": "",
-    "config": "core. errors fields home policies quotas tomlfile trust units",
-    "policies": "core. quotas",
-    "environment": "errors home",
-    "host": "home supervise.",
-    "launching": "home supervise.",
-    "supervise": "supervise. crashpoints",
-    "store": "store. core. errors clock crashpoints",
-    "store.base": (
-        "core. store.patience store.seam_adding store.seam_calls store.seam_entries "
-        "store.seam_governor store.seam_limits "
-        "store.seam_groups store.seam_order store.seam_reservations store.seam_schedules "
-        "store.seam_templates store.seam_waking"
-    ),
-    "store.seam_adding": "core.",
-    "store.seam_calls": "core.",
-    "store.seam_entries": "core.",
-    "store.seam_governor": "core.",
-    "store.seam_limits": "core.",
-    "store.seam_groups": "core.",
-    "store.queries": "",
-    "executors": (
-        "core. config environment errors executors. functions.journal git home launching "
-        "jobsfile.model probes.starting runners. trust"
-    ),
-    "gather": "core. config executors home quotas store.base units",
-    "consequences": "core. store.base ageing",
-    "store.seam_order": "core.",
-    "ageing": "core. store.base units",
-    "placing": "core. consequences store.base",
-    "ordering": "core. client errors placing store.base",
-    "lineup": "core. client listing store.base",
-    "effects": "core. store.base units",
-    "downstream": "core. store.base",
-    "documents": "core. home quotas runners.results store.base supervise. units",
-    "submission": "core. config errors gating home quotas retrying runners.asking units",
-    "runners": "errors runners. submission units",
-    "runners.files": "errors runners. tomlfile trust units",
-    "runners.process": "runners. supervise.folder",
-    "runners.wrapper": "runners. supervise.folder",
-    "runners.streams": "retrying runners.streams.",
-    "runners.results": "supervise.folder",
-    "runners.looking": "bounded config environment errors runners.",
-    "runners.verdict": "runners.streams.",
-    "runners.asking": "config errors home runners. submission",
-    "gating": "core. errors git.layout git.looking git.program submission",
-    "git": "git. bounded errors",
-    "sources": "bounded core. errors sources.",
-    "probes": (
-        "bounded core. errors git git.__main__ git.looking git.program probes. sources tether"
-    ),
-    "engine": (
-        "core. engine. supervise. executors. functions.journal store.base store.seam_calls "
-        "store.seam_waking bounded clock "
-        "collecting config consequences copies crashpoints documents environment errors filing "
-        "gather home host launching passing policies probes probes.pressure units expiring firing "
-        "timing."
-    ),
-    "engine.worker": (
-        "clock config core. crashpoints engine. errors home host store.base supervise. trust "
-        "workertrouble"
-    ),
-    "workertrouble": "home supervise. units",
-    "engine.noticing": "clock engine.beside errors jobsfile.model jobsfile.reading trust",
-    "engine.declared": (
-        "core. engine.noticing errors jobsfile.making jobsfile.model store.base store.seam_entries"
-    ),
-    "engine.rounds": (
-        "adding clock config core. crashpoints engine. errors home host jobsfile. store.base "
-        "store.seam_entries"
-    ),
-    "filing": "core. store.base",
-    "cycles": "core. errors store.base",
-    "linking": "core. errors submission",
-    "graphs": "errors runners.model linking submission units quotas",
-    "adding": (
-        "core. cycles digesting errors filing host joining store.base store.seam_adding subjects "
-        "ageing collecting placing templates"
-    ),
-    "joining": "core. consequences errors store.base",
-    "passing": "core. gather home store.base",
-    "scheduled": "core. client consequences probes store.base units",
-    "subjects": "core. config errors home sources store.base",
-    "targeting": "core. client errors quotas store.base submission units",
-    "recipes": ("core. client errors sources store.seam_templates submission targeting templating"),
-    "slinging": (
-        "core. adding client config environment errors joining recipes sources store.base subjects "
-        "templates"
-    ),
-    "client": (
-        "adding cancelling collecting core. store store.base store.seam_adding supervise. clock "
-        "config documents effects environment errors executors gather home host launching linking "
-        "listing policies probes.pressure reserving rewinding running storage storetrust "
-        "submission troubles verbs workertrouble"
-    ),
-    "cancelling": "core. store.base supervise. client consequences downstream errors worktreeing",
-    "grouping": (
-        "core. adding cancelling client cycles errors joining store.base submission units"
-    ),
-    "worktreeing": "core. store.base crashpoints git.cleaning git.ownership home",
-    "rewinding": (
-        "core. store.base client consequences crashpoints downstream errors git.looking "
-        "git.program subjects units worktreeing"
-    ),
-    "person": "errors git.layout git.program supervise. client",
-    "approving": "core. client consequences environment errors gating person store.base units",
-    "editing": "core. client environment errors placing store.base submission consequences",
-    "collecting": (
-        "core. config consequences crashpoints downstream errors home store.base supervise. "
-        "worktreeing quotas"
-    ),
-    "publishing": "core. client consequences errors gating git.layout probes store.base units",
-    "restoring": (
-        "core. store store.base store.exchange store.filesystems store.inspecting "
-        "store.postgres store.sqlite store.sqlitefiles store.transfer supervise. clock crashpoints "
-        "epoch errors home host units"
-    ),
-    "checkup": (
-        "checkup. core. copies elsewhere epoch jobsfile.model jobsfile.reading runners. running "
-        "store store.base store.filesystems store.inspecting store.pgaddress store.postgres "
-        "store.queries store.sqlite storetrust supervise. clock config errors home host trust "
-        "units workertrouble"
-    ),
-    "hints": "",
-    "taskoptions": "app errors quotas submission tasks units",
-    "tasks": "core. app client errors hints linking store.seam_adding submission taskoptions",
-    "hosted": "",
-    "app": (
-        "core. adding client clock errors functions.current hosted store.seam_adding submission "
-        "taskoptions tasks units views waiting"
-    ),
-    "functions": "",
-    "functions.journal": "",
-    "functions.current": "errors functions.journal hints units",
-    "functions.output": "functions.current supervise.",
-    "functions.orders": "",
-    "functions.calling": "functions.current hints",
-    "functions.host": "functions. app crashpoints tasks",
-    "waiting": "core. store.base client clock errors gather submission units",
-    "elsewhere": "core. store.base units",
-    "epoch": "",
-    "copies": "core. home host",
-    "running": "core. supervise. copies home host",
-    "storage": "core. home",
-    "listing": "core. joining store.base",
-    "schedule": "core. schedule. text units",
-    "schedule.loading": "core. schedule. store.base client downstream probes",
-    "views": (
-        "core. store.base client config elsewhere epoch gather passing probes units troubles "
-        "reserving occupancy"
-    ),
-    "demo": "core. supervise. client clock errors submission units waiting",
-    "testing": "app clock config errors home testing_drain",
-    "testing_drain": (
-        "core. engine. functions. app clock errors gather probes store store.base testing"
-    ),
-    "testing_fixtures": "app testing waiting",
-    "service": "errors service. trust",
-    "cli": "",  # anything: nobody imports it
-    "__main__": "cli.",
-    "__init__": "app client errors functions.current jobsfile.registry",  # when they are asked for
-    "store.seam_templates": "core.",
-    "store.seam_waking": "core.",
-    "store.seam_schedules": "core.",
-    "firing": (
-        "adding config consequences core. errors gating graphs home host linking store.base "
-        "store.seam_templates submission templates templating"
-    ),
-    "scheduling": (
-        "adding client core. environment errors firing graphs linking quotas store.base submission "
-        "templating timing. units"
-    ),
-    "schedules": ("client core. errors scheduling store.base store.seam_schedules timing. units"),
-    "retrying": "errors",
-    "templates": "errors store.base store.seam_templates units",
-    "templating": (
-        "adding client core. errors graphs linking quotas store.base store.seam_templates "
-        "submission templates"
-    ),
-    "chaining": "core. client collecting errors units",
-    "troubles": "core. client store.base units",
-    "store.seam_reservations": "core.",
-    "reserving": (
-        "core. store.base client clock config consequences errors functions.current quotas "
-        "units waiting expiring"
-    ),
-    "occupancy": "core. config gather store.base units",
-    "expiring": "core. store.base supervise.direct",
+# room: the rooms that it may import, besides itself.
+BELOW_JOBS = "base core supervise store integrations"
+FEATURES = f"{BELOW_JOBS} jobs functions schedules workitems"
+ROOMS = {
+    "base": "",
+    "core": "base",
+    "supervise": "base",
+    "store": "base core",
+    "integrations": "base core supervise",
+    "jobs": BELOW_JOBS,
+    "functions": f"{BELOW_JOBS} jobs",
+    "schedules": f"{BELOW_JOBS} jobs",
+    "workitems": f"{BELOW_JOBS} jobs",
+    "worker": FEATURES,
+    "admin": FEATURES,
+    "client": f"{FEATURES} admin",
+    "cli": f"{FEATURES} client admin worker __init__",  # its version
+    "testing": f"{FEATURES} client worker",
+    "earlier": f"{FEATURES} client testing",
 }
-ANYTHING = {"cli"}
+# What users' functions are given has a client; so have programs that are started by `python -m`.
+HAVE_A_CLIENT = {
+    *("functions.app", "schedules.jobsfile.registry", "schedules.jobsfile.script"),
+    *("schedules.jobsfile.question_process", "admin.demo"),
+}
 
 # The standard library's pure modules; `os` only for the words of an error number.
 PURE = {
@@ -278,37 +57,35 @@ PURE = {
 CORE_MAY_USE = {"os": {"strerror"}}
 
 THIRD_PARTY = {
-    "apsw": {"store.sqlite", "store.sqliteerrors"},
-    "psycopg": {
-        *("store.postgres", "store.pgaddress", "store.pgjoin", "store.pgpool", "store.pgsession"),
-        *("store.pgsilence", "store.pgwire"),
-    },
-    "psycopg_pool": {"store.pgpool"},
-    "tomlkit": {"config"},
-    "yaml": {"jobsfile.yaml"},
+    "apsw": {"store.sqlite"},
+    "psycopg": {"store.postgres"},
+    "psycopg_pool": {"store.postgres.pool"},
+    "tomlkit": {"jobs.settings"},
+    "yaml": {"schedules.jobsfile.yaml"},
     "click": {"cli"},
-    "cronsim": {"timing"},
-    "rich": {"cli.frame", "cli.watch"},
-    "pytest": {"testing_fixtures"},
+    "cronsim": {"schedules.timing"},
+    "rich": {"cli.jobs.frame", "cli.jobs.watch"},
+    "pytest": {"testing.fixtures"},
 }
 
-# Time is read in clock.py, and where no clock can be handed in: in supervisors, wrappers of agents
-# and function hosts,
-# for the pause before a lost connection is made anew, while a server is silent, others hold a
-# repository's lock, or write to a store's file.
+# Time is read in the clock, and where no clock can be handed in: in supervisors, wrappers of agents
+# and function hosts, for the pause before a lost connection is made anew, while a server is silent,
+# and while others hold a repository's lock or write to a store's file.
 READS_TIME = {
-    *("clock", "supervise", "functions", "store.pgsession", "git.locking", "store.patience"),
-    *("runners.process", "runners.wrapper", "store.pgsilence"),
+    *("base.clock", "base.proc", "base.worker_lock", "supervise", "functions.host"),
+    *("integrations.agents.process", "integrations.agents.wrapper", "integrations.git.lock"),
+    *("store.postgres.session", "store.patience", "store.postgres.silence"),
 }
-FORMATS_DATES = {"units", "cli", "timing"}
+FORMATS_DATES = {"base.units", "cli", "schedules.timing"}
 # For the core; for that pause; before a transaction that others undid is made again.
-DRAWS_LOTS = {"engine.settling", "store.pgsession", "store.sqlstore"}
+DRAWS_LOTS = {"worker.settler", "store.postgres.session", "store.store"}
 
 # Pragmas, begin, commit and its trace are the connection's own, and catalogs and whole tables are a
 # server's; everything else is a named query.
 SPEAKS_SQL = {
-    *("store.sqlite", "store.postgres", "store.pgsession", "store.pgtexts", "store.serverside"),
-    "store.pgspread",  # spells one insert for many rows
+    *("store.sqlite.database", "store.postgres.database", "store.postgres.session"),
+    "store.postgres.admin",
+    "store.postgres.multi_insert",  # spells one insert for many rows
 }
 SQL = re.compile(
     r"^\s*(select\s.+\sfrom\s|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|create\s+table\s)",
@@ -327,10 +104,8 @@ def within(name: str, parts: set[str]) -> bool:
     return any(name == part or name.startswith(f"{part}.") for part in parts)
 
 
-def rule_of(name: str) -> str | None:
-    """The part of the tree that decides for this module."""
-    parts = [part for part in MAY_IMPORT if within(name, {part})]
-    return max(parts, key=len) if parts else None
+def room_of(name: str) -> str:
+    return name.partition(".")[0]
 
 
 def imports_of(tree: ast.AST) -> Iterator[str]:
@@ -354,82 +129,86 @@ def module_of(imported: str) -> str:
     return "__init__"
 
 
-def allowed(module: str, rule: str) -> bool:
-    return any(
-        within(module, {word[:-1]}) if word.endswith(".") else module == word
-        for word in MAY_IMPORT[rule].split()
-    )
+@cache
+def sources() -> dict[str, ast.Module]:
+    return {name_of(file): ast.parse(file.read_text(), str(file)) for file in FILES}
 
 
-SOURCES = {name_of(file): ast.parse(file.read_text(), str(file)) for file in FILES}
-EVERY_MODULE = pytest.mark.parametrize("name", SOURCES)
+@cache
+def own() -> dict[str, set[str]]:
+    return {
+        name: {module_of(each) for each in imports_of(tree) if each.partition(".")[0] == "headway"}
+        for name, tree in sources().items()
+    }
 
 
-@EVERY_MODULE
-def test_a_module_imports_only_what_its_place_allows(name: str) -> None:
-    rule = rule_of(name)
-    assert rule is not None, f"{name} has no line in MAY_IMPORT"
-    own = {module_of(each) for each in imports_of(SOURCES[name]) if each.startswith("headway")}
-    if rule not in ANYTHING:
-        assert sorted(each for each in own if not allowed(each, rule)) == []
+ENTRANCES = {"__init__", "__main__"}  # they load what is asked for, when it is asked for
 
 
-@EVERY_MODULE
-def test_nobody_imports_the_edges(name: str) -> None:
-    own = {module_of(each) for each in imports_of(SOURCES[name]) if each.startswith("headway")}
-    testing = {"testing", "testing_drain", "testing_fixtures"}
-    assert name in testing or not own & testing
-    edges = {each for each in own if within(each, {"cli"})}
-    assert not edges or within(name, {"cli", "__main__"})
+def test_every_module_is_in_a_room() -> None:
+    assert {room_of(name) for name in sources()} - ENTRANCES == set(ROOMS)
 
 
-@EVERY_MODULE
-def test_a_library_of_others_is_used_in_one_place(name: str) -> None:
+def test_a_room_imports_only_the_rooms_below_it() -> None:
+    breaches = [
+        f"{name} -> {module}"
+        for name, modules in own().items()
+        if name not in ENTRANCES
+        for module in sorted(modules)
+        if room_of(module) not in {room_of(name), *ROOMS[room_of(name)].split()}
+        if not (module == "client" and name in HAVE_A_CLIENT)
+    ]
+    assert breaches == []
+
+
+def test_a_library_of_others_is_used_in_one_place() -> None:
     standard = set(sys.stdlib_module_names) | {"headway"}
-    foreign = {each.split(".")[0] for each in imports_of(SOURCES[name])} - standard
-    assert foreign <= set(THIRD_PARTY)
-    for library in foreign:
-        assert within(name, THIRD_PARTY[library]), f"{library} in {name}"
+    for name, tree in sources().items():
+        foreign = {each.split(".")[0] for each in imports_of(tree)} - standard
+        assert foreign <= set(THIRD_PARTY), name
+        for library in foreign:
+            assert within(name, THIRD_PARTY[library]), f"{library} in {name}"
 
 
-@pytest.mark.parametrize("name", [name for name in SOURCES if within(name, {"core"})])
-def test_the_core_uses_only_the_pure_part_of_the_standard_library(name: str) -> None:
-    tree = SOURCES[name]
-    outside = {each for each in imports_of(tree) if not each.startswith("headway")}
-    impure = {each for each in outside if not within(each, PURE)}
-    assert impure <= set(CORE_MAY_USE)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            module = node.value.id
-            if module in impure:
-                assert node.attr in CORE_MAY_USE[module], f"{module}.{node.attr}"
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id not in {"open", "print", "input"}
+def test_the_rules_use_only_the_pure_part_of_the_standard_library() -> None:
+    pure = {name for name in sources() if within(name, {"core"}) or name.endswith(".rules")}
+    for name in pure:
+        tree = sources()[name]
+        outside = {each for each in imports_of(tree) if not each.startswith("headway")}
+        impure = {each for each in outside if not within(each, PURE)}
+        assert impure <= set(CORE_MAY_USE), name
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                module = node.value.id
+                if module in impure:
+                    assert node.attr in CORE_MAY_USE[module], f"{name}: {module}.{node.attr}"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in {"open", "print", "input"}, name
 
 
-@EVERY_MODULE
-def test_time_and_chance_are_arguments(name: str) -> None:
-    imported = {each.split(".")[0] for each in imports_of(SOURCES[name])}
-    if not within(name, READS_TIME):
-        assert "time" not in imported
-    if not within(name, FORMATS_DATES):
-        assert "datetime" not in imported
-    if not within(name, DRAWS_LOTS):
-        assert not imported & {"random", "secrets", "uuid"}
-    for node in ast.walk(SOURCES[name]):
-        if isinstance(node, ast.Attribute):
-            assert node.attr not in {"utcnow", "today"}, f"line {node.lineno}"
-            is_now = node.attr == "now" and isinstance(node.value, ast.Name)
-            assert not (is_now and node.value.id == "datetime"), f"line {node.lineno}"
+def test_time_and_chance_are_arguments() -> None:
+    for name, tree in sources().items():
+        imported = {each.split(".")[0] for each in imports_of(tree)}
+        if not within(name, READS_TIME):
+            assert "time" not in imported, name
+        if not within(name, FORMATS_DATES):
+            assert "datetime" not in imported, name
+        if not within(name, DRAWS_LOTS):
+            assert not imported & {"random", "secrets", "uuid"}, name
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in {"utcnow", "today"}, f"{name}:{node.lineno}"
+                is_now = node.attr == "now" and isinstance(node.value, ast.Name)
+                assert not (is_now and node.value.id == "datetime"), f"{name}:{node.lineno}"
 
 
-@EVERY_MODULE
-def test_sql_is_written_only_in_the_named_queries(name: str) -> None:
-    if within(name, SPEAKS_SQL):
-        return
-    for node in ast.walk(SOURCES[name]):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            assert not SQL.match(node.value), f"line {node.lineno}: {node.value[:60]}"
+def test_sql_is_written_only_in_the_named_queries() -> None:
+    for name, tree in sources().items():
+        if within(name, SPEAKS_SQL):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not SQL.match(node.value), f"{name}:{node.lineno}: {node.value[:60]}"
 
 
 def test_sql_would_be_recognised() -> None:
@@ -438,7 +217,49 @@ def test_sql_would_be_recognised() -> None:
     assert not SQL.match("update the settings") and not SQL.match("delete it first")
 
 
-def test_every_line_of_the_table_is_about_a_module_that_exists() -> None:
-    for part in MAY_IMPORT:
-        path = SOURCE.joinpath(*part.split("."))
-        assert path.with_suffix(".py").exists() or path.is_dir(), part
+def test_a_class_name_is_used_once() -> None:
+    """A name means one thing in the whole package, also a private one."""
+    places: dict[str, list[str]] = {}
+    for name, tree in sources().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(name)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside of functions and for types alone count as well."""
+    found = circles({name: own()[name] - {name} for name in own() if name not in ENTRANCES})
+    assert found == []
+
+
+def test_a_circle_would_be_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+
+
+def circles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """The strongly connected parts of more than one module (Tarjan)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in edges.get(node, ()):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            part = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(part) > 1:
+                found.append(sorted(part))
+
+    for node in edges:
+        if node not in index:
+            visit(node)
+    return found

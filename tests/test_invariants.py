@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ALONE = {"core", "store", "timing", "."}
-IN_THE_WHOLE = {"engine", "crash", "cli", "functions", "store"}
+ALONE = {"core", "store", "schedules/timing", "."}
+IN_THE_WHOLE = {"jobs", "schedules", "workitems", "worker", "crash", "cli", "functions", "store"}
 
 
 class Proof(NamedTuple):
@@ -109,7 +109,7 @@ INVARIANTS = {
     ),
     "a direct call has the next slot, and is no job": Proof(
         "D10",
-        "test_the_door_knows_the_first_that_waits_and_counts_those_with_a_slot",
+        "test_capacity_knows_the_first_that_waits_and_counts_those_with_a_slot",
         "test_with_the_slot_busy_it_waits_runs_next_and_leaves_the_queue_as_it_is",
         "test_one_that_nobody_renews_frees_the_queue_right_after_its_time",
         "direct.md",

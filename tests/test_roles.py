@@ -13,25 +13,34 @@ from typing import Any
 
 import pytest
 
-from headway.adding import Origin, add_jobs
-from headway.clock import SystemClock
-from headway.config import Config
-from headway.core.facts import Door, Facts
+from headway.base.clock import SystemClock
+from headway.base.home import Home
+from headway.base.host import Host
+from headway.core.facts import Capacity, Facts
 from headway.core.model import Claim, Job, JobSpec, RetryPolicy
 from headway.core.plan import Hold, Start, plan
-from headway.core.settle import Ended, Ending, Outcome, Retry, next_in_chain, settle
+from headway.core.settle import (
+    ChainRetry,
+    Ended,
+    Ending,
+    NeverRan,
+    Outcome,
+    Verdict,
+    next_in_chain,
+    settle,
+)
 from headway.core.states import Status
-from headway.engine.rescuer import Rescuer
-from headway.engine.settling import NeverRan, Verdict
-from headway.executors.command import command_specification as specification
-from headway.home import Home
-from headway.host import Host
-from headway.store import open_store
-from headway.store.base import Store
-from headway.submission import Request, specify
+from headway.jobs.insert import Origin, add_jobs
+from headway.jobs.request import Request
+from headway.jobs.settings import Config
+from headway.jobs.specification import specify
+from headway.store.store import Store
 from headway.supervise.evidence import Evidence
 from headway.supervise.launcher import Launcher
-from headway.testing import FakeClock
+from headway.testing.clock import FakeClock
+from headway.worker.launch.command import command_specification as specification
+from headway.worker.recovery import Recovery
+from ready import open_ready
 
 ROOT = Path(__file__).parents[1]
 SECOND = 1_000_000
@@ -40,13 +49,16 @@ HOST = Host("host", "boot", "/home")
 
 # role: (the modules that are it, what must not come with them)
 ROLES: dict[str, tuple[str, str]] = {
-    "trigger": ("submission", "store supervise engine client"),
-    "queue": ("adding", "supervise engine client core.plan core.settle"),
-    "dispatcher": ("core.plan core.gates", "store supervise engine client core.settle"),
-    "executor": ("executors.command supervise.supervisor", "store engine client core.plan"),
-    "persistence": ("store store.sqlite", "supervise engine client core.plan core.settle"),
-    "retry": ("core.settle core.backoff", "store supervise engine client core.plan"),
-    "recovery": ("engine.rescuer", "store.sqlite client engine.planner core.plan"),
+    "trigger": ("jobs.specification", "store supervise worker client"),
+    "queue": ("jobs.insert", "supervise worker client core.plan core.settle"),
+    "dispatcher": ("core.plan core.gates", "store supervise worker client core.settle"),
+    "executor": (
+        "worker.launch.command supervise.supervisor",
+        "store worker.step client core.plan",
+    ),
+    "persistence": ("store store.sqlite", "supervise worker client core.plan core.settle"),
+    "retry": ("core.settle core.backoff", "store supervise worker client core.plan"),
+    "recovery": ("worker.recovery", "store.sqlite client worker.planner core.plan"),
 }
 
 
@@ -89,7 +101,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def opened(url: str) -> Store:
-    return open_store(url, FakeClock(NOW), create=True)
+    return open_ready(url, FakeClock(NOW))
 
 
 @pytest.mark.req("E2")
@@ -112,7 +124,7 @@ def test_a_role_comes_without_the_others(role: str) -> None:
         if name == f"headway.{other}" or name.startswith(f"headway.{other}.")
     }
     # The words of the seam are shared; what speaks to a database is not.
-    seam = ("headway.store.base", "headway.store.seam_")
+    seam = ("headway.store.records", "headway.store.new_jobs")
     assert [name for name in sorted(with_it) if not name.startswith(seam)] == []
 
 
@@ -145,16 +157,16 @@ def test_the_queue_gives_each_job_an_id_and_a_place(url: str) -> None:
         added = add_jobs(tx, specs, Origin("ann", "/worktrees"))
     assert [each.job_id for each in added] == [1, 2, 3]
     with store.read() as tx:
-        assert [each.id for each in sorted(tx.active_jobs(), key=lambda each: each.order)] == [
+        assert [each.id for each in sorted(tx.jobs.active(), key=lambda each: each.order)] == [
             *(2, 1, 3)
         ]
-        assert {each.status for each in tx.active_jobs()} == {Status.QUEUED}
+        assert {each.status for each in tx.jobs.active()} == {Status.QUEUED}
     store.close()
 
 
 @pytest.mark.req("E2")
 def test_the_dispatcher_decides_by_facts_alone() -> None:
-    facts = Facts(now=NOW, door=Door(max_active=1), types=frozenset({"command"}))
+    facts = Facts(now=NOW, capacity=Capacity(max_active=1), types=frozenset({"command"}))
     later = job(1, not_before=NOW + SECOND)
     planned = plan([later, job(2), job(3)], facts, limit=9)
     decided = {each.job.id: type(each.decision) for each in planned}
@@ -192,11 +204,11 @@ def test_persistence_gives_back_what_was_stored(url: str) -> None:
     stored = job(1, labels={"a": "b"}, retry=RetryPolicy(3))
     first = opened(url)
     with first.write() as tx:
-        tx.add_jobs([stored])
+        tx.jobs.add([stored])
     first.close()
     second = opened(url)
     with second.read() as tx:
-        found = tx.jobs([1])[1]
+        found = tx.jobs.by_id([1])[1]
     assert found._replace(level=None) == stored, "and the level is its priority"
     assert found.dispatch_level == stored.priority
     second.close()
@@ -206,22 +218,22 @@ def test_persistence_gives_back_what_was_stored(url: str) -> None:
 def test_retry_decides_by_the_outcome_alone() -> None:
     failed = job(1, status=Status.RUNNING, stage=None, retry=RetryPolicy(3))
     ended = settle(failed, Outcome(Ending.EXITED, NOW, exit_code=1))
-    assert isinstance(ended, Ended) and ended.retry == Retry(NOW + 10 * SECOND, 1)
+    assert isinstance(ended, Ended) and ended.retry == ChainRetry(NOW + 10 * SECOND, 1)
     following = next_in_chain(failed, ended.retry, new_id=2, now=NOW)
     assert (following.retry_of, following.not_before) == (1, NOW + 10 * SECOND)
 
 
 @pytest.mark.req("E2", "E25")
 def test_recovery_judges_by_the_evidence_alone_and_twice_the_same(tmp_path: Path) -> None:
-    rescuer = Rescuer(HOST, "worker", SystemClock())
+    recovery = Recovery(HOST, "worker", SystemClock())
     lost = claim(tmp_path / "lost", boot_id="another")
     unstarted = claim(tmp_path / "unstarted", token="1" * 32)
     Evidence(unstarted.folder, unstarted.token).prepare({"token": unstarted.token})
     for _ in range(2):
-        found = rescuer.judge(lost)
+        found = recovery.judge(lost)
         assert found is not None and isinstance(found.judgement, Verdict)
         assert found.judgement.outcome.ending is Ending.HOST_REBOOTED
         found.release()
-        found = rescuer.judge(unstarted)
+        found = recovery.judge(unstarted)
         assert found is not None and isinstance(found.judgement, NeverRan)
         found.release()

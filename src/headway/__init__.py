@@ -4,13 +4,19 @@ __version__ = "0.1.0"
 __all__ = [
     "App",
     "Client",
+    "Handle",
     "HeadwayError",
     "InvalidInputError",
+    "Item",
     "JobContext",
+    "Plan",
+    "Request",
     "Retry",
+    "Seen",
     "Skip",
     "TaskFailedError",
     "TimedOutError",
+    "agent_request",
     "condition",
     "connect",
     "current",
@@ -18,31 +24,46 @@ __all__ = [
     "poll",
 ]
 
+__path__ = [*__path__, f"{__path__[0]}/earlier"]  # modules that have another name by now
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from headway.app import App, TaskFailedError
+    from headway.base.current import Retry, Skip
+    from headway.base.errors import HeadwayError, InvalidInputError, TimedOutError
     from headway.client import Client, connect
-    from headway.errors import HeadwayError, InvalidInputError, TimedOutError
-    from headway.functions.current import Retry, Skip, current
-    from headway.jobsfile.registry import JobContext, condition, job, poll
+    from headway.core.subjects import Item
+    from headway.functions.app import App
+    from headway.functions.current import current
+    from headway.functions.handle import Handle, TaskFailedError
+    from headway.integrations.trackers.model import Seen
+    from headway.jobs.agents import agent_request
+    from headway.jobs.groups import Plan
+    from headway.jobs.request import Request
+    from headway.schedules.jobsfile.registry import JobContext, condition, job, poll
 
 _HOMES = {
-    "App": "headway.app",
-    "TaskFailedError": "headway.app",
+    "App": "headway.functions.app",
+    "TaskFailedError": "headway.functions.handle",
     "Client": "headway.client",
+    "Handle": "headway.functions.handle",
+    "Item": "headway.core.subjects",
+    "Plan": "headway.jobs.groups",
+    "Request": "headway.jobs.request",
+    "Seen": "headway.integrations.trackers.model",
+    "agent_request": "headway.jobs.agents",
     "connect": "headway.client",
-    "HeadwayError": "headway.errors",
-    "InvalidInputError": "headway.errors",
-    "TimedOutError": "headway.errors",
-    "Retry": "headway.functions.current",
-    "Skip": "headway.functions.current",
+    "HeadwayError": "headway.base.errors",
+    "InvalidInputError": "headway.base.errors",
+    "TimedOutError": "headway.base.errors",
+    "Retry": "headway.base.current",
+    "Skip": "headway.base.current",
     "current": "headway.functions.current",
-    "JobContext": "headway.jobsfile.registry",
-    "condition": "headway.jobsfile.registry",
-    "job": "headway.jobsfile.registry",
-    "poll": "headway.jobsfile.registry",
+    "JobContext": "headway.schedules.jobsfile.registry",
+    "condition": "headway.schedules.jobsfile.registry",
+    "job": "headway.schedules.jobsfile.registry",
+    "poll": "headway.schedules.jobsfile.registry",
 }
 
 

@@ -8,15 +8,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 import headway
 import warm
-from headway.home import Home, make_home
-from headway.supervise.workerlock import WorkerLock, worker_is_there
+from headway.base.clock import SystemClock
+from headway.base.home import Home
+from headway.base.host import this_host
+from headway.base.new_home import make_home
+from headway.base.worker_lock import WorkerLock, worker_is_there
+from living import moment, younger
+from ready import open_ready
 
 DEADLINE = 60.0
 SOURCES = str(Path(headway.__file__).parent.parent)
@@ -37,11 +43,23 @@ def wait_for(condition: Callable[[], Any], *, seconds: float = DEADLINE) -> Any:
     return value
 
 
+class Said(NamedTuple):
+    """What a command line came to that was run in the test's own process."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Said]
+
+
 class CommandLine:
     """Runs `python -m headway` in a folder with a home whose worker soon leaves when idle."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._since = moment(str(folder))
         self.home = folder / ".headway"
         kept = ("PATH", "HOME", "TMPDIR", "VIRTUAL_ENV", "XDG_STATE_HOME")
         self.env = {name: os.environ[name] for name in kept if name in os.environ}
@@ -50,6 +68,12 @@ class CommandLine:
     def configure(self, text: str = '[worker]\nidle = "1s"\n') -> None:
         make_home(Home(str(self.home)))  # so it is trusted
         (self.home / "config.toml").write_text(text)
+
+    def make_store(self) -> None:
+        """As the first command does."""
+        home = Home(str(self.home))
+        open_ready(f"sqlite://{home.database}", SystemClock()).close()
+        this_host(home)
 
     def __call__(
         self, *argv: str, code: int | None = 0, env: dict[str, str] | None = None
@@ -64,15 +88,8 @@ class CommandLine:
         return [sys.executable, "-P", "-m", "headway", *argv]
 
     def start(self, *argv: str, **options: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            self.argv(*argv),
-            cwd=self.folder,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            **options,
-        )
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        return warm.start(["-P"], argv, cwd=self.folder, env=self.env, **options)
 
     def out(self, *argv: str, **options: Any) -> str:
         return self(*argv, **options).stdout.strip()
@@ -96,31 +113,40 @@ class CommandLine:
 
     def close(self) -> None:
         """End what the test left active and the worker, then see that nothing lives on."""
+        lock = str(self.home / "run" / "worker.lock")
+        waiting = None
         if (self.home / "headway.db").exists() and self.processes():
             listed = self("jobs", "list", "--json", code=None)
             if listed.returncode == 0:
                 jobs = json.loads(listed.stdout)["jobs"]
                 active = [each["id"] for each in jobs if each["state"] in ACTIVE]
-                if active:
+                if active and not worker_is_there(lock) and self._starts_none():
+                    waiting = self.start("jobs", "cancel", *active)  # for an end that nobody sees
+                elif active:
                     self("jobs", "cancel", *active, code=None)
-        lock = str(self.home / "run" / "worker.lock")
+        there = self.processes()
+        workers = [pid for pid, command in there.items() if " work --background" in command]
         if worker_is_there(lock):
-            pid = WorkerLock(lock).read_pid()
-            if pid in self.processes():
+            workers.append(WorkerLock(lock).read_pid() or 0)
+        for pid in there.keys() & workers:  # else one stays for as long as it may be idle
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         wait_for(lambda: not self.processes())
+        if waiting is not None:
+            waiting.kill()
+            waiting.communicate()
+
+    def _starts_none(self) -> bool:
+        config = self.home / "config.toml"
+        return config.exists() and "autostart = false" in config.read_text()
 
     def processes(self) -> dict[int, str]:
         """Living processes that belong to this home: by command line or by environment."""
         found = {}
         mark = str(self.home).encode()
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) == os.getpid():
-                continue
-            try:
-                words = (entry / "cmdline").read_bytes()
-                if mark in words or b"HEADWAY_HOME=" + mark in (entry / "environ").read_bytes():
-                    found[int(entry.name)] = words.replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
+        for pid, command in younger(self._since):
+            with suppress(OSError):
+                environ = Path(f"/proc/{pid}/environ")
+                if mark in command or b"HEADWAY_HOME=" + mark in environ.read_bytes():
+                    found[pid] = command.replace(b"\0", b" ").decode(errors="replace")
         return found

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from commandline import CommandLine
+from commandline import CommandLine, Run, Said
+from screen import Opener, Terminal
 
 from harness import Site
+from headway.cli.main import run
 
 
 @pytest.fixture
@@ -30,8 +33,22 @@ def headway(bare: CommandLine) -> CommandLine:
 def still(bare: CommandLine) -> CommandLine:
     """A home in which no worker is started."""
     bare.configure("[worker]\nautostart = false\n")
-    bare("init")
+    bare.make_store()
     return bare
+
+
+@pytest.fixture
+def terminal(headway: CommandLine) -> Iterator[Opener]:
+    """Opens terminals with a command of that folder on them."""
+    opened: list[Terminal] = []
+
+    def open_one(*argv: str, **options: Any) -> Terminal:
+        opened.append(Terminal(headway, *argv, **options))
+        return opened[-1]
+
+    yield open_one
+    for each in opened:
+        each.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -56,3 +73,21 @@ def file_site(tmp_path: Path) -> Iterator[Site]:
     made = Site(tmp_path, config="[worker]\nautostart = false\n")
     yield made
     made.close()
+
+
+@pytest.fixture
+def said(
+    file_site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    """Run a command line in this process, against a home without worker."""
+    monkeypatch.chdir(file_site.folder)
+    monkeypatch.setenv("COLUMNS", "80")
+    # The test runner's streams cannot be set up anew, and need not be.
+    monkeypatch.setattr("sys.stdout.reconfigure", lambda **_: None, raising=False)
+    monkeypatch.setattr("sys.stderr.reconfigure", lambda **_: None, raising=False)
+
+    def say(*argv: str) -> Said:
+        code = run(["--home", file_site.home.path, "--as", "ada", *argv])
+        return Said(code, *capsys.readouterr())
+
+    return say

@@ -32,7 +32,7 @@ def red(site: Site) -> list[str]:
 
 
 def execute(site: Site, sql: str) -> None:
-    site.client.store.database.execute(sql, {})  # type: ignore[attr-defined]
+    site.client.context.store.database.execute(sql, {})  # type: ignore[attr-defined]
 
 
 def everything(folder: str) -> dict[str, Any]:

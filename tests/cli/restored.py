@@ -3,17 +3,18 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import warm
 from harness import Site, wait_for
+from headway.base.clock import SystemClock
 from headway.client import Client
-from headway.clock import SystemClock
-from headway.config import Config
 from headway.core.states import Status
+from headway.jobs.context import Context
+from headway.jobs.settings import Config
 from headway.store import open_store
-from headway.store.base import Store
+from headway.store.store import Store
 
 
 def reopen(site: Site) -> Client:
@@ -21,12 +22,14 @@ def reopen(site: Site) -> Client:
     site.client.close()
     url = site.home.store_url or f"sqlite://{site.home.database}"
     site.client = Client(
-        site.home,
-        Config({"worker.autostart": False}),
-        open_store(url, SystemClock()),
-        SystemClock(),
-        environ=site.env,
-        actor="tester",
+        Context(
+            site.home,
+            Config({"worker.autostart": False}),
+            open_store(url, SystemClock()),
+            SystemClock(),
+            environ=site.env,
+            actor="tester",
+        )
     )
     return site.client
 
@@ -72,7 +75,7 @@ def times_run(site: Site) -> int:
 
 def names(store: Store) -> list[str]:
     with store.read() as tx:
-        return sorted(job.name for job in [*tx.active_jobs(), *tx.finished_jobs(0, 100)])
+        return sorted(job.name for job in [*tx.jobs.active(), *tx.jobs.finished(0, 100)])
 
 
 def leftovers(site: Site) -> list[str]:
@@ -89,11 +92,11 @@ def red(site: Site) -> list[dict[str, Any]]:
 
 
 def start(site: Site, file: Path, points: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "headway", "restore", str(file), "--force"],
+    return warm.start(
+        [],
+        ["restore", str(file), "--force"],
         cwd=site.folder,
         env={**site.env, "HEADWAY_POINTS": points},
-        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -27,7 +27,8 @@ def _width(char: str) -> int:
 
 
 class Screen:
-    """Knows what the watch uses: home, lines, text of any width, the other screen, the cursor."""
+    """Knows what the program uses: home, lines up, erasing, text of any width, the other screen,
+    the cursor."""
 
     def __init__(self, columns: int, lines: int) -> None:
         self.columns = columns
@@ -61,10 +62,20 @@ class Screen:
             case ("", "H"):
                 self._row = self._column = 0
                 self.frames += 1
+            case (count, "A"):
+                self._row = max(0, self._row - int(count or 1))
+            case ("", "K" | "J"):
+                self._erase(below=letter == "J")
             case (_, "m"):
                 pass
             case _:
                 pytest.fail(f"unexpected: ESC [ {arguments} {letter}")
+
+    def _erase(self, *, below: bool) -> None:
+        """The rest of the line, and all that is below it."""
+        rest = self.cells[self._row + 1 :] if below else []
+        for row, begin in [(self.cells[self._row], self._column), *((each, 0) for each in rest)]:
+            row[begin:] = [" "] * (self.columns - begin)
 
     def _write(self, text: str) -> None:
         for char in text:
@@ -189,3 +200,6 @@ class Terminal:
         self.raw += data
         self.screen.feed(self._decoder.decode(data))
         return True
+
+
+Opener = Callable[..., Terminal]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from commandline import CommandLine
 
-SPEAKER = Path(__file__).parents[1] / "runners" / "speaker.py"
+SPEAKER = Path(__file__).parents[1] / "integrations" / "agents" / "speaker.py"
 
 
 def install(headway: CommandLine, name: str) -> None:
@@ -23,7 +23,7 @@ def test_an_agent_is_run_and_shown(headway: CommandLine) -> None:
     install(headway, "claude")
     (headway.folder / "task.md").write_text("do it\n")
     done = headway("exec", "--prompt-file", "task.md", "--model", "opus")
-    assert '"result": "all is well"' in done.stdout
+    assert done.stdout == "all is well\n"
     assert done.stderr.startswith("headway: claude done; 2 turns, 1200 tokens in, 7 out, $0.0125")
     shown = headway.out("jobs", "show", "1")
     for words in ("runner     claude", "prompt     do it", "cost       $0.0125", "all is well"):
@@ -34,6 +34,33 @@ def test_an_agent_is_run_and_shown(headway: CommandLine) -> None:
     done = headway("exec", "--runner", "claude", "--prompt", "denied", code=1)
     assert "headway: job-2 failed: claude was denied Bash" in done.stderr
     assert "denied      Bash" in headway.out("jobs", "show", "2")
+
+
+def test_the_stream_of_an_agent_is_told_in_lines_or_raw(headway: CommandLine) -> None:
+    install(headway, "claude")
+    raw = headway("exec", "--raw", "--prompt", "do it")
+    documents = [json.loads(line) for line in raw.stdout.splitlines()]
+    assert [each["type"] for each in documents] == ["system", "result"]
+    assert headway.out("jobs", "tail", "1") == "all is well"
+    assert headway.out("jobs", "tail", "--raw", "1") == raw.stdout.strip()
+    assert headway("jobs", "tail", "-f", "1").stdout == "all is well\n"
+    denied = headway("submit", "--follow", "--prompt", "denied", code=1)
+    assert denied.stdout.splitlines()[-2:] == ["! denied Bash", "all is well"]
+    install(headway, "gemini")
+    text = headway("exec", "--runner", "command", "--prompt", "x", "--", "echo", '{"a": 1}')
+    assert text.stdout == '{"a": 1}\n'
+
+
+def test_the_stream_of_a_runner_that_is_gone_is_shown_as_it_is(headway: CommandLine) -> None:
+    own = headway.home / "runners"
+    own.mkdir()
+    script = """printf '{"type": "result", "text": "done"}\\n'"""
+    (own / "mine.toml").write_text(
+        f'argv = ["sh", "-c", {json.dumps(script)}]\nprompt = "stdin"\nparser = "jsonl"\n'
+    )
+    assert headway("exec", "--runner", "mine", "--prompt", "x").stdout == "done\n"
+    (own / "mine.toml").unlink()
+    assert headway.out("jobs", "tail", "1") == '{"type": "result", "text": "done"}'
 
 
 def test_a_first_submit_without_its_program_leaves_nothing_behind(bare: CommandLine) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from commandline import CommandLine, wait_for
 
+import warm
 from harness import Site
 from headway.supervise.inside import surrounding_claim
 
@@ -167,8 +168,9 @@ def test_of_two_processes_that_decide_at_once_one_is_refused(site: Site) -> None
     for _ in range(3):
         job = site.submit("true", require_approval=True)
         processes = [
-            subprocess.Popen(
-                [sys.executable, "-m", "headway", "--as", verb, "jobs", verb, str(job)],
+            warm.start(
+                [],
+                ["--as", verb, "jobs", verb, str(job)],
                 cwd=site.folder,
                 env=site.env,
                 stderr=subprocess.PIPE,

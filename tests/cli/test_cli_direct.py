@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+import warm
 from harness import Site, wait_for
+from headway.base import proc
 from headway.core.reservations import Reservation
 from headway.core.states import Status
-from headway.supervise import proc
 
 # It leaves behind a process with another parent, group and session, and says which, before it
 # ends itself.
@@ -51,18 +52,18 @@ def start(request: pytest.FixtureRequest) -> Iterator[Start]:
     started = []
 
     def start(*arguments: str, **options: Any) -> "subprocess.Popen[str]":
-        process = subprocess.Popen(
-            [sys.executable, "-m", "headway", "direct", *arguments],
-            cwd=site.folder,
-            **{
-                "env": site.env,
-                "stdin": subprocess.DEVNULL,
-                "stdout": subprocess.PIPE,
-                "stderr": subprocess.PIPE,
-                "text": True,
-                **options,
-            },
-        )
+        options = {
+            "env": site.env,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+            **options,
+        }
+        if "stdin" in options:
+            argv = [sys.executable, "-m", "headway", "direct", *arguments]
+            process = subprocess.Popen(argv, cwd=site.folder, **options)
+        else:
+            process = warm.start([], ["direct", *arguments], cwd=site.folder, **options)
         started.append(process)
         return process
 
@@ -74,8 +75,8 @@ def start(request: pytest.FixtureRequest) -> Iterator[Start]:
 
 
 def standing(site: Site) -> list[Reservation]:
-    with site.client.store.read() as tx:
-        return tx.reservations()
+    with site.client.context.store.read() as tx:
+        return tx.reservations.all()
 
 
 def lives(pid: int) -> bool:
@@ -404,8 +405,8 @@ def test_a_worker_that_is_started_inside_outlives_the_call(
 
 
 def running(site: Site) -> int:
-    with site.client.store.read() as tx:
-        return len(tx.live_claims())
+    with site.client.context.store.read() as tx:
+        return len(tx.claims.live())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
@@ -413,6 +414,7 @@ def test_a_worker_that_is_started_inside_outlives_the_end_of_the_whole_group(
     site: Site, start: Start, number: signal.Signals
 ) -> None:
     site.client.set_setting("scheduler.max_active", 3)
+    site.client.set_setting("scheduler.reservation_expiry", "3s")
     Path(site.home.config).write_text("")  # so that a worker starts by itself
     process = start("--shell", f"{SUBMIT} && sleep 600", start_new_session=True)
     wait_for(lambda: running(site) == 1)

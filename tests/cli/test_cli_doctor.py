@@ -12,12 +12,12 @@ from commandline import CommandLine
 from examining import everything, examined, execute, one, red
 
 from harness import Site, wait_for
-from headway.checkup import contents, surroundings
-from headway.checkup.finding import Finding, Opened, Place
-from headway.clock import SECOND, SystemClock
-from headway.config import Config
+from headway.admin.doctor import contents, surroundings
+from headway.admin.doctor.finding import CheckedHome, Finding, OpenedHome
+from headway.base.clock import SECOND, SystemClock
+from headway.jobs.settings import Config
 from headway.store import open_store
-from headway.store.inspecting import inspect
+from headway.store.inspect import inspect
 from headway.store.queries import schema_version
 
 CHECKS = {
@@ -58,9 +58,9 @@ def test_all_is_looked_at_and_nothing_is_changed(site: Site) -> None:
 
 def test_schedules_and_a_jobs_file_need_a_worker(site: Site) -> None:
     assert one(site, "worker", "green")["detail"] == "none, and none is needed"
-    site.client.add_schedule(every="1h", argv=["true"], name="hourly")
+    site.client.schedules.add(every="1h", argv=["true"], name="hourly")
     assert "headway service install" in one(site, "worker", "yellow")["next"]
-    site.client.remove_schedule("hourly")
+    site.client.schedules.remove("hourly")
     assert one(site, "worker", "green")
     file = Path(site.home.path) / "jobs.yaml"
     file.write_text("jobs: {sweep: {type: command, run: [tidy], interval: 60, enabled: false}}")
@@ -228,7 +228,7 @@ def test_a_server_that_does_not_answer_is_red_and_its_password_is_not_shown(
 def test_engines_that_are_too_old_are_red(
     server_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headway.store.sqlite.OLDEST_SAFE", (99, 0, 0))
+    monkeypatch.setattr("headway.store.sqlite.database.OLDEST_SAFE", (99, 0, 0))
     (found,) = surroundings._sqlite()
     assert found.level == "red" and "pip install" in str(found.next_step)
     monkeypatch.setattr(contents, "OLDEST_SERVER", 990_000)
@@ -237,14 +237,14 @@ def test_engines_that_are_too_old_are_red(
 
 
 def looked(
-    site: Site, check: Callable[[Opened], Any], clock: SystemClock | None = None
+    site: Site, check: Callable[[OpenedHome], Any], clock: SystemClock | None = None
 ) -> list[Finding]:
     """One check of an opened store, in this process."""
     url = site.home.store_url or f"sqlite://{site.home.database}"
     path = None if site.home.store_url else site.home.database
     inspection = inspect(url, clock or SystemClock())
     try:
-        return list(check(Opened(site.home, url, path, clock or SystemClock(), inspection)))
+        return list(check(OpenedHome(site.home, url, path, clock or SystemClock(), inspection)))
     finally:
         inspection.close()
 
@@ -263,7 +263,7 @@ def test_a_file_that_comes_into_use_during_the_look_is_looked_at_again(
             return ["a page that was just being written"]
         return []
 
-    monkeypatch.setattr("headway.store.inspecting.Inspection.damage", damaged_once)
+    monkeypatch.setattr("headway.store.inspect.Inspection.damage", damaged_once)
     (found,) = looked(file_site, contents._store)
     assert found.level == "green" and len(seen) == 2
 
@@ -416,11 +416,11 @@ def test_a_network_file_system_is_red_unless_it_was_accepted(
     file_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """# fault C7"""
-    monkeypatch.setattr("headway.store.filesystems.file_system", lambda folder: "nfs4")
+    monkeypatch.setattr("headway.store.sqlite.filesystems.file_system", lambda folder: "nfs4")
     url = f"sqlite://{file_site.home.database}"
     for accepted, level in ((False, "red"), (True, "yellow")):
         config = Config({"store.unsafe_fs": accepted})
-        place = Place(file_site.home, config, url, SystemClock())
+        place = CheckedHome(file_site.home, config, url, SystemClock())
         (found,) = surroundings._file_system(place)
         assert found.level == level and "nfs4" in found.detail
 
@@ -464,7 +464,7 @@ def test_a_group_whose_end_was_not_told_is_named_and_closing_it_tells(site: Site
 
 
 def test_it_works_beside_a_writer_that_keeps_its_turn(site: Site) -> None:
-    with site.client.store.write():
+    with site.client.context.store.write():
         assert red(site) == []
 
 

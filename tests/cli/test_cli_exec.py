@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from commandline import CommandLine, wait_for
 
-from headway.supervise.workerlock import WorkerLock
+from headway.base.worker_lock import WorkerLock
 
 
 @pytest.mark.req("V76")

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from commandline import CommandLine, wait_for
+from screen import Opener
 
-from headway.cli.show import _event_row
-from headway.home import Home
-from headway.store.base import Event
-from headway.supervise.workerlock import COMING, WorkerLock
+from headway.base.home import Home
+from headway.base.worker_lock import COMING, WorkerLock
+from headway.cli.jobs.show import _event_row
+from headway.store.new_jobs import Event
 
 SHOP = """
 import os, time, headway
@@ -96,6 +97,18 @@ def test_progress_is_shown_while_it_runs(shop: CommandLine) -> None:
     shop("jobs", "wait", job)
     assert "50%" not in shop.out("jobs", "show", job)
     assert run_of(shop, job)["result"] == {"painted": ["hall", "attic"]}
+
+
+def test_wait_on_a_terminal_shows_progress_and_wipes_it(
+    shop: CommandLine, terminal: Opener
+) -> None:
+    shop("config", "set", "app.modules", "shop")
+    job = submit(shop, "paint.submit(['hall', 'attic'])")
+    waits = terminal("jobs", "wait", job, columns=60)
+    screen = waits.shows(f"{job}  paint  running", "50% painting attic")
+    (shop.folder / "dry").touch()
+    assert waits.ended() == 0
+    assert not screen.text.strip() and not screen.overflowed
 
 
 def test_tail_on_a_terminal_shows_progress_and_wipes_it(shop: CommandLine) -> None:
@@ -190,7 +203,7 @@ def test_a_result_that_does_not_come_says_why(shop: CommandLine) -> None:
     told = python(
         shop,
         "try: shop.add.submit(1, 2).result(timeout=0)\n"
-        "except headway.errors.TimedOutError as error: print(error)",
+        "except headway.TimedOutError as error: print(error)",
     )
     assert told.startswith("job-1 is still queued: no worker runs shop.add (headway config")
 

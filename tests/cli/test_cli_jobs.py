@@ -255,7 +255,7 @@ def test_cancel_says_when_the_job_ended_by_itself_first(headway: CommandLine) ->
     import os
     import signal
 
-    from headway.supervise.workerlock import WorkerLock
+    from headway.base.worker_lock import WorkerLock
 
     gate = headway.folder / "gate"
     headway("submit", "--shell", f"while ! test -e {gate}; do sleep 0.02; done; exit 3")

@@ -7,13 +7,13 @@ import pytest
 from commandline import CommandLine
 
 from harness import Site
-from headway.adding import Origin, add_jobs
+from headway.base.units import show_instant
 from headway.cli.jobsfile import _last, _next, _state, _when
 from headway.core.model import JobSpec
-from headway.jobsfile.reading import read_jobs_file
-from headway.jobsfile.schema import schema_document
-from headway.store.seam_entries import EntryRecord, JobsFile
-from headway.units import show_instant
+from headway.jobs.insert import Origin, add_jobs
+from headway.schedules.jobsfile.reader import read_jobs_file
+from headway.schedules.jobsfile.schema import schema_document
+from headway.store.records import EntryRecord, JobsFileRecord
 
 MINUTE = 60_000_000
 GOOD = """\
@@ -60,6 +60,7 @@ def test_check_takes_any_file_and_says_that_it_is_good(bare: CommandLine) -> Non
         "valid": True,
         "entries": ["sweep", "review", "report", "later"],
         "problems": [],
+        "missing": [],
     }
     assert "stdin: line 1: it is empty" in bare("jobsfile", "check", "-", code=5).stderr
     assert "there is no .headway/jobs.yaml" in bare("jobsfile", "check", code=3).stderr
@@ -80,18 +81,18 @@ def put(site: Site, text: str) -> None:
 def known(site: Site, *records: EntryRecord, **more: object) -> int:
     """As a worker would have left it: the good file is loaded. Gives the present time."""
     entries = tuple(entry.document() for entry in read_jobs_file(GOOD.encode()))
-    host = site.client.host.id
-    with site.client.store.write() as tx:
+    host = site.client.context.host.id
+    with site.client.context.store.write() as tx:
         now = tx.now()
-        file = JobsFile("digest", now - MINUTE, (), entries, now - MINUTE)
-        tx.put_jobs_file(host, file._replace(**more))  # type: ignore[arg-type]
-        tx.put_entries(host, records)
+        file = JobsFileRecord("digest", now - MINUTE, (), entries, now - MINUTE)
+        tx.jobsfile.put_file(host, file._replace(**more))  # type: ignore[arg-type]
+        tx.jobsfile.put_entries(host, records)
     return now
 
 
 def test_what_is_declared_is_listed_although_no_worker_has_read_it(site: Site) -> None:
     put(site, GOOD)
-    told = site.client.jobs_file()
+    told = site.client.jobsfile.list()
     assert (told["jobs_file"]["state"], told["jobs_file"]["taken_over"]) == ("good", False)
     assert not told["worker"]
     sweep, review, report, later = told["entries"]
@@ -122,7 +123,7 @@ def test_what_is_declared_is_listed_although_no_worker_has_read_it(site: Site) -
 def test_an_entry_shows_its_last_run_its_next_and_what_holds_it(site: Site) -> None:
     put(site, GOOD)
     spec = JobSpec(name="report", params={"argv": ["true"]}, schedule_id="jobs.yaml:report")
-    with site.client.store.write() as tx:
+    with site.client.context.store.write() as tx:
         [made] = add_jobs(tx, [spec], Origin("jobs.yaml", site.home.worktrees))
     now = known(
         site,
@@ -131,10 +132,10 @@ def test_an_entry_shows_its_last_run_its_next_and_what_holds_it(site: Site) -> N
         EntryRecord("report", made.job_id, 1, "failed", None),
         EntryRecord("later", 9, 1, "succeeded", 1, "something", 1),
     )
-    with site.client.store.write() as tx:
+    with site.client.context.store.write() as tx:
         record = EntryRecord("sweep", 7, now - MINUTE, "succeeded", now + 4 * MINUTE)
-        tx.put_entries(site.client.host.id, [record])
-    told = site.client.jobs_file()
+        tx.jobsfile.put_entries(site.client.context.host.id, [record])
+    told = site.client.jobsfile.list()
     assert told["jobs_file"]["taken_over"] and told["jobs_file"]["loaded_at"]
     sweep, review, report, later = told["entries"]
     assert sweep["last_run"]["status"] == "succeeded" and sweep["last_run"]["job"] == "job-7"
@@ -155,12 +156,12 @@ def test_an_entry_shows_its_last_run_its_next_and_what_holds_it(site: Site) -> N
 def test_the_next_run_goes_by_the_interval_of_the_present_work(site: Site) -> None:
     put(site, GOOD)
     now = known(site)
-    with site.client.store.write() as tx:
+    with site.client.context.store.write() as tx:
         record = EntryRecord("sweep", 7, now, "succeeded", now + 5 * MINUTE)
-        tx.put_entries(site.client.host.id, [record])
-    idle = site.client.jobs_file()["entries"][0]["next_at"]
+        tx.jobsfile.put_entries(site.client.context.host.id, [record])
+    idle = site.client.jobsfile.list()["entries"][0]["next_at"]
     site.submit("true")
-    busy = site.client.jobs_file()["entries"][0]["next_at"]
+    busy = site.client.jobsfile.list()["entries"][0]["next_at"]
     assert (idle, busy) == (show_instant(now + 60 * MINUTE), show_instant(now + 5 * MINUTE))
 
 
@@ -172,7 +173,7 @@ def test_while_the_file_is_broken_the_last_good_set_is_listed_and_said_to_run_on
     reason = "program 'tidy' was not found, or may not be executed (its PATH is set in [env])"
     known(site, EntryRecord("sweep", next_at=1, held=reason, held_at=1))
     put(site, BROKEN)
-    told = site.client.jobs_file()
+    told = site.client.jobsfile.list()
     assert told["jobs_file"]["state"] == "broken" and not told["jobs_file"]["taken_over"]
     [problem] = told["jobs_file"]["problems"]
     assert (problem["line"], problem["key"]) == (3, "jobs.review.interval")
@@ -211,6 +212,38 @@ def test_what_is_not_there_is_said(file_site: Site, capsys: pytest.CaptureFixtur
     known(file_site, entries=({"words": "of another version"},))
     assert "the last good set of 0 entries" in listed()[-1]
     put(file_site, "jobs: {}\n")
-    with file_site.client.store.write() as tx:
-        tx.note_poll(file_site.client.host.id, "it is down")
+    with file_site.client.context.store.write() as tx:
+        tx.jobsfile.note_poll(file_site.client.context.host.id, "it is down")
     assert "the last poll failed" in listed()[-1] and listed()[-1].endswith("it is down")
+
+
+MISSING = "jobs:\n  sweep: {type: command, run: no-such-program, interval: 5m}\n"
+NOT_THERE = (
+    "line 2: jobs.sweep.run: program 'no-such-program' was not found, or may not be executed"
+)
+
+
+def test_check_list_and_doctor_name_what_is_not_there_in_the_same_words(bare: CommandLine) -> None:
+    bare.configure()
+    bare.make_store()
+    (bare.home / "jobs.yaml").write_text(MISSING)
+    assert f".headway/jobs.yaml: {NOT_THERE}" in bare("jobsfile", "check", code=5).stderr
+    document = bare.json("jobsfile", "check", code=5)
+    assert (document["valid"], document["problems"]) == (True, [])
+    assert document["missing"][0]["key"] == "jobs.sweep.run"
+    assert f".headway/jobs.yaml: {NOT_THERE}" in bare("jobsfile", "list").stderr
+    assert bare.json("jobsfile", "list")["jobs_file"]["missing"] == document["missing"]
+    findings = bare.json("doctor", code=None)["findings"]
+    assert [NOT_THERE in each["detail"] for each in findings if each["check"] == "jobs file"] == [
+        True
+    ]
+
+
+def test_doctor_says_of_a_broken_file_what_check_says(bare: CommandLine) -> None:
+    bare.configure()
+    bare.make_store()
+    (bare.home / "jobs.yaml").write_text(BROKEN)
+    findings = bare.json("doctor", code=None)["findings"]
+    assert [TROUBLE in each["detail"] for each in findings if each["check"] == "jobs file"] == [
+        True
+    ]

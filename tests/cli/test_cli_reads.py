@@ -9,18 +9,21 @@ from pathlib import Path
 import click
 import pytest
 
+from headway.base.home import Home
+from headway.base.new_home import make_home
 from headway.cli.commands import COMMANDS, LazyGroup
 from headway.cli.main import run
-from headway.home import Home, make_home
 
 # What each command needs to be told.
 ARGUMENTS: dict[str, Sequence[str]] = {
     **dict.fromkeys(("jobs show", "jobs status", "jobs wait", "jobs why", "why"), ("job-1",)),
     **dict.fromkeys(("jobs tail", "jobs retry", "jobs cancel", "jobs clean"), ("job-1",)),
     **dict.fromkeys(("jobs approve", "jobs reject", "jobs repin"), ("job-1",)),
+    **dict.fromkeys(("show", "logs", "tail", "wait", "approve", "cancel", "retry"), ("job-1",)),
     **dict.fromkeys(("submit", "exec", "direct"), ("--", "true")),
     **dict.fromkeys(("runs show", "runs retry"), ("run-1",)),
     **dict.fromkeys(("groups show", "groups close", "groups cancel"), ("group-1",)),
+    "groups wait": ["group-1"],
     **dict.fromkeys(("targets show", "targets remove", "templates show"), ("x",)),
     **dict.fromkeys(("schedules show", "schedules enable", "schedules disable"), ("x",)),
     **dict.fromkeys(("schedules trigger", "schedules remove", "templates archive"), ("x",)),
@@ -37,6 +40,7 @@ ARGUMENTS: dict[str, Sequence[str]] = {
     "runners show": ["claude"],
     "config get": ["worker.idle"],
     "config set": ["worker.idle", "5s"],
+    "config unset": ["worker.idle"],
     "backup": ["copy.db"],
     "restore": ["nothing.db"],
     "completion": ["bash"],
@@ -45,7 +49,7 @@ ARGUMENTS: dict[str, Sequence[str]] = {
 # What makes a home where none is; all others never do.
 MAKES = {
     *("submit", "exec", "direct", "init", "work", "restore"),
-    *("groups create", "targets add", "templates add", "schedules add"),
+    *("groups create", "targets add", "templates add", "schedules add", "config set"),
 }
 # What changes something in a home that is there, and may complete it.
 CHANGES = {
@@ -54,17 +58,17 @@ CHANGES = {
     *("artifacts publish", "groups close", "groups cancel", "sling", "targets remove"),
     *("scheduler clear", "scheduler run", "scheduler pause", "scheduler resume"),
     *("scheduler reset", "templates archive", "schedules enable", "schedules disable"),
-    *("schedules trigger", "schedules remove", "config set", "service install"),
-    *("service remove", "trust"),
+    *("schedules trigger", "schedules remove", "config unset", "service install"),
+    *("service remove", "trust", "approve", "cancel", "retry"),
 }
 NAMES = [name for name, (place, _) in COMMANDS.items() if place]
 READS = [name for name in NAMES if name not in MAKES | CHANGES]
 # What tells something where no home is; each needs none.
 WITHOUT_HOME = {
     *("runners list", "runners show", "jobsfile schema", "schedules explain", "completion"),
-    *("jobs schedule", "doctor"),
+    *("jobs schedule", "doctor", "stop", "help"),
 }
-NEED_NO_PLACE = {"jobsfile schema", "schedules explain", "completion"}
+NEED_NO_PLACE = {"jobsfile schema", "schedules explain", "completion", "help"}
 
 
 def command(name: str) -> click.Command:
@@ -112,6 +116,7 @@ def test_the_tables_know_every_command() -> None:
     assert set(ARGUMENTS) | MAKES | CHANGES | WITHOUT_HOME <= set(NAMES)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in MAKES])
 def test_where_no_home_is_none_is_made(
     place: Path, name: str, capsys: pytest.CaptureFixture[str]
@@ -143,13 +148,14 @@ def test_a_folder_that_is_no_home_is_told_apart_and_left_as_it_is(
             code = run([*given, *words])
             told = capsys.readouterr()
             assert "unexpected" not in told.err, (words, told.err)
-            absent = where == "absent" and name in WITHOUT_HOME - {"jobs schedule"}
+            absent = where == "absent" and name in WITHOUT_HOME - {"jobs schedule", "stop"}
             assert code == (0 if absent else 3), (words, told.err)
             if where == ".":
                 assert "is no home" in told.err, (words, told.err)
             assert tree(place) == before, words
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", READS)
 def test_a_read_completes_no_home(
     place: Path, name: str, capsys: pytest.CaptureFixture[str]
@@ -240,6 +246,7 @@ def test_a_home_may_be_made_in_an_absent_folder(place: Path) -> None:
     assert run(["--home", "there", "jobs", "list"]) == 0
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "left",
     [

@@ -28,16 +28,16 @@ from restored import (
 )
 
 from harness import Site, wait_for
+from headway.base.epoch import EPOCH
+from headway.base.worker_lock import START, STAYS, WorkerLock
 from headway.core.states import Status
-from headway.epoch import EPOCH
-from headway.supervise.workerlock import START, STAYS, WorkerLock
 
 # A worker that waits for its place as any other does, only less long.
 SOON_TIRED = """
 import sys
 from headway.cli.main import run
-from headway.engine import worker
-worker.COMES_UP_WITHIN = 0.2
+from headway.worker import process
+process.COMES_UP_WITHIN = 0.2
 sys.exit(run(sys.argv[1:]))
 """
 
@@ -116,8 +116,8 @@ def test_locks_of_a_job_that_is_taken_up_are_held(site: Site) -> None:
     step(site)
     wait_for(lambda: times_run(site))
     restore(site, file, "--force")
-    with site.client.store.read() as tx:
-        assert [each.job_id for each in tx.lock_views(["repo"])["repo"].holders] == [job]
+    with site.client.context.store.read() as tx:
+        assert [each.job_id for each in tx.claims.lock_views(["repo"])["repo"].holders] == [job]
     (site.folder / "go").touch()
     wait_for(lambda: outcome(site, job))
 
@@ -170,18 +170,18 @@ def test_a_pause_in_force_outlives_a_restore_and_the_restore_is_on_record(site: 
     file = backup(site)
     site.run("scheduler", "pause", "--reason", "restoring")
     restore(site, file)
-    with site.client.store.read() as tx:
-        pause = tx.pause_in_force()
+    with site.client.context.store.read() as tx:
+        pause = tx.settings.pause_in_force()
         assert pause is not None and pause.reason == "restoring"
-        assert [event.kind for event in tx.events_since(0, 10)][-1] == "restored"
+        assert [event.kind for event in tx.events.since(0, 10)][-1] == "restored"
 
 
 def test_each_restore_begins_another_epoch_of_event_numbers(site: Site) -> None:
     """Those that came after the backup are given again, to other events."""
 
     def epoch() -> int:
-        with site.client.store.read() as tx:
-            return tx.marks()[EPOCH]
+        with site.client.context.store.read() as tx:
+            return tx.settings.marks()[EPOCH]
 
     site.submit("true")
     first = epoch()
@@ -209,8 +209,8 @@ def test_settings_and_history_come_back(site: Site) -> None:
     assert site.kinds(job) == then and site.client.job(job).labels == {"n": "é"}
     assert site.submit("true", labels={"n": "é"}, key="once") == job
     site.client.pause("new events get new numbers")
-    with site.client.store.read() as tx:
-        seqs = [event.seq for event in tx.events_since(0, 100)]
+    with site.client.context.store.read() as tx:
+        seqs = [event.seq for event in tx.events.since(0, 100)]
         assert seqs == sorted(set(seqs))
 
 
@@ -254,7 +254,9 @@ def test_a_backup_of_one_store_restores_into_the_other(site: Site, postgres_url:
         document = restore(target, backup(site))
         assert document["jobs"] == 2 and document["taken_up"] == []
         assert target.status(first) is Status.SUCCEEDED
-        queue = "" if into is None else target.client.host.id  # the host that has its environment
+        queue = (
+            "" if into is None else target.client.context.host.id
+        )  # the host that has its environment
         assert target.client.job(second) == site.client.job(second)._replace(queue=queue)
         assert target.kinds(first) == site.kinds(first)
         run_to_its_end(target, second)
@@ -342,7 +344,7 @@ def test_what_is_no_backup_is_refused_and_nothing_is_changed(
     assert done.returncode == code and words in done.stderr
     assert len(done.stderr.splitlines()) == 1 and str(path) in done.stderr
     assert before is None or hashlib.sha256(path.read_bytes()).hexdigest() == before
-    assert names(site.client.store) == ["kept"]  # the very same store, still open
+    assert names(site.client.context.store) == ["kept"]  # the very same store, still open
     assert leftovers(site) == [] and kept(site) == []
     assert sorted(each.name for each in site.folder.glob("given*")) == (
         ["given.db"] if path.exists() else []
@@ -357,13 +359,13 @@ def test_a_store_with_jobs_is_replaced_only_by_force_and_then_kept(site: Site) -
     refused = site.run("restore", str(file), check=False)
     assert refused.returncode == 4
     assert "2 jobs, 1 of them active" in refused.stderr and "--force" in refused.stderr
-    assert names(site.client.store) == ["old", "older"] and kept(site) == []
+    assert names(site.client.context.store) == ["old", "older"] and kept(site) == []
     document = restore(site, file, "--force")
     assert document["replaced"] == {"jobs": 2, "active": 1}
-    assert names(site.client.store) == []
+    assert names(site.client.context.store) == []
     assert [os.path.join(site.home.path, each) for each in kept(site)] == [document["kept"]]
     back = restore(site, Path(document["kept"]))  # an empty store needs no force
-    assert back["kept"] is None and names(site.client.store) == ["old", "older"]
+    assert back["kept"] is None and names(site.client.context.store) == ["old", "older"]
 
 
 def test_the_store_itself_is_no_backup(file_site: Site) -> None:
@@ -373,7 +375,7 @@ def test_the_store_itself_is_no_backup(file_site: Site) -> None:
     for name in (file_site.home.database, str(link)):
         done = file_site.run("restore", name, "--force", check=False)
         assert done.returncode == 5 and "the store itself" in done.stderr
-    assert names(file_site.client.store) == ["there"]
+    assert names(file_site.client.context.store) == ["there"]
 
 
 def test_a_worker_that_is_there_forbids_it_and_none_comes_up_meanwhile(site: Site) -> None:

@@ -22,10 +22,10 @@ from restored import (
 )
 
 from harness import Site, wait_for
-from headway.clock import SystemClock
-from headway.errors import StoreReplacedError
+from headway.base.clock import SystemClock
+from headway.base.errors import StoreReplacedError
+from headway.jobs.request import Request
 from headway.store import open_store
-from headway.submission import Request
 
 # -- killed in the middle, and used in the middle -------------------------------------------------
 
@@ -39,7 +39,7 @@ def test_a_job_submitted_in_the_last_moment_is_not_lost_unseen(site: Site) -> No
     stopped.send_signal(signal.SIGCONT)
     _, told = stopped.communicate()
     assert stopped.returncode == 6 and "try again" in told
-    assert names(site.client.store) == ["last"] and leftovers(site) == []
+    assert names(site.client.context.store) == ["last"] and leftovers(site) == []
     assert restore(site, file, "--force")["next_id"] == "job-2"
 
 
@@ -61,11 +61,11 @@ def test_killed_at_any_step_either_the_old_or_the_new_store_is_there(
     assert done.returncode == -signal.SIGKILL
     reopen(site)
     expected = ["then"] if point in ("exchanged", "done") else ["since", "then"]
-    assert names(site.client.store) == expected
+    assert names(site.client.context.store) == expected
     assert red(site) == []
     assert site.submit("true", name="again") == 3
     restore(site, file, "--force")
-    assert names(site.client.store) == ["then"] and leftovers(site) == []
+    assert names(site.client.context.store) == ["then"] and leftovers(site) == []
     assert red(site) == [] and site.submit("true") == 4
 
 
@@ -80,11 +80,11 @@ def test_the_commit_of_a_killed_restore_on_a_server_is_whole(site: Site) -> None
         points = {"HEADWAY_POINTS": f"store.committed=kill@{visit}"}
         done = site.run("restore", str(file), "--force", env=points, check=False)
         reopen(site)
-        assert names(site.client.store) in (["since", "then"], ["then"])
+        assert names(site.client.context.store) in (["since", "then"], ["then"])
         assert red(site) == []
         if done.returncode == 0:
             break
-    assert done.returncode == 0 and names(site.client.store) == ["then"]
+    assert done.returncode == 0 and names(site.client.context.store) == ["then"]
 
 
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
@@ -93,19 +93,22 @@ def test_on_a_server_readers_see_the_old_rows_until_all_new_ones_are_there(site:
     site.submit("true", name="then")
     file = backup(site)
     site.submit("true", name="since")
-    with site.client.store.read() as tx:
-        last = tx.last_event()
-    site.client.store.changed()
-    assert not site.client.store.changed()
+    with site.client.context.store.read() as tx:
+        last = tx.events.last()
+    site.client.context.store.changed()
+    assert not site.client.context.store.changed()
     stopped = start(site, file, "restore.poured=stop")
     wait_for(lambda: is_stopped(stopped.pid))
-    assert names(site.client.store) == ["since", "then"] and not site.client.store.changed()
+    assert (
+        names(site.client.context.store) == ["since", "then"]
+        and not site.client.context.store.changed()
+    )
     stopped.send_signal(signal.SIGCONT)
     stopped.communicate()
-    assert site.client.store.changed() and names(site.client.store) == ["then"]
+    assert site.client.context.store.changed() and names(site.client.context.store) == ["then"]
     site.client.pause("one more event")
-    with site.client.store.read() as tx:
-        assert tx.last_event() > last
+    with site.client.context.store.read() as tx:
+        assert tx.events.last() > last
     assert red(site) == []  # the guards are back
 
 
@@ -113,15 +116,19 @@ def test_an_open_client_of_the_old_file_is_told(file_site: Site) -> None:
     """# fault C5"""
     file = backup(file_site)
     old = file_site.client
-    assert names(old.store) == []
+    assert names(old.context.store) == []
     file_site.run("restore", str(file))
-    for act in (old.store.check, lambda: names(old.store), lambda: file_site.submit("true")):
+    for act in (
+        old.context.store.check,
+        lambda: names(old.context.store),
+        lambda: file_site.submit("true"),
+    ):
         with pytest.raises(StoreReplacedError):
             act()
     new = reopen(file_site)  # the old one is closed now, and has left the new one's log alone
     file_site.submit("true", name="new")
     old.close()
-    assert names(new.store) == ["new"]
+    assert names(new.context.store) == ["new"]
     assert "new" in file_site.run("jobs", "list").stdout and red(file_site) == []
 
 
@@ -132,7 +139,7 @@ def test_a_writer_that_waits_for_its_turn_does_not_write_to_the_old_file(file_si
     stopped = start(file_site, file, "restore.kept=stop")
     wait_for(lambda: is_stopped(stopped.pid))
     looked, failed = threading.Event(), []
-    database = file_site.client.store.database  # type: ignore[attr-defined]
+    database = file_site.client.context.store.database  # type: ignore[attr-defined]
     look = database.check
 
     def look_and_say() -> None:
@@ -155,7 +162,7 @@ def test_a_writer_that_waits_for_its_turn_does_not_write_to_the_old_file(file_si
     writer.join(30)
     assert stopped.returncode == 0 and len(failed) == 1
     reopen(file_site)
-    assert names(file_site.client.store) == []
+    assert names(file_site.client.context.store) == []
     (aside,) = kept(file_site)
     copy = open_store(f"sqlite://{file_site.home.path}/{aside}", SystemClock())
     assert names(copy) == ["old"]
@@ -215,7 +222,7 @@ def test_a_damaged_store_is_moved_aside_with_its_log(file_site: Site, point: str
         assert database.exists()
     if point != "exchanged":
         file_site.run("restore", str(file), "--force")
-    assert names(reopen(file_site).store) == ["good"] and red(file_site) == []
+    assert names(reopen(file_site).context.store) == ["good"] and red(file_site) == []
     parts = [Path(file_site.home.path) / each for each in kept(file_site)]
     contents = {each.read_bytes() for each in parts}
     assert b"damaged " * 2000 in contents and b"some log" * 1000 in contents
@@ -230,7 +237,7 @@ def test_a_store_that_is_gone_is_put_back(file_site: Site) -> None:
         each.unlink()
     assert "is gone" in file_site.run("jobs", "list", check=False).stderr
     file_site.run("restore", str(file))
-    assert names(reopen(file_site).store) == ["good"]
+    assert names(reopen(file_site).context.store) == ["good"]
     assert file_site.submit("true") == 2
 
 
@@ -246,7 +253,7 @@ def test_a_file_with_a_log_beside_it_is_restored_with_what_is_in_the_log(
         (found / f"headway.db{end}").write_bytes(content)
     assert (found / "headway.db-wal").stat().st_size > 0
     restore(file_site, found / "headway.db", "--force")
-    assert names(file_site.client.store) == ["in the log"]
+    assert names(file_site.client.context.store) == ["in the log"]
 
 
 def test_backup_names_restore(file_site: Site) -> None:

@@ -5,7 +5,7 @@ import signal
 import pytest
 from commandline import CommandLine, wait_for
 
-from headway.supervise.workerlock import START, WorkerLock
+from headway.base.worker_lock import START, WorkerLock
 
 STATUS = """
 mode paused paused_by paused_at max_active active free queued_total queued_ready waiting

@@ -1,49 +1,21 @@
 """`headway schedules`: made, listed, shown, explained, switched, triggered and removed.
 
-In this process and without a worker; what fires when is tested in tests/engine/test_schedules.py.
+In this process and without a worker; tests/schedules/test_schedules.py tests what fires when.
 """
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from commandline import Run
 
 from harness import Site
-from headway.cli.main import run
-from headway.clock import SECOND
-from headway.core.fire import Firing, Outcome
+from headway.base.clock import SECOND
+from headway.core.fire import Firing, SlotOutcome
 
 DAY = 86_400 * SECOND
-
-
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Said]
-
-
-@pytest.fixture
-def said(
-    file_site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
-    """Run a command line against a home without worker."""
-    monkeypatch.chdir(file_site.folder)
-    monkeypatch.setenv("COLUMNS", "80")
-    # The test runner's streams cannot be set up anew, and need not be.
-    monkeypatch.setattr("sys.stdout.reconfigure", lambda **_: None, raising=False)
-    monkeypatch.setattr("sys.stderr.reconfigure", lambda **_: None, raising=False)
-
-    def say(*argv: str) -> Said:
-        code = run(["--home", file_site.home.path, "--as", "ada", *argv])
-        return Said(code, *capsys.readouterr())
-
-    return say
 
 
 def document(said: Run, *argv: str) -> Any:
@@ -64,7 +36,7 @@ def test_a_schedule_is_added_and_shown_as_it_was_written(said: Run) -> None:
         *("--lock", "db", "--label", "kind=nightly", "--timeout", "1h", "--retries", "1"),
         *("--env", "SECRET=x", "--", "echo", "a b"),
     )
-    assert added == (0, "schedule-1\n", "")
+    assert added[:2] == (0, "schedule-1\n")
     told = document(said, "schedules", "show", "backup")["schedule"]
     assert told["rule"] == {"cron": "30 2 * * *", "timezone": "Europe/Berlin"}
     assert told["job"] == {
@@ -185,16 +157,16 @@ def test_the_list_tells_what_was_missed_and_that_no_worker_is_there(
 
 
 def missed(site: Site, schedule_id: int, *, slots: int) -> None:
-    with site.client.store.write() as tx:
+    with site.client.context.store.write() as tx:
         now = tx.now()
-        tx.add_firings(
+        tx.schedules.add_firings(
             [
                 Firing(
                     schedule_id=schedule_id,
                     slot=now - 3 * DAY,
                     last_slot=now - DAY,
                     slots=slots,
-                    outcome=Outcome.SKIPPED,
+                    outcome=SlotOutcome.SKIPPED,
                     reason="missed: nobody looked",
                     job_id=None,
                     at=now,

@@ -10,7 +10,7 @@ import pytest
 from commandline import CommandLine
 
 from harness import Site
-from headway.graphs import FORMS
+from headway.jobs.graph_file import FORMS
 
 GRAPH = [
     {"id": "test", "argv": ["true"], "after": ["build", "job-1"], "labels": {"kind": "check"}},
@@ -135,6 +135,24 @@ def test_what_is_wrong_is_told_with_its_place_and_nothing_is_stored(
     assert told in refused.stderr and refused.stdout == ""
     assert len(refused.stderr.splitlines()) == 1
     assert not bare.home.exists(), "a first submit that is refused leaves nothing behind"
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ({"id": "a", "agrv": ["true"]}, "unknown key 'agrv'; did you mean 'argv'?"),
+        ({"id": "a", "shel": "true"}, "unknown key 'shel'; did you mean 'shell'?"),
+        ({"idd": "a", "argv": ["true"]}, "unknown key 'idd'; did you mean 'id'?"),
+        ({"id": "a", "argv": ["true"], "priorty": 3}, "did you mean 'priority'?"),
+        ({"id": "a", "argv": ["true"], "xyzzy": 3}, "`headway submit --help` has the same words"),
+    ],
+)
+def test_one_wrong_key_is_one_mistake(
+    still: CommandLine, entry: dict[str, object], told: str
+) -> None:
+    (still.folder / "graph").write_text(jsonl([entry]))
+    (line,) = still("submit", "--graph", "graph", code=5).stderr.splitlines()
+    assert told in line and len(line) < 120
 
 
 def test_all_mistakes_of_a_file_are_told_at_once(still: CommandLine) -> None:

@@ -7,8 +7,8 @@ import pytest
 from commandline import CommandLine, wait_for
 
 from headway.cli.options import OF_ONE_JOB
-from headway.cli.templated import _WORDS
-from headway.templating import OF_ONE_JOB as OF_ONE_JOB_WORDS
+from headway.cli.template_options import _WORDS
+from headway.jobs.templates import OF_ONE_JOB as OF_ONE_JOB_WORDS
 
 
 def test_a_template_is_added_shown_used_and_archived(still: CommandLine) -> None:

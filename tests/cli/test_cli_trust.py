@@ -365,7 +365,7 @@ def test_a_setting_that_is_written_into_an_untrusted_folder_waits_for_trust(
 
 
 def test_a_unit_finds_the_record() -> None:
-    from headway.service.plan import make_plan, unit_text
+    from headway.admin.service.plan import make_plan, unit_text
 
     given = {"PATH": "/bin", "XDG_STATE_HOME": "/my state", "HOME": "/root"}
     plan = make_plan(

@@ -4,35 +4,21 @@ import json
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commandline import CommandLine, wait_for
-from screen import Screen, Terminal
+from screen import Opener, Screen
 
-from harness import Site
-from headway.cli.lastline import MOST_BYTES, LastLine, last_line
-from headway.cli.watch import Look
+from harness import Bench, Site
+from headway.cli.jobs.last_line import MOST_BYTES, LastLine, last_line
+from headway.cli.jobs.watch import WatchedView
+from headway.testing.clock import FakeClock
 
 WATCH = ("jobs", "schedule", "--watch", "--interval-ms", "100")
 PRINTING = "trap 'exit 0' TERM; echo compiling; echo oops >&2; while :; do sleep 0.05; done"
-
-Opener = Callable[..., Terminal]
-
-
-@pytest.fixture
-def terminal(headway: CommandLine) -> Iterator[Opener]:
-    opened: list[Terminal] = []
-
-    def open_one(*argv: str, **options: Any) -> Terminal:
-        opened.append(Terminal(headway, *argv, **options))
-        return opened[-1]
-
-    yield open_one
-    for each in opened:
-        each.close()
 
 
 def rows(screen: Screen) -> list[list[str]]:
@@ -95,6 +81,46 @@ def test_what_changes_is_seen_and_nothing_else_is_left(
     watch.next_frame()
     watch.press(b"Q")
     assert watch.ended() == 0
+
+
+def test_a_job_that_failed_is_named_below_the_pane(headway: CommandLine, terminal: Opener) -> None:
+    watch = terminal(*WATCH)
+    watch.shows("No scheduled jobs")
+    assert "failed:" not in watch.screen.text
+    headway("exec", "--name", "build", "--", "sh", "-c", "exit 2", code=2)
+    headway("exec", "--name", "deploy", "--after", "1", "--", "true", code=10)
+    line = "failed: job-2 deploy (blocked by job-1), job-1 build (exit 2)"
+    screen = watch.shows("blocked 1", line)
+    assert screen.lines.index(line) > next(
+        at for at, line in enumerate(screen.lines) if "nothing is running" in line
+    )
+    headway("exec", "--name", "n" * 200, "--", "false", code=1)
+    watch.shows("failed: job-3 nnn", "terminal 2")
+    watch.next_frame()
+    assert not screen.overflowed
+    watch.press(b"q")
+    assert watch.ended() == 0
+
+
+def test_failures_of_a_watch_are_of_its_job_and_of_the_last_minutes(
+    make_bench: Callable[..., Bench],
+) -> None:
+    clock = FakeClock()
+    bench = make_bench(clock=clock)
+    bench.client.pause("look")
+    one, other = bench.submit("true"), bench.submit("true")
+    bench.client.cancel([one, other])
+    options: dict[str, Any] = {"everything": False, "top": 10, "interval": 1.0}
+    whole = WatchedView(bench.client, focus=None, **options)
+    whole.refresh()
+    assert {job.id for job in whole.frame().failures} == {one, other}
+    focused = WatchedView(bench.client, focus=one, **options)
+    focused.refresh()
+    assert [job.id for job in focused.frame().failures] == [one]
+    clock.advance(9 * 60)
+    assert whole.frame().failures
+    clock.advance(2 * 60)
+    assert not whole.frame().failures, "also if nothing has changed since"
 
 
 @pytest.mark.req("V91")
@@ -257,7 +283,7 @@ def test_no_colour_is_used_where_none_is_wanted(headway: CommandLine, terminal: 
 
 
 def test_the_store_is_read_only_when_something_changed(site: Site) -> None:
-    look = Look(site.client, everything=False, focus=None, top=10, interval=0.1)
+    look = WatchedView(site.client, everything=False, focus=None, top=10, interval=0.1)
     assert look.refresh()
     assert not look.refresh()
     assert look.frame().schedule.rows == ()

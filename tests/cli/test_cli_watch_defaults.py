@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import headway.cli.watch
-from headway.cli import schedule as module
+import headway.cli.jobs.watch
+from headway.cli.jobs import schedule as module
 from headway.client import Client
 
 
@@ -36,7 +36,7 @@ def test_the_watch_shows_ten_rows_and_looks_twice_a_second_unless_told(
         taken.update(given)
         return 0
 
-    monkeypatch.setattr(headway.cli.watch, "watch_schedule", watching)
+    monkeypatch.setattr(headway.cli.jobs.watch, "watch_schedule", watching)
     monkeypatch.setattr(module, "_refuse_to_watch", lambda chosen: None)  # there is no terminal
     done = CliRunner().invoke(module.schedule, ["--watch", *argv], obj=Connected())
     assert done.exception is None, done.output

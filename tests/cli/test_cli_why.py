@@ -10,17 +10,18 @@ from textwrap import dedent
 import pytest
 
 from harness import Bench
-from headway.approving import approve
-from headway.cli.why import _print_objections
-from headway.clock import SystemClock
+from headway.base.clock import SystemClock
+from headway.cli.jobs.why import _print_objections
 from headway.core.gates import GATES
 from headway.core.targets import Target
-from headway.grouping import submit_group
-from headway.slinging import Wish, sling
-from headway.submission import Request, parse_lock
-from headway.targeting import add_target
-from headway.testing import FakeClock
-from headway.views import why
+from headway.jobs.approvals import approve
+from headway.jobs.groups import submit_group
+from headway.jobs.request import Request
+from headway.jobs.specification import parse_lock
+from headway.jobs.views.why import why
+from headway.testing.clock import FakeClock
+from headway.workitems.sling import Wish, sling
+from headway.workitems.targets import add_target
 
 HOUR = 3_600_000_000
 
@@ -88,7 +89,7 @@ def would_be_blocked(bench: Bench, repo: Path) -> int:
 
 def turn_in_group(bench: Bench, repo: Path) -> int:
     requests = [Request(argv=("sleep", "60"), name="build"), Request(argv=("true",))]
-    _, submitted = submit_group(bench.client, requests)
+    _, submitted = submit_group(bench.client.context, requests)
     return submitted[1].job_id
 
 
@@ -97,8 +98,8 @@ def subject_ready(bench: Bench, repo: Path) -> int:
     tasks.mkdir()
     (tasks / "aa-1.toml").write_text('depends_on = ["aa-2"]\n')
     (tasks / "aa-2.toml").write_text('title = "first this"\n')
-    add_target(bench.client, Target(name="here", prefix="aa-", argv=("true", "{subject}")))
-    job_id = sling(bench.client, Wish(words=("aa-1",))).scheduled[0].job_id
+    add_target(bench.client.context, Target(name="here", prefix="aa-", argv=("true", "{subject}")))
+    job_id = sling(bench.client.context, Wish(words=("aa-1",))).scheduled[0].job_id
     assert job_id is not None
     return job_id
 
@@ -290,7 +291,7 @@ def test_why_says_what_is_in_the_way_who_and_for_how_long(
     for _ in range(3):
         bench.step()
     clock.advance(300)
-    _print_objections(why(bench.client, job), clock.now())
+    _print_objections(why(bench.client.context, job), clock.now())
     told = capsys.readouterr().out
     assert all(len(line) <= 80 for line in told.splitlines())
     first = git(repo, "rev-list", "--max-parents=0", "HEAD")[:12]
@@ -320,11 +321,11 @@ def test_why_names_every_objection_in_the_order_of_the_gates(
     git(repo, "commit", "-q", "--allow-empty", "-m", "second")
     (repo / "dirty").touch()
     bench.client.pause(None)
-    told = why(bench.client, job)["objections"]
+    told = why(bench.client.context, job)["objections"]
     kinds = "time dependencies dependencies pinned_head preconditions approval locks paused"
     assert [each["kind"] for each in told] == kinds.split()
     assert told[1]["jobs"] == told[2]["jobs"] == told[6]["jobs"]
     assert told[6]["jobs"][0]["id"] == f"job-{first}"
-    approve(bench.client, job)
-    left = [each["kind"] for each in why(bench.client, job)["objections"]]
+    approve(bench.client.context, job)
+    left = [each["kind"] for each in why(bench.client.context, job)["objections"]]
     assert left == [kind for kind in kinds.split() if kind != "approval"]

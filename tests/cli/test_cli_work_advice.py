@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from headway.cli.work import unused_places
-from headway.config import Config
+from headway.jobs.settings import Config
 
 
 @pytest.mark.parametrize(

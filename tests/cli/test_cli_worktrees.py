@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import Site
-from headway.checkup.services import Service, judged, service_of
+from headway.admin.doctor.services import Service, judged, service_of
 
 IDENTITY = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
 

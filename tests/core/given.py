@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from headway.core.facts import Door, Facts, Holder, LockView, Reserver
+from headway.core.facts import Capacity, Facts, Holder, LockView, Reserver
 from headway.core.model import Job, JobId, Lock, LockMode, RetryPolicy
 from headway.core.states import Status
 
 SECOND = 1_000_000
 NOW = 1_000_000 * SECOND
-OPEN = Door(max_active=-1)
+OPEN = Capacity(max_active=-1)
 
 
 def job(job_id: JobId = 1, **fields: Any) -> Job:
@@ -31,8 +31,8 @@ def running(job_id: JobId = 1, **fields: Any) -> Job:
     return job(job_id, **({"status": Status.RUNNING, "stage": None} | fields))
 
 
-def facts(door: Door = OPEN, **fields: Any) -> Facts:
-    return Facts(now=NOW, door=door, **fields)
+def facts(capacity: Capacity = OPEN, **fields: Any) -> Facts:
+    return Facts(now=NOW, capacity=capacity, **fields)
 
 
 def shared(key: str) -> Lock:

@@ -6,7 +6,7 @@ import pytest
 from given import NOW, SECOND, exclusive, facts, held, job, promised, shared
 
 from headway.core import gates
-from headway.core.facts import IMPORTING, NO_HOST, Door, Facts, Predecessor, TaskView
+from headway.core.facts import IMPORTING, NO_HOST, Capacity, Facts, Predecessor, TaskView
 from headway.core.gates import GATES, Wake
 from headway.core.model import (
     FUNCTION,
@@ -53,7 +53,7 @@ def test_due(fields: dict[str, Any], answer: tuple[WaitKind, str, int] | None) -
     else:
         assert isinstance(wait, Wait)
         assert (wait.kind, wait.detail, wait.until) == answer
-        assert not wait.topics and not wait.at_door
+        assert not wait.topics and not wait.for_capacity
 
 
 def depends_on(*predecessors: Predecessor) -> tuple[Job, Facts]:
@@ -212,44 +212,44 @@ TROUBLE = HostTrouble(WaitKind.STORAGE, "no space left", failures=2, probe_at=LA
 
 
 @pytest.mark.parametrize(
-    ("door", "answer"),
+    ("capacity", "answer"),
     [
-        (Door(max_active=1, running=0), None),
-        (Door(max_active=1, running=1), (WaitKind.CAPACITY, "the one slot is in use", None)),
-        (Door(max_active=3, running=2), None),
-        (Door(max_active=3, running=3), (WaitKind.CAPACITY, "all 3 slots are in use", None)),
-        (Door(max_active=3, running=9), (WaitKind.CAPACITY, "all 3 slots are in use", None)),
+        (Capacity(max_active=1, running=0), None),
+        (Capacity(max_active=1, running=1), (WaitKind.CAPACITY, "the one slot is in use", None)),
+        (Capacity(max_active=3, running=2), None),
+        (Capacity(max_active=3, running=3), (WaitKind.CAPACITY, "all 3 slots are in use", None)),
+        (Capacity(max_active=3, running=9), (WaitKind.CAPACITY, "all 3 slots are in use", None)),
         (
-            Door(max_active=3, paused=PAUSED),
+            Capacity(max_active=3, paused=PAUSED),
             (WaitKind.PAUSED, "paused by ann: moving house", None),
         ),
         (
-            Door(max_active=-1, paused=Pause("ann", None, NOW)),
+            Capacity(max_active=-1, paused=Pause("ann", None, NOW)),
             (WaitKind.PAUSED, "paused by ann", None),
         ),
         (
-            Door(max_active=3, trouble=TROUBLE),
+            Capacity(max_active=3, trouble=TROUBLE),
             (WaitKind.STORAGE, "no space left", LATER),
         ),
         (
-            Door(trouble=HostTrouble(WaitKind.PRESSURE, "no memory", 1, NOW, probing=True)),
+            Capacity(trouble=HostTrouble(WaitKind.PRESSURE, "no memory", 1, NOW, probing=True)),
             (WaitKind.PRESSURE, "no memory", None),
         ),
-        (Door(trouble=HostTrouble(WaitKind.PRESSURE, "no memory", 1, NOW)), None),
+        (Capacity(trouble=HostTrouble(WaitKind.PRESSURE, "no memory", 1, NOW)), None),
         (
-            Door(max_active=1, running=1, paused=PAUSED, trouble=TROUBLE),
+            Capacity(max_active=1, running=1, paused=PAUSED, trouble=TROUBLE),
             (WaitKind.PAUSED, "paused by ann: moving house", None),
         ),
     ],
 )
-def test_slot_free(door: Door, answer: tuple[WaitKind, str, int | None] | None) -> None:
-    wait = gates.slot_free(job(), facts(door))
+def test_slot_free(capacity: Capacity, answer: tuple[WaitKind, str, int | None] | None) -> None:
+    wait = gates.slot_free(job(), facts(capacity))
     if answer is None:
         assert wait is None
         return
     assert isinstance(wait, Wait)
     assert (wait.kind, wait.detail, wait.until) == answer
-    assert wait.at_door and wait.remedy
+    assert wait.for_capacity and wait.remedy
     assert after(Status.QUEUED, move_for(wait)) is Status.QUEUED
 
 
@@ -319,7 +319,7 @@ def held_up_everywhere() -> tuple[Job, Facts]:
     waiting = job(9, after=(4,), locks=(exclusive("k"),), not_before=LATER)
     known = Facts(
         now=NOW,
-        door=Door(max_active=1, running=1),
+        capacity=Capacity(max_active=1, running=1),
         predecessors={9: (Predecessor(4, 4, Status.RUNNING),)},
         locks=held("k", LockMode.EXCLUSIVE, 4),
     )
@@ -345,7 +345,7 @@ def test_a_job_is_filed_under_all_that_it_lacks_at_the_shared_gates() -> None:
     assert isinstance(decision, Hold)
     assert [wait.kind for wait in decision.waits] == [WaitKind.LOCKS, WaitKind.CAPACITY]
     assert decision.shown.kind is WaitKind.LOCKS
-    assert decision.at_door and not decision.reserves
+    assert decision.for_capacity and not decision.reserves
     assert decision.topics(waiting) == ("lock:k",)
 
 
@@ -353,7 +353,7 @@ def test_a_sole_lock_waiter_is_filed_under_all_its_keys() -> None:
     waiting = job(9, locks=(exclusive("k"), shared("free")))
     decision = decide(waiting, facts(locks=held("k", LockMode.SHARED, 4)))
     assert isinstance(decision, Hold)
-    assert decision.reserves and not decision.at_door
+    assert decision.reserves and not decision.for_capacity
     assert decision.topics(waiting) == ("lock:k", "lock:free")
 
 
@@ -384,6 +384,7 @@ FAULTY = TaskView(frozenset(), "importing it failed: ValueError: no")
         ("shop.add", NOT_FOUND, "No module named 'shop'", "modules are found beside .headway/"),
         ("shop.add", FAULTY, "importing it failed: ValueError: no", "correct the module; it is"),
         ("shop.add", TaskView((), IMPORTING), "are being imported", "it starts when they are"),
+        ("shop.add", TaskView({"shop.add"}, IMPORTING), "are being imported", "it starts when"),
         ("shop.add", TaskView((), f"{NO_HOST}: full"), "full", "it is tried again by itself"),
     ],
 )
@@ -394,3 +395,11 @@ def test_a_function_that_nobody_can_call(
     wait = gates.slot_free(call, facts(tasks=known, types=frozenset({FUNCTION})))
     assert isinstance(wait, Wait) and wait.kind is WaitKind.TASK
     assert detail in wait.detail and remedy in (wait.remedy or "")
+
+
+def test_a_job_of_another_host_names_that_host() -> None:
+    known = facts(queues=("", "h-1"), hosts={"h-2": "rainbow"})
+    assert gates.slot_free(job(queue="h-1"), known) is None
+    wait = gates.slot_free(job(queue="h-2"), known)
+    assert isinstance(wait, Wait)
+    assert (wait.kind, wait.detail) == (WaitKind.TARGET, "only rainbow may start it")

@@ -12,9 +12,9 @@ from headway.core.groups import (
     Fate,
     Group,
     GroupFailurePolicy,
+    GroupMode,
     GroupStatus,
-    Mode,
-    Tally,
+    GroupTally,
     failed,
     fate_of_rest,
     is_rest,
@@ -25,13 +25,13 @@ from headway.core.groups import (
 from headway.core.model import Job, WaitKind
 from headway.core.states import ACTIVE, Move, Status
 
-OPEN = Group(3, Mode.SEQUENTIAL, "stop", NOW, "ann")
+OPEN = Group(3, GroupMode.SEQUENTIAL, "stop", NOW, "ann")
 CLOSED = OPEN._replace(closed_at=NOW)
-PARALLEL = OPEN._replace(mode=Mode.PARALLEL)
+PARALLEL = OPEN._replace(mode=GroupMode.PARALLEL)
 
 
-def tally(*statuses: Status, ran: bool = True) -> Tally:
-    return Tally({each: statuses.count(each) for each in statuses}, ran)
+def tally(*statuses: Status, ran: bool = True) -> GroupTally:
+    return GroupTally({each: statuses.count(each) for each in statuses}, ran)
 
 
 def again(**given: Any) -> Job:
@@ -61,7 +61,7 @@ def again(**given: Any) -> Job:
     ],
 )
 def test_the_status_is_derived_from_the_members(
-    group: Group, counted: Tally, status: GroupStatus
+    group: Group, counted: GroupTally, status: GroupStatus
 ) -> None:
     assert status_of(group, counted) is status
 

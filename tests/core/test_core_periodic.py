@@ -59,6 +59,8 @@ def test_due_is_never_run_or_the_present_interval_after_the_last_end(
 def test_the_first_look_is_made_when_the_shortest_interval_is_over() -> None:
     assert next_look(SCALED, started=NOW, ended=NOW, since=0) == NOW + 10 * SECOND
     assert due_at(SCALED, ended=NOW, next_at=NOW + 10 * SECOND, busy=False) == NOW + 300 * SECOND
+    asked_later = NOW + 900 * SECOND
+    assert due_at(SCALED, ended=NOW, next_at=asked_later, busy=False) == asked_later
     assert SCALED.follows_other_work and not MINUTE.follows_other_work
 
 

@@ -7,8 +7,8 @@ from given import NOW, OPEN, SECOND, exclusive, facts, held, job, promised, shar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.core import admission
-from headway.core.facts import Door, Facts, Holder, LockView, Predecessor
+from headway.core import capacity as admission
+from headway.core.facts import Capacity, Facts, Holder, LockView, Predecessor
 from headway.core.model import (
     Block,
     HostTrouble,
@@ -54,7 +54,7 @@ def test_jobs_are_decided_in_dispatch_order() -> None:
 
 
 def test_a_slot_that_one_takes_is_gone_for_the_next() -> None:
-    planned = plan([job(1), job(2), job(3)], facts(Door(max_active=3, running=1)))
+    planned = plan([job(1), job(2), job(3)], facts(Capacity(max_active=3, running=1)))
     assert starts(planned) == [1, 2]
     assert waits(planned) == {3: [WaitKind.CAPACITY]}
 
@@ -79,8 +79,8 @@ def test_jobs_after_the_last_permitted_start_were_not_looked_at() -> None:
 
 
 def test_in_a_batch_everyone_is_decided() -> None:
-    """What starts in a later pass waits at the door, and takes a slot there but no lock."""
-    blocked = facts(Door(max_active=3), predecessors={5: (Predecessor(9, 9, Status.FAILED),)})
+    """What starts in a later pass waits for capacity, and takes a slot there but no lock."""
+    blocked = facts(Capacity(max_active=3), predecessors={5: (Predecessor(9, 9, Status.FAILED),)})
     wants = {"locks": (exclusive("k"),)}
     jobs = [job(1), job(2, **wants), job(3, **wants), job(4), job(5, after=(9,)), job(6)]
     planned = plan(jobs, blocked, batch=Batch(7, 1))
@@ -92,13 +92,13 @@ def test_in_a_batch_everyone_is_decided() -> None:
     }
     full = "one pass starts at most 7"
     assert said == {2: full, 3: full, 4: "all 3 slots are in use", 6: "all 3 slots are in use"}
-    assert all(each.decision.at_door for each in planned if isinstance(each.decision, Hold))
+    assert all(each.decision.for_capacity for each in planned if isinstance(each.decision, Hold))
     assert starts(plan(jobs, blocked, batch=Batch(7, 0))) == []
 
 
 def test_a_blocked_job_takes_nothing() -> None:
     blocked = job(1, after=(9,), locks=(exclusive("k"),))
-    known = facts(Door(max_active=1), predecessors={1: (Predecessor(9, 9, Status.FAILED),)})
+    known = facts(Capacity(max_active=1), predecessors={1: (Predecessor(9, 9, Status.FAILED),)})
     planned = plan([blocked, job(2, locks=(exclusive("k"),))], known)
     assert isinstance(planned[0].decision, Block) and starts(planned) == [2]
 
@@ -123,16 +123,16 @@ def test_a_lock_waiter_reserves_nothing_against_earlier_jobs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("waiter", "door"),
+    ("waiter", "capacity"),
     [
         (job(1, locks=(exclusive("held"), exclusive("free")), not_before=LATER), OPEN),
         (job(1, locks=(exclusive("held"), exclusive("free")), after=(9,)), OPEN),
     ],
     ids=["its time has not come", "its predecessor runs"],
 )
-def test_an_unrunnable_waiter_reserves_nothing(waiter: Job, door: Door) -> None:
+def test_an_unrunnable_waiter_reserves_nothing(waiter: Job, capacity: Capacity) -> None:
     known = facts(
-        door,
+        capacity,
         locks=held("held", LockMode.SHARED, 9),
         predecessors={1: (Predecessor(9, 9, Status.RUNNING),)} if waiter.after else {},
     )
@@ -142,8 +142,8 @@ def test_an_unrunnable_waiter_reserves_nothing(waiter: Job, door: Door) -> None:
 def test_a_waiter_that_lacks_a_slot_too_reserves_nothing() -> None:
     waiter = job(1, locks=(exclusive("held"), exclusive("free")))
     lent = job(2, locks=(exclusive("free"),))
-    door = Door(max_active=1, running=1, lenders={2: (8,)})
-    planned = plan([waiter, lent], facts(door, locks=held("held", LockMode.SHARED, 9)))
+    capacity = Capacity(max_active=1, running=1, lenders={2: (8,)})
+    planned = plan([waiter, lent], facts(capacity, locks=held("held", LockMode.SHARED, 9)))
     assert starts(planned) == [2]
 
 
@@ -155,38 +155,38 @@ def test_sharers_pass_a_waiting_sharer_but_not_a_waiting_exclusive() -> None:
     assert starts(plan([alone, job(2, locks=(shared("k"),))], known)) == []
 
 
-# -- the door ---------------------------------------------------------------------------------
+# -- capacity ---------------------------------------------------------------------------------
 
 
 def test_a_lent_slot_admits_only_the_awaited_chain() -> None:
-    door = Door(max_active=1, running=1, lenders={5: (9,)})
-    planned = plan([job(1), job(7, chain=5), job(8, chain=5)], facts(door))
+    capacity = Capacity(max_active=1, running=1, lenders={5: (9,)})
+    planned = plan([job(1), job(7, chain=5), job(8, chain=5)], facts(capacity))
     assert {each.job.id: each.decision for each in planned}[7] == Start(borrows=9)
     assert waits(planned) == {1: [WaitKind.CAPACITY], 8: [WaitKind.CAPACITY]}
 
 
 def test_a_lent_slot_admits_nobody_while_a_lender_and_its_borrower_have_one_too_many() -> None:
-    door = Door(max_active=1, running=2, lenders={5: (9,)}, twice={SLOT})
-    assert starts(plan([job(7, chain=5)], facts(door))) == []
-    lowered = door._replace(twice=())
+    capacity = Capacity(max_active=1, running=2, lenders={5: (9,)}, twice={SLOT})
+    assert starts(plan([job(7, chain=5)], facts(capacity))) == []
+    lowered = capacity._replace(twice=())
     assert starts(plan([job(7, chain=5)], facts(lowered))) == [7], "only the cap was lowered"
 
 
 def test_a_free_slot_is_used_before_a_lent_one() -> None:
-    door = Door(max_active=2, running=1, lenders={5: (9,)})
-    planned = plan([job(1, chain=5), job(2, chain=5), job(3)], facts(door))
+    capacity = Capacity(max_active=2, running=1, lenders={5: (9,)})
+    planned = plan([job(1, chain=5), job(2, chain=5), job(3)], facts(capacity))
     assert [each.decision for each in planned[:2]] == [Start(), Start(borrows=9)]
     assert starts(planned) == [1, 2]
 
 
 def test_one_lender_lends_its_slot_once_whatever_it_waits_for() -> None:
-    door = Door(max_active=1, running=1, lenders={5: (9,), 6: (9,)})
-    assert starts(plan([job(1, chain=5), job(2, chain=6)], facts(door))) == [1]
+    capacity = Capacity(max_active=1, running=1, lenders={5: (9,), 6: (9,)})
+    assert starts(plan([job(1, chain=5), job(2, chain=6)], facts(capacity))) == [1]
 
 
-def test_a_pause_closes_the_door_for_all() -> None:
-    door = Door(max_active=-1, paused=Pause("ann", None, NOW), lenders={1: (9,)})
-    planned = plan([job(1), job(2, priority=9)], facts(door))
+def test_a_pause_leaves_no_capacity_for_all() -> None:
+    capacity = Capacity(max_active=-1, paused=Pause("ann", None, NOW), lenders={1: (9,)})
+    planned = plan([job(1), job(2, priority=9)], facts(capacity))
     assert waits(planned) == {2: [WaitKind.PAUSED], 1: [WaitKind.PAUSED]}
 
 
@@ -198,9 +198,9 @@ def test_a_pause_closes_the_door_for_all() -> None:
 def test_capacity_is_the_cap_less_all_that_runs(
     max_active: int, running: int, started: int
 ) -> None:
-    door = Door(max_active=max_active, running=running)
-    assert len(starts(plan([job(each) for each in range(1, 10)], facts(door)))) == started
-    assert admission.free_slots(door) == started
+    capacity = Capacity(max_active=max_active, running=running)
+    assert len(starts(plan([job(each) for each in range(1, 10)], facts(capacity)))) == started
+    assert admission.free_slots(capacity) == started
 
 
 @pytest.mark.req("D17")
@@ -210,7 +210,7 @@ def test_by_default_one_job_runs() -> None:
 
 @pytest.mark.parametrize("max_active", [-1, 0])
 def test_direct_mode_lifts_the_cap_and_nothing_else(max_active: int) -> None:
-    door = Door(max_active=max_active, running=50)
+    capacity = Capacity(max_active=max_active, running=50)
     jobs = [
         job(1),
         job(2, not_before=LATER),
@@ -219,7 +219,7 @@ def test_direct_mode_lifts_the_cap_and_nothing_else(max_active: int) -> None:
         job(5),
     ]
     known = facts(
-        door,
+        capacity,
         locks=held("held", LockMode.EXCLUSIVE, 9),
         predecessors={4: (Predecessor(9, 9, Status.RUNNING),)},
     )
@@ -235,13 +235,13 @@ def test_direct_mode_lifts_the_cap_and_nothing_else(max_active: int) -> None:
 def test_a_host_in_trouble_is_probed_with_one_job() -> None:
     jobs = [job(1), job(2), job(3)]
     due = HostTrouble(WaitKind.PRESSURE, "no memory", 3, probe_at=NOW)
-    planned = plan(jobs, facts(Door(max_active=-1, trouble=due)))
+    planned = plan(jobs, facts(Capacity(max_active=-1, trouble=due)))
     assert starts(planned) == [1]
     assert waits(planned) == {2: [WaitKind.PRESSURE], 3: [WaitKind.PRESSURE]}
     later = HostTrouble(WaitKind.PRESSURE, "no memory", 3, probe_at=LATER)
-    assert starts(plan(jobs, facts(Door(max_active=-1, trouble=later)))) == []
+    assert starts(plan(jobs, facts(Capacity(max_active=-1, trouble=later)))) == []
     under_way = HostTrouble(WaitKind.PRESSURE, "no memory", 3, probe_at=NOW, probing=True)
-    assert starts(plan(jobs, facts(Door(max_active=-1, trouble=under_way)))) == []
+    assert starts(plan(jobs, facts(Capacity(max_active=-1, trouble=under_way)))) == []
 
 
 # -- in words ---------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def test_a_host_in_trouble_is_probed_with_one_job() -> None:
 def test_explain_gives_every_objection_in_gate_order() -> None:
     waiting = job(9, after=(4, 5), locks=(exclusive("k"),), not_before=LATER)
     known = facts(
-        Door(max_active=1, running=1),
+        Capacity(max_active=1, running=1),
         predecessors={9: (Predecessor(4, 4, Status.RUNNING),)},
         locks=held("k", LockMode.EXCLUSIVE, 4),
     )
@@ -267,7 +267,7 @@ def test_explain_gives_every_objection_in_gate_order() -> None:
 
 def test_explain_goes_on_behind_a_block() -> None:
     known = facts(
-        Door(paused=Pause("ann", None, NOW)),
+        Capacity(paused=Pause("ann", None, NOW)),
         predecessors={9: (Predecessor(4, 4, None),)},
     )
     blocked, paused = explain(job(9, after=(4,)), known)
@@ -313,7 +313,7 @@ def some_facts(draw: st.DrawFn) -> Facts:
         holders = draw(st.integers(0, most))
         views[key] = LockView(tuple(Holder(90 + each, mode) for each in range(holders)))
     trouble = st.sampled_from((None, None, HostTrouble(WaitKind.STORAGE, "full", 1, NOW)))
-    door = Door(
+    capacity = Capacity(
         max_active=draw(st.integers(-1, 4)),
         running=draw(st.integers(0, 5)),
         paused=draw(st.sampled_from((None, None, None, Pause("ann", None, NOW)))),
@@ -322,7 +322,7 @@ def some_facts(draw: st.DrawFn) -> Facts:
             chain: (80 + draw(st.integers(0, 1)),) for chain in draw(st.sets(st.integers(1, 4)))
         },
     )
-    return Facts(now=NOW, door=door, locks=views)
+    return Facts(now=NOW, capacity=capacity, locks=views)
 
 
 @settings(deadline=None, max_examples=200)
@@ -346,14 +346,14 @@ def test_no_more_start_than_there_are_slots(
     decisions = [each.decision for each in planned if isinstance(each.decision, Start)]
     borrowed = [each.borrows for each in decisions if each.borrows is not None]
     assert len(borrowed) == len(set(borrowed))
-    free = admission.free_slots(known.door)
+    free = admission.free_slots(known.capacity)
     if free is None:
         assert not borrowed
     else:
         assert len(decisions) - len(borrowed) <= free
     if limit is not None:
         assert len(decisions) <= limit
-    if known.door.trouble is not None:
+    if known.capacity.trouble is not None:
         assert len(decisions) <= 1
 
 
@@ -363,11 +363,11 @@ def test_without_locks_the_first_in_order_start(
     jobs: list[Job], max_active: int, active: int
 ) -> None:
     plain = [job(each.id, priority=each.priority, position=each.position) for each in jobs]
-    door = Door(max_active=max_active, running=active)
+    capacity = Capacity(max_active=max_active, running=active)
     in_order = [each.id for each in sorted(plain, key=lambda each: each.order)]
-    started = starts(plan(plain, facts(door)))
+    started = starts(plan(plain, facts(capacity)))
     assert started == in_order[: len(started)]
-    free = admission.free_slots(door)
+    free = admission.free_slots(capacity)
     assert len(started) == (len(plain) if free is None else min(free, len(plain)))
 
 
@@ -388,16 +388,16 @@ def test_a_plan_is_a_pure_function_of_its_jobs_and_facts(
 def test_planning_what_was_held_once_more_starts_nothing(jobs: list[Job], known: Facts) -> None:
     """Nothing is left behind by the fold: after the starts, the rest still has to wait."""
     planned = plan(jobs, known)
-    door, views = known.door, dict(known.locks)
+    capacity, views = known.capacity, dict(known.locks)
     for each in planned:
         if isinstance(each.decision, Start):
-            door = admission.enter(each.job, door, each.decision.borrows)
+            capacity = admission.enter(each.job, capacity, each.decision.borrows)
             for lock in each.job.locks:
                 holders = (*views[lock.key].holders, Holder(each.job.id, lock.mode))
                 views[lock.key] = LockView(holders)
     rest = [each.job for each in planned if isinstance(each.decision, Hold)]
-    again = starts(plan(rest, Facts(now=NOW, door=door, locks=views)))
-    if not known.door.lenders:
+    again = starts(plan(rest, Facts(now=NOW, capacity=capacity, locks=views)))
+    if not known.capacity.lenders:
         assert again == []
     # Who had a lock promised may have found its lender taken by the next: then that lock is free.
     promised = {lock.key for each in planned if _promised(each) for lock in each.job.locks}

@@ -2,17 +2,24 @@
 
 import pytest
 
-from headway.core.retention import DAY, Limits, Place, Rule, automatic, limits_of
+from headway.core.retention import (
+    DAY,
+    EndPlace,
+    RetentionLimits,
+    RetentionRule,
+    automatic,
+    limits_of,
+)
 
 NOW = 1_000 * DAY
 
 
-def limits(rule: Rule, nth: Place | None = None) -> Limits:
+def limits(rule: RetentionRule, nth: EndPlace | None = None) -> RetentionLimits:
     return limits_of(rule, now=NOW, nth_newest=nth)
 
 
-def place(days_ago: float, job_id: int = 5) -> Place:
-    return Place(NOW - round(days_ago * DAY), job_id)
+def place(days_ago: float, job_id: int = 5) -> EndPlace:
+    return EndPlace(NOW - round(days_ago * DAY), job_id)
 
 
 @pytest.mark.parametrize(
@@ -27,15 +34,17 @@ def place(days_ago: float, job_id: int = 5) -> Place:
         (automatic(0, 10), place(0.5), place(0.9), False),  # of the last day
         (automatic(0, 10), place(0.5), place(1.1), True),
         (automatic(30, 10), place(40), place(31), True),  # either is enough
-        (Rule(0, None), None, place(0), True),
-        (Rule(0, None), None, place(-1), True),  # a clock that was ahead
-        (Rule(7, None), None, place(6.9), False),
-        (Rule(None, 3), place(0.1, 7), place(0.1, 7), False),
-        (Rule(None, 3), place(0.1, 7), place(0.1, 6), True),  # by hand there is no last day
-        (Rule(None, 0), None, place(0), True),
+        (RetentionRule(0, None), None, place(0), True),
+        (RetentionRule(0, None), None, place(-1), True),  # a clock that was ahead
+        (RetentionRule(7, None), None, place(6.9), False),
+        (RetentionRule(None, 3), place(0.1, 7), place(0.1, 7), False),
+        (RetentionRule(None, 3), place(0.1, 7), place(0.1, 6), True),  # by hand: no last day
+        (RetentionRule(None, 0), None, place(0), True),
     ],
 )
-def test_what_a_rule_takes(rule: Rule, nth: Place | None, ended: Place, goes: bool) -> None:
+def test_what_a_rule_takes(
+    rule: RetentionRule, nth: EndPlace | None, ended: EndPlace, goes: bool
+) -> None:
     found = limits(rule, nth)
     assert found.take(ended) is goes
     if goes:

@@ -1,21 +1,24 @@
 """When the chain goes on by itself: retries, their delays, and the cool-down."""
 
 import errno
+from typing import Any
 
 import pytest
 from endings import CANCELLING, END, PARAMS, RAISED, ended, failed, outcome
-from given import SECOND, retries, running
+from given import NOW, SECOND, job, retries, running
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.base.errors import InvalidInputError
 from headway.core.backoff import retry_delay
 from headway.core.model import RetryPolicy, WaitKind
+from headway.core.retry_causes import check_causes_of_call
 from headway.core.settle import (
     UNKNOWABLE,
+    ChainRetry,
     Ended,
     Ending,
     Outcome,
-    Retry,
     Undone,
     next_in_chain,
     settle,
@@ -161,11 +164,11 @@ def test_the_chance_is_the_callers() -> None:
 @pytest.mark.req("D13")
 def test_a_retry_by_hand_starts_a_fresh_budget() -> None:
     spent = running(4, chain=1, attempt=4, retries_used=3, retry=retries(3))
-    by_hand = next_in_chain(spent, Retry(None, 0), new_id=5, now=END)
+    by_hand = next_in_chain(spent, ChainRetry(None, 0), new_id=5, now=END)
     assert (by_hand.attempt, by_hand.retries_used, by_hand.not_before) == (5, 0, None)
     assert by_hand.max_executions == 8
     answer = ended(by_hand._replace(status=Status.RUNNING), failed())
-    assert answer.retry == Retry(END + 10 * SECOND, 1)
+    assert answer.retry == ChainRetry(END + 10 * SECOND, 1)
 
 
 # -- cool-down ---------------------------------------------------------------------------------
@@ -184,7 +187,7 @@ def test_after_the_cooldown_one_more_job_tries_and_burns_no_retry() -> None:
     struck = running(4, chain=1, attempt=2, retries_used=1, launch_failures=2, retry=retries(3))
     answer = settle(struck, GONE, cooldown=60 * SECOND)
     assert isinstance(answer, Ended) and answer.status is Status.FAILED
-    assert answer.retry == Retry(END + 60 * SECOND, 1, cooling="exec x: gone")
+    assert answer.retry == ChainRetry(END + 60 * SECOND, 1, cooling="exec x: gone")
     following = next_in_chain(struck, answer.retry, new_id=5, now=END)
     assert (following.retry_of, following.attempt, following.retries_used) == (4, 3, 1)
     assert following.launch_failures == 0, "it may fail three times, as any other"
@@ -199,3 +202,39 @@ def test_a_cooldown_is_neither_for_ever_nor_for_cancelled_jobs_nor_for_the_host(
     assert isinstance(cancelled, Ended) and cancelled.retry is None
     full = outcome(Ending.SPAWN_ERROR, errno=errno.ENOSPC)
     assert isinstance(settle(running(launch_failures=2), full, cooldown=SECOND), Undone)
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked"),
+    [
+        ({"not_before": NOW}, NOW),
+        ({"not_before": NOW, "launch_wait": WaitKind.LAUNCH}, None),
+        ({"not_before": NOW, "launch_wait": WaitKind.LAUNCH, "requested_start": 7}, 7),
+        ({"not_before": NOW, "retry_of": 1}, None),
+        ({"not_before": NOW, "retry_of": 1, "requested_start": 7}, 7),
+    ],
+)
+def test_a_wait_to_try_again_is_no_time_that_was_asked_for(
+    fields: dict[str, Any], asked: int | None
+) -> None:
+    assert job(2, **fields).submitters_time == asked
+
+
+def test_what_is_tried_again_waits_from_the_instant_that_is_given() -> None:
+    """A host's clock may go wrong; then its worker says from when on."""
+    job, since = running(retry=retries(3, base=SECOND)), END + 60 * SECOND
+    answer = settle(job, failed(), since=since)
+    assert isinstance(answer, Ended) and answer.retry is not None
+    assert answer.retry.not_before == since + SECOND
+    unlaunched = outcome(Ending.SPAWN_ERROR, errno=errno.ENOENT)
+    undone = settle(job, unlaunched, since=since)
+    assert isinstance(undone, Undone) and undone.not_before == since + SECOND
+    asked = running(not_before=END + 300 * SECOND)
+    undone = settle(asked, unlaunched)
+    assert isinstance(undone, Undone) and undone.not_before == END + 300 * SECOND, "not sooner"
+
+
+@pytest.mark.parametrize("word", ["0", "256", "Value Error", "a..B", ".B", "B.", "7x", "", "a-b"])
+def test_what_names_no_cause_is_refused(word: str) -> None:
+    with pytest.raises(InvalidInputError, match="retry_on"):
+        check_causes_of_call(["OSError", "shop.Busy", "7", "signal", word])

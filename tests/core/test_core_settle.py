@@ -23,10 +23,10 @@ from headway.core.model import (
 from headway.core.settle import (
     HOST_ERRNOS,
     UNKNOWABLE,
+    ChainRetry,
     Ended,
     Ending,
     Outcome,
-    Retry,
     Undone,
     follow_up,
     host_trouble,
@@ -138,7 +138,7 @@ def test_a_function_that_asks_again_gets_the_chains_next_job_without_a_budget() 
     asked = outcome(Ending.ASKED_AGAIN, exit_code=1, error="busy", after=30_000_000)
     answer = ended(running(), asked)
     assert (answer.status, answer.reason) == (Status.FAILED, "busy")
-    assert answer.retry == Retry(asked.finished_at + 30_000_000, 0)
+    assert answer.retry == ChainRetry(asked.finished_at + 30_000_000, 0)
     assert ended(running(attempt=100), asked).retry is None, "not for ever"
     assert ended(running(**CANCELLING), asked).retry is None
 
@@ -348,7 +348,7 @@ def test_the_sample_job_says_something_in_every_field() -> None:
 
 @pytest.mark.parametrize("field", Job._fields)
 def test_each_field_of_a_retry_is_the_same_or_fresh_or_its_own(field: str) -> None:
-    following = next_in_chain(FULL, Retry(END, 2), new_id=8, now=NOW + 1)
+    following = next_in_chain(FULL, ChainRetry(END, 2), new_id=8, now=NOW + 1)
     expected = {name: getattr(FULL, name) for name in SAME.split()}
     expected |= {name: Job._field_defaults[name] for name in FRESH.split()}
     expected |= OWN
@@ -357,7 +357,7 @@ def test_each_field_of_a_retry_is_the_same_or_fresh_or_its_own(field: str) -> No
 
 
 def test_a_retry_after_a_cooldown_says_what_it_waits_for() -> None:
-    following = next_in_chain(FULL, Retry(END, 1, cooling="no such file"), new_id=8, now=NOW)
+    following = next_in_chain(FULL, ChainRetry(END, 1, cooling="no such file"), new_id=8, now=NOW)
     assert (following.launch_wait, following.last_failure) == (WaitKind.LAUNCH, "no such file")
     assert (following.launch_failures, following.retries_used) == (0, 1)
 
@@ -417,7 +417,7 @@ def test_each_field_of_a_follow_up_is_its_own_or_that_of_a_plain_job(field: str)
 
 def test_on_finish_waits_for_the_end_of_the_chain() -> None:
     job = running(on_finish=("notify",))
-    going_on = Ended(Status.FAILED, 7, None, None, retry=Retry(None, 1))
+    going_on = Ended(Status.FAILED, 7, None, None, retry=ChainRetry(None, 1))
     assert follow_up(job, going_on, new_id=9, now=END) is None
     assert follow_up(running(), going_on._replace(retry=None), new_id=9, now=END) is None
 

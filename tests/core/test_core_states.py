@@ -2,6 +2,7 @@
 
 import pytest
 
+from headway.base.errors import InvalidTransitionError
 from headway.core.states import (
     ACTIVE,
     API_STATUS,
@@ -13,7 +14,6 @@ from headway.core.states import (
     Status,
     after,
 )
-from headway.errors import InvalidTransitionError
 
 PAIRS = [(status, move) for status in Status for move in Move]
 

@@ -4,7 +4,7 @@ import pytest
 from given import facts, job
 
 from headway.core.dispatch import plan_dispatch
-from headway.core.facts import Door
+from headway.core.facts import Capacity
 from headway.core.model import Pause
 
 
@@ -30,7 +30,7 @@ def test_it_is_the_least_of_capacity_batch_and_ready(
     cap: int, active: int, batch: int, ready: int, started: int
 ) -> None:
     jobs = many(ready)
-    found = facts(door=Door(max_active=cap, running=active))
+    found = facts(capacity=Capacity(max_active=cap, running=active))
     planned = plan_dispatch(jobs, found, batch=batch)  # type: ignore[arg-type]
     assert [each.id for each in planned.to_dispatch] == list(range(1, started + 1))
     assert len(planned.skipped) == ready - started
@@ -40,13 +40,13 @@ def test_it_is_the_least_of_capacity_batch_and_ready(
 
 @pytest.mark.req("G29")
 def test_each_that_is_left_says_why() -> None:
-    found = facts(door=Door(max_active=2, running=0))
+    found = facts(capacity=Capacity(max_active=2, running=0))
     planned = plan_dispatch(many(3), found, batch=1)  # type: ignore[arg-type]
     assert [(each.job.id, each.reason) for each in planned.skipped] == [
         (2, "one pass starts at most 1"),
         (3, "all 2 slots are in use"),
     ]
     assert planned.reason == "one pass starts at most 1"
-    paused = facts(door=Door(paused=Pause("ann", "lunch", 0)))
+    paused = facts(capacity=Capacity(paused=Pause("ann", "lunch", 0)))
     assert plan_dispatch(many(1), paused, batch=1).reason == "paused by ann: lunch"  # type: ignore[arg-type]
     assert plan_dispatch([], found, batch=1).reason == "nothing is ready"

@@ -4,13 +4,13 @@ import pytest
 from given import exclusive, facts, job, shared
 
 from headway.core.artifacts import artifact_key
-from headway.core.facts import Answer, ArtifactView, Door
-from headway.core.model import Job, PinnedHead, Question, Sight
+from headway.core.facts import Answer, ArtifactView, Capacity
+from headway.core.model import Job, PinnedHead, ProbeKind, Question
 from headway.core.plan import Hold, Planned, Start, plan
 from headway.core.subjects import SLING
 
 REPO, OID = "/srv/repo", "a" * 40
-MAIN = Question(Sight.BRANCH, REPO, "main")
+MAIN = Question(ProbeKind.BRANCH, REPO, "main")
 OLD = {MAIN: Answer(OID, fresh=False)}
 FRESH = {MAIN: Answer(OID)}
 
@@ -38,7 +38,7 @@ def said(planned: tuple[Planned, ...]) -> list[str]:
 def test_who_is_expected_to_start_takes_the_last_slot(
     answers: dict[Question, Answer], expected: list[str]
 ) -> None:
-    known = facts(Door(max_active=1), answers=answers)
+    known = facts(Capacity(max_active=1), answers=answers)
     assert said(plan([pinned(1), job(2)], known)) == expected
 
 
@@ -59,14 +59,14 @@ def test_who_is_expected_to_start_counts_in_the_pass(
 
 
 def test_who_is_expected_takes_its_room_of_a_limit() -> None:
-    door = Door(max_active=-1, limits={"type:agent": 1})
+    capacity = Capacity(max_active=-1, limits={"type:agent": 1})
     jobs = [pinned(1, type="agent"), job(2, type="agent"), job(3)]
-    assert said(plan(jobs, facts(door, answers=OLD))) == ["expected", "capacity", "start"]
+    assert said(plan(jobs, facts(capacity, answers=OLD))) == ["expected", "capacity", "start"]
 
 
 def test_who_is_expected_borrows_what_is_lent_to_it() -> None:
-    door = Door(max_active=1, running=1, lenders={1: (9,), 2: (9,)})
-    assert said(plan([pinned(1), job(2)], facts(door, answers=OLD))) == ["expected", "capacity"]
+    capacity = Capacity(max_active=1, running=1, lenders={1: (9,), 2: (9,)})
+    assert said(plan([pinned(1), job(2)], facts(capacity, answers=OLD))) == ["expected", "capacity"]
 
 
 def test_who_is_expected_has_not_taken_its_locks() -> None:
@@ -87,8 +87,8 @@ def test_a_pass_starts_as_many_as_it_may(limit: int, many: int) -> None:
     assert said(plan(jobs, facts(), limit=limit)) == ["start"] * many
 
 
-FILE = Question(Sight.FILE, name="/srv/in")
-ITEM = Question(Sight.SUBJECT, "beads:/srv", "x-1")
+FILE = Question(ProbeKind.FILE, name="/srv/in")
+ITEM = Question(ProbeKind.SUBJECT, "beads:/srv", "x-1")
 SLUNG = {"argv": ["x"], SLING: {"source": "beads", "place": "/srv"}}
 
 
@@ -108,7 +108,7 @@ def test_nothing_is_started_on_an_old_look(
     assert said(plan([waiting], known)) == ["start" if fresh else "expected"]
 
 
-CLEAN = Question(Sight.CLEAN, REPO)
+CLEAN = Question(ProbeKind.CLEAN, REPO)
 
 
 @pytest.mark.parametrize(

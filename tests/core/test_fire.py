@@ -14,10 +14,10 @@ from headway.core.fire import (
     Counted,
     Fired,
     Firing,
-    Outcome,
     Schedule,
     Share,
-    Skipped,
+    SkippedSlots,
+    SlotOutcome,
     begun,
     fire,
     jitter_of,
@@ -61,11 +61,11 @@ def schedule(next_slot: int | None, **changed: Any) -> Schedule:
     )
 
 
-def missed(first: int, last: int) -> Skipped:
-    return Skipped(first * MINUTE, last * MINUTE, last - first + 1, MISSED)
+def missed(first: int, last: int) -> SkippedSlots:
+    return SkippedSlots(first * MINUTE, last * MINUTE, last - first + 1, MISSED)
 
 
-def fires(*slots: int, skipped: tuple[Skipped, ...] = (), then: int | None) -> Fired:
+def fires(*slots: int, skipped: tuple[SkippedSlots, ...] = (), then: int | None) -> Fired:
     following = None if then is None else then * MINUTE
     return Fired(tuple(slot * MINUTE for slot in slots), skipped, following, following)
 
@@ -144,7 +144,7 @@ def test_a_queue_that_is_nearly_full_takes_what_it_can() -> None:
     found = fire(asked, Minutes(), 14 * MINUTE, waiting)
     assert len(found.slots) == 2
     assert found.skipped == (
-        Skipped(12 * MINUTE, 14 * MINUTE, 3, "1000 of its jobs have not ended"),
+        SkippedSlots(12 * MINUTE, 14 * MINUTE, 3, "1000 of its jobs have not ended"),
     )
 
 
@@ -238,7 +238,7 @@ def test_a_jitter_longer_than_the_window_takes_no_slot_away(catch_up: CatchUp, w
         in_time, at_last, too_late = (fire(asked, rule, at, ()) for at in (due, late, late + 1))
         assert in_time.slots == at_last.slots == (slot,)
         assert in_time.skipped == at_last.skipped == too_late.slots == ()
-        assert too_late.skipped == (Skipped(slot, slot, 1, MISSED),)
+        assert too_late.skipped == (SkippedSlots(slot, slot, 1, MISSED),)
         asked = asked._replace(next_slot=in_time.next_slot)
 
 
@@ -265,7 +265,7 @@ def test_a_slot_that_fired_before_the_clock_went_back_is_passed_over() -> None:
 
 def test_what_fired_by_another_rule_is_in_nobodys_way() -> None:
     found = fire(schedule(10), Minutes(5), 21 * MINUTE, (), taken=12 * MINUTE)
-    assert found.skipped == (Skipped(10 * MINUTE, 10 * MINUTE, 1, MISSED),)
+    assert found.skipped == (SkippedSlots(10 * MINUTE, 10 * MINUTE, 1, MISSED),)
     assert found.next_slot == 15 * MINUTE
 
 
@@ -288,7 +288,7 @@ def test_after_a_clock_went_back_what_is_ahead_comes_again(
 
 
 def test_of_a_skipped_range_the_part_that_has_passed_is_kept() -> None:
-    row = Firing(3, 10 * MINUTE, 90 * MINUTE, 81, Outcome.SKIPPED, MISSED, None, 95 * MINUTE)
+    row = Firing(3, 10 * MINUTE, 90 * MINUTE, 81, SlotOutcome.SKIPPED, MISSED, None, 95 * MINUTE)
     kept = row._replace(last_slot=50 * MINUTE, slots=41, at=50 * MINUTE + 5)
     assert kept_part(row, Minutes(), 50 * MINUTE + 5) == kept
     assert kept_part(row, Minutes(), 9 * MINUTE) is None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from given import NOW, SECOND, exclusive, facts, held, job
 
-from headway.core.facts import Answer, ArtifactView, Door, Facts, Predecessor, Producer
+from headway.core.facts import Answer, ArtifactView, Capacity, Facts, Predecessor, Producer
 from headway.core.gates import GATES
 from headway.core.model import (
     Approval,
@@ -14,8 +14,8 @@ from headway.core.model import (
     Job,
     LockMode,
     PinnedHead,
+    ProbeKind,
     Question,
-    Sight,
     WaitKind,
 )
 from headway.core.plan import Hold, Start, decide, explain
@@ -24,10 +24,10 @@ from headway.core.states import Status
 REPO = "/srv/repo"
 REPORT = "custom:report:june"
 OID, OTHER = "a" * 40, "b" * 40
-HEAD = Question(Sight.HEAD, REPO)
-CLEAN = Question(Sight.CLEAN, REPO)
+HEAD = Question(ProbeKind.HEAD, REPO)
+CLEAN = Question(ProbeKind.CLEAN, REPO)
 SLUNG = {"source": "beads", "place": "/srv/repo/.beads/issues.jsonl"}
-ITEM = Question(Sight.SUBJECT, "beads:/srv/repo/.beads/issues.jsonl", "gt-1")
+ITEM = Question(ProbeKind.SUBJECT, "beads:/srv/repo/.beads/issues.jsonl", "gt-1")
 RUNNING = Producer(9, Status.RUNNING)
 
 # For each gate what makes it object: fields of the job, fields of the facts, and what it then says.
@@ -79,7 +79,7 @@ UNMET: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[WaitKind, str]]] = 
     ),
     "slot_free": (
         {},
-        {"door": Door(max_active=1, running=1)},
+        {"capacity": Capacity(max_active=1, running=1)},
         (WaitKind.CAPACITY, "the one slot is in use"),
     ),
 }

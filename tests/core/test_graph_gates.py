@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from given import NOW, facts, job, shared
 
-from headway.core import graphgates
 from headway.core.artifacts import artifact_key
 from headway.core.facts import Answer, ArtifactView, Facts, Producer
+from headway.core.gates import graph as graphgates
 from headway.core.model import (
     Approval,
     ApprovalState,
@@ -15,8 +15,8 @@ from headway.core.model import (
     Job,
     Objection,
     PinnedHead,
+    ProbeKind,
     Question,
-    Sight,
     Wait,
 )
 from headway.core.plan import move_for
@@ -24,9 +24,9 @@ from headway.core.states import ACTIVE, TERMINAL, Status, after
 
 REPO = "/srv/repo"
 OID, OTHER = "a" * 40, "b" * 40
-HEAD = Question(Sight.HEAD, REPO)
-MAIN = Question(Sight.BRANCH, REPO, "main")
-CLEAN = Question(Sight.CLEAN, REPO)
+HEAD = Question(ProbeKind.HEAD, REPO)
+MAIN = Question(ProbeKind.BRANCH, REPO, "main")
+CLEAN = Question(ProbeKind.CLEAN, REPO)
 SUCCEEDED, FAILED, RUNNING = (
     Producer(7, Status.SUCCEEDED),
     Producer(8, Status.FAILED),
@@ -144,10 +144,10 @@ def test_artifacts_are_looked_at_as_listed_and_the_first_unmet_decides() -> None
     assert first("custom:a:there") is None and first() is None
 
 
-PLAN = Question(Sight.BRANCH, REPO, "draft/login")
-DOCUMENT = Question(Sight.FILE_ON_BRANCH, REPO, "draft/login:.headway/plans/login.md")
-SENTINEL = Question(Sight.FILE, name="/home/.headway/merge-conflicts/login.json")
-PATCH = Question(Sight.FILE, name="/home/.headway/jobs/4/command.patch")
+PLAN = Question(ProbeKind.BRANCH, REPO, "draft/login")
+DOCUMENT = Question(ProbeKind.FILE_ON_BRANCH, REPO, "draft/login:.headway/plans/login.md")
+SENTINEL = Question(ProbeKind.FILE, name="/home/.headway/merge-conflicts/login.json")
+PATCH = Question(ProbeKind.FILE, name="/home/.headway/jobs/4/command.patch")
 LOOKED_UP = [
     ("plan_branch:login", PLAN),
     ("plan_doc:login", DOCUMENT),
@@ -155,7 +155,7 @@ LOOKED_UP = [
     ("target_branch:main", MAIN),
     ("merge_sentinel:login", SENTINEL),
     ("command_patch:job-4", PATCH),
-    ("file:/srv/data.csv", Question(Sight.FILE, name="/srv/data.csv")),
+    ("file:/srv/data.csv", Question(ProbeKind.FILE, name="/srv/data.csv")),
 ]
 
 
@@ -288,7 +288,7 @@ def test_a_job_without_a_pin_asks_nothing() -> None:
 
 
 def condition(name: str) -> Question:
-    return Question(Sight.CONDITION, REPO, name)
+    return Question(ProbeKind.CONDITION, REPO, name)
 
 
 def unmet(detail: str) -> tuple[str, str, str]:
@@ -391,7 +391,7 @@ def test_the_branch_is_the_given_one_else_the_pinned_one_else_that_of_the_only_l
         assert said(objection) == refused(f"branch_exists needs one branch, and there is {there}")
     else:
         assert isinstance(objection, Wait)
-        assert objection.asks == (Question(Sight.BRANCH, REPO, branch),)
+        assert objection.asks == (Question(ProbeKind.BRANCH, REPO, branch),)
 
 
 def test_preconditions_are_asked_as_listed_and_the_first_unmet_decides() -> None:
@@ -424,3 +424,31 @@ def test_a_person_is_waited_for_until_they_agree(state: ApprovalState) -> None:
 
 def test_a_job_that_asks_nobody_waits_for_nobody() -> None:
     assert graphgates.approved(job(1), known()) is None
+
+
+def test_a_patch_that_its_job_made_needs_no_fresh_look() -> None:
+    made = ArtifactView(producers=(Producer(4, Status.SUCCEEDED),))
+    assert graphgates.too_old(*needing("command_patch:job-4", made)) is None
+    under_way = ArtifactView(producers=(Producer(4, Status.RUNNING),))
+    again = graphgates.too_old(*needing("command_patch:job-4", under_way))
+    assert again is not None and again.asks == (PATCH,)
+
+
+# -- once more, between the claim and the command --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked"),
+    [
+        ({}, ()),
+        ({"pinned_head": PinnedHead("main", OID)}, (MAIN,)),
+        ({"preconditions": ("clean_worktree",)}, (CLEAN,)),
+        ({"preconditions": ("custom:quiet",)}, ()),
+        ({"preconditions": ("custom:quiet", "branch_exists:main")}, (MAIN,)),
+        ({"pinned_head": PinnedHead("main", OID), "preconditions": ("custom:quiet",)}, (MAIN,)),
+    ],
+)
+def test_only_what_is_about_the_repository_is_asked_once_more_at_the_start(
+    fields: dict[str, Any], asked: tuple[Question, ...]
+) -> None:
+    assert graphgates.questions_at_start(job(repo=REPO, **fields)) == asked

@@ -3,16 +3,16 @@
 import pytest
 from given import NOW, exclusive, job, shared
 
-from headway.core.model import Question, Sight, Wait, WaitKind
+from headway.core.model import ProbeKind, Question, Wait, WaitKind
 from headway.core.plan import MOVE_FOR_WAIT, Hold, move_for
 from headway.core.states import Move
 
 LOCKS = Wait(WaitKind.LOCKS, "k is held", topics=("lock:k",))
 TIME = Wait(WaitKind.TIME, "later", until=NOW + 5)
 SOONER = Wait(WaitKind.LAUNCH, "soon", until=NOW + 3)
-RATE = Wait(WaitKind.RATE, "used up", until=NOW + 1, at_door=True)
-SLOT = Wait(WaitKind.CAPACITY, "no slot", at_door=True)
-HEAD, CLEAN = Question(Sight.HEAD, "/repo"), Question(Sight.CLEAN, "/repo")
+RATE = Wait(WaitKind.RATE, "used up", until=NOW + 1, for_capacity=True)
+SLOT = Wait(WaitKind.CAPACITY, "no slot", for_capacity=True)
+HEAD, CLEAN = Question(ProbeKind.HEAD, "/repo"), Question(ProbeKind.CLEAN, "/repo")
 LOOK = Wait(WaitKind.PINNED_HEAD, "elsewhere", topics=(HEAD.topic,), asks=(HEAD,))
 OTHER_LOOK = Wait(WaitKind.PRECONDITIONS, "dirty", topics=(CLEAN.topic,), asks=(CLEAN,))
 
@@ -53,11 +53,11 @@ def test_the_first_instant_wakes_but_not_that_of_a_rate(
 
 
 @pytest.mark.parametrize(
-    ("waits", "at_door"),
+    ("waits", "for_capacity"),
     [((LOCKS,), False), ((SLOT,), True), ((LOCKS, SLOT), True), ((RATE,), True), ((TIME,), False)],
 )
-def test_who_lacks_a_slot_stands_at_the_door(waits: tuple[Wait, ...], at_door: bool) -> None:
-    assert Hold(waits).at_door is at_door
+def test_who_lacks_a_slot_waits_for_capacity(waits: tuple[Wait, ...], for_capacity: bool) -> None:
+    assert Hold(waits).for_capacity is for_capacity
 
 
 def test_the_first_objection_is_shown_and_all_questions_are_asked() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from given import NOW, job
 
-from headway.core.admission import (
+from headway.core.capacity import (
     closed,
     counted_twice,
     free_slots,
@@ -15,7 +15,7 @@ from headway.core.admission import (
     objection,
     room,
 )
-from headway.core.facts import Door, Occupant
+from headway.core.facts import Capacity, Occupant
 from headway.core.model import HostTrouble, Pause, Wait, WaitKind
 from headway.core.policies import SLOT
 
@@ -67,12 +67,12 @@ def test_what_a_lender_takes_back_is_had_twice(
     assert counted_twice(occupants, lending) == twice
 
 
-LENT = Door(max_active=1, running=1, lenders={2: (9, 8)}, lent={9: {SLOT}, 8: {SLOT, A}})
+LENT = Capacity(max_active=1, running=1, lenders={2: (9, 8)}, lent={9: {SLOT}, 8: {SLOT, A}})
 NEEDS_A = job(2, resources=("a",))
 
 
 @pytest.mark.parametrize(
-    ("door", "lender"),
+    ("capacity", "lender"),
     [
         (LENT._replace(lenders={}), None),
         (LENT._replace(lenders={3: (9,)}), None),
@@ -92,8 +92,8 @@ NEEDS_A = job(2, resources=("a",))
         (LENT._replace(limits={A: 1, B: 1}, usage={A: 1, B: 2}, twice={B}), 8),
     ],
 )
-def test_who_lends_to_a_job_has_all_that_it_lacks(door: Door, lender: int | None) -> None:
-    assert lender_for(NEEDS_A, door) == lender
+def test_who_lends_to_a_job_has_all_that_it_lacks(capacity: Capacity, lender: int | None) -> None:
+    assert lender_for(NEEDS_A, capacity) == lender
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_who_lends_to_a_job_has_all_that_it_lacks(door: Door, lender: int | None
 def test_free_slots_are_the_cap_less_what_runs_and_never_less_than_none(
     cap: int, used: int, free: int | None
 ) -> None:
-    assert free_slots(Door(max_active=cap, running=used)) == free
+    assert free_slots(Capacity(max_active=cap, running=used)) == free
 
 
 @pytest.mark.parametrize(
@@ -119,20 +119,20 @@ def test_free_slots_are_the_cap_less_what_runs_and_never_less_than_none(
 def test_room_is_the_limit_less_what_is_in_use(
     limits: dict[str, int], usage: dict[str, int], left: int | None
 ) -> None:
-    assert room(A, Door(limits=limits, usage=usage)) == left
+    assert room(A, Capacity(limits=limits, usage=usage)) == left
 
 
 def test_only_what_is_limited_is_counted() -> None:
-    door = Door(limits={A: 1, "type:agent": 2})
-    assert limited_keys(NEEDS_A, door) == (A,)
-    assert limited_keys(NEEDS_A, Door()) == ()
+    capacity = Capacity(limits={A: 1, "type:agent": 2})
+    assert limited_keys(NEEDS_A, capacity) == (A,)
+    assert limited_keys(NEEDS_A, Capacity()) == ()
 
 
-# -- the door, in the order in which its reasons count -------------------------------------------
+# -- capacity, in the order in which its reasons count -------------------------------------------
 
 PAUSED = {"paused": Pause("ann", "night", NOW)}
 TROUBLE = {"trouble": HostTrouble(WaitKind.STORAGE, "disk full", 1, NOW + 5)}
-STRAIN = {"strain": Wait(WaitKind.PRESSURE, "load is 9", at_door=True)}
+STRAIN = {"strain": Wait(WaitKind.PRESSURE, "load is 9", for_capacity=True)}
 SPACED = {"next_pass": NOW + 5}
 FULL = {"max_active": 1, "running": 1}
 USED = {"limits": {A: 1}, "usage": {A: 1}}
@@ -151,19 +151,19 @@ def test_of_several_reasons_the_first_is_given(first: int) -> None:
     fields: dict[str, Any] = {"max_active": -1}
     for more, _ in IN_ORDER[first:]:
         fields |= more
-    door = Door(**fields)
-    given = objection(NEEDS_A, door, NOW)
+    capacity = Capacity(**fields)
+    given = objection(NEEDS_A, capacity, NOW)
     assert given is not None and IN_ORDER[first][1] in given.detail
-    shut = closed(door, NOW)
+    shut = closed(capacity, NOW)
     for_all = first < 4
     assert (shut is not None) is for_all
     assert shut is None or shut.detail == given.detail
 
 
-def test_an_open_door_has_no_objection() -> None:
+def test_free_capacity_has_no_objection() -> None:
     past = {"next_pass": NOW, "trouble": TROUBLE["trouble"]._replace(probe_at=NOW)}
-    door = Door(max_active=1, limits={A: 1}, **past)
-    assert objection(NEEDS_A, door, NOW) is None and closed(door, NOW) is None
+    capacity = Capacity(max_active=1, limits={A: 1}, **past)
+    assert objection(NEEDS_A, capacity, NOW) is None and closed(capacity, NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -174,12 +174,12 @@ def test_a_host_in_trouble_is_probed_by_one_at_its_time(
     probing: bool, at: int, until: int | None
 ) -> None:
     trouble = TROUBLE["trouble"]._replace(probing=probing, probe_at=at)
-    given = objection(NEEDS_A, Door(trouble=trouble), NOW)
+    given = objection(NEEDS_A, Capacity(trouble=trouble), NOW)
     assert given is not None and (given.kind, given.until) == (WaitKind.STORAGE, until)
 
 
 def test_a_strained_host_goes_on_with_what_others_wait_for() -> None:
-    door = LENT._replace(**STRAIN)
-    assert objection(NEEDS_A, door, NOW) is None
-    given = objection(job(7), door, NOW)
+    capacity = LENT._replace(**STRAIN)
+    assert objection(NEEDS_A, capacity, NOW) is None
+    given = objection(job(7), capacity, NOW)
     assert given is not None and given.detail == "load is 9"

@@ -7,12 +7,12 @@ from given import facts, job
 
 from headway.core.artifacts import artifact_key, artifact_topic
 from headway.core.facts import Answer, ArtifactView, Producer
-from headway.core.graphgates import artifacts_present
-from headway.core.model import Block, Question, Sight, Wait, WaitKind
+from headway.core.gates.graph import artifacts_present
+from headway.core.model import Block, ProbeKind, Question, Wait, WaitKind
 from headway.core.states import Status
 
 FILE = "file:/srv/in"
-LOOK = Question(Sight.FILE, name="/srv/in")
+LOOK = Question(ProbeKind.FILE, name="/srv/in")
 KEY = artifact_key(FILE, None)
 NEEDS = job(needs=(FILE,))
 
@@ -59,7 +59,7 @@ def test_it_is_waited_for_without_a_producer_if_the_settings_say_so() -> None:
         (
             [Producer(1, Status.FAILED), Producer(2, Status.SUCCEEDED)],
             f"missing {FILE}",
-            "its producer succeeded without making it: correct that and retry it",
+            "its producer succeeded without making it: correct that and retry it (job-2)",
         ),
         (
             [Producer(1, Status.FAILED), Producer(2, Status.CANCELLED)],

@@ -8,7 +8,7 @@ from given import NOW, SECOND, facts, job
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.core.facts import Door, RateView, TaskView
+from headway.core.facts import Capacity, RateView, TaskView
 from headway.core.model import (
     FUNCTION,
     FUNCTIONS,
@@ -26,7 +26,7 @@ from headway.core.model import (
     Wait,
     WaitKind,
 )
-from headway.core.plaincalls import OCCUPIES, is_plain, room_for_calls, wide_open
+from headway.core.plaincalls import OCCUPIES, everything_may_start, is_plain, room_for_calls
 from headway.core.plan import Hold, Start, plan
 from headway.core.policies import BUILT_IN, SLOT, PerType, keys_of
 from headway.core.reservations import Reservation
@@ -57,7 +57,7 @@ NOT_PLAIN: dict[str, Any] = {
     "rates": (Rate("claude"),),
     "cancel_requested_at": NOW,
 }
-# What all others may be: of a job that is at the door nobody looks at them any more.
+# What all others may be: of a job that is waiting for capacity nobody looks at them any more.
 ANYTHING: dict[str, st.SearchStrategy[Any]] = {
     "id": st.integers(1, 10**9),
     "name": st.text(),
@@ -95,7 +95,7 @@ ANYTHING: dict[str, st.SearchStrategy[Any]] = {
 }
 ASKING = Reservation(1, "token", "ann", "a look", "host", 77, NOW, NOW + SECOND)
 
-# What each field must be for the door not to be wide open.
+# What each field must be for some jobs not to be allowed to start.
 NARROW: dict[str, Any] = {
     "paused": Pause("ann", None, NOW),
     "trouble": HostTrouble(WaitKind.STORAGE, "no space", 1, NOW + SECOND),
@@ -104,11 +104,11 @@ NARROW: dict[str, Any] = {
     "lent": {1: {SLOT}},
     "policies": (*BUILT_IN, PerType()),
     "next_pass": NOW + SECOND,
-    "strain": Wait(WaitKind.PRESSURE, "busy", at_door=True),
+    "strain": Wait(WaitKind.PRESSURE, "busy", for_capacity=True),
     "reserved": ASKING,
 }
 # What all others may be: how many go through, or what matters only beside one of those.
-ANY_DOOR: dict[str, st.SearchStrategy[Any]] = {
+ANY_CAPACITY: dict[str, st.SearchStrategy[Any]] = {
     "max_active": st.integers(-1, 12),
     "running": st.integers(0, 12),
     "parallel": st.integers(1, 3),
@@ -127,9 +127,9 @@ def call(job_id: int = 1, **fields: Any) -> Job:
 
 
 def test_somebody_has_decided_about_every_field() -> None:
-    """A new one belongs to those that make a job or a door special, or to those that do not."""
+    """A new one belongs to those that make a job or a capacity special, or to those that do not."""
     assert {*NOT_PLAIN, *ANYTHING} == {*Job._fields}
-    assert {*NARROW, *ANY_DOOR} == {*Door._fields}
+    assert {*NARROW, *ANY_CAPACITY} == {*Capacity._fields}
 
 
 @pytest.mark.parametrize("field", NOT_PLAIN)
@@ -139,34 +139,34 @@ def test_whoever_needs_more_than_a_slot_is_no_plain_call(field: str) -> None:
 
 
 @pytest.mark.parametrize("field", NARROW)
-def test_whatever_else_may_be_lacking_the_door_is_not_wide_open(field: str) -> None:
-    assert wide_open(Door(places=1))
-    assert not wide_open(Door(places=1)._replace(**{field: NARROW[field]}))
+def test_whatever_else_may_be_lacking_not_everything_may_start(field: str) -> None:
+    assert everything_may_start(Capacity(places=1))
+    assert not everything_may_start(Capacity(places=1)._replace(**{field: NARROW[field]}))
 
 
 def test_nobody_goes_through_before_the_places_are_counted() -> None:
-    assert wide_open(Door()) and room_for_calls(Door()) == 0
+    assert everything_may_start(Capacity()) and room_for_calls(Capacity()) == 0
 
 
 @given(
-    door=st.fixed_dictionaries(ANY_DOOR),
+    capacity=st.fixed_dictionaries(ANY_CAPACITY),
     calls=st.lists(st.fixed_dictionaries(ANYTHING), max_size=10, unique_by=lambda each: each["id"]),
 )
 def test_of_plain_calls_the_plan_starts_the_first_for_which_there_is_room(
-    door: dict[str, Any], calls: list[dict[str, Any]]
+    capacity: dict[str, Any], calls: list[dict[str, Any]]
 ) -> None:
-    open_door = Door(**door)
+    free = Capacity(**capacity)
     jobs = [call(**fields) for fields in calls]
-    assert wide_open(open_door) and all(map(is_plain, jobs))
+    assert everything_may_start(free) and all(map(is_plain, jobs))
     queues = ("", FUNCTIONS)
     types = ("command", FUNCTION)
-    planned = plan(jobs, facts(open_door, tasks=KNOWN, queues=queues, types=types))
+    planned = plan(jobs, facts(free, tasks=KNOWN, queues=queues, types=types))
     in_order = sorted(jobs, key=lambda each: each.order)
     started = [each.job for each in planned if isinstance(each.decision, Start)]
-    assert started == in_order[: room_for_calls(open_door)]
+    assert started == in_order[: room_for_calls(free)]
     for each in planned:
         match each.decision:
             case Start(borrows):
-                assert borrows is None and keys_of(each.job, open_door.policies) == OCCUPIES
+                assert borrows is None and keys_of(each.job, free.policies) == OCCUPIES
             case decision:
-                assert isinstance(decision, Hold) and decision.at_door, "it stays where it is"
+                assert isinstance(decision, Hold) and decision.for_capacity, "it stays where it is"

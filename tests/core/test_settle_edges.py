@@ -8,7 +8,15 @@ from given import NOW, SECOND, retries, running
 
 from headway.core.backoff import LAUNCH_STRIKES
 from headway.core.model import Job, WaitKind
-from headway.core.settle import MOST_ASKED_AGAIN, Ended, Ending, Outcome, Retry, Undone, never_ran
+from headway.core.settle import (
+    MOST_ASKED_AGAIN,
+    ChainRetry,
+    Ended,
+    Ending,
+    Outcome,
+    Undone,
+    never_ran,
+)
 from headway.core.settle import settle as ask
 from headway.core.states import Status
 
@@ -36,7 +44,7 @@ def test_a_chain_goes_on_by_itself_for_a_hundred_jobs(attempt: int, again: bool)
 @pytest.mark.parametrize(("after", "not_before"), [(None, END), (0, END), (3, END + 3)])
 def test_who_asks_again_says_when_or_means_now(after: int | None, not_before: int) -> None:
     answer = end(running(**USED_UP), AGAIN._replace(after=after))
-    assert answer.retry == Retry(not_before, 2), "it burns no retry"
+    assert answer.retry == ChainRetry(not_before, 2), "it burns no retry"
     assert (answer.reason, answer.error) == ("later", "later")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.core.shells import SHELLS, scripts
+from headway.base.shells import SHELLS, scripts
 from headway.core.targets import run_as_code
 
 SCRIPT = "touch mark"

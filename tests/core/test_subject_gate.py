@@ -6,7 +6,7 @@ import pytest
 from given import facts, job
 
 from headway.core.facts import Answer
-from headway.core.model import Block, Question, Sight, Wait, WaitKind
+from headway.core.model import Block, ProbeKind, Question, Wait, WaitKind
 from headway.core.plan import Hold, Start, decide
 from headway.core.states import Status
 from headway.core.subjects import (
@@ -19,7 +19,7 @@ from headway.core.subjects import (
 from headway.core.targets import Target, filled, fits, placeholders, target_for
 
 PLACE = "/srv/.beads/issues.jsonl"
-QUESTION = Question(Sight.SUBJECT, f"beads:{PLACE}", "gt-1")
+QUESTION = Question(ProbeKind.SUBJECT, f"beads:{PLACE}", "gt-1")
 
 
 def slung(**fields: Any) -> Any:

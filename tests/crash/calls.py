@@ -11,7 +11,9 @@ from stage import Stage, work
 
 from harness import wait_for
 from headway.core.states import Status
-from headway.submission import Request, function_spec
+from headway.jobs import submit
+from headway.jobs.request import Request
+from headway.jobs.specification import function_spec
 
 NAMES = ("first", "second", "third", "fourth")
 TASKS = """
@@ -43,7 +45,7 @@ def submit_calls(stage: Stage, *names: str, held: bool = False) -> None:
         if held and name == "first":
             arguments["gate"] = "gate-first"
         spec = function_spec(Request(name=name), "stage_tasks.call", arguments)
-        (submitted,) = stage.client.submit_specs([spec])
+        (submitted,) = submit.submit_calls(stage.client.context, [spec])
         stage.called(name, submitted.job_id)
 
 
@@ -76,9 +78,9 @@ def worker_dies_among_many(stage: Stage, point: str) -> None:
 
 
 def worker_dies_one_by_one(stage: Stage, point: str) -> None:
-    """It stays with calls of which each waits for the end of the last."""
+    """It makes quick calls of which each waits for the end of the last."""
     names = [f"call-{number}" for number in range(40)]
-    stage.patches["headway.engine.functionhost.AIM"] = 3600.0  # all are quick enough
+    stage.patches["headway.functions.pool.host.AIM"] = 3600.0  # all are quick enough
     stage.client.set_setting("scheduler.max_active", 1)
     submit_calls(stage, *names)
     stage.dies_at(point, work, visit=5)
@@ -96,8 +98,8 @@ def _finish_many(stage: Stage, names: list[str]) -> None:
 
 def worker_dies_taking_back(stage: Stage, point: str) -> None:
     """It takes back what an earlier one had handed out, and dies before it says so in the store."""
-    stage.patches["headway.engine.hosting.STUCK"] = 3600.0
-    stage.patches["headway.engine.functionhost.AIM"] = 3600.0
+    stage.patches["headway.functions.pool.processes.STUCK"] = 3600.0
+    stage.patches["headway.functions.pool.host.AIM"] = 3600.0
     submit_calls(stage, "second", "third")
     worker = stage.actor(work)
     stage.until_ended(*stage.names)  # quick ones, so that a call may wait inside the host

@@ -7,7 +7,7 @@ from scenes import Fate, Scene, check_piece, submit_piece
 from stage import Part, Stage, work
 
 from headway.core.states import Status
-from headway.worktreeing import clean_worktrees
+from headway.jobs.worktrees import clean_worktrees
 
 
 def repository(stage: Stage) -> Path:
@@ -64,7 +64,7 @@ def _check(stage: Stage, fate: Fate) -> None:
 
 def clean(part: Part, job: int) -> None:
     client = part.client()
-    clean_worktrees(client.store, client.home, [job], actor="cleaner")
+    clean_worktrees(client.context.store, client.context.home, [job], actor="cleaner")
     client.close()
 
 

@@ -7,14 +7,14 @@ from typing import Any
 from stage import Part, Stage, work
 
 from harness import wait_for
-from headway.clock import SystemClock
-from headway.config import Config
+from headway.base.clock import SystemClock
+from headway.base.host import this_host
 from headway.core.states import Status
-from headway.engine.engine import Engine
-from headway.host import this_host
-from headway.store.base import Lending
+from headway.jobs.settings import Config
+from headway.store.records import Lending
 from headway.supervise import cgroup
 from headway.supervise.launcher import Launcher
+from headway.worker.step import Engine
 
 # name: (status, exit code, how often its command may have begun, how often it ended)
 ENDS: dict[str, tuple[Status, int | None, tuple[int, ...], int]] = {
@@ -56,14 +56,16 @@ def leave_claims(part: Part, withheld: list[int], lender: int, borrower: int) ->
     engine = Engine(
         store, part.home, config, host, clock, worker_id="worker-lost", launcher=launcher
     )
-    engine._rescue = lambda now: None  # type: ignore[method-assign]  # it is killed before that
-    engine.finisher.open()
+    engine.outcomes.recover = lambda: None  # type: ignore[method-assign]  # it is killed before that
+    engine.launches.open()
     engine.step()
     with store.write() as tx:
         later = tx.now() + 15_000_000
-        tx.lend("0" * 32, Lending(lender, borrower, later))
-        tx.lend("1" * 32, Lending(lender, borrower, tx.now() - 1))  # of a waiter that was killed
-        tx.wake_chains([borrower])
+        tx.claims.lend("0" * 32, Lending(lender, borrower, later))
+        tx.claims.lend(
+            "1" * 32, Lending(lender, borrower, tx.now() - 1)
+        )  # of a waiter that was killed
+        tx.waits.wake_chains([borrower])
     engine.step()
     signal.pause()
 
@@ -105,9 +107,9 @@ class Leftovers:
         """Do to each what its sort needs."""
         stage = self.stage
         number = stage.number
-        with stage.client.store.write() as tx:
+        with stage.client.context.store.write() as tx:
             for name in ("unsent_cancelled", "cancelling"):
-                tx.request_cancel(number(name), "tester")
+                tx.jobs.request_cancel(number(name), "tester")
         forked = stage.evidence(number("forked"))
         lock = forked.try_lock()
         assert lock is not None

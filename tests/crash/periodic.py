@@ -20,7 +20,7 @@ def worker_dies_making(stage: Stage, point: str) -> None:
     stage.check_settled()
     assert stage.status(job) is Status.SUCCEEDED
     assert stage.rows("select id from jobs") == [(job,)]
-    with stage.client.store.read() as tx:
-        record = tx.entries(stage.client.host.id)["tidy"]
+    with stage.client.context.store.read() as tx:
+        record = tx.jobsfile.entries(stage.client.context.host.id)["tidy"]
     assert (record.last_job, record.last_status) == (job, "succeeded")
     assert record.last_end_at == stage.client.job(job).finished_at

@@ -6,15 +6,19 @@ from collections.abc import Callable
 from stage import Part, Stage, work
 
 from harness import wait_for
-from headway.collecting import Collector
-from headway.core.retention import Rule
+from headway.core.retention import RetentionRule
 from headway.core.states import Status
+from headway.jobs.retention import Collector
 
 
 def collector(part: Part) -> Collector:
     client = part.client()
     return Collector(
-        client.store, client.home, client.host.id, actor=client.actor, rule=Rule(0, None)
+        client.context.store,
+        client.context.home,
+        client.context.host.id,
+        actor=client.context.actor,
+        rule=RetentionRule(0, None),
     )
 
 

@@ -3,11 +3,11 @@
 from stage import Part, Stage
 
 from headway.core.states import Status
-from headway.rewinding import rewind
+from headway.jobs.retry import rewind
 
 
 def run_again(part: Part, job: int) -> None:
-    rewind(part.client(), job)
+    rewind(part.client().context, job)
 
 
 def rewinder_dies(stage: Stage, point: str) -> None:
@@ -21,7 +21,7 @@ def rewinder_dies(stage: Stage, point: str) -> None:
     stage.called("a again", follower + 1)
     stage.called("b again", follower + 2)
     stage.finish()
-    ends = [[each["state"] for each in stage.client.chain(job)] for job in (first, follower)]
+    ends = [[each["state"] for each in stage.client.jobs.chain(job)] for job in (first, follower)]
     assert ends == [["failed", "succeeded"], ["blocked_by_dependency", "succeeded"]]
     told = [entry for entry in stage.written() if entry[0] == "start"]
     assert told == [("start", "a"), ("start", "a"), ("start", "b")]

@@ -17,15 +17,15 @@ from leftovers import Leftovers
 from stage import Part, Stage, work
 
 from harness import wait_for
-from headway.clock import SECOND
+from headway.base.clock import SECOND
+from headway.base.environment import keep_environment, present_umask
+from headway.base.errors import StoreFullError
+from headway.base.home import Home
 from headway.core.states import Status
-from headway.engine.janitor import KEEP_ENVIRONMENTS, Janitor
-from headway.engine.worker import Mode
-from headway.environment import keep_environment, present_umask
-from headway.errors import StoreFullError
-from headway.home import Home
-from headway.submission import Request
-from headway.views import await_step
+from headway.jobs.request import Request
+from headway.jobs.wait import await_step
+from headway.worker.janitor import KEEP_ENVIRONMENTS, Janitor
+from headway.worker.process import WorkerMode
 from postgres import fresh_schema
 
 Scene = Callable[[Stage, str], None]
@@ -107,7 +107,7 @@ def worker_dies_leaving(stage: Stage, point: str) -> None:
 def worker_dies_idle(stage: Stage, point: str) -> None:
     """It has nothing to do and gives up its place; a submit comes just then."""
     stage.settings["worker.idle"] = "0s"
-    stage.dies_at(point, work, Mode.BACKGROUND)
+    stage.dies_at(point, work, WorkerMode.BACKGROUND)
     submit_piece(stage)
     stage.finish()
     check_piece(stage)
@@ -115,7 +115,7 @@ def worker_dies_idle(stage: Stage, point: str) -> None:
 
 def worker_dies_settled(stage: Stage, point: str) -> None:
     """It has lived long enough not to count as one that died young."""
-    stage.patches["headway.engine.worker.SETTLED_AFTER"] = 0.0
+    stage.patches["headway.worker.process.SETTLED_AFTER"] = 0.0
     worker_dies()(stage, point)
 
 
@@ -124,7 +124,7 @@ def worker_dies_answering(stage: Stage, point: str) -> None:
     submit_piece(stage, stage.gate("a"))
     worker = stage.actor(work, points=f"{point}=kill")
     stage.started(stage.number("a"))
-    assert await_step(stage.client)
+    assert await_step(stage.client.context)
     stage.died(worker, point)
     stage.open_gate("a")
     stage.finish()
@@ -138,9 +138,9 @@ def refuse(*_: Any, **__: Any) -> None:
 def worker_dies_undoing_its_step(stage: Stage, point: str) -> None:
     """The store refused the claim, so the files that were made for it go."""
     submit_piece(stage)
-    stage.patches["headway.engine.planner.pass_on_shared"] = refuse
+    stage.patches["headway.worker.planner.pass_on_shared"] = refuse
     stage.dies_at(point, work)
-    del stage.patches["headway.engine.planner.pass_on_shared"]
+    del stage.patches["headway.worker.planner.pass_on_shared"]
     stage.finish()
     check_piece(stage)
 
@@ -280,11 +280,11 @@ def no_specification(*_: Any, **__: Any) -> dict[str, Any]:
 def supervisor_dies_of_itself(stage: Stage, point: str) -> None:
     """It is handed what it cannot digest, says so, and dies."""
     submit_piece(stage)
-    stage.patches["headway.engine.engine.specification"] = no_specification
+    stage.patches["headway.worker.tools.specification"] = no_specification
     worker = stage.actor(work, children=f"{point}=kill")
     assert stage.killed_at() == point
     stage.kill(worker)
-    del stage.patches["headway.engine.engine.specification"]
+    del stage.patches["headway.worker.tools.specification"]
     stage.finish()
     check_piece(stage)
 
@@ -294,6 +294,10 @@ def supervisor_dies_of_itself(stage: Stage, point: str) -> None:
 
 def submit(part: Part, script: str) -> None:
     part.client().submit(Request(shell=script))
+
+
+def submit_reader(part: Part, script: str) -> None:
+    part.client().submit(Request(shell=script, input=b"of the dead one"))
 
 
 def cancel(part: Part, job: int) -> None:
@@ -316,6 +320,23 @@ def submitter_dies(stage: Stage, point: str) -> None:
     stage.leave(worker)
     check_piece(stage)
     assert stage.status(stage.number("late")) is Status.SUCCEEDED
+
+
+def reader_dies(stage: Stage, point: str) -> None:
+    """Its submitter dies over what the job is to read, before the commit. So there is no job; the
+    next ones, which get its number and its folder, read their own or nothing."""
+    stage.patches["headway.jobs.inputs.ABANDONED_AFTER"] = -1.0
+    submit_piece(stage)
+    before = stage.rows("select count(*) from jobs")
+    stage.dies_at(point, submit_reader, "exit 1")
+    assert stage.rows("select count(*) from jobs") == before
+    stage.job("none", 'test -z "$(cat)" || exit 1')
+    own = stage.job("own", 'test "$(cat)" = "its own" || exit 1', input=b"its own")
+    stage.finish()
+    check_piece(stage)
+    assert stage.status(stage.number("none")) is Status.SUCCEEDED
+    assert stage.status(own) is Status.SUCCEEDED
+    assert not [name for name in os.listdir(stage.home.run) if name.startswith("stdin.")]
 
 
 def canceller_dies(stage: Stage, point: str) -> None:
@@ -419,7 +440,11 @@ class HastyJanitor(Janitor):
 def tidy(part: Part, script: str) -> None:
     client = part.client()
     janitor = HastyJanitor(
-        client.store, client.home, client.clock, host_id=client.host.id, actor="actor"
+        client.context.store,
+        client.context.home,
+        client.context.clock,
+        host_id=client.context.host.id,
+        actor="actor",
     )
     janitor.hurry = lambda: submit(part, script)
     janitor.drop_stale_environments()
@@ -453,7 +478,7 @@ def worker_dies_putting_back(stage: Stage, point: str) -> None:
 def _take_away(stage: Stage, point: str) -> str:
     stage.actor(keep).join(30)
     (kept,) = Path(stage.home.environments).iterdir()
-    long_ago = (stage.client.clock.now() - 2 * KEEP_ENVIRONMENTS) / SECOND
+    long_ago = (stage.client.context.clock.now() - 2 * KEEP_ENVIRONMENTS) / SECOND
     os.utime(kept, (long_ago, long_ago))
     stage.dies_at(point, tidy, _late(stage))
     stage.called("late", 1)

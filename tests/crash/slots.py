@@ -3,7 +3,7 @@
 from stage import Stage, work
 
 from harness import wait_for
-from headway.clock import SECOND
+from headway.base.clock import SECOND
 from headway.core.states import Status
 
 HOUR = 3600 * SECOND
@@ -11,7 +11,7 @@ HOUR = 3600 * SECOND
 
 def worker_dies_firing(stage: Stage, point: str) -> None:
     """Nobody looked for five hours: one job and one row for the rest, whoever dies on the way."""
-    stage.client.add_schedule(
+    stage.client.schedules.add(
         every="1h", shell=f"{stage.entry('start', 'a')}; {stage.entry('end', 'a')}"
     )
     _let_five_hours_pass(stage)
@@ -23,17 +23,17 @@ def worker_dies_firing(stage: Stage, point: str) -> None:
     stage.leave(worker)
     stage.check_settled()
     assert stage.status(1) is Status.SUCCEEDED and len(stage.rows("select id from jobs")) == 1
-    slots = stage.client.schedule_slots("schedule-1")
+    slots = stage.client.schedules.slots("schedule-1")
     assert [(each["outcome"], each["slots"]) for each in slots] == [("fired", 1), ("skipped", 4)]
 
 
 def _let_five_hours_pass(stage: Stage) -> None:
     """By moving the beginning of the schedule."""
-    with stage.client.store.write() as tx:
-        (schedule,) = tx.all_schedules()
+    with stage.client.context.store.write() as tx:
+        (schedule,) = tx.schedules.all()
         begin = tx.now() - 5 * HOUR - SECOND
         document = {**schedule.document, "rule": {"every": HOUR, "anchor": begin}}
-        tx.put_schedule(
+        tx.schedules.put(
             schedule._replace(
                 document=document,
                 changed_at=begin,
@@ -42,4 +42,4 @@ def _let_five_hours_pass(stage: Stage) -> None:
                 next_fire_at=begin + HOUR,
             )
         )
-        tx.note_next_fire()
+        tx.schedules.note_next_fire()

@@ -16,23 +16,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness import Site, wait_for
-from headway import crashpoints
+from headway.base import crashpoints, proc
+from headway.base.clock import SystemClock
+from headway.base.home import Home
+from headway.base.host import this_host
 from headway.client import Client
-from headway.clock import SystemClock
-from headway.config import Config
 from headway.core.model import Claim
 from headway.core.states import TERMINAL
-from headway.engine.engine import Engine
-from headway.engine.single import single_step
-from headway.engine.worker import Mode, Worker
-from headway.home import Home
-from headway.host import this_host
+from headway.jobs.context import Context
+from headway.jobs.settings import Config
+from headway.jobs.specification import parse_lock
 from headway.store import open_store
-from headway.store.base import Store
-from headway.submission import parse_lock
-from headway.supervise import cgroup, proc
+from headway.store.store import Store
+from headway.supervise import cgroup
 from headway.supervise.evidence import Evidence, Started
 from headway.supervise.launcher import Launcher
+from headway.worker.one_pass import single_step
+from headway.worker.process import Worker, WorkerMode
+from headway.worker.step import Engine
 
 
 def soon(failures: int) -> int:
@@ -43,18 +44,27 @@ def soon(failures: int) -> int:
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
-        *("pytest", "psycopg", "headway.engine.worker", "headway.engine.single", "headway.client"),
+        *(
+            "pytest",
+            "psycopg",
+            "headway.worker.process",
+            "headway.worker.one_pass",
+            "headway.client",
+        ),
         *("stage", "scenes", "calls", "checkouts", "leftovers", "removals", "rewinds"),
         "frozen",
     ]
 )
 # Two looks a second apart are still two looks when the second is a short one.
 IMPATIENT = {
-    "headway.engine.engine.LOOK_AGAIN": 0.05,
-    "headway.engine.engine.RESCUE_EVERY": 0.1,
-    "headway.engine.rescuer.SWEEP_GAP": 0.05,
-    "headway.engine.rescuer.UNANSWERED": 0.1,
-    "headway.engine.settling.probe_delay": soon,
+    **{
+        f"headway.worker.{part}.LOOK_AGAIN": 0.05
+        for part in ("dispatch", "functions", "lendings", "outcomes")
+    },
+    "headway.worker.outcomes.RECOVER_EVERY": 0.1,
+    "headway.worker.recovery.SWEEP_GAP": 0.05,
+    "headway.worker.recovery.UNANSWERED": 0.1,
+    "headway.worker.settler.probe_delay": soon,
     "headway.core.settle.LAUNCH_DELAYS": (10_000, 10_000),
 }
 SETTINGS = {"worker.autostart": False, "worker.crash_loop": 0, "worker.grace": "0s"}
@@ -76,12 +86,14 @@ class Part(NamedTuple):
 
     def client(self) -> Client:
         return Client(
-            self.home,
-            Config(self.settings),
-            self.store(),
-            SystemClock(),
-            environ=os.environ,
-            actor="actor",
+            Context(
+                self.home,
+                Config(self.settings),
+                self.store(),
+                SystemClock(),
+                environ=os.environ,
+                actor="actor",
+            )
         )
 
 
@@ -99,7 +111,7 @@ def _play(part: Part, act: Act, arguments: tuple[Any, ...]) -> None:
     act(part, *arguments)
 
 
-def work(part: Part, mode: Mode = Mode.FOREGROUND) -> None:
+def work(part: Part, mode: WorkerMode = WorkerMode.FOREGROUND) -> None:
     """Be a worker."""
 
     def say(message: str) -> None:
@@ -135,6 +147,7 @@ class Stage(Site):
         self.ledger = folder / "ledger"
         self.names: dict[int, str] = {}
         self._actors: list[BaseProcess] = []
+        self._doors: dict[str, int] = {}  # what they wait for who wait at a gate
         self.client.set_setting("scheduler.max_active", 4)
 
     # -- what happens --------------------------------------------------------------------------
@@ -162,8 +175,15 @@ class Stage(Site):
     def begin_anew(self) -> None:
         """What was played before has ended and counts no more."""
         self.names.clear()
+        self._close_doors()
         for path in (self.ledger, self.mark, *self.folder.glob("gate-*")):
             path.unlink(missing_ok=True)
+
+    def _close_doors(self) -> None:
+        for name, door in self._doors.items():
+            os.close(door)
+            (self.folder / f"door-{name}").unlink()
+        self._doors.clear()
 
     def entry(self, word: str, name: str) -> str:
         return f"echo {word} {name} >>{self.ledger}"
@@ -176,11 +196,19 @@ class Stage(Site):
         return next(job for job, known in self.names.items() if known == name)
 
     def gate(self, name: str) -> str:
-        """A script that waits until `open_gate`."""
-        return f"while ! test -e {self.folder}/gate-{name}; do sleep 0.01; done"
+        """A script that waits until `open_gate`: for a line, since one that looks again and again
+        starts a process for each look."""
+        door = self.folder / f"door-{name}"
+        if name not in self._doors:
+            os.mkfifo(door)
+            self._doors[name] = os.open(door, os.O_RDWR | os.O_CLOEXEC)
+        return f"read line <{door}"
 
     def open_gate(self, name: str) -> None:
+        """For all who wait or come later."""
         (self.folder / f"gate-{name}").touch()
+        if name in self._doors:
+            os.write(self._doors[name], b"\n" * 1000)
 
     def actor(self, act: Act, *arguments: Any, points: str = "", children: str = "") -> BaseProcess:
         environ = {**self.env, "HEADWAY_TEST_MARK": str(self.mark)}
@@ -237,15 +265,15 @@ class Stage(Site):
         assert worker.exitcode == 0
 
     def _newest_pid(self) -> int | None:
-        with self.client.store.read() as tx:
-            newest = tx.recent_workers(self.client.host.id, 1)
+        with self.client.context.store.read() as tx:
+            newest = tx.hosts.recent_workers(self.client.context.host.id, 1)
         return newest[0].pid if newest else None
 
     # -- what is left --------------------------------------------------------------------------
 
     def claim(self, job: int) -> Claim:
-        with self.client.store.read() as tx:
-            claim = tx.claim_of(job)
+        with self.client.context.store.read() as tx:
+            claim = tx.claims.of_job(job)
         assert claim is not None
         return claim
 
@@ -253,8 +281,8 @@ class Stage(Site):
         """The start record, as soon as there is one."""
 
         def look() -> Started | None:
-            with self.client.store.read() as tx:
-                claim = tx.claim_of(job)
+            with self.client.context.store.read() as tx:
+                claim = tx.claims.of_job(job)
             return claim and Evidence(claim.folder, claim.token).read_started()
 
         found: Started = wait_for(look, what=f"{self.names[job]} to start")
@@ -265,8 +293,8 @@ class Stage(Site):
         return Evidence(claim.folder, claim.token)
 
     def unproven(self) -> list[Claim]:
-        with self.client.store.read() as tx:
-            return tx.unproven_claims()
+        with self.client.context.store.read() as tx:
+            return tx.claims.unproven()
 
     def written(self) -> list[tuple[str, ...]]:
         """The ledger: what the commands themselves did, in their order."""
@@ -274,8 +302,8 @@ class Stage(Site):
         return [tuple(line.split()) for line in text.splitlines()]
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        database = self.client.store.database  # type: ignore[attr-defined]
-        with self.client.store.read():
+        database = self.client.context.store.database  # type: ignore[attr-defined]
+        with self.client.context.store.read():
             rows: list[tuple[Any, ...]] = database.execute(query, {})
         return rows
 
@@ -309,7 +337,7 @@ class Stage(Site):
         """What a worker does when it comes up; it finds nothing to launch."""
         config, host = Config(self.settings), this_host(self.home)
         engine = Engine(
-            self.client.store,
+            self.client.context.store,
             self.home,
             config,
             host,
@@ -319,7 +347,7 @@ class Stage(Site):
         )
         engine.recover()
         engine.step()
-        engine.finisher.close()
+        engine.close()
 
     def _groups(self) -> list[str]:
         """The control groups that are left of this home's claims."""
@@ -337,3 +365,4 @@ class Stage(Site):
         if proc.is_stopped(int(pid), proc.start_time(int(pid)) or 0):  # nobody woke it
             os.kill(int(pid), signal.SIGKILL)
         super().close()
+        self._close_doors()

@@ -52,7 +52,7 @@ def trouble(
 
         yield site, happen
         server.go_on()
-        site.client.store.patience.end_within(0.0)  # it would ask what is away
+        site.client.context.store.patience.end_within(0.0)  # it would ask what is away
         site.close()
 
 
@@ -107,7 +107,7 @@ def test_a_second_signal_ends_a_worker_without_its_server_at_once(  # fault A6 D
         worker = Worker(site)
         wait_for(lambda: site.status(job) is Status.RUNNING)
         with server.hung():
-            site.client.wake()
+            site.client.context.wake()
             assert worker.leaves_after(ignoring=1) < 3
         site.client.cancel([job])
     finally:
@@ -126,15 +126,15 @@ def test_a_worker_goes_on_when_its_server_does_and_was_never_dead(  # fault D1 D
         worker = Worker(site)
         wait_for(lambda: site.status(job) is Status.RUNNING)
         with server.hung():
-            site.client.wake()
+            site.client.context.wake()
             worker.until_said("cannot step")
             go.touch()
         site.until_ended(job)
         worker.until_said("can step again")
         assert site.client.document(job)["run"]["exit_code"] == 3
         assert site.kinds(job).count("failed") == 1
-        with site.client.store.read() as tx:
-            assert len(tx.recent_workers(site.client.host.id, 5)) == 1
+        with site.client.context.store.read() as tx:
+            assert len(tx.hosts.recent_workers(site.client.context.host.id, 5)) == 1
         assert worker.leaves_after() < GRACE + 3
     finally:
         server.go_on()
@@ -150,9 +150,11 @@ def test_workers_that_left_without_a_server_are_no_crash_loop(  # fault A14
         with server.hung():
             assert worker.leaves_after() < GRACE + 3
         Worker(site)
-        with site.client.store.read() as tx:
-            assert tx.pause_in_force() is None
-            assert [each.ending for each in tx.recent_workers(site.client.host.id, 2)] == [
+        with site.client.context.store.read() as tx:
+            assert tx.settings.pause_in_force() is None
+            assert [
+                each.ending for each in tx.hosts.recent_workers(site.client.context.host.id, 2)
+            ] == [
                 None,
                 "signal",
             ]

@@ -19,21 +19,27 @@ def ledger_job(ledger: Path, name: int, seconds: float) -> tuple[str, ...]:
     return ("sh", "-c", script)
 
 
+def gated_job(ledger: Path, name: int, gate: Path) -> tuple[str, ...]:
+    """One that lives until the gate is there, however slow everything else is."""
+    wait = f"until test -e {gate}; do sleep 0.05; done"
+    return ("sh", "-c", f"echo start-{name} >> {ledger}; {wait}; echo end-{name} >> {ledger}")
+
+
 def entries(ledger: Path) -> Counter[str]:
     return Counter(ledger.read_text().split()) if ledger.exists() else Counter()
 
 
 def running(site: Site) -> list[int]:
-    with site.client.store.read() as tx:
-        return [claim.job_id for claim in tx.live_claims()]
+    with site.client.context.store.read() as tx:
+        return [claim.job_id for claim in tx.claims.live()]
 
 
 def all_started(site: Site, count: int) -> list[int]:
     """Wait until that many jobs run and have their start record."""
 
     def ready() -> list[int]:
-        with site.client.store.read() as tx:
-            claims = tx.live_claims()
+        with site.client.context.store.read() as tx:
+            claims = tx.claims.live()
         have = [c.job_id for c in claims if Evidence(c.folder, c.token).read_started()]
         return have if len(have) == count else []
 
@@ -43,15 +49,17 @@ def all_started(site: Site, count: int) -> list[int]:
 
 @pytest.mark.req("E24", "D25")
 def test_killing_the_worker_loses_nothing_and_repeats_nothing(site: Site) -> None:  # fault A1
-    ledger = site.folder / "ledger"
+    ledger, gate = site.folder / "ledger", site.folder / "gate"
     site.client.set_setting("scheduler.max_active", 4)
-    jobs = [site.submit(*ledger_job(ledger, n, 0.8)) for n in range(20)]
+    jobs = [site.submit(*gated_job(ledger, n, gate)) for n in range(20)]
     worker = site.worker()
     first_four = all_started(site, 4)
     worker.kill()
     worker.wait()
     assert all(site.status(job) is Status.RUNNING for job in first_four)
     site.worker()
+    wait_for(lambda: all("readopted" in site.kinds(job) for job in first_four))
+    gate.touch()
     site.until_ended(*jobs)
     assert {site.status(job) for job in jobs} == {Status.SUCCEEDED}
     wanted = Counter(f"{word}-{n}" for n in range(20) for word in ("start", "end"))
@@ -66,8 +74,8 @@ def test_killing_a_supervisor_fails_its_job_alone(site: Site) -> None:  # fault 
     jobs = [site.submit(*ledger_job(ledger, n, 0.6)) for n in range(4)]
     site.worker()
     victim, other = all_started(site, 2)
-    with site.client.store.read() as tx:
-        claim = tx.claim_of(victim)
+    with site.client.context.store.read() as tx:
+        claim = tx.claims.of_job(victim)
     assert claim is not None
     record = Evidence(claim.folder, claim.token).read_started()
     assert record is not None
@@ -108,8 +116,8 @@ def test_killing_everything_leaves_the_provable_truth_and_no_process(site: Site)
     worker = site.worker()
     victims = all_started(site, 4)
     wait_for(lambda: entries(ledger).total() == 4)
-    with site.client.store.read() as tx:
-        records = [Evidence(c.folder, c.token).read_started() for c in tx.live_claims()]
+    with site.client.context.store.read() as tx:
+        records = [Evidence(c.folder, c.token).read_started() for c in tx.claims.live()]
     supervisors = [record.supervisor_pid for record in records if record]
     for pid in [worker.pid, *supervisors, *site.processes()]:
         with suppress(ProcessLookupError):
@@ -155,6 +163,6 @@ def test_a_poisoned_worker_start_pauses_dispatch_and_running_jobs_go_on(  # faul
 
 
 def _paused(site: Site) -> tuple[str, str] | None:
-    with site.client.store.read() as tx:
-        pause = tx.pause_in_force()
+    with site.client.context.store.read() as tx:
+        pause = tx.settings.pause_in_force()
     return (pause.actor, pause.reason or "") if pause else None

@@ -11,7 +11,22 @@ from test_points import POINTS
 TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parent / "src" / "headway"
 FILES = sorted(SOURCE.rglob("*.py"))
-DURABLE = [file for file in FILES if file.parent.name in ("engine", "supervise")]
+# The worker and all that it does through its parts and its hosts, and what runs beside each job.
+ROOMS = (
+    *("worker", "supervise", "functions/pool", "schedules/part", "schedules/timekeeper"),
+    *("schedules/jobsfile/part", "schedules/jobsfile/rounds", "schedules/jobsfile/entries"),
+    *("schedules/jobsfile/reload", "workitems/part", "workitems/helpers", "jobs/passes"),
+    *("base/worker_lock", "base/watchlist", "base/background", "base/wake_up", "base/proc"),
+)
+
+
+def name_of(file: Path) -> str:
+    return file.relative_to(SOURCE).with_suffix("").as_posix()
+
+
+DURABLE = [
+    file for file in FILES if f"{name_of(file)}/".startswith(tuple(f"{each}/" for each in ROOMS))
+]
 
 # What leaves a trace that outlives the process: on disk, in the store, or in another process.
 EFFECTS = {
@@ -24,28 +39,35 @@ EXECS = {"execv", "execve", "execvp", "execvpe"}
 
 # file, function: why the effects in it need no point of their own
 EXCUSED = {
-    ("cgroup.py", "_write"): "a control group; each caller names what it did with it",
-    ("child.py", "_exec"): "its caller names the instant before",
-    ("child.py", "_prefer_for_oom_kill"): "a wish to the kernel that dies with the process",
-    ("functionhost.py", "flush"): "the verb itself; who hands out calls names it",
-    ("direct.py", "_become"): "its words, after which it exits at once",
-    ("direct.py", "_send"): "the verb itself; end of file and silence say that nothing came",
-    ("engine.py", "_adopt"): "the store names it; until then the next worker adopts them again",
-    ("engine.py", "_whole_step"): "the crew names what it sends",
-    ("evidence.py", "_remove_files"): "its callers name the removal as a whole",
-    ("evidence.py", "ask_for_worker"): "a temporary name; the rename is named",
-    ("folder.py", "rename"): "the verb itself; each caller names what it renamed",
-    ("folder.py", "write_all"): "the verb itself; each caller names what it wrote",
-    ("helper.py", "__init__"): "the verb itself; who has it run names it",
-    ("helper.py", "_become"): "its words, after which it exits at once; or git's own doing",
-    ("helpers.py", "_start"): "nobody waits for it; the kernel ends it, the next pass runs another",
-    ("hosting.py", "_send"): "the verb itself; who hands out calls names it",
-    ("lane.py", "step"): "the crew names what it sends",
-    ("lane.py", "_meanwhile"): "the crew names what it sends",
-    ("logs.py", "_forget_oldest"): "output, which is no evidence",
-    ("logs.py", "append"): "output, which is no evidence",
-    ("tree.py", "fork"): "the verb itself; the supervisor names it",
-    ("workerlock.py", "_become_worker"): "its report, after which it exits at once",
+    ("supervise/cgroup", "_write"): "a control group; each caller names what it did with it",
+    ("supervise/child", "_exec"): "its caller names the instant before",
+    ("supervise/child", "_prefer_for_oom_kill"): "a wish to the kernel that dies with the process",
+    ("functions/pool/host", "flush"): "the verb itself; who hands out calls names it",
+    ("supervise/direct", "_become"): "its words, after which it exits at once",
+    ("supervise/direct", "_send"): "the verb itself; end of file and silence say that nothing came",
+    (
+        "worker/functions",
+        "adopt",
+    ): "the store names it; until then the next worker adopts them again",
+    ("worker/dispatch", "committed"): "the host pool names what it sends",
+    ("supervise/evidence", "_remove_files"): "its callers name the removal as a whole",
+    ("supervise/evidence", "ask_for_worker"): "a temporary name; the rename is named",
+    ("supervise/folder", "rename"): "the verb itself; each caller names what it renamed",
+    ("supervise/folder", "write_all"): "the verb itself; each caller names what it wrote",
+    ("supervise/helper", "__init__"): "the verb itself; who has it run names it",
+    ("supervise/helper", "_become"): "its words, after which it exits at once; or git's own doing",
+    (
+        "workitems/helpers",
+        "_start",
+    ): "nobody waits for it; the kernel ends it, the next pass runs another",
+    ("functions/pool/processes", "ask"): "the verb itself; who hands out calls names it",
+    ("worker/fastlane/lane", "committed"): "the host pool names what it sends",
+    ("worker/fastlane/steps", "step"): "the host pool names what it sends",
+    ("worker/fastlane/steps", "_meanwhile"): "the host pool names what it sends",
+    ("supervise/logs", "_forget_oldest"): "output, which is no evidence",
+    ("supervise/logs", "append"): "output, which is no evidence",
+    ("supervise/tree", "fork"): "the verb itself; the supervisor names it",
+    ("base/worker_lock", "_become_worker"): "its report, after which it exits at once",
 }
 
 
@@ -132,14 +154,16 @@ def unnamed(file: str, source: str) -> list[Effect]:
     return found
 
 
-@pytest.mark.parametrize("file", DURABLE, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", DURABLE, ids=name_of)
 def test_every_effect_has_its_point(file: Path) -> None:
-    missing = unnamed(file.name, file.read_text())
+    missing = unnamed(name_of(file), file.read_text())
     assert [each for each in missing if (each.file, each.function) not in EXCUSED] == []
 
 
 def test_every_excuse_is_needed() -> None:
-    used = {(e.file, e.function) for file in DURABLE for e in unnamed(file.name, file.read_text())}
+    used = {
+        (e.file, e.function) for file in DURABLE for e in unnamed(name_of(file), file.read_text())
+    }
     assert set(EXCUSED) == used
 
 

@@ -55,9 +55,13 @@ POINTS: dict[str, list[Scene]] = {
     "child.prepared": checkouts.dies_around_its_command(KILLED_COMMAND),
     "child.preparing": checkouts.dies_around_its_command(KILLED_COMMAND),
     "child.reported": [scenes.child_dies_reporting],
-    "crew.launched": [calls.worker_dies_calling],
-    "crew.sent": [calls.worker_dies_calling, calls.worker_dies_among_many],
-    "crew.taken_back": [calls.worker_dies_taking_back],
+    "pool.launched": [calls.worker_dies_calling],
+    "pool.sent": [
+        calls.worker_dies_calling,
+        calls.worker_dies_among_many,
+        calls.worker_dies_one_by_one,
+    ],
+    "pool.taken_back": [calls.worker_dies_taking_back],
     "engine.claimed": [*at_visits(1, 2), slots.worker_dies_firing, calls.worker_dies_among_many],
     "engine.documented": at_visits(1, 2),
     "engine.forced": [scenes.worker_dies_forcing],
@@ -76,7 +80,7 @@ POINTS: dict[str, list[Scene]] = {
     "evidence.shed": [scenes.worker_dies_recovering],
     "evidence.voided": [scenes.worker_dies_recovering],
     "evidence.worker_wanted": [scenes.asker_dies],
-    "finisher.parent_replaced": [scenes.worker_dies_replacing_its_parent],
+    "launches.parent_replaced": [scenes.worker_dies_replacing_its_parent],
     "gc.cleaned": [removals.cleaner_dies],
     "gc.files_deleted": [removals.collector_dies, removals.worker_dies_collecting],
     "gc.files_noted": [removals.collector_dies],
@@ -84,20 +88,22 @@ POINTS: dict[str, list[Scene]] = {
     "host.called": both_hosts(Status.FAILED, 1),
     "host.ready": both_hosts(Status.SUCCEEDED, 1),
     "host.started": both_hosts(Status.FAILED, 0),
+    "inputs.placed": [scenes.reader_dies],
+    "inputs.synced": [scenes.reader_dies],
+    "inputs.written": [scenes.reader_dies],
     "janitor.dropped": [scenes.janitor_dies],
     "janitor.moved_aside": [scenes.janitor_dies],
     "janitor.put_back": [scenes.janitor_dies],
     "janitor.restored": [scenes.worker_dies_putting_back],
     "launcher.sent": at_visits(1, 2),
     "launcher.started": at_visits(1),
-    "onebyone.passed_on": [calls.worker_dies_one_by_one],
     "parent.acked": twice(),
     "parent.forked": [*twice(), scenes.child_sleeps],
     "parent.read": [*twice(), scenes.child_sleeps, scenes.parent_wakes_late],
-    "rescuer.ended_claim": [scenes.worker_dies_recovering],
-    "rescuer.ended_lost": [scenes.worker_dies_recovering],
-    "rescuer.locked": [scenes.worker_dies_recovering],
-    "rescuer.voided": [scenes.worker_dies_recovering],
+    "recovery.ended_claim": [scenes.worker_dies_recovering],
+    "recovery.ended_lost": [scenes.worker_dies_recovering],
+    "recovery.locked": [scenes.worker_dies_recovering],
+    "recovery.voided": [scenes.worker_dies_recovering],
     "rewind.committed": [rewinds.rewinder_dies],
     "rounds.made": [periodic.worker_dies_making],
     "store.committed": [*at_visits(1, 2, 3, 4), scenes.submitter_dies, scenes.canceller_dies],
@@ -131,15 +137,28 @@ POINTS: dict[str, list[Scene]] = {
     "worktrees.cleaned": [checkouts.cleaner_dies],
     "worktrees.recorded": [checkouts.cleaner_dies],
 }
-# On a store that hosts share a worker stays, however idle; and there is no shorter way for calls.
-SQLITE_ALONE = {"onebyone.passed_on", "worker.gave_up", "worker.left"}
+# On a store that hosts share a worker stays, however idle.
+SQLITE_ALONE = {"worker.gave_up", "worker.left"}
+
+STORES = ("sqlite", "postgres")
+# These processes know no store. Where one of them dies in several scenes, these take turns: each
+# point is visited on both stores, and each scene of all such points together, too.
+WITHOUT_A_STORE = ("child", "host", "parent", "supervisor")
+
+
+def stores_of(at: int, point: str, number: int) -> tuple[str, ...]:
+    if point in SQLITE_ALONE:
+        return STORES[:1]
+    if point.partition(".")[0] in WITHOUT_A_STORE and len(POINTS[point]) > 1:
+        return (STORES[(at + number) % 2],)
+    return STORES
+
 
 VISITS = [
     pytest.param(store, point, scene, id=f"{store}-{point}-{number}")
-    for point, found in POINTS.items()
+    for at, (point, found) in enumerate(POINTS.items())
     for number, scene in enumerate(found, 1)
-    for store in ("sqlite", "postgres")
-    if store == "sqlite" or point not in SQLITE_ALONE
+    for store in stores_of(at, point, number)
 ]
 
 

@@ -1,6 +1,7 @@
 """A worker's life: one at a time, started when needed, gone when idle, nothing lost in between."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import warm
 from harness import Site, wait_for
+from headway.base.worker_lock import STAYS
 from headway.core.states import Status
 from headway.supervise.evidence import Evidence
-from headway.supervise.workerlock import STAYS
 
 QUICK = "[worker]\nidle = '400ms'\n"
 PATIENT = "[worker]\nidle = '10m'\n"
@@ -21,16 +23,19 @@ PATIENT = "[worker]\nidle = '10m'\n"
 
 def start_record(site: Site, job: int) -> object:
     def record() -> object:
-        with site.client.store.read() as tx:
-            claim = tx.claim_of(job)
+        with site.client.context.store.read() as tx:
+            claim = tx.claims.of_job(job)
         return claim and Evidence(claim.folder, claim.token).read_started()
 
     return wait_for(record, what=f"job-{job} to start")
 
 
 def workers(site: Site) -> list[tuple[str, str | None]]:
-    with site.client.store.read() as tx:
-        return [(each.mode, each.ending) for each in tx.recent_workers(site.client.host.id, 50)]
+    with site.client.context.store.read() as tx:
+        return [
+            (each.mode, each.ending)
+            for each in tx.hosts.recent_workers(site.client.context.host.id, 50)
+        ]
 
 
 @pytest.mark.parametrize(
@@ -41,6 +46,14 @@ def test_a_submit_starts_a_worker_which_leaves_when_idle(make_site: Callable[...
     assert site.run("exec", "--", "sh", "-c", "exit 7", check=False).returncode == 7
     wait_for(lambda: not site.processes(), what="nothing to be left running")
     assert workers(site) == [("background", "idle")]
+
+
+def test_a_worker_whose_home_is_removed_leaves(make_site: Callable[..., Site]) -> None:
+    site = make_site(config=PATIENT)
+    site.run("exec", "--", "true")
+    assert site.processes(), "it stays"
+    shutil.rmtree(site.home.path)
+    wait_for(lambda: not site.processes(), what="it to leave")
 
 
 @pytest.mark.parametrize("store_url", [None], ids=["sqlite"])
@@ -57,11 +70,11 @@ def test_a_worker_knows_the_conditions_of_the_configuration(
 )  # on a store that hosts share a worker stays
 def test_a_worker_stays_while_a_schedule_is_to_fire(make_site: Callable[..., Site]) -> None:
     site = make_site(config="[worker]\nidle = '50ms'\n")
-    site.client.add_schedule(name="tick", every="1s", argv=["true"])
+    site.client.schedules.add(name="tick", every="1s", argv=["true"])
     site.run("exec", "--", "true")
-    wait_for(lambda: len(site.client.schedule_slots("tick")) == 2, what="two slots to fire")
+    wait_for(lambda: len(site.client.schedules.slots("tick")) == 2, what="two slots to fire")
     assert workers(site) == [("background", None)], "it was idle in between, and stayed"
-    site.client.remove_schedule("tick")
+    site.client.schedules.remove("tick")
     wait_for(lambda: not site.processes(), what="nothing to be left running")
     assert workers(site) == [("background", "idle")]
 
@@ -76,8 +89,8 @@ def test_a_worker_stays_for_the_jobs_file_and_follows_it(make_site: Callable[...
     site.run("submit", "--", "true")
 
     def made(name: str) -> int:
-        with site.client.store.read() as tx:
-            jobs = tx.jobs(range(1, tx.marks()["next_job_id"]))
+        with site.client.context.store.read() as tx:
+            jobs = tx.jobs.by_id(range(1, tx.settings.marks()["next_job_id"]))
         return sum(job.name == name for job in jobs.values())
 
     wait_for(lambda: made("first") >= 2, what="the entry to run twice")
@@ -91,11 +104,8 @@ def test_a_worker_stays_for_the_jobs_file_and_follows_it(make_site: Callable[...
 
 def test_fifty_submits_start_one_worker(make_site: Callable[..., Site]) -> None:  # fault C9
     site = make_site(config=PATIENT)
-    command = [sys.executable, "-m", "headway", "submit", "--", "true"]
-    submits = [
-        subprocess.Popen(command, cwd=site.folder, env=site.env, stdout=subprocess.DEVNULL)
-        for _ in range(50)
-    ]
+    command = ["submit", "--", "true"]
+    submits = [warm.start([], command, cwd=site.folder, env=site.env) for _ in range(50)]
     assert [submit.wait(timeout=120) for submit in submits] == [0] * 50
     site.until_ended(*range(1, 51), deadline=60)
     assert workers(site) == [("background", None)]
@@ -236,7 +246,7 @@ def _rests(pid: int) -> None:
         status = Path(f"/proc/{pid}/status").read_text()
         alike = alike + 1 if status == before and "(sleeping)" in status else 0
         before = status
-        return alike > 30
+        return alike > 12  # more would take longer than the second between its looks
 
     wait_for(unchanged, what="the worker to rest")
 
@@ -244,7 +254,7 @@ def _rests(pid: int) -> None:
 @pytest.mark.req("E3")
 def test_a_worker_with_nothing_to_do_keeps_looking_and_complains_of_nothing(site: Site) -> None:
     """Nobody wakes it: each of these submits goes to the store alone."""
-    site.client.wake = lambda **said: True  # type: ignore[method-assign]
+    site.client.context.wake = lambda *said, **more: True  # type: ignore[method-assign]
     worker = site.worker()
     for code in (3, 0):  # what fails is no reason to stop, either
         _rests(worker.pid)
@@ -415,7 +425,7 @@ def test_a_worker_stops_when_its_store_is_replaced(site: Site) -> None:  # fault
     worker = site.worker()
     os.rename(site.home.database, site.home.database + ".old")
     Path(site.home.database).write_bytes(b"")
-    site.client.wake()
+    site.client.context.wake()
     _, message = worker.communicate(timeout=30)
     assert worker.returncode == 6
     assert "deleted or replaced" in message
@@ -443,8 +453,8 @@ def test_a_full_disk_stops_neither_worker_nor_running_jobs(tmp_path: Path) -> No
         acknowledged = refused.returncode == 0
         assert acknowledged or (refused.returncode == 6 and "space" in refused.stderr)
         gate.touch()
-        with site.client.store.read() as tx:
-            claim = tx.claim_of(job)
+        with site.client.context.store.read() as tx:
+            claim = tx.claims.of_job(job)
         assert claim is not None
         wait_for(lambda: Evidence(claim.folder, claim.token).read_outcome())
         filler.unlink()

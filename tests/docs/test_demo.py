@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness import wait_for
+from headway.admin.demo import PLAN, differences
 from headway.core.states import Status
-from headway.demo import PLAN, differences
 
 
 def run_demo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -18,7 +18,7 @@ def run_demo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environ["TMPDIR"] = str(folder)
     environ["PYTHONPATH"] = os.pathsep.join(each for each in sys.path if each)
     return subprocess.run(
-        [sys.executable, "-m", "headway.demo", *arguments],
+        [sys.executable, "-m", "headway.admin.demo", *arguments],
         cwd=folder,
         env=environ,
         stdin=subprocess.DEVNULL,

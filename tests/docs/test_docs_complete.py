@@ -2,17 +2,18 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from headway import errors, waiting
-from headway.config import SETTINGS
+from headway.base import errors
 from headway.core.gates import GATES
 from headway.core.model import WaitKind
 from headway.core.settle import UNKNOWABLE
 from headway.core.states import API_STATUS, Status
+from headway.jobs import wait as waiting
+from headway.jobs.settings import SETTINGS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -20,6 +21,7 @@ SOURCE = ROOT / "src" / "headway"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 
 
+@cache
 def rows(page: str) -> dict[str, list[str]]:
     """The rows of all tables of a page, by each code word in their first two cells."""
     found: dict[str, list[str]] = {}
@@ -40,16 +42,23 @@ def shown_default(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def texts() -> dict[Path, str]:
+    return {path: path.read_text(encoding="utf-8") for path in sorted(SOURCE.rglob("*.py"))}
 
 
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(texts()[path])))
+
+
+@cache
 def event_kinds() -> set[str]:
     """Literal kinds of `Event(...)`; the others are status values."""
     kinds = {status.value for status in Status}
-    for path, tree in trees():
-        for node in ast.walk(tree):
+    for path, text in texts().items():
+        if "Event(" not in text:
+            continue
+        for node in nodes_of(path):
             if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "Event"):
                 continue
             kind = node.args[0]
@@ -57,17 +66,18 @@ def event_kinds() -> set[str]:
                 kinds.add(kind.value)
             else:
                 by_status = ast.unparse(kind).endswith("status.value")
-                assert by_status or path.name == "reading.py", f"{path}: {ast.unparse(node)}"
+                assert by_status or path.name == "events.py", f"{path}: {ast.unparse(node)}"
     return kinds
 
 
+@cache
 def wait_kinds() -> set[str]:
     """Every kind that some module of the program gives to a wait or a block."""
     used = set()
-    for path, tree in trees():
-        if path.name in ("model.py", "plan.py"):
+    for path, text in texts().items():
+        if path.name in ("model.py", "plan.py") or "WaitKind." not in text:
             continue  # the declaration, and the table of how each is shown
-        for node in ast.walk(tree):
+        for node in nodes_of(path):
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "WaitKind":
                 used.add(WaitKind[node.attr].value)
     return used
@@ -99,10 +109,10 @@ def test_no_setting_is_documented_that_does_not_exist() -> None:
     assert documented == set(SETTINGS)
 
 
-@pytest.mark.parametrize("kind", sorted(wait_kinds()))
-def test_every_wait_kind_is_documented_with_what_clears_it(kind: str) -> None:
-    cells = rows("concepts.md").get(kind)
-    assert cells is not None and len(cells) == 4 and all(cells), kind
+def test_every_wait_kind_is_documented_with_what_clears_it() -> None:
+    for kind in sorted(wait_kinds()):
+        cells = rows("concepts.md").get(kind)
+        assert cells is not None and len(cells) == 4 and all(cells), kind
 
 
 def test_every_wait_kind_is_given_by_a_gate() -> None:
@@ -122,9 +132,9 @@ def test_every_status_is_documented_with_its_projection(status: Status) -> None:
     assert f"`{API_STATUS[status]}`" in cells[2], cells
 
 
-@pytest.mark.parametrize("kind", sorted(event_kinds()))
-def test_every_event_kind_is_documented(kind: str) -> None:
-    assert kind in rows("events.md"), f"docs/events.md has no row for {kind}"
+def test_every_event_kind_is_documented() -> None:
+    missing = event_kinds() - set(rows("events.md"))
+    assert not missing, f"docs/events.md has no row for {sorted(missing)}"
 
 
 def test_no_event_kind_is_documented_that_nobody_writes() -> None:
@@ -145,7 +155,7 @@ def test_every_verdict_of_recovery_is_documented(ending: str) -> None:
 
 def test_every_variable_of_a_job_is_documented() -> None:
     text = (DOCS / "settings.md").read_text(encoding="utf-8")
-    source = "".join(path.read_text(encoding="utf-8") for path, _ in trees())
+    source = "".join(texts().values())
     internal = {"HEADWAY_COMING_FD", "HEADWAY_COMPLETE"}
     for name in sorted(set(re.findall(r"HEADWAY_[A-Z][A-Z_]*[A-Z]", source)) - internal):
         assert name in text, name
@@ -161,6 +171,24 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
         assert not path or (page.parent / path).exists(), f"{page.name}: {target}"
 
 
+@cache
+def anchors(page: Path) -> set[str]:
+    """Where a link with `#` can lead: the headings of a page, spelled as GitHub does."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).strip().replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_anchor_of_a_link_is_a_heading(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = target.partition("#")
+        if anchor and "://" not in target:
+            there = page.parent / path if path else page
+            assert anchor in anchors(there.resolve()), f"{page.name}: {target}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_test_named_in_the_text_exists(page: Path) -> None:
     for path in re.findall(r"`((?:tests|src)/[\w/.]+\.py)`", page.read_text(encoding="utf-8")):
@@ -168,7 +196,19 @@ def test_every_test_named_in_the_text_exists(page: Path) -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    for page in DOCS.rglob("*.md"):
-        name = str(page.relative_to(DOCS))
-        assert name == "index.md" or f"({name})" in index, name
+    """Of a folder the index has its README, which has the pages of the folder."""
+    top = DOCS / "index.md"
+    for page in set(DOCS.rglob("*.md")) - {top}:
+        of_folder = page.parent != DOCS and page.name != "README.md"
+        index = page.with_name("README.md") if of_folder else top
+        name = page.relative_to(index.parent)
+        assert f"({name})" in index.read_text(encoding="utf-8"), page
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_a_page_begins_with_its_question_and_a_command(page: Path) -> None:
+    title, beginning = page.read_text(encoding="utf-8").split("\n\n", 1)
+    assert title.startswith("# ")
+    assert re.match(r"\*\*[^*]+\?\*\*", beginning), f"{page.name} begins with no question"
+    answer = re.split(r"^(?:\||## )", beginning, maxsplit=1, flags=re.M)[0]
+    assert re.search(r"(?:`|^)(?:headway|make) |^client = ", answer, re.M), page.name

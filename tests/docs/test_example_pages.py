@@ -11,8 +11,8 @@ from test_tour import run
 from test_tutorial import BLOCK, write
 
 from harness import Bench, Site
-from headway.config import load_config
 from headway.core.states import Status
+from headway.jobs.settings import load_config
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -62,8 +62,10 @@ def test_the_housekeeping_of_the_page_runs(make_bench: Callable[..., Bench]) -> 
     assert bench.status(1) is Status.SUCCEEDED
     assert Path(bench.home.job(1), "stdout.log").read_text() == "closing feature-1\n"
     with bench.store.read() as tx:
-        entries = tx.entries(bench.client.host.id)
-        assert tx.entry_state(bench.client.host.id, "close_stale") == {"seen": ["feature-1"]}
+        entries = tx.jobsfile.entries(bench.client.context.host.id)
+        assert tx.jobsfile.entry_state(bench.client.context.host.id, "close_stale") == {
+            "seen": ["feature-1"]
+        }
     assert entries["count_bottles"].held == "condition cellar_is_open does not hold"
 
 
@@ -91,7 +93,7 @@ def test_the_python_of_the_schedules_runs(
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     exec(compile(source, "schedules.md", "exec"), names)
-    report, poll = site.client.schedules()
+    report, poll = site.client.schedules.list()
     assert report["rule"] == {"cron": "0 9 * * 1-5", "timezone": "Europe/Berlin"}
     assert (poll["enabled"], poll["overlap"], poll["jitter"]) == (False, "queue", "30s")
     assert "at 09:00 Monday to Friday, Europe/Berlin" in capsys.readouterr().out

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from harness import DEADLINE, Bench, wait_for
-from headway.config import load_config
+from headway.base.home import Home
+from headway.base.trust import record
 from headway.core.model import Job
 from headway.core.states import Status
-from headway.home import Home
-from headway.jobsfile.model import Entry
-from headway.jobsfile.reading import read_jobs_file
-from headway.runners import agent_request
-from headway.runners import files as runner_files
-from headway.testing import FakeClock
-from headway.trust import record
+from headway.integrations.agents import files as runner_files
+from headway.jobs.agents import agent_request
+from headway.jobs.settings import load_config
+from headway.schedules.jobsfile.model import Entry
+from headway.schedules.jobsfile.reader import read_jobs_file
+from headway.testing.clock import FakeClock
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "housekeeping"
 NEW = {"sweep_stale_worktrees", "cleanup_merged_branches", "review_stale_prs"}
@@ -75,7 +75,7 @@ class House:
         return {str(each.name): each for each in jobs}
 
     def _is_at_rest(self, but: int | None) -> bool:
-        for key, _ in self.bench.engine.finisher.selector.select(0.02):
+        for key, _ in self.bench.engine.launches.watchlist.select(0.02):
             key.data()
         delay = self.bench.step()
         ended = all(each.finished_at is not None for each in self._jobs() if each.id != but)
@@ -83,7 +83,7 @@ class House:
 
     def _jobs(self) -> list[Job]:
         with self.bench.store.read() as tx:
-            return [*tx.finished_jobs(0, 1000), *tx.active_jobs()]
+            return [*tx.jobs.finished(0, 1000), *tx.jobs.active()]
 
     def read(self, name: str) -> Any:
         return json.loads((self.board / name).read_text())
@@ -93,7 +93,7 @@ class House:
 
     def held(self) -> dict[str, str]:
         with self.bench.store.read() as tx:
-            records = tx.entries(self.bench.client.host.id).values()
+            records = tx.jobsfile.entries(self.bench.client.context.host.id).values()
         return {each.name: each.held for each in records if each.held}
 
     def has_agent(self) -> None:

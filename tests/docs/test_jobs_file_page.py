@@ -7,12 +7,13 @@ import pytest
 from test_tour import commands
 from test_tutorial import BLOCK
 
+from headway.base.home import Home
+from headway.base.new_home import make_home
 from headway.cli.main import run
-from headway.home import Home, make_home
-from headway.jobsfile.keys import KEYS, TYPES, default_of
-from headway.jobsfile.nodes import LARGEST_FILE
-from headway.jobsfile.reading import read_jobs_file
-from headway.jobsfile.yaml import DEEPEST, MOST_NODES
+from headway.schedules.jobsfile.keys import KEYS, TYPES, default_of
+from headway.schedules.jobsfile.nodes import LARGEST_FILE
+from headway.schedules.jobsfile.reader import read_jobs_file
+from headway.schedules.jobsfile.yaml import DEEPEST, MOST_NODES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "jobs-file.md").read_text(encoding="utf-8")
 FILES = {options.strip(): text for kind, options, text in BLOCK.findall(PAGE) if kind == "yaml"}
@@ -63,6 +64,7 @@ def test_the_example_is_good_and_shows_every_type() -> None:
 
 
 @pytest.mark.req("C17")
+@pytest.mark.processes
 def test_the_commands_of_the_page_show_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""The tour in the README does what it says, command by command, with a real shell."""
+"""The README is short, and its first screen and its tour do what they say, with a real shell."""
 
 import os
 import re
@@ -50,8 +50,8 @@ def shell_env(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 def looked_at(site: Site) -> bool:
     """The worker has looked at everything that was submitted: what is shown will not change."""
-    with site.client.store.read() as tx:
-        return not tx.anything_woken()
+    with site.client.context.store.read() as tx:
+        return not tx.waits.anything_woken()
 
 
 def run(site: Site, env: dict[str, str], command: str, shown: str) -> None:
@@ -83,6 +83,36 @@ def test_the_tour_covers_what_a_newcomer_needs() -> None:
         *("--after", "--retries", "--lock", "scheduler pause", "scheduler resume"),
     ):
         assert word in tour, word
+
+
+def test_the_four_commands_of_the_first_screen_run(site: Site, shell_env: dict[str, str]) -> None:
+    first_screen = README.read_text(encoding="utf-8").partition("\n## ")[0]
+    [block] = re.findall(r"^```sh\n(.*?)^```$", first_screen, re.M | re.S)
+    *submits, why = block.splitlines()
+    for number, command in enumerate(submits, 1):
+        run(site, shell_env, command, f"job-{number}\n")
+    waits = (
+        "job-3 is ...job-2 (test, ... to succeed...-> headway jobs approve job-3, or reject it..."
+    )
+    run(site, shell_env, why, waits)
+    approved = "headway: approved job-3 as ada; it does not start yet: ..."
+    run(site, shell_env, "headway jobs approve job-3", approved)
+
+
+def test_the_longer_examples_of_the_readme_run(site: Site, shell_env: dict[str, str]) -> None:
+    git = "git -c user.name=Ada -c user.email=ada@example.org"
+    run(site, shell_env, f"git init -q && {git} commit -q --allow-empty -m one", "")
+    [section] = re.findall(r"^## Graphs, .*?^## ", README.read_text(encoding="utf-8"), re.M | re.S)
+    for block in re.findall(r"^```sh\n(.*?)^```$", section, re.M | re.S):
+        for command in block.splitlines():
+            run(site, shell_env, command, "...")
+    assert (site.folder / "login").read_text() == "fixed\n"  # the patch was approved and applied
+
+
+def test_the_readme_is_short_and_shows_its_picture_first() -> None:
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+    assert any("](docs/night.svg)" in line for line in lines[:20])
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ from lanes import Elsewhere, Lanes
 from shop import Shop
 
 from harness import Bench
-from headway.engine import functionhost, hosting
-from headway.store.calling import CallWriteTx
-from headway.store.transaction import Telling
-from headway.testing import FakeClock
+from headway.functions.pool import host as functionhost
+from headway.functions.pool import processes as hosting
+from headway.store.access import Access
+from headway.store.bulk.calls import Calls
+from headway.testing.clock import FakeClock
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -47,8 +48,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The named queries of write transactions, in order."""
     names: list[str] = []
     for part, verb in (
-        *((Telling, verb) for verb in ("_all", "_ask", "_many", "_tell")),
-        (CallWriteTx, "_tell_given"),
+        *((Access, verb) for verb in ("all", "ask", "many", "send")),
+        (Calls, "_send_given"),
     ):
         ask = getattr(part, verb)
 

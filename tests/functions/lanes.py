@@ -8,11 +8,12 @@ from typing import Any
 from shop import Shop
 
 from harness import DEADLINE, Bench, wait_for
-from headway.app import Handle
 from headway.client import Client
 from headway.core.model import Claim
-from headway.engine.functionhost import FunctionHost
-from headway.store.base import Store
+from headway.functions.app import Handle
+from headway.functions.pool.host import FunctionHost
+from headway.jobs.context import Context
+from headway.store.store import Store
 from ready import open_ready
 
 SOURCE = """
@@ -73,9 +74,9 @@ class Lanes(Shop):
 
     def come_up(self) -> None:
         """Have the hosts say what they can, before anyone wants anything of them."""
-        crew = self.bench.engine.crew
+        pool = self.bench.engine.pool
         self.bench.until(lambda: self.hosts and all(host.ready for host in self.hosts), "hosts")
-        self.bench.until(lambda: not crew.news, "what they can to be known")
+        self.bench.until(lambda: not pool.processes.news, "what they can to be known")
 
     def become_quiet(self) -> None:
         """Step until the last step has seen that there are only calls."""
@@ -85,22 +86,22 @@ class Lanes(Shop):
 
     @property
     def is_quiet(self) -> bool:
-        return self.bench.engine._quick._quiet is not None
+        return self.bench.engine.tools.shortcut.steps._quiet is not None
 
     def step(self) -> bool:
         """One step, after something may have ended; whether it was a quick one."""
         self.asked.clear()
         engine: Any = self.bench.engine
-        whole, wholes = engine._whole_step, []
-        engine._whole_step = lambda *how, **more: wholes.append(how) or whole(*how, **more)
-        self.delay = self.bench.step(only_calls=True)
-        del engine._whole_step
+        whole, wholes = engine._full_step, []
+        engine._full_step = lambda *how, **more: wholes.append(how) or whole(*how, **more)
+        self.delay = self.bench.step(undisturbed=True)
+        del engine._full_step
         quick = not wholes
         self.quick_steps += quick
         return quick
 
     def hear(self, seconds: float = 0.05) -> None:
-        for key, _ in self.bench.engine.finisher.selector.select(seconds):
+        for key, _ in self.bench.engine.launches.watchlist.select(seconds):
             key.data()
 
     def until_quickly(self, condition: Callable[[], Any]) -> None:
@@ -119,11 +120,11 @@ class Lanes(Shop):
 
     @property
     def hosts(self) -> list[FunctionHost]:
-        return list(self.bench.engine.crew._hosts.values())
+        return list(self.bench.engine.pool.processes.hosts.values())
 
     def claims(self) -> dict[int, Claim]:
         with self.bench.store.read() as tx:
-            return {claim.job_id: claim for claim in tx.live_claims()}
+            return {claim.job_id: claim for claim in tx.claims.live()}
 
     def let_go(self, word: str, handle: Handle[Any], kind: str = "e") -> None:
         """Let this call go on, and have the journal say so, which is read with the next step."""
@@ -131,18 +132,7 @@ class Lanes(Shop):
         self.touch(f"go-{word}")
         self.until_written(kind, claim)
 
-    def returns(self, word: str, handle: Handle[Any], kind: str = "e") -> None:
-        """The same, but it is only hinted at."""
-        claim = self.claims()[handle.job_id]
-        self.touch(f"go-{word}")
-        self._until_written(kind, claim)
-        wait_for(lambda: self.bench.engine.finisher.selector.select(0), what="a hint")
-
     def until_written(self, kind: str, claim: Claim) -> None:
-        self._until_written(kind, claim)
-        self.bench.engine.crew.look()
-
-    def _until_written(self, kind: str, claim: Claim) -> None:
         entry, journal = f"\n{kind} {claim.token}", os.path.join(claim.folder, "journal")
 
         def written() -> bool:
@@ -150,13 +140,14 @@ class Lanes(Shop):
                 return entry in file.read()
 
         wait_for(written, what=f"{entry} in the journal")
+        self.bench.engine.pool.look()
 
     def kill_host(self) -> None:
         os.kill(self.host_pid(), signal.SIGKILL)
 
         def gone() -> bool:
             self.hear()
-            return bool(self.bench.engine.crew._gone)
+            return bool(self.bench.engine.pool.processes.gone)
 
         wait_for(gone, what="the host to be gone")
 
@@ -191,13 +182,15 @@ class Elsewhere:
         self.store: Store = open_ready(url, bench.clock)
         environ = {"PATH": os.environ["PATH"], "HOME": "/"}
         self.client = Client(
-            bench.home, bench.config, self.store, bench.clock, environ=environ, actor="other"
+            Context(
+                bench.home, bench.config, self.store, bench.clock, environ=environ, actor="other"
+            )
         )
 
     def submitting(self, shop: Shop, submit: Callable[[], Handle[Any]]) -> Handle[Any]:
         """Submit as that process."""
-        own, shop.module.app._client = shop.module.app._client, self.client
+        own, shop.module.app._context = shop.module.app._context, self.client.context
         try:
             return submit()
         finally:
-            shop.module.app._client = own
+            shop.module.app._context = own

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from harness import Bench
-from headway.app import Handle
 from headway.core.model import Job
+from headway.functions.app import Handle
+from headway.functions.tasks import Task
 from headway.supervise.evidence import Evidence
-from headway.tasks import Task
 
 PRELUDE = """
-import asyncio, ctypes, os, sys, threading, time
+import os, sys, threading, time
 import headway
 from headway import Retry, Skip, current
 
@@ -28,6 +28,14 @@ def until(name):
 
 """
 
+SLOW = ("asyncio", "ctypes")  # to import them takes as long as all else that a host does
+
+
+def whole(source: str) -> str:
+    """The text of a module with these tasks."""
+    imported = [f"import {name}\n" for name in SLOW if f"{name}." in source]
+    return "".join(imported) + PRELUDE + source
+
 
 class Shop:
     def __init__(self, bench: Bench, source: str) -> None:
@@ -35,13 +43,13 @@ class Shop:
         self.write(source)
         Path(bench.home.config).write_text("[worker]\nautostart = false\n")
         self.module = types.ModuleType("shop_tasks")
-        exec(compile(PRELUDE + source, "shop_tasks.py", "exec"), vars(self.module))
-        self.module.app._client = bench.client
+        exec(compile(whole(source), "shop_tasks.py", "exec"), vars(self.module))
+        self.module.app._context = bench.client.context
         self.module.app._pid = os.getpid()
 
     def write(self, source: str, *, raw: bool = False) -> None:
         path = self.bench.folder / "shop_tasks.py"
-        path.write_text(source if raw else PRELUDE + source)
+        path.write_text(source if raw else whole(source))
 
     def __getattr__(self, name: str) -> Task[..., Any]:
         task: Task[..., Any] = getattr(self.module, name)
@@ -66,13 +74,13 @@ class Shop:
 
     def let_wait(self) -> None:
         """From now on calls may wait inside the host that is up."""
-        self.bench.until(lambda: self.bench.engine.crew.places(), "a host to be ready")
-        for host in self.bench.engine.crew._hosts.values():
+        self.bench.until(lambda: self.bench.engine.pool.places(), "a host to be ready")
+        for host in self.bench.engine.pool.processes.hosts.values():
             host.window = 50
 
     def host(self) -> Evidence:
         """The one host that is up."""
-        hosts = [each for each in self.bench.engine.crew._hosts.values() if each.ready]
+        hosts = [each for each in self.bench.engine.pool.processes.hosts.values() if each.ready]
         assert len(hosts) == 1
         return Evidence(hosts[0].folder, hosts[0].token)
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from shop import Shop
 
-from headway.approving import approve
+from headway.base.errors import InvalidInputError
 from headway.core.states import Status
-from headway.errors import InvalidInputError
+from headway.jobs.approvals import approve
 
 MakeShop = Callable[..., Shop]
 TASK = "@app.task\ndef note(word='x'): return word\n"
@@ -31,7 +31,7 @@ def test_a_function_waits_for_a_person(make_shop: MakeShop) -> None:
     shop = make_shop(TASK)
     handle = shop.note.submit(require_approval=True)
     shop.bench.until(lambda: shop.bench.status(handle.job_id) is Status.WAITING_ON_APPROVAL)
-    approve(shop.bench.client, handle.job_id)
+    approve(shop.bench.client.context, handle.job_id)
     shop.ended(handle)
     assert handle.result() == "x"
 

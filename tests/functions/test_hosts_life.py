@@ -13,11 +13,12 @@ import pytest
 from shop import Shop
 
 from harness import Bench, wait_for
-from headway.app import Handle
+from headway.base.proc import start_time
 from headway.core.states import Status
-from headway.supervise.proc import start_time
-from headway.testing import FakeClock
-from headway.views import why
+from headway.functions.app import Handle
+from headway.jobs.views.why import why
+from headway.testing.clock import FakeClock
+from headway.worker.functions import FunctionsPart
 
 MakeShop = Callable[..., Shop]
 
@@ -54,7 +55,7 @@ def ran_once(shop: Shop, handles: list[Handle[Any]]) -> None:
         assert noted[str(handle.result())] == 1
         kinds = shop.bench.kinds(handle.job_id)
         assert kinds.count("succeeded") == 1
-        assert shop.bench.client.chain(handle.job_id)[0]["attempt"] == 1
+        assert shop.bench.client.jobs.chain(handle.job_id)[0]["attempt"] == 1
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_hosts_go_on_without_their_parent(make_shop: MakeShop) -> None:
     shop = make_shop(WORK, max_active=20)
     held = shop.hold.submit(1)
     shop.until_noted("1")
-    os.kill(shop.bench.engine.finisher._launcher._process.pid, signal.SIGKILL)
+    os.kill(shop.bench.engine.launches._launcher._process.pid, signal.SIGKILL)
     more = [shop.work.submit(number) for number in range(2, 5)]
     shop.touch("go")
     ran_once(shop, [held, *more])
@@ -123,13 +124,13 @@ def test_a_host_whose_parent_died_before_it_answered_is_found(make_shop: MakeSho
     shop = make_shop(WORK)
     held = shop.hold.submit(1)
     shop.until_noted("1")
-    crew, token = shop.bench.engine.crew, shop.host().token
-    known = crew._hosts[token]
+    pool, token = shop.bench.engine.pool, shop.host().token
+    known = pool.processes.hosts[token]
     assert known.pidfd is not None
-    crew._selector.unregister(known.pidfd)
+    pool.processes._watchlist.unregister(known.pidfd)
     os.close(known.pidfd)
     known.pidfd = None
-    crew.lost(token)
+    pool.processes.lost(token)
     assert known.pidfd is not None, "it lives, and is watched"
     shop.touch("go")
     ran_once(shop, [held])
@@ -138,14 +139,16 @@ def test_a_host_whose_parent_died_before_it_answered_is_found(make_shop: MakeSho
 def test_a_host_that_was_never_started_is_replaced(make_shop: MakeShop) -> None:
     shop = make_shop(WORK)
     bench = shop.bench
-    launcher = bench.engine.finisher._launcher
+    launcher = bench.engine.launches._launcher
     os.kill(launcher._process.pid, signal.SIGSTOP)
     bench.engine.step()
-    (lost,) = bench.engine.crew._hosts
+    (lost,) = bench.engine.pool.processes.hosts
     os.kill(launcher._process.pid, signal.SIGKILL)
     handle = shop.work.submit(1)
-    bench.until(lambda: lost not in bench.engine.crew._hosts, "the lost one to be forgotten")
-    bench.engine.crew._next_start = 0.0
+    bench.until(
+        lambda: lost not in bench.engine.pool.processes.hosts, "the lost one to be forgotten"
+    )
+    bench.engine.pool.processes._next_start = 0.0
     ran_once(shop, [handle])
 
 
@@ -203,7 +206,7 @@ def test_a_recovery_that_did_not_commit_is_made_again(
         raise OSError("no commit")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "_settle_calls", no_commit)
+        patch.setattr(engine.part(FunctionsPart), "_settle", no_commit)
         with pytest.raises(OSError, match="no commit"):
             engine.recover()
     engine.recover()
@@ -283,7 +286,7 @@ def test_calls_that_a_copied_home_came_with_are_over_there_and_go_on_here(
     assert settled.status is Status.FAILED and "outcome_unknown" in (settled.reason or "")
     copy.until_ended(copy.submit("true", priority=5))
     with copy.store.read() as tx:
-        assert tx.live_claims() == []
+        assert tx.claims.live() == []
     copy.client.cancel([held[1].job_id]) if copy.job(held[1].job_id).finished_at is None else None
     copy.close()
     assert start_time(host) is not None, "the original's host lives"
@@ -303,10 +306,11 @@ def test_folders_of_old_hosts_are_cleared_away(bench: Bench) -> None:
 def test_a_host_whose_journal_is_large_makes_room_for_another(
     make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headway.engine import crew, hosting
+    from headway.functions.pool import calls as pool
+    from headway.functions.pool import processes as hosting
 
     monkeypatch.setattr(hosting, "LARGEST_JOURNAL", 2000)
-    monkeypatch.setattr(crew, "SHORTEST_LIFE", 0.0)
+    monkeypatch.setattr(pool, "SHORTEST_LIFE", 0.0)
     shop = make_shop(WORK, max_active=20)
     first = shop.work.submit(-1)
     shop.ended(first)
@@ -335,7 +339,7 @@ def test_a_worker_that_dies_in_the_middle_of_a_message_is_noticed(make_shop: Mak
     shop = make_shop(WORK)
     shop.ended(shop.work.submit(0))
     pid = shop.host_pid()
-    known = shop.bench.engine.crew._hosts[shop.host().token]
+    known = shop.bench.engine.pool.processes.hosts[shop.host().token]
     assert known.connection is not None
     known.connection.sendall(b'{"run": [["')
     shop.bench.crash()
@@ -363,7 +367,7 @@ def test_no_more_run_than_may(make_shop: MakeShop) -> None:
     def drained() -> bool:
         nonlocal most
         with shop.bench.store.read() as tx:
-            most = max(most, len(tx.live_claims()))
+            most = max(most, len(tx.claims.live()))
         return all(shop.bench.status(each.job_id) is Status.SUCCEEDED for each in handles[-3:])
 
     shop.bench.until(drained)
@@ -375,7 +379,7 @@ def test_no_more_run_than_may(make_shop: MakeShop) -> None:
 def test_what_waits_behind_a_slow_function_is_given_back_once(
     make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headway.engine import hosting
+    from headway.functions.pool import processes as hosting
 
     shop = make_shop(WORK, max_active=20)
     monkeypatch.setattr(hosting, "STUCK", 0.1)
@@ -397,7 +401,7 @@ def test_that_a_call_holds_up_others_is_seen_without_a_hint(
     make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody hints at a start, so whoever wonders what a host is doing reads its journal."""
-    from headway.engine import hosting
+    from headway.functions.pool import processes as hosting
 
     shop = make_shop(WORK, max_active=20, clock=FakeClock())
     bench = shop.bench
@@ -408,7 +412,7 @@ def test_that_a_call_holds_up_others_is_seen_without_a_hint(
     wait_for(lambda: shop.ledger() == ["0"])
     bench.step()
     bench.step()
-    (host,) = bench.engine.crew._hosts.values()
+    (host,) = bench.engine.pool.processes.hosts.values()
     assert host.asked_back
     bench.until(lambda: "unclaimed" in bench.kinds(handles[1].job_id))
     shop.touch("go")
@@ -419,63 +423,65 @@ def test_a_host_that_cannot_be_started_keeps_nothing_else_from_its_end(  # fault
     make_shop: MakeShop,
 ) -> None:
     shop = make_shop(WORK, max_active=4)
-    bench, crew = shop.bench, shop.bench.engine.crew
+    bench, pool = shop.bench, shop.bench.engine.pool
     command = bench.submit("sh", "-c", f"until [ -e {bench.folder}/go ]; do sleep 0.01; done")
     shop.ended(shop.work.submit(1))
     os.kill(shop.host_pid(), signal.SIGKILL)
-    crew._next_start = float("inf")
-    bench.until(lambda: not crew._hosts, "the host to be gone")
+    pool.processes._next_start = float("inf")
+    bench.until(lambda: not pool.processes.hosts, "the host to be gone")
     hosts = Path(bench.home.hosts)
     hosts.rmdir()
     hosts.write_text("no folder can be made here")
     waiting = shop.work.submit(2)
-    crew._next_start = 0.0
+    pool.processes._next_start = 0.0
     shop.touch("go")
     assert bench.until_ended(command)[0].status is Status.SUCCEEDED
-    told = why(bench.client, waiting.job_id)["objections"][0]
+    told = why(bench.client.context, waiting.job_id)["objections"][0]
     assert (told["kind"], told["detail"]) == ("task", "its host cannot be started: Not a directory")
-    assert crew.keep_up(bench.clock.monotonic()), "it is tried again"
+    assert pool.processes.keep_up(bench.clock.monotonic()), "it is tried again"
     hosts.unlink()
-    crew._next_start = 0.0
+    pool.processes._next_start = 0.0
     ran_once(shop, [waiting])
 
 
 def test_a_function_that_only_some_hosts_know_is_handed_to_none(make_shop: MakeShop) -> None:
     """After a change of the code a host that was started anew has another."""
     shop = make_shop(WORK, processes=2, max_active=8)
-    bench, crew = shop.bench, shop.bench.engine.crew
-    bench.until(lambda: crew.places() == 2, "both to be ready")
+    bench, pool = shop.bench, shop.bench.engine.pool
+    bench.until(lambda: pool.places() == 2, "both to be ready")
     new = WORK.replace("def work(", "def renamed(")
     shop.write(new)
-    crew._next_start = 0.0
+    pool.processes._next_start = 0.0
     shop.ended(shop.die.submit("exit"))
-    bench.until(lambda: crew.places() == 2, "another to be ready")
+    bench.until(lambda: pool.places() == 2, "another to be ready")
     lost = [shop.work.submit(number) for number in range(4)]
     bench.until(lambda: all(bench.job(each.job_id).wait for each in lost), "all to wait")
-    assert why(bench.client, lost[0].job_id)["objections"][0]["kind"] == "task"
-    assert "shop_tasks.renamed" not in crew.tasks
+    assert why(bench.client.context, lost[0].job_id)["objections"][0]["kind"] == "task"
+    assert "shop_tasks.renamed" not in pool.tasks
     bench.until(lambda: _leave(shop), "all to have the new code")
 
 
 def _leave(shop: Shop) -> bool:
-    crew = shop.bench.engine.crew
-    for host in crew._hosts.values():
+    pool = shop.bench.engine.pool
+    for host in pool.processes.hosts.values():
         if "shop_tasks.work" in host.tasks:
-            crew._let_go(host)
-    crew._next_start = 0.0
-    return "shop_tasks.renamed" in crew.tasks
+            pool.processes._let_go(host)
+    pool.processes._next_start = 0.0
+    return "shop_tasks.renamed" in pool.tasks
 
 
 def test_a_host_that_is_ready_when_its_worker_leaves_is_no_trouble(make_shop: MakeShop) -> None:
     shop = make_shop(WORK)
-    bench, crew = shop.bench, shop.bench.engine.crew
-    bench.until(lambda: any(each.connection for each in crew._hosts.values()), "it to connect")
-    (host,) = crew._hosts.values()
+    bench, pool = shop.bench, shop.bench.engine.pool
+    bench.until(
+        lambda: any(each.connection for each in pool.processes.hosts.values()), "it to connect"
+    )
+    (host,) = pool.processes.hosts.values()
     host.leaving = True
     bench.engine.dispatching = False
-    host.hear = lambda: [{"ready": ["shop_tasks.work"]}]  # type: ignore[method-assign]
-    crew.hear(host)
-    assert host.ready and crew.places() == 0
+    host.receive = lambda: [{"ready": ["shop_tasks.work"]}]  # type: ignore[method-assign]
+    pool.processes.receive(host)
+    assert host.ready and pool.places() == 0
 
 
 DEAF = """
@@ -494,22 +500,26 @@ def test_a_function_that_holds_the_interpreter_holds_up_nobody_else(
     make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its host hears nothing, so what it has not begun is taken back without it."""
-    from headway.engine import hosting
+    from headway.functions.pool import processes as hosting
 
     shop = make_shop(DEAF, max_active=20, processes=2)
-    bench, crew = shop.bench, shop.bench.engine.crew
-    bench.until(lambda: crew.places() == 2, "both to be ready")
+    bench, pool = shop.bench, shop.bench.engine.pool
+    bench.until(lambda: pool.places() == 2, "both to be ready")
     monkeypatch.setattr(hosting, "STUCK", 0.1)
-    for host in crew._hosts.values():
+    for host in pool.processes.hosts.values():
         host.window = 10
     seizing = shop.seize.submit()
     behind = [shop.work.submit(number) for number in range(6)]
     ran = shop.ended(*behind)
     assert bench.status(seizing.job_id) is Status.RUNNING
     assert any("unclaimed" in bench.kinds(job.id) for job in ran)
-    assert sum(host.room(1) > 0 for host in crew._hosts.values()) == 1, "nothing more for it"
+    assert sum(host.room(1) > 0 for host in pool.processes.hosts.values()) == 1, (
+        "nothing more for it"
+    )
     shop.ended(seizing)
-    bench.until(lambda: all(host.room(1) for host in crew._hosts.values()), "it to be heard again")
+    bench.until(
+        lambda: all(host.room(1) for host in pool.processes.hosts.values()), "it to be heard again"
+    )
     ran_once(shop, behind)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness import wait_for
-from headway.functions import journal as journals
-from headway.functions.journal import Journal, Reader, line, parse
+from headway.functions.host import journal as journals
+from headway.functions.host.journal import Journal, Reader, line, parse
 from headway.supervise.overseer import Overseer
 
 A, B, C = (letter * 32 for letter in "abc")
@@ -159,10 +159,10 @@ def test_without_a_journal_there_are_no_deadlines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["1700 12 .", '1700 12 [1,null,"it broke",null,null]'])
 def test_an_end_that_is_torn_anywhere_is_no_end(content: str) -> None:
     from headway.core.model import Claim
-    from headway.engine.functionhost import Call, how_it_ended
+    from headway.functions.pool.host import ClaimedCall, how_it_ended
 
     claim = Claim(1, A, 1, "worker", "host", "/home", "boot", "/home/run", 0)
-    call = Call(claim, None, {})
+    call = ClaimedCall(claim, None, {})
     assert how_it_ended(call, content).took == 12
     for length in range(len(content)):
         with pytest.raises(ValueError):
@@ -172,24 +172,26 @@ def test_an_end_that_is_torn_anywhere_is_no_end(content: str) -> None:
 @pytest.mark.parametrize(("size", "window"), [(100, 16), (1 << 20, 4), (1 << 23, 1)])
 def test_fewer_calls_wait_in_a_host_if_they_are_large(path: str, size: int, window: int) -> None:
     from headway.core.plaincalls import PlainCall
-    from headway.engine.functionhost import FunctionHost
-    from headway.functions.journal import Reader
-    from headway.store.seam_calls import TakenCall
+    from headway.functions.host.journal import Reader
+    from headway.functions.pool.host import FunctionHost
+    from headway.store.records import Claimant, TakenCall
+    from headway.worker.fastlane.claims import LaneCall
 
     Journal(path).add("".join(f"e {token} 1700 12 .\n" for token in (A, B, C)))
     host = FunctionHost(os.path.dirname(path), "h" * 32, 0.0)
     host.window, host.reader = 8, Reader(path)
     call = PlainCall(1, 1, 1, "f", "x" * size)
-    host.plain = {token: TakenCall(call, token, 1, 0) for token in (A, B, C)}
+    claimant = Claimant("worker", "host", "home", "boot", "folder", "h" * 32)
+    host.calls = {token: LaneCall(TakenCall(call, token, 1, 0), claimant) for token in (A, B, C)}
     news, _ = host.read(1.0)
     host.close()
-    assert len(news.ends) == 3 and host.window == window
+    assert len(news.returned) == 3 and host.window == window
 
 
 def test_what_a_host_does_not_take_at_once_is_sent_later_and_whole(tmp_path: Path) -> None:
     import socket
 
-    from headway.engine.functionhost import FunctionHost
+    from headway.functions.pool.host import FunctionHost
 
     host = FunctionHost(str(tmp_path), "h" * 32, 0.0)
     host.connection, other = socket.socketpair()

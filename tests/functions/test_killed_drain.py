@@ -15,7 +15,9 @@ import pytest
 from harness import Site, wait_for
 from headway.core.model import JobId
 from headway.core.states import TERMINAL, Status
-from headway.submission import Request, function_spec
+from headway.jobs.request import Request
+from headway.jobs.specification import function_spec
+from headway.jobs.submit import submit_calls
 
 TASKS = """
 import os
@@ -46,7 +48,7 @@ def processes_of(home: str) -> dict[str, list[int]]:
             parent = int(Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        if b"headway.functions.host" in words and home.encode() in b"\0".join(words):
+        if b"headway.functions.host.process" in words and home.encode() in b"\0".join(words):
             found["host"].append(int(entry))
             found["supervisor"].append(parent)
     return found
@@ -76,7 +78,7 @@ def test_killing_anything_during_a_drain_loses_and_repeats_nothing(
     site.client.set_setting("scheduler.max_active", max_active)
     request = Request(name="note")
     spec = function_spec(request, "noted.note", {"ledger": str(ledger)})
-    ids = [each.job_id for each in site.client.submit_specs([spec] * tasks)]
+    ids = [each.job_id for each in submit_calls(site.client.context, [spec] * tasks)]
     worker = site.start_worker()
     try:
         for number in range(kills):
@@ -97,15 +99,15 @@ def test_killing_anything_during_a_drain_loses_and_repeats_nothing(
 
 
 def ended(site: Site) -> int:
-    with site.client.store.read() as tx:
-        return sum(tx.count_finished(0).values())
+    with site.client.context.store.read() as tx:
+        return sum(tx.jobs.count_finished(0).values())
 
 
 def check(site: Site, ids: list[JobId], ledger: Path) -> None:
     called = collections.Counter(int(line) for line in ledger.read_text().split())
-    with site.client.store.read() as tx:
-        jobs = tx.jobs(ids)
-        runs = tx.runs(ids)
+    with site.client.context.store.read() as tx:
+        jobs = tx.jobs.by_id(ids)
+        runs = tx.jobs.runs(ids)
     assert set(jobs) == set(ids), "nothing is lost"
     assert all(job.status in TERMINAL for job in jobs.values())
     assert max(called.values()) == 1, "nothing is called twice"

@@ -11,7 +11,9 @@ import pytest
 
 from harness import Site, wait_for
 from headway.core.states import Status
-from headway.submission import Request, function_spec
+from headway.jobs.request import Request
+from headway.jobs.specification import function_spec
+from headway.jobs.submit import submit_calls
 
 TASKS = """
 import os, time
@@ -32,7 +34,7 @@ def test_a_worker_that_leaves_names_the_functions_that_run(tmp_path: Path) -> No
     (tmp_path / "held.py").write_text(TASKS)
     spec = function_spec(Request(name="hold"), "held.hold", {})
     try:
-        runs, waits = (each.job_id for each in site.client.submit_specs([spec] * 2))
+        runs, waits = (each.job_id for each in submit_calls(site.client.context, [spec] * 2))
         worker = site.worker()
         journals = Path(site.home.hosts)
         wait_for(lambda: any(b"\ns " in each.read_bytes() for each in journals.glob("*/journal")))
@@ -69,7 +71,7 @@ def test_a_host_that_is_still_importing_leaves_with_its_worker(
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(str(tmp_path / "socket"))
         listener.listen(1)
-        argv = [sys.executable, "-m", "headway.functions.host", str(tmp_path)]
+        argv = [sys.executable, "-m", "headway.functions.host.process", str(tmp_path)]
         host = subprocess.Popen(argv, cwd=tmp_path)
         try:
             connection, _ = listener.accept()

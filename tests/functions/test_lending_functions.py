@@ -23,7 +23,7 @@ def deep(depth):
     return 0 if depth == 0 else deep.submit(depth - 1).result(timeout=20) + 1
 @app.task
 def command():
-    from headway.submission import Request
+    from headway.jobs.request import Request
     job = app.client.submit(Request(argv=("sh", "-c", "exit 0")))
     app.handle(job.job_id).result(timeout=20)
     return "waited"
@@ -31,7 +31,7 @@ def command():
 def impatient():
     try:
         return leaf.submit(1, delay="1h").result(timeout=0.2)
-    except headway.errors.TimedOutError as error:
+    except headway.TimedOutError as error:
         return str(error)
 @app.task(locks=["repo"])
 def keeper():
@@ -61,7 +61,7 @@ def test_waiting_for_another_does_not_wait_for_itself(make_shop: MakeShop) -> No
     assert [handle.result() for handle in handles] == [1, 3, 5]
     assert len(shop.ledger()) == len(set(shop.ledger())) == 6
     with shop.bench.store.read() as tx:
-        assert tx.lendings() == []
+        assert tx.claims.lendings() == []
 
 
 def test_waiting_in_waiting(make_shop: MakeShop) -> None:
@@ -119,4 +119,4 @@ def test_waiting_from_outside_lends_nothing(make_shop: MakeShop) -> None:
     with pytest.raises(Exception, match="is still queued"):
         handle.result(timeout=0.05)
     with shop.bench.store.read() as tx:
-        assert tx.lendings() == []
+        assert tx.claims.lendings() == []

@@ -14,9 +14,9 @@ import pytest
 
 from harness import wait_for
 from headway.functions.current import current
-from headway.functions.host import Host
-from headway.functions.journal import NAME, Journal, parse
-from headway.functions.orders import Orders, read_order
+from headway.functions.host.journal import NAME, Journal, parse
+from headway.functions.host.orders import Orders, read_order
+from headway.functions.host.process import HostProcess
 
 A, B, C, D = (letter * 32 for letter in "abcd")
 
@@ -41,7 +41,7 @@ SENT = b"".join(
 def test_what_comes_in_pieces_is_put_together(size: int) -> None:
     orders, obeyed = Orders(), list[tuple[dict[str, Any], int]]()
     for start in range(0, len(SENT), size):
-        orders.hear(
+        orders.receive(
             SENT[start : start + size],
             lambda message: obeyed.append((message, len(orders.waiting))),
         )
@@ -56,7 +56,7 @@ def test_what_comes_in_pieces_is_put_together(size: int) -> None:
 def test_only_what_was_ordered_before_is_given_back() -> None:
     orders, given_back = Orders(), list[str]()
     sent = order(A) + order(B) + b'{"give_back": true}\n' + order(C)
-    orders.hear(sent, lambda _: given_back.extend(orders.take_all()))
+    orders.receive(sent, lambda _: given_back.extend(orders.take_all()))
     assert given_back == [A, B]
     assert [read_order(each)[0] for each in orders.waiting] == [C]
 
@@ -64,7 +64,7 @@ def test_only_what_was_ordered_before_is_given_back() -> None:
 @pytest.mark.parametrize("sent", [b"{\n", b"what\n", b"\xff\n", b"[]\n"])
 def test_what_makes_no_sense_is_refused(sent: bytes) -> None:
     with pytest.raises(ValueError):
-        Orders().hear(sent, lambda message: None)
+        Orders().receive(sent, lambda message: None)
 
 
 class Played:
@@ -80,7 +80,7 @@ class Played:
             listener.listen(1)
             logs = {"head_bytes": 1000, "tail_bytes": 1000}
             settings = {"threads": threads, "jobs": str(folder / "jobs"), "logs": logs}
-            self.host = Host(str(folder), settings)
+            self.host = HostProcess(str(folder), settings)
             self.worker, _ = listener.accept()
         self.worker.settimeout(30)
         self.host._functions = {

@@ -10,10 +10,10 @@ import pytest
 from lanes import Elsewhere, Lanes, held
 
 from harness import wait_for
-from headway.app import Handle
 from headway.core.states import Status
-from headway.engine.lane import LONGEST_QUIET
-from headway.testing import FakeClock
+from headway.functions.app import Handle
+from headway.testing.clock import FakeClock
+from headway.worker.fastlane.steps import LONGEST_QUIET
 
 MakeLanes = Callable[..., Lanes]
 Handles = list[Handle[Any]]
@@ -40,14 +40,14 @@ def test_what_a_journal_said_is_kept_when_the_rest_cannot_be_read(
     """A host's journal is read, and then there is no descriptor left for the next one's."""
     a, b = held(lanes, "a", "b")
     if not quick:
-        lanes.bench.engine._quick.stop()
+        lanes.bench.engine.tools.shortcut.steps.stop()
     lanes.let_go("a", a)
 
     def refuse(*_: Any) -> None:
         raise OSError(errno.EMFILE, "too many open files")
 
     with monkeypatch.context() as patch:
-        patch.setattr(lanes.bench.engine.crew, "_take_back_from_the_deaf", refuse)
+        patch.setattr(lanes.bench.engine.pool, "_take_back_from_the_deaf", refuse)
         with pytest.raises(OSError, match="too many"):
             lanes.step()
     lanes.step()
@@ -56,8 +56,7 @@ def test_what_a_journal_said_is_kept_when_the_rest_cannot_be_read(
 
 def test_orders_for_a_host_that_has_ended_go_nowhere(lanes: Lanes) -> None:
     (a,) = held(lanes, "a")
-    taken = list(lanes.hosts[0].plain.values())
-    lanes.bench.engine.crew.send_calls({"ended": taken})
+    lanes.bench.engine.pool.order({"ended": ["r for nobody\n"]})
     lanes.let_go("a", a)
     lanes.step()
     assert lanes.settled(a) == ["succeeded"]
@@ -250,6 +249,6 @@ def test_a_call_whose_parameters_are_damaged_fails_alone(
     lanes.bench.until(lambda: database.execute(statuses, {}) == wanted, "all to end")
     assert lanes.settled(a, c) == ["succeeded"] * 2
     with lanes.bench.store.read() as tx:
-        kinds = [event.kind for event in tx.events_of(damaged.job_id)]
+        kinds = [event.kind for event in tx.events.of_job(damaged.job_id)]
     assert kinds.count("unclaimed") <= 1 and kinds[-1] == "failed"
     assert sorted(lanes.ledger()) == ["a", "c"]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from lanes import Elsewhere, Lanes, held
 
-from headway.app import Handle
 from headway.core.states import Status
-from headway.engine.lane import AHEAD, _Ahead
-from headway.store.base import Lending
+from headway.functions.app import Handle
+from headway.store.records import Lending
+from headway.worker.fastlane.steps import AHEAD, MOST_AHEAD, _Ahead
 
 MakeLanes = Callable[..., Lanes]
 Handles = list[Handle[Any]]
@@ -139,7 +139,7 @@ def test_what_is_more_urgent_goes_first_whoever_submits_it(
 def test_a_command_that_is_submitted_meanwhile_has_its_turn(
     lanes: Lanes, elsewhere: Elsewhere
 ) -> None:
-    from headway.submission import Request
+    from headway.jobs.request import Request
 
     a, b = held(lanes, "a", "b")
     command = elsewhere.client.submit(Request(argv=("sleep", "60"), priority=1)).job_id
@@ -170,13 +170,13 @@ def test_a_lower_cap_holds_from_then_on(make_lanes: MakeLanes) -> None:
 def test_who_lends_its_slot_ends_the_quiet(lanes: Lanes, elsewhere: Elsewhere) -> None:
     a, b = held(lanes, "a", "b")
     with elsewhere.store.write() as tx:
-        tx.lend("lending", Lending(a.job_id, b.job_id, lanes.bench.clock.now() + 10**9))
+        tx.claims.lend("lending", Lending(a.job_id, b.job_id, lanes.bench.clock.now() + 10**9))
     assert lanes.step(), "nobody has a place to fill"
     lanes.bench.step()
     assert not lanes.is_quiet
     assert lanes.running() == [a.job_id, b.job_id], "the one that is waited for has what is lent"
     with elsewhere.store.write() as tx:
-        tx.end_lending("lending")
+        tx.claims.end_lending("lending")
 
 
 # -- what is not plain ----------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_progress_that_was_told_is_kept_at_once(lanes: Lanes) -> None:
     lanes.let_go("a", call, "p")
     assert not lanes.step()
     with lanes.bench.store.read() as tx:
-        (told,) = tx.progress([call.job_id]).values()
+        (told,) = tx.jobs.progress([call.job_id]).values()
     assert told.fraction == 0.5
 
 
@@ -225,7 +225,7 @@ def test_a_call_that_needs_more_is_left_to_a_whole_step(lanes: Lanes) -> None:
     assert not lanes.step()
     assert lanes.running() == [locked.job_id]
     with lanes.bench.store.read() as tx:
-        assert [each.job_id for each in tx.lock_views(["k"])["k"].holders] == [locked.job_id]
+        assert [each.job_id for each in tx.claims.lock_views(["k"])["k"].holders] == [locked.job_id]
     assert lanes.settled(c) == [None]
 
 
@@ -251,8 +251,8 @@ def test_what_returns_during_a_commit_is_settled_by_the_next_one_at_once(
     lanes = make_lanes(max_active=2)
     a, b, c, d = (lanes.hold.submit(word) for word in "abcd")
     lanes.become_quiet()
-    crew, found = lanes.bench.engine.crew, []
-    read_ahead, of_b = crew.read_ahead, lanes.claims()[b.job_id]
+    pool, found = lanes.bench.engine.pool, []
+    read_ahead, of_b = pool.read_ahead, lanes.claims()[b.job_id]
 
     def read_the_end_of_b() -> None:
         if not found:
@@ -261,7 +261,7 @@ def test_what_returns_during_a_commit_is_settled_by_the_next_one_at_once(
             found.append("b")
         read_ahead()
 
-    monkeypatch.setattr(crew, "read_ahead", read_the_end_of_b)
+    monkeypatch.setattr(pool, "read_ahead", read_the_end_of_b)
     lanes.let_go("a", a)
     assert lanes.step()
     if not lanes.bench.store.shared:  # a file is written by ourselves
@@ -278,12 +278,12 @@ def test_trouble_during_a_commit_is_told_after_it(
     lanes: Lanes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a, b = held(lanes, "a", "b")
-    crew = lanes.bench.engine.crew
+    pool = lanes.bench.engine.pool
 
     def fail() -> None:
         raise OSError("the journal cannot be read")
 
-    monkeypatch.setattr(crew, "read_ahead", fail)
+    monkeypatch.setattr(pool, "read_ahead", fail)
     lanes.let_go("a", a)
     if lanes.bench.store.shared:
         with pytest.raises(OSError, match="journal"):
@@ -325,7 +325,7 @@ def test_where_others_add_calls_no_more_is_read_than_is_needed_at_once(
         limits.append(lanes.asked.count("plain_calls"))
     assert lanes.running() == [c.job_id]
     if lanes.bench.store.shared:
-        ahead = lanes.bench.engine._quick._ahead
+        ahead = lanes.bench.engine.tools.shortcut.steps._ahead
         assert limits == [1, 1] and not ahead.suffices(1) and len(ahead.calls) <= 1
 
 
@@ -337,22 +337,22 @@ def test_of_calls_that_hosts_hold_few_of_few_are_read_ahead(lanes: Lanes) -> Non
     lanes.let_go("a", a)
     assert lanes.step() and lanes.running() == [b.job_id]
     assert host.window <= 2
-    assert len(lanes.bench.engine._quick._ahead.calls) < 2 * AHEAD
+    assert len(lanes.bench.engine.tools.shortcut.steps._ahead.calls) < 2 * AHEAD
 
 
-def test_the_longer_it_stays_quiet_the_further_is_read_ahead(lanes: Lanes) -> None:
-    lanes.module.app.submit_many(lanes.work.call(str(number)) for number in range(1100))
+def test_so_many_are_read_ahead_and_no_more(lanes: Lanes) -> None:
+    lanes.module.app.submit_many(lanes.work.call(str(number)) for number in range(450))
     ahead, read = _Ahead(), []
     with lanes.bench.store.write() as tx:
-        for _ in range(5):
+        for _ in range(2):
             assert len(ahead.first(tx, 10, 200)) == 10
             read.append(len(ahead.calls))
             ahead.drop(len(ahead.calls))
-        assert read == [200, 400, 800, 1000, 1000]
+        assert read == [MOST_AHEAD, MOST_AHEAD]
         assert len(_Ahead().first(tx, 10, 3)) == 10, "as many as are needed, however few fit"
         few = _Ahead(busy=3)
         for _ in range(3):
             assert few.first(tx, 10, 200) == few.calls, "no further, where others add calls"
             few.drop(10)
         few.first(tx, 10, 200)
-        assert len(few.calls) == 200, "and then not as if it had been quiet"
+        assert len(few.calls) == MOST_AHEAD, "and then as ever"

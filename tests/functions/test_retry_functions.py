@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from shop import Shop
 
-from headway.app import App
-from headway.errors import InvalidInputError
-from headway.functions.calling import class_names
+from headway.base.errors import InvalidInputError
+from headway.functions.app import App
+from headway.functions.host.call import class_names
 from headway.testing import drain, using
 
 MakeShop = Callable[..., Shop]
@@ -45,7 +45,7 @@ def test_a_function_is_tried_again_on_the_classes_that_it_names(make_shop: MakeS
     names += ("by_no_exit_code", "in_a_coroutine")
     handles = {name: getattr(shop, name).submit() for name in names}
     shop.ended(*handles.values())
-    tries = {name: len(shop.bench.client.chain(each.job_id)) for name, each in handles.items()}
+    tries = {name: len(shop.bench.client.jobs.chain(each.job_id)) for name, each in handles.items()}
     assert tries == {
         "by_base": 2,
         "by_whole_name": 2,
@@ -71,7 +71,7 @@ def test_the_classes_are_known_after_a_crash_of_the_worker(make_shop: MakeShop) 
     shop.bench.crash().recover()
     shop.touch("go")
     shop.ended(handle)
-    assert len(shop.bench.client.chain(handle.job_id)) == 2
+    assert len(shop.bench.client.jobs.chain(handle.job_id)) == 2
 
 
 def test_in_tests_of_users_the_same_holds(tmp_path: object) -> None:
@@ -85,8 +85,8 @@ def test_in_tests_of_users_the_same_holds(tmp_path: object) -> None:
         began = clock.now()
         key, value = find.submit("key"), find.submit("value")
         drain(app)
-        assert len(app.client.chain(key.job_id)) == 3
-        assert len(app.client.chain(value.job_id)) == 1
+        assert len(app.client.jobs.chain(key.job_id)) == 3
+        assert len(app.client.jobs.chain(value.job_id)) == 1
         assert 25 <= (clock.now() - began) / 1_000_000 < 26, "10 s, and 15 s instead of 20"
 
 

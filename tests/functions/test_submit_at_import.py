@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from shop import Shop
 
-from headway.views import why
+from headway.jobs.views.why import why
 
 AT_IMPORT = """
 @app.task
@@ -29,7 +29,7 @@ def test_the_import_fails_and_says_what_to_do(make_shop: Callable[..., Shop]) ->
     trouble = shop.bench.until(
         lambda: [
             each["detail"]
-            for each in why(shop.bench.client, handle.job_id)["objections"]
+            for each in why(shop.bench.client.context, handle.job_id)["objections"]
             if each["detail"].startswith("importing it failed")
         ],
         "the trouble to be known",
@@ -37,7 +37,7 @@ def test_the_import_fails_and_says_what_to_do(make_shop: Callable[..., Shop]) ->
     assert "shop_tasks.add is submitted when its module is imported" in trouble[0]
     assert trouble[0].endswith(told)
     with shop.bench.store.read() as tx:
-        assert sum(tx.count_active().values()) == 1, "its own"
+        assert sum(tx.jobs.count_active().values()) == 1, "its own"
     handle.cancel()
 
 

@@ -7,8 +7,8 @@ import psycopg
 import pytest
 from shop import Shop
 
+from headway.base.errors import InvalidInputError
 from headway.core.states import Status
-from headway.errors import InvalidInputError
 
 MakeShop = Callable[..., Shop]
 SAY = "@app.task\ndef say(word: str): note(word)\n"
@@ -21,7 +21,7 @@ def shop(make_shop: MakeShop) -> Shop:
 
 def count(shop: Shop) -> int:
     with shop.bench.store.read() as tx:
-        return sum(tx.count_active().values())
+        return sum(tx.jobs.count_active().values())
 
 
 @pytest.fixture

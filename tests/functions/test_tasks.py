@@ -11,12 +11,12 @@ import pytest
 from shop import Shop
 
 from headway import TaskFailedError, current
-from headway.app import Handle
-from headway.clock import SystemClock
+from headway.base.clock import SystemClock
+from headway.base.errors import InvalidInputError, NotFoundError
 from headway.core.states import Status
-from headway.errors import InvalidInputError, NotFoundError
-from headway.testing import FakeClock
-from headway.views import why
+from headway.functions.app import Handle
+from headway.jobs.views.why import why
+from headway.testing.clock import FakeClock
 
 MakeShop = Callable[..., Shop]
 
@@ -182,7 +182,7 @@ def test_each_way_to_end_is_told_truly(make_shop: MakeShop) -> None:
     assert trace.startswith("Traceback") and 'shop_tasks.py", line' in trace
     assert trace.endswith("RuntimeError: it broke\nbadly\n") and "host.py" not in trace
     assert told(flaky) == ("succeeded", 0, None) and flaky.result() == 3
-    assert [each["attempt"] for each in shop.bench.client.chain(flaky.job_id)] == [1, 2, 3]
+    assert [each["attempt"] for each in shop.bench.client.jobs.chain(flaky.job_id)] == [1, 2, 3]
     assert told(hopeless) == (
         "failed", 1, "KeyError: 'x'; attempt 2 of 2, no retry is left",
     )  # fmt: skip
@@ -280,7 +280,7 @@ def test_progress_is_seen_while_it_runs(make_shop: MakeShop) -> None:
 
     def progress() -> Any:
         with shop.bench.store.read() as tx:
-            return tx.progress([handle.job_id]).get(handle.job_id)
+            return tx.jobs.progress([handle.job_id]).get(handle.job_id)
 
     told = shop.bench.until(progress, "progress in the store")
     assert (told.fraction, told.text) == (0.25, "a quarter")
@@ -298,7 +298,7 @@ def test_outside_of_a_task_there_is_no_current_job() -> None:
 
 def objection(shop: Shop, handle: Handle[Any]) -> tuple[str, str]:
     """Kind and detail of what a queued job is said to wait for."""
-    first = why(shop.bench.client, handle.job_id)["objections"][0]
+    first = why(shop.bench.client.context, handle.job_id)["objections"][0]
     return first["kind"], first["detail"]
 
 
@@ -352,7 +352,7 @@ def test_a_module_that_cannot_be_imported_holds_its_jobs_until_it_is_corrected(
 ) -> None:
     shop = make_shop(ECHO)
     said: list[str] = []
-    shop.bench.engine.crew._say = said.append
+    shop.bench.engine.pool.processes._say = said.append
     shop.write("import nowhere_to_be_found\n", raw=True)
     handle, command = shop.echo.submit("at last"), shop.bench.submit("true")
 
@@ -360,15 +360,15 @@ def test_a_module_that_cannot_be_imported_holds_its_jobs_until_it_is_corrected(
     error = "ModuleNotFoundError: No module named 'nowhere_to_be_found'"
     assert objection(shop, handle) == ("task", f"importing it failed: {error}")
     shop.bench.until_ended(command)
-    crew = shop.bench.engine.crew
+    pool = shop.bench.engine.pool
     for _ in range(2):
-        failures = crew._failures
-        crew._next_start = 0.0
-        shop.bench.until(lambda: crew._failures > failures, "another try")  # noqa: B023
+        failures = pool.processes._failures
+        pool.processes._next_start = 0.0
+        shop.bench.until(lambda: pool.processes._failures > failures, "another try")  # noqa: B023
     assert len(said) == 1, said
     assert shop.bench.status(handle.job_id) is Status.QUEUED
     shop.write(ECHO)
-    crew._next_start = 0.0
+    pool.processes._next_start = 0.0
     shop.ended(handle)
     assert handle.result() == "at last"
 
@@ -446,7 +446,7 @@ def test_a_task_can_be_run_without_a_store() -> None:
         return 2 * number
 
     assert asyncio.run(double(4)) == 8  # type: ignore[arg-type]
-    assert app._client is None, "nothing was opened"
+    assert app._context is None, "nothing was opened"
 
 
 ODD = """

@@ -7,8 +7,8 @@ import psycopg
 import pytest
 from lanes import Lanes
 
-from headway.app import Handle
-from headway.errors import StoreUndoneError
+from headway.base.errors import StoreUndoneError
+from headway.functions.app import Handle
 
 pytestmark = pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
 

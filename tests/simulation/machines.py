@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
-from headway.clock import SECOND
+from headway.base.clock import SECOND
 from headway.core.model import Lock
 from headway.supervise.launcher import Ack
-from headway.supervise.records import Outcome
-from headway.testing import FakeClock
+from headway.supervise.records import OutcomeRecord
+from headway.testing.clock import FakeClock
 
 FORK, BEGIN, FINISH, KILLED, TREE_ENDS = "fork", "begin", "finish", "killed", "tree ends"
 
@@ -45,7 +45,7 @@ class Process:
     supervised: bool = False  # its supervisor lives
     lock: str | None = None  # who holds the claim's lock: "supervisor" or "rescuer"
     tree_lives: bool = False
-    outcome: Outcome | None = None
+    outcome: OutcomeRecord | None = None
     fate: Fate = field(default_factory=Fate)
 
 
@@ -156,7 +156,7 @@ class Machine:
         stays: bool = False,
     ) -> None:
         now = self.world.clock.now()
-        process.outcome = Outcome(
+        process.outcome = OutcomeRecord(
             token=process.token,
             job=process.job_id,
             reason=reason,
@@ -329,7 +329,7 @@ class SimulatedEvidence:
     def has_begun(self) -> bool:
         return self.read_started() is not None
 
-    def read_outcome(self) -> Outcome | None:
+    def read_outcome(self) -> OutcomeRecord | None:
         return self._process.outcome if self._process else None
 
     def read_crash(self) -> None:
@@ -377,7 +377,7 @@ class SimulatedRescue:
         return True
 
     @staticmethod
-    def tell_to_cancel(evidence: SimulatedEvidence) -> None:
+    def ask_to_cancel(evidence: SimulatedEvidence) -> None:
         evidence.request_cancel()
 
     @staticmethod

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from headway import approving, publishing, rewinding
+from headway.base.errors import ConflictError
 from headway.client import Client
-from headway.config import Config
 from headway.core.facts import Answer
 from headway.core.model import (
     Job,
@@ -18,13 +17,17 @@ from headway.core.model import (
     Lock,
     LockMode,
     PinnedHead,
+    ProbeKind,
     Question,
     RetryPolicy,
-    Sight,
     shown,
 )
-from headway.errors import ConflictError
-from headway.store.base import Store
+from headway.jobs import approvals as approving
+from headway.jobs import artifacts as publishing
+from headway.jobs import retry as rewinding
+from headway.jobs.context import Context
+from headway.jobs.settings import Config
+from headway.store.store import Store
 from simulation.machines import Fate, Process
 from simulation.queueing import Queueing
 
@@ -105,16 +108,6 @@ class Profile:
         return fate
 
 
-class Caller(Client):
-    """A client whose wake-ups may be lost, as the world has it."""
-
-    world: "World"
-
-    def wake(self, **_: Any) -> bool:
-        self.world.hint()
-        return True
-
-
 class People:
     def __init__(self, world: "World", store: Store, jobs: int) -> None:
         self._world = world
@@ -136,12 +129,25 @@ class People:
         self._queueing = Queueing(world, self._callers[0], self._recent)
         self._acts += self._queueing.acts
 
-    def _caller(self, worker: Any, store: Store) -> Caller:
-        config = Config({"worker.autostart": False})
-        caller = Caller(worker.home, config, store, self._world.clock, environ={}, actor="ann")
-        caller.world = self._world
-        caller._host = worker.host
-        return caller
+    def _caller(self, worker: Any, store: Store) -> Client:
+        """One whose wake-ups may be lost, as the world has it."""
+
+        def wake(word: bytes | None) -> bool:
+            self._world.hint()
+            return True
+
+        return Client(
+            Context(
+                worker.home,
+                Config({"worker.autostart": False}),
+                store,
+                self._world.clock,
+                environ={},
+                actor="ann",
+                host=worker.host,
+                wake=wake,
+            )
+        )
 
     def begin(self) -> None:
         profile = self._world.profile
@@ -150,9 +156,9 @@ class People:
         self._to_max_active(profile.max_active)
         self._queueing.begin()
         for repo in REPOS:
-            self._world.becomes(Question(Sight.CLEAN, repo), CLEAN)
+            self._world.becomes(Question(ProbeKind.CLEAN, repo), CLEAN)
             for branch in BRANCHES:
-                self._world.becomes(Question(Sight.BRANCH, repo, branch), Answer(COMMITS[0]))
+                self._world.becomes(Question(ProbeKind.BRANCH, repo, branch), Answer(COMMITS[0]))
         self._world.later(0.0, self._act)
 
     def _act(self) -> None:
@@ -171,8 +177,8 @@ class People:
         count = min(self._left, self._rng.randrange(1, self._world.profile.batch + 1))
         self._left -= count
         caller = self._rng.choice(self._callers)
-        with caller.store.read() as tx:
-            first = tx.marks()["next_job_id"]
+        with caller.context.store.read() as tx:
+            first = tx.settings.marks()["next_job_id"]
         specs = [self._spec(first + number) for number in range(count)]
         for submitted in self._queueing.submit(caller, specs):
             self._recent.append(submitted.job_id)
@@ -226,7 +232,7 @@ class People:
     def _gate(self) -> dict[str, Any]:
         rng, repo = self._rng, self._rng.choice(REPOS)
         branch = rng.choice(BRANCHES)
-        present = self._world.is_now(Question(Sight.BRANCH, repo, branch)).found
+        present = self._world.is_now(Question(ProbeKind.BRANCH, repo, branch)).found
         match rng.randrange(4):
             case 0 if present:
                 return {"repo": repo, "pinned_head": PinnedHead(branch, present)}
@@ -252,9 +258,9 @@ class People:
         for text in job.produces:
             kind, _, name = text.partition(":")
             if kind == "file":
-                self._world.becomes(Question(Sight.FILE, name=name), Answer(name))
+                self._world.becomes(Question(ProbeKind.FILE, name=name), Answer(name))
             elif kind == "target_branch":
-                question = Question(Sight.BRANCH, job.repo or "", name)
+                question = Question(ProbeKind.BRANCH, job.repo or "", name)
                 self._world.becomes(question, Answer(COMMITS[0]))
             elif self._rng.random() < 0.5:
                 self._publish(name, process)
@@ -263,17 +269,17 @@ class People:
         type_, _, key = name.partition(":")
         for caller in self._callers:
             if process.folder.startswith(f"{caller.home.path}/"):
-                caller.environ = {
+                caller.context.environ = {
                     "HEADWAY_JOB_ID": str(process.job_id),
                     "HEADWAY_CLAIM": process.token,
                     "HEADWAY_HOME": caller.home.path,
                 }
                 try:
-                    publishing.publish(caller, type_, key, {"by": process.job_id})
+                    publishing.publish(caller.context, type_, key, {"by": process.job_id})
                 except ConflictError:
                     pass  # its claim was given up while it still ran
                 finally:
-                    caller.environ = {}
+                    caller.context.environ = {}
         self._world.watch.look()
 
     # -- the outside ---------------------------------------------------------------------------
@@ -285,13 +291,13 @@ class People:
         repo = rng.choice(REPOS)
         match rng.randrange(3):
             case 0:
-                branch = Question(Sight.BRANCH, repo, rng.choice(BRANCHES))
+                branch = Question(ProbeKind.BRANCH, repo, rng.choice(BRANCHES))
                 world.becomes(branch, rng.choice((*map(Answer, COMMITS), Answer())))
             case 1:
-                world.becomes(Question(Sight.CLEAN, repo), rng.choice((CLEAN, DIRTY)))
+                world.becomes(Question(ProbeKind.CLEAN, repo), rng.choice((CLEAN, DIRTY)))
             case _:
                 name = rng.choice(CONDITIONS)
-                question = Question(Sight.CONDITION, repo, name)
+                question = Question(ProbeKind.CONDITION, repo, name)
                 world.becomes(question, rng.choice((Answer(), Answer(name))))
 
     # -- steering ------------------------------------------------------------------------------
@@ -305,9 +311,9 @@ class People:
             return
         with suppress(ConflictError):  # it came to its end, or had been decided, before this
             if self._rng.random() < 0.8:
-                approving.approve(self._callers[0], pending)
+                approving.approve(self._callers[0].context, pending)
             else:
-                approving.reject(self._callers[0], pending, "no")
+                approving.reject(self._callers[0].context, pending, "no")
 
     def _cancel(self) -> None:
         chosen = self._one(self._recent)
@@ -315,7 +321,7 @@ class People:
             return
         with suppress(ConflictError):  # it had ended
             if self._rng.random() < 0.1:
-                self._callers[0].cancel_downstream([chosen])
+                self._callers[0].jobs.cancel_downstream([chosen])
             else:
                 self._callers[0].cancel([chosen])
 
@@ -324,7 +330,7 @@ class People:
         if chosen is None or self._rng.random() < 0.5:
             return
         with suppress(ConflictError):  # it runs, or has succeeded
-            rewinding.rewind(self._callers[0], chosen)
+            rewinding.rewind(self._callers[0].context, chosen)
 
     def _set_max_active(self) -> None:
         if self._rng.random() < 0.3:
@@ -350,21 +356,21 @@ class People:
         world.noise = False
         self._queueing.unblock(all_of_them=True)
         self._callers[0].resume()
-        self._callers[0].reset()
+        self._callers[0].scheduler.reset()
         for repo in REPOS:
-            world.becomes(Question(Sight.CLEAN, repo), CLEAN)
+            world.becomes(Question(ProbeKind.CLEAN, repo), CLEAN)
             for name in CONDITIONS:
-                world.becomes(Question(Sight.CONDITION, repo, name), Answer(name))
+                world.becomes(Question(ProbeKind.CONDITION, repo, name), Answer(name))
         for commit in COMMITS:
             for repo in REPOS:
                 for branch in BRANCHES:
-                    world.becomes(Question(Sight.BRANCH, repo, branch), Answer(commit))
+                    world.becomes(Question(ProbeKind.BRANCH, repo, branch), Answer(commit))
             self._decide_all()
             self._until_it_waits()
         for commit in reversed(COMMITS):
             for repo in REPOS:
                 for branch in BRANCHES:
-                    world.becomes(Question(Sight.BRANCH, repo, branch), Answer(commit))
+                    world.becomes(Question(ProbeKind.BRANCH, repo, branch), Answer(commit))
             self._until_it_waits()
         world.come_to_rest()
         self._give_up()
@@ -374,7 +380,7 @@ class People:
     def _decide_all(self) -> None:
         for each in list(self._world.watch.pending):
             with suppress(ConflictError):  # it had ended
-                approving.approve(self._callers[0], each)
+                approving.approve(self._callers[0].context, each)
         self._world.watch.look()
 
     def _until_it_waits(self) -> None:

@@ -5,18 +5,19 @@ from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from headway.adding import Submitted
+from headway.base.errors import HeadwayError
 from headway.client import Client
 from headway.core.facts import Answer
-from headway.core.groups import POLICIES, Mode
-from headway.core.model import JobId, JobSpec, Question, Sight
+from headway.core.groups import POLICIES, GroupMode
+from headway.core.model import JobId, JobSpec, ProbeKind, Question
 from headway.core.order import Place, Side
 from headway.core.reservations import Reservation
 from headway.core.subjects import SLING
-from headway.errors import HeadwayError
-from headway.grouping import Plan, submit_specs_as_group
-from headway.ordering import move, reorder
-from headway.reserving import granted, keys_taken, stand_in_line
+from headway.jobs.groups import Plan, submit_specs_as_group
+from headway.jobs.insert import Submitted
+from headway.jobs.order import move, reorder
+from headway.jobs.reservations import granted, keys_taken, stand_in_line
+from headway.jobs.submit import submit_calls
 
 if TYPE_CHECKING:
     from simulation.world import World
@@ -76,11 +77,11 @@ class Queueing:
     def submit(self, caller: Client, specs: Sequence[JobSpec]) -> list[Submitted]:
         """Now and then as a group."""
         if self._rng.random() < 0.7:
-            return caller.submit_specs(specs)
-        plan = Plan(self._rng.choice(list(Mode)), self._rng.choice(list(POLICIES)))
+            return submit_calls(caller.context, specs)
+        plan = Plan(self._rng.choice(list(GroupMode)), self._rng.choice(list(POLICIES)))
         size = min(len(specs), self._rng.choice((2, 3, 8)))
-        _, members = submit_specs_as_group(caller, specs[:size], plan)
-        return members + (caller.submit_specs(specs[size:]) if specs[size:] else [])
+        _, members = submit_specs_as_group(caller.context, specs[:size], plan)
+        return members + (submit_calls(caller.context, specs[size:]) if specs[size:] else [])
 
     def unblock(self, *, all_of_them: bool = False) -> None:
         while self._blocked:
@@ -98,24 +99,24 @@ class Queueing:
         number = self._rng.randrange(1, 9) if side is Side.POSITION else other
         with suppress(HeadwayError):  # it waits no more, or has another priority
             if self._rng.random() < 0.8:
-                move(self._caller, one, Place(side, number))
+                move(self._caller.context, one, Place(side, number))
             else:
-                reorder(self._caller, [one, other, *more])
+                reorder(self._caller.context, [one, other, *more])
 
     # -- direct calls --------------------------------------------------------------------------
 
     def _call(self) -> None:
         words = self._rng.sample(RESOURCES, self._rng.choice((0, 0, 1)))
-        with self._caller.store.write() as tx:
-            made = stand_in_line(self._caller, tx, "", keys_taken(None, words, None), None)
+        with self._caller.context.store.write() as tx:
+            made = stand_in_line(self._caller.context, tx, "", keys_taken(None, words, None), None)
         self._look_for_slot(made)
 
     def _look_for_slot(self, asking: Reservation) -> None:
         """Until it has one, or somebody has removed it because its time was over."""
-        with self._caller.store.write() as tx:
-            if tx.reservation(asking.token) is None:
+        with self._caller.context.store.write() as tx:
+            if tx.reservations.by_token(asking.token) is None:
                 return
-            after = granted(self._caller, tx, asking)
+            after = granted(self._caller.context, tx, asking)
         self._world.watch.look()
         if after.waits:
             self._world.later(0.5, lambda: self._look_for_slot(asking))
@@ -125,8 +126,8 @@ class Queueing:
         self._world.hint()
 
     def _hang_up(self, asking: Reservation) -> None:
-        with self._caller.store.write() as tx:
-            if tx.release(asking):
+        with self._caller.context.store.write() as tx:
+            if tx.reservations.release(asking):
                 self._world.watch.calls.pop(asking.name, None)
         self._world.watch.look()
         self._world.hint()
@@ -139,4 +140,4 @@ def _record() -> dict[str, Any]:
 
 
 def about(subject: str) -> Question:
-    return Question(Sight.SUBJECT, f"tasks:{PLACE}", subject)
+    return Question(ProbeKind.SUBJECT, f"tasks:{PLACE}", subject)

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from headway.store import open_store
-from headway.store.base import Store
-from headway.testing import FakeClock
+from headway.store.store import Store
+from headway.testing.clock import FakeClock
 from simulation.watching import Violation
 from simulation.world import World
 
@@ -59,7 +59,9 @@ def simulate(seed: str, open_: Opener) -> Simulated:
 
 
 def in_file(folder: str, clock: FakeClock) -> Store:
-    store = open_store(f"sqlite://{folder}/headway.db", clock, create=True)
+    from ready import open_ready
+
+    store = open_ready(f"sqlite://{folder}/headway.db", clock)
     # What is looked for here is no power cut, and the worlds are many.
     store.database.execute("pragma synchronous = off", {})  # type: ignore[attr-defined]
     return store

@@ -10,13 +10,15 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-import headway.cancelling
-import headway.engine.engine
-import headway.engine.finisher
-import headway.engine.planner
-import headway.engine.rescuer
-import headway.engine.tokens
-from headway.store.base import Store
+import headway.jobs.cancel
+import headway.worker.ends
+import headway.worker.launches
+import headway.worker.outcomes
+import headway.worker.planner
+import headway.worker.recovery
+import headway.worker.step
+import headway.worker.tokens
+from headway.store.store import Store
 from simulation.machines import SimulatedEvidence, SimulatedLock, SimulatedRescue
 
 Passed = Callable[[str], None]
@@ -46,27 +48,30 @@ class _Os:
 @contextmanager
 def installed(rng: Random, passed: Passed) -> Iterator[None]:
     """`passed` hears of every crash point."""
-    engine, finisher = headway.engine.engine, headway.engine.finisher
-    planner, rescuer = headway.engine.planner, headway.engine.rescuer
+    ends, outcomes, launches = headway.worker.ends, headway.worker.outcomes, headway.worker.launches
+    planner, recovery = headway.worker.planner, headway.worker.recovery
     shim = _Os(rng)
     replaced: list[tuple[Any, str, Any]] = [
         (planner, "Evidence", SimulatedEvidence),
-        (headway.engine.tokens, "os", shim),
-        (rescuer, "Evidence", SimulatedEvidence),
-        (rescuer, "rescue", SimulatedRescue),
-        (rescuer, "os", shim),
-        (rescuer, "reach", passed),
-        (finisher, "Evidence", SimulatedEvidence),
-        (finisher, "rescue", SimulatedRescue),
-        (finisher, "os", shim),
-        (finisher, "reach", passed),
-        (engine, "Evidence", SimulatedEvidence),
-        (engine, "reach", passed),
-        (engine, "forget_cgroup", SimulatedRescue.forget_cgroup),
-        (engine, "tell_to_cancel", SimulatedRescue.tell_to_cancel),
-        (engine, "write_job_files", lambda claim, document: None),
-        (headway.cancelling, "Evidence", SimulatedEvidence),
-        (headway.cancelling, "tell_to_cancel", SimulatedRescue.tell_to_cancel),
+        (headway.worker.tokens, "os", shim),
+        (recovery, "Evidence", SimulatedEvidence),
+        (recovery, "rescue", SimulatedRescue),
+        (recovery, "os", shim),
+        (recovery, "reach", passed),
+        (launches, "Evidence", SimulatedEvidence),
+        (launches, "rescue", SimulatedRescue),
+        (launches, "os", shim),
+        (launches, "reach", passed),
+        (headway.worker.step, "reach", passed),
+        (ends, "Evidence", SimulatedEvidence),
+        (ends, "reach", passed),
+        (ends, "forget_cgroup", SimulatedRescue.forget_cgroup),
+        (ends, "write_job_files", lambda claim, document: None),
+        (outcomes, "Evidence", SimulatedEvidence),
+        (outcomes, "reach", passed),
+        (outcomes, "ask_to_cancel", SimulatedRescue.ask_to_cancel),
+        (headway.jobs.cancel, "Evidence", SimulatedEvidence),
+        (headway.jobs.cancel, "ask_to_cancel", SimulatedRescue.ask_to_cancel),
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]
     try:

@@ -13,8 +13,8 @@ import pytest
 
 import headway.core.plan
 from headway.core.gates import GATES
-from headway.engine.looks import Looks
-from headway.store.writing import SqlWriteTx
+from headway.store.tables.waits import WaitsTable
+from headway.worker.probes import Probes
 from simulation.running import Simulated, in_file, on_server, seed_of, simulate
 from simulation.watching import Violation
 
@@ -114,13 +114,13 @@ def test_every_gate_is_taken_out_once() -> None:
 
 
 def test_a_missed_wake_up_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def silent(self: SqlWriteTx, chains: Sequence[int]) -> None:
-        self._many("fail_chain", ({"chain": chain} for chain in chains))
+    def silent(self: WaitsTable, chains: Sequence[int]) -> None:
+        self._db.many("fail_chain", ({"chain": chain} for chain in chains))
 
-    monkeypatch.setattr(SqlWriteTx, "chains_failed", silent)
+    monkeypatch.setattr(WaitsTable, "chains_failed", silent)
     assert "was found by the sweep alone" in first_violation()
 
 
 def test_a_job_that_is_ended_for_an_old_look_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Looks, "doubt", lambda self, job_id, questions: ())
+    monkeypatch.setattr(Probes, "doubt", lambda self, job_id, questions: ())
     assert "is blocked though" in first_violation()

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from headway.core.artifacts import artifact_key
 from headway.core.facts import Answer
-from headway.core.model import Job, JobId, Question, Sight, shown
+from headway.core.model import Job, JobId, ProbeKind, Question, shown
 from headway.core.plan import Decision, Hold, Start, decide
 from headway.core.reservations import Reservation
 from headway.core.states import TERMINAL, WAITING, Status
-from headway.engine.looks import FRESH_SECONDS
-from headway.gather import door, gather
-from headway.store.base import Event, ReadTx, Store
-from headway.testing import NEW_YEAR
+from headway.jobs.facts import count_capacity, gather
+from headway.store.new_jobs import Event
+from headway.store.store import Store
+from headway.store.transaction import ReadTx
+from headway.testing.clock import NEW_YEAR
+from headway.worker.probes import FRESH_SECONDS
 from simulation.queueing import READY, about
 
 if TYPE_CHECKING:
@@ -63,14 +65,14 @@ class Watch:
     def look(self) -> None:
         """Take in what was committed since the last look."""
         with self._store.read() as tx:
-            events = tx.events_since(self.seq, AT_ONCE)
+            events = tx.events.since(self.seq, AT_ONCE)
             if not events:
                 return
             self.seq = events[-1].seq
             new = [each.job_id for each in events if each.kind == "submitted"]
-            rows = tx.jobs([each for each in new if each is not None]) if new else {}
-            held = tx.locks_held()
-            calls = {each.name: each for each in tx.reservations()}
+            rows = tx.jobs.by_id([each for each in new if each is not None]) if new else {}
+            held = tx.claims.locks_held()
+            calls = {each.name: each for each in tx.reservations.all()}
         for event in events:
             self.digest = hash((self.digest, event.seq, _number(event.kind), event.job_id or 0))
             if event.job_id is None:
@@ -200,7 +202,7 @@ class Watch:
             self._demand(self._is_there(job, text), job.id, f"started without {text}")
         if job.pinned_head is not None:
             pin = job.pinned_head
-            question = Question(Sight.BRANCH, job.repo or "", pin.branch)
+            question = Question(ProbeKind.BRANCH, job.repo or "", pin.branch)
             seen = world.recently(question, lambda answer: answer.found == pin.oid)
             self._demand(seen, job.id, "started on another head")
         for text in job.preconditions:
@@ -232,9 +234,9 @@ class Watch:
     def _held(self, job: Job, text: str) -> bool:
         repo = job.repo or ""
         if text == "clean_worktree":
-            clean = Question(Sight.CLEAN, repo)
+            clean = Question(ProbeKind.CLEAN, repo)
             return self._world.recently(clean, lambda answer: answer == Answer())
-        question = Question(Sight.CONDITION, repo, text.removeprefix("custom:"))
+        question = Question(ProbeKind.CONDITION, repo, text.removeprefix("custom:"))
         return self._world.recently(question, lambda answer: answer.found is not None)
 
     def _may_be_blocked(self, job: Job, reason: str) -> None:
@@ -278,7 +280,7 @@ class Watch:
         """Nothing has changed for a while: nobody waits who need not, and all say why."""
         self.look()
         with self._store.read() as tx:
-            active = tx.active_jobs()
+            active = tx.jobs.active()
             for job in active:
                 self._demand(self.state[job.id] == job.status, job.id, "has no event of its status")
                 if job.status is Status.RUNNING:
@@ -292,7 +294,7 @@ class Watch:
 
     def _decided(self, tx: ReadTx, job: Job) -> tuple[Decision, tuple[Question, ...]]:
         """The decision after a look at all that it depends on, and what was looked at."""
-        state = door(tx, self._world.machines[0].name, log_budget=BUDGET)
+        state = count_capacity(tx, self._world.machines[0].name, log_budget=BUDGET)
         queues = ("", job.queue)
         answers: dict[Question, Answer] = {}
         while True:
@@ -311,11 +313,11 @@ class Watch:
             self._demand(False, left, "never ends")
         with self._store.read() as tx:
             for what, rows in (
-                ("claims", tx.live_claims()),
-                ("locks", tx.locks_held()),
-                ("trees", tx.unproven_claims()),
-                ("waits", tx.lock_waiters(1)),
-                ("direct calls", tx.reservations()),
+                ("claims", tx.claims.live()),
+                ("locks", tx.claims.locks_held()),
+                ("trees", tx.claims.unproven()),
+                ("waits", tx.claims.lock_waiters(1)),
+                ("direct calls", tx.reservations.all()),
             ):
                 self._demand(not rows, 0, f"{what} are left: {rows}")
             ids = list(self.jobs)
@@ -323,8 +325,8 @@ class Watch:
                 self._recorded(tx, ids[first : first + AT_ONCE])
 
     def _recorded(self, tx: ReadTx, ids: list[JobId]) -> None:
-        runs = tx.runs(ids)
-        for job_id, job in tx.jobs(ids).items():
+        runs = tx.jobs.runs(ids)
+        for job_id, job in tx.jobs.by_id(ids).items():
             self._demand(job.status in TERMINAL, job_id, f"is {job.status}")
             self._demand(job.status == self.state[job_id], job_id, "has changed after its end")
             ran = job_id in self.physical
@@ -344,7 +346,7 @@ class Watch:
         with self._aside.read() as tx:
             events = [
                 f"{(each.at - NEW_YEAR) / 1e6:.3f} {each.kind} {dict(each.data)}"
-                for each in tx.events_of(job_id)
+                for each in tx.events.of_job(job_id)
             ]
         return f"seed {self._world.seed}; {self.jobs.get(job_id)}; {events}"
 
@@ -364,8 +366,8 @@ def recently(
 def _question(job: Job, kind: str, name: str) -> Question:
     """Where an artifact of the outside is looked for."""
     if kind == "file":
-        return Question(Sight.FILE, name=name)
-    return Question(Sight.BRANCH, job.repo or "", name)
+        return Question(ProbeKind.FILE, name=name)
+    return Question(ProbeKind.BRANCH, job.repo or "", name)
 
 
 def _key(job: Job, text: str) -> str:

@@ -14,16 +14,17 @@ from contextlib import ExitStack
 from random import Random
 from typing import Any
 
-from headway.clock import SECOND
-from headway.config import Config
+from headway.base.clock import SECOND
+from headway.base.home import Home
+from headway.base.host import Host
+from headway.base.new_home import make_home
 from headway.core.facts import Answer
 from headway.core.model import JobId, Lock, Question
-from headway.engine.engine import Engine
-from headway.engine.looks import LONGEST_AGAIN
-from headway.home import Home, make_home
-from headway.host import Host
-from headway.store.base import Store
-from headway.testing import NEW_YEAR, FakeClock
+from headway.jobs.settings import Config
+from headway.store.store import Store
+from headway.testing.clock import NEW_YEAR, FakeClock
+from headway.worker.probes import LONGEST_AGAIN
+from headway.worker.step import Engine
 from simulation import machines
 from simulation.machines import Fate, Machine, Process, SimulatedLauncher
 from simulation.people import People, Profile
@@ -85,11 +86,11 @@ class Worker:
             worker_id=f"{self.machine.name}-{self.lives}",
             launcher=launcher,
         )
-        self.engine.looks._look = self._world.look
-        self.engine._settler._chance = self._world.rng.random
+        self.engine.probes._ask = self._world.look
+        self.engine.tools.settler._chance = self._world.rng.random
         self.engine.planner._specify = lambda job, claim: {}
         self._recovered = False
-        self.engine.finisher.open()
+        self.engine.launches.open()
         self._due, self._woken, self._poll_at = 0.0, True, math.inf
         self.poll_in(0.0)
 
@@ -108,7 +109,7 @@ class Worker:
 
     def hear(self, message: bytes) -> None:
         if self.engine is not None:
-            self.engine.finisher.hear(message)
+            self.engine.launches.receive(message)
             self.wake()
 
     def _poll(self) -> None:
@@ -152,8 +153,8 @@ class Worker:
             return
         self.machine.worker_lives = False
         self.machine.release_worker_locks()
-        self.engine.finisher.close()
-        self.engine.looks.close()
+        self.engine.close()
+        self.engine.probes.close()
         self.engine = None
 
 

@@ -1,4 +1,4 @@
-"""Plain calls for the tests of the store, at the door, taken and ended."""
+"""Plain calls for the tests of the store, waiting for capacity, taken and ended."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,9 +13,9 @@ from headway.core.model import (
     Stage,
 )
 from headway.core.plaincalls import PlainCall, PlainEnd
-from headway.store.base import WriteTx
+from headway.store.records import Claimant, TakenCall
 from headway.store.rows import dump
-from headway.store.seam_calls import Claimant, TakenCall
+from headway.store.transaction import WriteTx
 
 TASK = "shop.f"
 CLAIMANT = Claimant(
@@ -30,7 +30,7 @@ CLAIMANT = Claimant(
 
 
 def add_call(tx: WriteTx, **fields: Any) -> Job:
-    """A call at the door."""
+    """A call waiting for capacity."""
     call = {"type": FUNCTION, "queue": FUNCTIONS, "stage": Stage.READY}
     return add(tx, **(call | {"params": {"task": TASK, "args": {}}} | fields))
 

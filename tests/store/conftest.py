@@ -10,8 +10,8 @@ from servers import CrashableServer, Line, line_to
 from stocked import START, Opener, System
 
 from headway.store import open_store
-from headway.store.base import Store
-from headway.testing import FakeClock
+from headway.store.store import Store
+from headway.testing.clock import FakeClock
 from postgres import fresh_schema
 from ready import open_ready
 

@@ -8,9 +8,9 @@ from stories import RESOURCES
 from storytelling import A_NUMBER, act
 
 from headway.core.reservations import Reservation
-from headway.expiring import remove_expired
-from headway.reserving import granted, keys_taken, stand_in_line, why_not
-from headway.store.base import ReadTx
+from headway.jobs.expiry import remove_expired
+from headway.jobs.reservations import granted, keys_taken, stand_in_line, why_not
+from headway.store.transaction import ReadTx
 
 
 class DirectStories(QueueStories):
@@ -33,7 +33,7 @@ class DirectStories(QueueStories):
         keys = keys_taken(None, resources, target)
         job = self.live[inside % len(self.live)].job_id if inside and self.live else None
         with self.store.write() as tx:
-            made = stand_in_line(self.client, tx, "because", keys, job)
+            made = stand_in_line(self.client.context, tx, "because", keys, job)
         note(f"{made.name} inside of {job}: {keys}")
         call = self.model.call({*keys}, job)
         assert call.id == made.id
@@ -53,8 +53,8 @@ class DirectStories(QueueStories):
         places = self.model.place_of(call)
         with self.store.write() as tx:
             asking = _reservation(tx, call)
-            why = why_not(self.client, tx, asking)
-            after = granted(self.client, tx, asking)
+            why = why_not(self.client.context, tx, asking)
+            after = granted(self.client.context, tx, asking)
         note(f"{asking.name}: {why or after.inside}")
         assert (why is None) == (not after.waits) == bool(places)
         assert why or after.inside in places
@@ -66,7 +66,7 @@ class DirectStories(QueueStories):
         call = self._call(which)
         call.until = self.clock.now() + EXPIRY
         with self.store.write() as tx:
-            assert tx.renew_reservation(_reservation(tx, call).token, call.until)
+            assert tx.reservations.renew(_reservation(tx, call).token, call.until)
 
     @act(4, when=lambda self: self.model.calls, which=A_NUMBER)
     def hang_up(self, which: int) -> None:
@@ -75,15 +75,15 @@ class DirectStories(QueueStories):
         note(f"direct-{call.id} is over")
         with self.store.write() as tx:
             gone = _reservation(tx, call)
-            assert tx.release(gone) and not tx.release(gone)
-            assert not tx.renew_reservation(gone.token, self.clock.now())
+            assert tx.reservations.release(gone) and not tx.reservations.release(gone)
+            assert not tx.reservations.renew(gone.token, self.clock.now())
         self.model.release(call)
 
     @act(2, when=lambda self: self.model.calls)
     def expire(self) -> None:
         """What nobody has renewed is gone, as soon as a worker looks for it."""
         with self.store.write() as tx:
-            remove_expired(tx, tx.reservations(), actor="worker")
+            remove_expired(tx, tx.reservations.all(), actor="worker")
         self.model.expire()
 
     @act(
@@ -99,4 +99,4 @@ class DirectStories(QueueStories):
 
 
 def _reservation(tx: ReadTx, call: Call) -> Reservation:
-    return next(each for each in tx.reservations() if each.id == call.id)
+    return next(each for each in tx.reservations.all() if each.id == call.id)

@@ -36,7 +36,7 @@ class GraphModel(Model):
         return objection or ("wait" if job.approval == "pending" else None)
 
     def holds_back_inside(self, job: Job) -> str | None:
-        """The same, without what can change unseen while a job stands at the door."""
+        """The same, without what can change unseen while a job waits for capacity."""
         objection = super().holds_back(job)
         for key in job.needs:
             objection = objection or self._lacks(key)

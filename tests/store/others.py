@@ -10,8 +10,8 @@ SOURCES = Path(__file__).parents[2] / "src"
 
 PRELUDE = """
 import sys
-from headway.clock import SystemClock
-from headway.errors import HeadwayError
+from headway.base.clock import SystemClock
+from headway.base.errors import HeadwayError
 from headway.store import open_store
 from stocked import *
 

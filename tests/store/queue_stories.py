@@ -10,10 +10,11 @@ from small_model import SECOND, Job
 from stories import ASKED, RESOURCES, Stories
 from storytelling import A_NUMBER, act
 
-from headway import grouping, ordering
+from headway.base.errors import ConflictError, InvalidInputError, InvalidOperationError
 from headway.core.order import Place, Side
-from headway.editing import Changes, edit
-from headway.errors import ConflictError, InvalidInputError, InvalidOperationError
+from headway.jobs import groups as grouping
+from headway.jobs import order as ordering
+from headway.jobs.edit import Changes, edit
 
 LIMITED = ("type:command", "type:other", "target:t", *(f"resource:{each}" for each in RESOURCES))
 LIMITS = (None, None, 2, 1, 1, 1, 0)
@@ -66,13 +67,15 @@ class QueueStories(Stories):
         if side in ("before", "after"):
             if other is job:
                 with pytest.raises(InvalidInputError):
-                    ordering.move(self.client, job.id, place)
+                    ordering.move(self.client.context, job.id, place)
                 return
             if other.state != "waiting" or other.level != job.level:
                 with pytest.raises(InvalidOperationError):
-                    ordering.move(self.client, job.id, place)
+                    ordering.move(self.client.context, job.id, place)
                 return
-        assert ordering.move(self.client, job.id, place).moved is self.model.move(job, side, named)
+        assert ordering.move(self.client.context, job.id, place).moved is self.model.move(
+            job, side, named
+        )
         self._adopt([job.id])
 
     @act(2, when=lambda self: self.waiting(), picked=st.lists(A_NUMBER, min_size=2, max_size=4))
@@ -82,7 +85,7 @@ class QueueStories(Stories):
         line = self.model.line(level)
         ids = list(dict.fromkeys(line[each % len(line)] for each in picked))
         note(f"reorder {ids}")
-        ordering.reorder(self.client, ids)
+        ordering.reorder(self.client.context, ids)
         self.model.reorder(ids)
         self._adopt(ids)
 
@@ -92,7 +95,7 @@ class QueueStories(Stories):
         job = self.waiting()[which % len(self.waiting())]
         wanted = 1 - job.priority
         note(f"job-{job.id}: priority {wanted}")
-        edit(self.client, job.id, Changes(priority=wanted))
+        edit(self.client.context, job.id, Changes(priority=wanted))
         job.level, job.priority = job.level + wanted - job.priority, wanted
         self.model.move(job, "back", 0)
         self._adopt([job.id])
@@ -106,7 +109,7 @@ class QueueStories(Stories):
 
     @act(2, plan=PLANS)
     def make_group(self, plan: grouping.Plan) -> None:
-        made = grouping.create(self.client, plan)
+        made = grouping.create(self.client.context, plan)
         assert made.group == self.model.make_group(plan.mode, plan.on_failure).id
 
     @act(
@@ -124,7 +127,7 @@ class QueueStories(Stories):
         group = self.model.make_group(plan.mode, plan.on_failure)
         before = {job.id: (job.group, job.turn) for job in members}
         try:
-            grouping.create(self.client, plan, chosen, stays_open=stays_open)
+            grouping.create(self.client.context, plan, chosen, stays_open=stays_open)
         except ConflictError:
             assert any(job.group or job.state != "waiting" for job in members)
         except InvalidInputError as error:
@@ -155,7 +158,7 @@ class QueueStories(Stories):
         self._join(jobs, group)
         note(f"{plan.mode} group-{group.id} of {[job.id for job in jobs]}: {batch}")
         try:
-            grouping.submit_specs_as_group(self.client, [spec for spec, _ in asked], plan)
+            grouping.submit_specs_as_group(self.client.context, [spec for spec, _ in asked], plan)
         except InvalidInputError as error:
             assert "a cycle" in str(error) and self.model.hopeless()
             self._take_back(jobs)
@@ -168,7 +171,7 @@ class QueueStories(Stories):
     def close_group(self, which: int) -> None:
         group = self._group(which)
         assert group is not None
-        _, status = grouping.close(self.client, f"group-{group.id}")
+        _, status = grouping.close(self.client.context, f"group-{group.id}")
         self.model.close(group)
         assert status == self.model.status_of(group)
 
@@ -179,9 +182,9 @@ class QueueStories(Stories):
         note(f"cancel group-{group.id}")
         if self.model.status_of(group) != "RUNNING":
             with pytest.raises(ConflictError):
-                grouping.cancel(self.client, f"group-{group.id}")
+                grouping.cancel(self.client.context, f"group-{group.id}")
             return
-        grouping.cancel(self.client, f"group-{group.id}")
+        grouping.cancel(self.client.context, f"group-{group.id}")
         self.model.cancel_group(group)
 
 

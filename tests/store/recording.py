@@ -5,17 +5,35 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from headway.store.base import ReadTx, Store, WriteTx
+from headway.store.access import Table
+from headway.store.store import Store
+from headway.store.transaction import Noun, WriteTx
 
 TESTED: dict[str, list[str]] = {}
 
 
 def declared_verbs() -> set[str]:
-    """Every verb of the seam."""
+    """Every verb of a store, of a transaction and of its nouns."""
+    found = {*_verbs_of(Store), *_verbs_of(WriteTx)}
+    for noun in nouns():
+        found |= {f"{noun}.{verb}" for verb in _verbs_of(_class_of(noun))}
+    return found - {"begin_soon", "end"}  # a transaction's own, by which it begins and ends
+
+
+def nouns() -> list[str]:
+    return sorted(name for name, value in vars(WriteTx).items() if isinstance(value, Noun))
+
+
+def _class_of(noun: str) -> type:
+    described: Any = vars(WriteTx)[noun]
+    kind: type = described.load()
+    return kind
+
+
+def _verbs_of(kind: type) -> set[str]:
     return {
         name
-        for protocol in (ReadTx, WriteTx, Store)
-        for part in protocol.__mro__
+        for part in kind.__mro__
         if part.__module__.startswith("headway.")
         for name, value in vars(part).items()
         if callable(value) and not name.startswith("_")
@@ -23,13 +41,19 @@ def declared_verbs() -> set[str]:
 
 
 class _Tx:
-    def __init__(self, tx: Any, called: set[str]) -> None:
+    """A transaction; of a noun, `noun.verb` is what was called."""
+
+    def __init__(self, tx: Any, called: set[str], noun: str = "") -> None:
         self._tx = tx
         self._called = called
+        self._noun = noun
 
     def __getattr__(self, name: str) -> Any:
-        self._called.add(name)
-        return getattr(self._tx, name)
+        found = getattr(self._tx, name)
+        if isinstance(found, Table):
+            return _Tx(found, self._called, f"{name}.")
+        self._called.add(f"{self._noun}{name}")
+        return found
 
 
 class RecordingStore:

@@ -10,10 +10,10 @@ from hypothesis.stateful import initialize
 from sling_model import BLOCKED, CLOSED, OPEN
 from storytelling import SUBJECTS, act
 
+from headway.base.errors import ConflictError
 from headway.core.targets import Target
-from headway.errors import ConflictError
-from headway.slinging import Wish, sling
-from headway.targeting import add_target
+from headway.workitems.sling import Wish, sling
+from headway.workitems.targets import add_target
 
 FILES = {
     OPEN: "---\nstate: open\n---\n",
@@ -27,7 +27,7 @@ class SlingStories(DirectStories):
 
     @initialize()
     def begin_outside(self) -> None:
-        add_target(self.client, Target("t", ("true",), prefix="gt-", resources=("x",)))
+        add_target(self.client.context, Target("t", ("true",), prefix="gt-", resources=("x",)))
         Path(self.home.path, "tasks").mkdir()
         Path(self.home.path, "tasks", "gt-other.md").write_text(FILES[OPEN])
         for subject in SUBJECTS:
@@ -47,9 +47,9 @@ class SlingStories(DirectStories):
         known = self.model.open_about(subject)
         if not known and self.model.items[subject] == CLOSED:
             with pytest.raises(ConflictError):
-                sling(self.client, wish)
+                sling(self.client.context, wish)
             return
-        slung = sling(self.client, wish)
+        slung = sling(self.client.context, wish)
         if known:
             assert not slung.scheduled
             assert [each.job_id for each in slung.already] == [job.id for job in known]

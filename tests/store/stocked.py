@@ -4,25 +4,28 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from headway import consequences
-from headway.core.facts import Door
+from headway.base.home import Home
+from headway.base.host import Host
+from headway.core.facts import Capacity
 from headway.core.model import Claim, Job, JobId, Pause, Stage, Wait, WaitKind
 from headway.core.plan import Hold, decide
 from headway.core.reservations import Reservation
-from headway.core.settle import Retry
+from headway.core.settle import ChainRetry, Judgement
 from headway.core.states import TERMINAL, WAITING, Status
-from headway.engine.looks import Looks
-from headway.engine.planner import Planner, Step
-from headway.engine.settling import Judgement, Settler
-from headway.gather import door as open_door
-from headway.gather import gather
-from headway.home import Home
-from headway.host import Host
-from headway.probes import look_at
-from headway.store.base import Filing, Finish, ReadTx, Store, Unclaim, WriteTx
-from headway.testing import FakeClock
+from headway.integrations.probes import answers_to
+from headway.jobs import lifecycle as consequences
+from headway.jobs.facts import count_capacity, gather
+from headway.store.records import (
+    Finish,
+    Parking,
+    Unclaim,
+)
+from headway.store.store import Store
+from headway.store.transaction import ReadTx, WriteTx
+from headway.testing.clock import FakeClock
+from headway.worker.planner import PlannedStep, Planner
+from headway.worker.probes import Probes
+from headway.worker.settler import Settler
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
@@ -31,8 +34,12 @@ BUDGET = 1 << 40
 
 Opener = Callable[[], Store]
 
-# For a test of what only a store in a file has: its inode, its log, its pages.
-only_a_file = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+
+def only_a_file(test: Callable[..., None]) -> Callable[..., None]:
+    """For a test of what only a store in a file has: its inode, its log, its pages."""
+    import pytest  # not by the processes that tests start, which take longer for it than to act
+
+    return pytest.mark.parametrize("url", ["sqlite"], indirect=True)(test)
 
 
 def job(job_id: JobId, **fields: Any) -> Job:
@@ -52,8 +59,8 @@ def job(job_id: JobId, **fields: Any) -> Job:
 
 def add(tx: WriteTx, **fields: Any) -> Job:
     """Store one more job and give it back."""
-    made = job(tx.take_ids(1), **fields)
-    tx.add_jobs([made])
+    made = job(tx.jobs.take_ids(1), **fields)
+    tx.jobs.add([made])
     return made
 
 
@@ -88,7 +95,7 @@ def reservation(number: int, **fields: Any) -> Reservation:
 
 def start(tx: WriteTx, waiting: Job, slot: int = 1, **fields: Any) -> Claim:
     made = claim_for(waiting.id, slot, **fields)
-    tx.claim([(waiting, made)])
+    tx.claims.begin([(waiting, made)])
     return made
 
 
@@ -119,18 +126,18 @@ def unclaim_of(claim: Claim, **fields: Any) -> Unclaim:
     return Unclaim(**(defaults | fields))
 
 
-def filing(waiting: Job, *topics: str, **fields: Any) -> Filing:
+def parking(waiting: Job, *topics: str, **fields: Any) -> Parking:
     kind = WaitKind.LOCKS if waiting.locks else WaitKind.DEPENDENCIES
     defaults: dict[str, Any] = {
         "job": waiting,
         "status": Status.WAITING_ON_LOCKS if waiting.locks else Status.WAITING_ON_DEPS,
-        "stage": Stage.FILED,
+        "stage": Stage.PARKED,
         "wait": Wait(kind, f"waiting on {kind.value}"),
         "topics": topics,
         "reserves": False,
         "wake_at": None,
     }
-    return Filing(**(defaults | fields))
+    return Parking(**(defaults | fields))
 
 
 class System:
@@ -147,15 +154,15 @@ class System:
             specify=lambda job, claim: {},
             log_budget=BUDGET,
             home=Home(str(folder)),
-            looks=Looks(lambda questions: look_at(questions, {}), clock, in_thread=False),
+            probes=Probes(lambda questions: answers_to(questions, {}), clock, in_thread=False),
         )
 
     def submit(self, **fields: Any) -> Job:
         with self.store.write() as tx:
-            position = tx.next_places().position
+            position = tx.jobs.next_places().position
             return add(tx, **{"position": position, "created_at": tx.now(), **fields})
 
-    def step(self) -> Step:
+    def step(self) -> PlannedStep:
         with self.store.write() as tx:
             return self.planner.step(tx)
 
@@ -174,52 +181,52 @@ class System:
     def cancel(self, job_id: JobId) -> None:
         """As the client does it: a waiting job ends, a running one is asked to."""
         with self.store.write() as tx:
-            asked = tx.jobs([job_id])[job_id]
-            last = tx.last_in_chain(asked.chain) or asked
+            asked = tx.jobs.by_id([job_id])[job_id]
+            last = tx.jobs.last_in_chain(asked.chain) or asked
             if last.status in WAITING:
                 consequences.end_unstarted(
                     tx, last, Status.CANCELLED, "cancelled by ann", actor="ann"
                 )
             elif last.status is Status.RUNNING:
-                tx.request_cancel(last.id, "ann")
+                tx.jobs.request_cancel(last.id, "ann")
 
     def retry(self, job_id: JobId) -> None:
         """As the client does it, for a chain that ended without success."""
         with self.store.write() as tx:
-            asked = tx.jobs([job_id])[job_id]
-            last = tx.last_in_chain(asked.chain) or asked
+            asked = tx.jobs.by_id([job_id])[job_id]
+            last = tx.jobs.last_in_chain(asked.chain) or asked
             if last.status in TERMINAL - {Status.SUCCEEDED}:
-                consequences.continue_chain(tx, last, Retry(None, 0), actor="ann", data={})
-                tx.chain_reopened(last.chain)
+                consequences.continue_chain(tx, last, ChainRetry(None, 0), actor="ann", data={})
+                tx.waits.chain_reopened(last.chain)
 
     def pause(self) -> None:
         with self.store.write() as tx:
-            tx.pause(Pause("ann", None, tx.now()))
+            tx.settings.pause(Pause("ann", None, tx.now()))
 
     def resume(self) -> None:
         with self.store.write() as tx:
-            tx.resume()
+            tx.settings.resume()
 
     def set_max_active(self, value: int) -> None:
         with self.store.write() as tx:
-            tx.set_setting("scheduler.max_active", value, by="ann")
+            tx.settings.set("scheduler.max_active", value, by="ann")
 
     def prove_gone(self, claim: Claim) -> None:
         with self.store.write() as tx:
-            tx.prove_gone(claim.token)
+            tx.claims.prove_gone(claim.token)
             consequences.release_locks(tx, claim.job_id)
 
-    def door(self, tx: ReadTx) -> Door:
-        return open_door(tx, HOST.id, log_budget=BUDGET)
+    def capacity(self, tx: ReadTx) -> Capacity:
+        return count_capacity(tx, HOST.id, log_budget=BUDGET)
 
     def missed(self) -> dict[JobId, Any]:
         """Waiting jobs that need not wait: a wake-up was missed."""
         found: dict[JobId, Any] = {}
         with self.store.read() as tx:
-            waiting = [each for each in tx.active_jobs() if each.status in WAITING]
-            door = self.door(tx)
+            waiting = [each for each in tx.jobs.active() if each.status in WAITING]
+            capacity = self.capacity(tx)
             for each in waiting:
-                decision = decide(each, gather(tx, [each], door, ("",), home=Home("/none")))
+                decision = decide(each, gather(tx, [each], capacity, ("",), home=Home("/none")))
                 if not isinstance(decision, Hold):
                     found[each.id] = decision
         return found

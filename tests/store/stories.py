@@ -11,13 +11,16 @@ from small_model import ENDED, SECOND, Job
 from storytelling import A_NUMBER, ARTIFACTS, KEYS, REPO, act
 from worker_stories import WorkerStories
 
-from headway import approving, publishing
-from headway.collecting import Collector
+from headway.base.errors import ConflictError, InvalidInputError
 from headway.core.model import JobSpec, Lock, LockMode, PinnedHead
-from headway.core.retention import Rule
-from headway.errors import ConflictError, InvalidInputError
-from headway.quotas import parse_rate
-from headway.submission import Request, specify
+from headway.core.retention import RetentionRule
+from headway.jobs import approvals as approving
+from headway.jobs import artifacts as publishing
+from headway.jobs.quotas import parse_rate
+from headway.jobs.request import Request
+from headway.jobs.retention import Collector
+from headway.jobs.specification import specify
+from headway.jobs.submit import submit_calls
 
 LOCKS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(("shared", "exclusive")), max_size=2)
 RESOURCES = ("x", "y")
@@ -66,7 +69,7 @@ class Stories(WorkerStories):
         specs = [spec._replace(group=f"group-{group.id}" if group else None) for spec, _ in asked]
         if group and not self.model.takes_members(group):
             with pytest.raises(ConflictError):
-                self.client.submit_specs(specs)
+                submit_calls(self.client.context, specs)
             return
         specs[-1] = specs[-1]._replace(last=last and group is not None)
         jobs = [self.model.submit(**fields) for _, fields in asked]
@@ -75,7 +78,7 @@ class Stories(WorkerStories):
             if group:
                 self.model.join(job, group)
         try:
-            submitted = self.client.submit_specs(specs)
+            submitted = submit_calls(self.client.context, specs)
         except InvalidInputError as error:
             assert "a cycle" in str(error) and self.model.hopeless()
             self._take_back(jobs)
@@ -102,7 +105,7 @@ class Stories(WorkerStories):
         if not ids:
             return
         with self.store.read() as tx:
-            orders = {row.id: row.order for row in tx.active_jobs()}
+            orders = {row.id: row.order for row in tx.jobs.active()}
         known = [job.id for job in self.waiting() if not anywhere or job.id not in ids]
         assert sorted(known, key=lambda each: orders[each]) == known
         self.model.place(ids, orders)
@@ -228,9 +231,9 @@ class Stories(WorkerStories):
 
         def tell() -> None:
             if agrees:
-                approving.approve(self.client, job.id)
+                approving.approve(self.client.context, job.id)
             else:
-                approving.reject(self.client, job.id, None)
+                approving.reject(self.client.context, job.id, None)
 
         if job not in asking:
             with pytest.raises(ConflictError):
@@ -247,7 +250,7 @@ class Stories(WorkerStories):
         """From inside a running job, announced or not."""
         claim = self.live[which % len(self.live)]
         with self.inside(claim):
-            artifact, _ = publishing.publish(self.client, "t", key)
+            artifact, _ = publishing.publish(self.client.context, "t", key)
         self.model.publish(self.model.jobs[claim.job_id], artifact)
 
     @act(2, to=st.sampled_from("ab"))
@@ -259,7 +262,7 @@ class Stories(WorkerStories):
         """All that has ended goes, but nothing that anybody still refers to."""
         going = self.model.may_go()
         collector = Collector(
-            self.store, self.home, "host", actor="ann", rule=Rule(days=0, jobs=None)
+            self.store, self.home, "host", actor="ann", rule=RetentionRule(days=0, jobs=None)
         )
         removed: set[int] = set()
         while (step := collector.step()) is not None:

@@ -1,6 +1,6 @@
 """The frame of the stories about a store: one store, its model, and what holds after every act.
 
-The verbs, the planner, the settler and the rescuer are the real ones, and so are the files of a
+The verbs, the planner, the settler and the recovery are the real ones, and so are the files of a
 claim; a process is a claim that the story ends.
 """
 
@@ -23,32 +23,37 @@ from sling_model import SlingModel
 from small_model import ENDED, SECOND, Job
 from stocked import BUDGET, START
 
-from headway.client import Client, present_wait
-from headway.config import Config
-from headway.core.facts import Answer, Door, Facts
+from headway.base.home import Home
+from headway.base.host import Host
+from headway.base.new_home import make_home
+from headway.client import Client
+from headway.core.facts import Answer, Capacity, Facts
 from headway.core.groups import status_of
-from headway.core.model import Claim, Question, Sight, Wait
+from headway.core.model import Claim, ProbeKind, Question, Wait
 from headway.core.model import Job as Row
 from headway.core.states import TERMINAL, WAITING
-from headway.engine.looks import LONGEST_AGAIN, Looks
-from headway.engine.planner import Planner
-from headway.engine.rescuer import Rescuer
-from headway.engine.settling import Settler
-from headway.gather import door as open_door
-from headway.home import Home, make_home
-from headway.host import Host
-from headway.probes import look_at
-from headway.quotas import parse_limit
-from headway.store.base import Event, ReadTx, Store
-from headway.submission import Request
-from headway.testing import FakeClock
+from headway.integrations.probes import answers_to
+from headway.jobs.context import Context
+from headway.jobs.facts import count_capacity
+from headway.jobs.quotas import parse_limit
+from headway.jobs.request import Request
+from headway.jobs.settings import Config
+from headway.jobs.views.present import present_wait
+from headway.store.new_jobs import Event
+from headway.store.store import Store
+from headway.store.transaction import ReadTx
+from headway.testing.clock import FakeClock
+from headway.worker.planner import Planner
+from headway.worker.probes import LONGEST_AGAIN, Probes
+from headway.worker.recovery import Recovery
+from headway.worker.settler import Settler
 
 KEYS = ("a", "b")
 ARTIFACTS = ("custom:t:1", "custom:t:2")
 SUBJECTS = ("gt-1", "gt-2")
 REPO = "/somewhere"
 A_NUMBER = st.integers(0, 1 << 16)
-BRANCH = Question(Sight.BRANCH, REPO, "main")
+BRANCH = Question(ProbeKind.BRANCH, REPO, "main")
 
 
 class Act(NamedTuple):
@@ -87,8 +92,8 @@ class MovedClock(FakeClock):
         self._monotonic += LONGEST_AGAIN + 1
 
 
-class Caller(Client):
-    def wake(self, **_: Any) -> bool:
+class Caller(Context):
+    def wake(self, word: bytes | None = None) -> bool:
         return False
 
 
@@ -118,19 +123,21 @@ class Told(RuleBasedStateMachine):
     def _open(self) -> None:
         """As a process that comes up: it knows nothing but the store and the files."""
         self.store = self._open_store()
-        self.client = Caller(
-            self.home,
-            Config({"worker.autostart": False}),
-            self.store,
-            self.clock,
-            environ={"PATH": "/bin"},
-            actor="ann",
+        self.client = Client(
+            Caller(
+                self.home,
+                Config({"worker.autostart": False}),
+                self.store,
+                self.clock,
+                environ={"PATH": "/bin"},
+                actor="ann",
+            )
         )
         host = Host("host", f"boot-{self.boot}", "/home")
-        self.client._host = host
+        self.client.context.host = host
         self.settler = Settler(host, "worker", chance=lambda: 0.0)
-        self.rescuer = Rescuer(host, "worker", self.clock)
-        self.looks = Looks(self._look, self.clock, in_thread=False)
+        self.recovery = Recovery(host, "worker", self.clock)
+        self.probes = Probes(self._look, self.clock, in_thread=False)
         self.planner = Planner(
             host,
             "worker",
@@ -138,18 +145,18 @@ class Told(RuleBasedStateMachine):
             specify=lambda job, claim: {},
             log_budget=BUDGET,
             home=self.home,
-            looks=self.looks,
-            queues=self.client.queues,
+            probes=self.probes,
+            queues=self.client.context.queues,
         )
 
     def _look(self, questions: Collection[Question]) -> dict[Question, Answer]:
         """The outside is one branch, which is where the model says, and the files of work items."""
-        items = [each for each in questions if each.sight is Sight.SUBJECT]
-        return dict.fromkeys(questions, Answer(self.model.head)) | look_at(items, {})
+        items = [each for each in questions if each.kind is ProbeKind.SUBJECT]
+        return dict.fromkeys(questions, Answer(self.model.head)) | answers_to(items, {})
 
     def teardown(self) -> None:
         with self.store.read() as tx:
-            events = tx.events_since(0, 100_000)
+            events = tx.events.since(0, 100_000)
         assert events[: len(self.past)] == self.past, "the past was changed"
         self.store.close()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -163,14 +170,14 @@ class Told(RuleBasedStateMachine):
     @contextmanager
     def inside(self, claim: Claim) -> Iterator[None]:
         """The client is in a process of this job."""
-        outside = self.client.environ
-        self.client.environ = {
+        outside = self.client.context.environ
+        self.client.context.environ = {
             "HEADWAY_JOB_ID": str(claim.job_id),
             "HEADWAY_CLAIM": claim.token,
             "HEADWAY_HOME": self.home.path,
         }
         yield
-        self.client.environ = outside
+        self.client.context.environ = outside
 
     # -- picking -------------------------------------------------------------------------------
 
@@ -199,7 +206,7 @@ class Told(RuleBasedStateMachine):
         started = [claim.job_id for claim in claims]
         note(f"started {started}")
         with self.store.read() as tx:
-            rows = tx.jobs([job.id for job in self.waiting() if job.subject])
+            rows = tx.jobs.by_id([job.id for job in self.waiting() if job.subject])
         self.model.noticed = {each for each in rows if rows[each].status == "cancelled"}
         expected = self.model.plan({claim.job_id: claim.borrowed_from for claim in claims})
         if one_by_one:
@@ -213,16 +220,18 @@ class Told(RuleBasedStateMachine):
         # So that no job has to wait for its first look.
         tasks = f"tasks:{self.home.path}/tasks"
         items = {job.subject for job in self.waiting()} - {None}
-        self.looks.want([BRANCH, *(Question(Sight.SUBJECT, tasks, str(each)) for each in items)])
+        self.probes.want(
+            [BRANCH, *(Question(ProbeKind.SUBJECT, tasks, str(each)) for each in items)]
+        )
         while True:
-            self.looks.go()
+            self.probes.go()
             with self.store.write() as tx:
-                tx.wake_topics(self.looks.take_in())
+                tx.waits.wake_topics(self.probes.take_in())
                 if self.model.loans:
-                    tx.end_expired_lendings(tx.now())
+                    tx.claims.end_expired_lendings(tx.now())
                 step = self.planner.step(tx, limit=limit)
             claims += step.started
-            if not self.looks.due() and (limit is None or not step.started):
+            if not self.probes.due() and (limit is None or not step.started):
                 return claims
 
     # -- what always holds ---------------------------------------------------------------------
@@ -234,12 +243,12 @@ class Told(RuleBasedStateMachine):
         if not self.resting and self.model.jobs:
             claims = self._plan()
         with self.store.read() as tx:
-            rows = {row.id: row for row in (*tx.active_jobs(), *tx.finished_jobs(0, 10_000))}
-            self.live = sorted(tx.live_claims(), key=lambda claim: claim.job_id)
-            door = open_door(tx, "host", log_budget=BUDGET)
-            facts = Facts(now=tx.now(), door=door)
-            shown = picture(rows, self.live, tx, door)
-            self.past += tx.events_since(self.past[-1].seq if self.past else 0, 100_000)
+            rows = {row.id: row for row in (*tx.jobs.active(), *tx.jobs.finished(0, 10_000))}
+            self.live = sorted(tx.claims.live(), key=lambda claim: claim.job_id)
+            capacity = count_capacity(tx, "host", log_budget=BUDGET)
+            facts = Facts(now=tx.now(), capacity=capacity)
+            shown = picture(rows, self.live, tx, capacity)
+            self.past += tx.events.since(self.past[-1].seq if self.past else 0, 100_000)
         known = self.model.picture()
         assert shown.keys() == known.keys()
         for part in known:
@@ -342,12 +351,14 @@ class Told(RuleBasedStateMachine):
             assert said[-1] == rows[job_id].status
 
 
-def picture(rows: dict[int, Row], claims: list[Claim], tx: ReadTx, door: Door) -> dict[str, Any]:
+def picture(
+    rows: dict[int, Row], claims: list[Claim], tx: ReadTx, capacity: Capacity
+) -> dict[str, Any]:
     """What the store says, through the seam."""
-    views = tx.lock_views(KEYS)
-    slots = tx.slots()
+    views = tx.claims.lock_views(KEYS)
+    slots = tx.claims.slots()
     assert sorted(slots.used) == sorted(claim.slot for claim in claims), "a slot is used twice"
-    trouble = tx.host_trouble("host")
+    trouble = tx.hosts.trouble("host")
     return {
         "jobs": {
             row.id: (
@@ -366,24 +377,26 @@ def picture(rows: dict[int, Row], claims: list[Claim], tx: ReadTx, door: Door) -
             if row.status in WAITING
         ],
         "limits": limits_of(tx),
-        "in use": {key: door.usage.get(key, 0) for key in limits_of(tx)},
-        "starts": sorted(tx.newest_starts("r", 0, 1000)),
+        "in use": {key: capacity.usage.get(key, 0) for key in limits_of(tx)},
+        "starts": sorted(tx.limits.newest_starts("r", 0, 1000)),
         "calls": [
             (call.id, not call.waits, call.inside, {*call.occupies}, call.expires_at)
-            for call in tx.reservations()
+            for call in tx.reservations.all()
         ],
         "groups": {
             group.id: (
                 (group.mode.value, group.on_failure, bool(group.closed_at), bool(group.ended_at)),
-                status_of(group, tx.tally(group.id)).value,
+                status_of(group, tx.groups.tally(group.id)).value,
                 [
                     (each.chain, each.job_id, each.sequence_number)
-                    for each in tx.members(group.id, 100)
+                    for each in tx.groups.members(group.id, 100)
                 ],
             )
-            for group in tx.groups_since(0, 100)
+            for group in tx.groups.since(0, 100)
         },
-        "runs": {run.job_id: (run.status, run.exit_code) for run in tx.runs(list(rows)).values()},
+        "runs": {
+            run.job_id: (run.status, run.exit_code) for run in tx.jobs.runs(list(rows)).values()
+        },
         "locks": {
             (key, holder.job_id, holder.mode.value)
             for key, view in views.items()
@@ -391,15 +404,15 @@ def picture(rows: dict[int, Row], claims: list[Claim], tx: ReadTx, door: Door) -
         },
         "claims": {claim.job_id: (claim.borrowed_from, claim.probe) for claim in claims},
         "slots": dict(slots.running),
-        "unproven": {claim.job_id for claim in tx.unproven_claims()},
+        "unproven": {claim.job_id for claim in tx.claims.unproven()},
         "markers": {
             (each.artifact, each.job_id)
-            for each in tx.markers(ARTIFACTS)
+            for each in tx.graph.markers(ARTIFACTS)
             if each.withdrawn_at is None
         },
-        "loans": sorted(tuple(each) for each in tx.lendings()),
-        "paused": tx.pause_in_force() is not None,
-        "max_active": tx.settings()["scheduler.max_active"],
+        "loans": sorted(tuple(each) for each in tx.claims.lendings()),
+        "paused": tx.settings.pause_in_force() is not None,
+        "max_active": tx.settings.all()["scheduler.max_active"],
         "trouble": (trouble.failures, trouble.probe_at) if trouble else None,
     }
 
@@ -409,6 +422,6 @@ def limits_of(tx: ReadTx) -> dict[str, int]:
     begin = "scheduler.limits."
     return {
         key.removeprefix(begin).replace(".", ":"): value
-        for key, value in tx.settings().items()
+        for key, value in tx.settings.all().items()
         if key.startswith(begin) and isinstance(value, int)
     }

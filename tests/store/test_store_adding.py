@@ -1,64 +1,85 @@
-"""A write transaction begins with the verbs of a submit and becomes the whole one when asked."""
+"""A transaction loads a noun when it is first asked for; a submit loads few of them."""
 
 import pytest
+from recording import nouns
 from stocked import add, job
 
 from headway.core.model import Lock, LockMode
-from headway.store.adding import AddingTx
-from headway.store.base import Store
-from headway.store.seam_adding import Event
-from headway.store.writing import SqlWriteTx
+from headway.store.new_jobs import Event
+from headway.store.store import Store
+from headway.store.transaction import ReadTx, WriteTx
 
 
-def test_a_submit_needs_no_more_than_it_begins_with(store: Store) -> None:
+def test_a_submit_asks_for_two_nouns(store: Store) -> None:
     with store.write_soon() as tx:
-        first = tx.next_places()
-        tx.add_jobs([job(first.first_id, position=first.position)])
-        tx.add_events([Event("submitted", first.first_id, {"name": "n"})], actor="ann")
-        assert type(tx) is AddingTx
+        first = tx.jobs.next_places()
+        tx.jobs.add([job(first.first_id, position=first.position)])
+        tx.events.add([Event("submitted", first.first_id, {"name": "n"})], actor="ann")
+        assert set(vars(tx)) == {"_db", "jobs", "events"}
     with store.read() as read:
-        assert [each.id for each in read.active_jobs()] == [first.first_id]
-        assert [each.kind for each in read.events_of(first.first_id)] == ["submitted"]
+        assert [each.id for each in read.jobs.active()] == [first.first_id]
+        assert [each.kind for each in read.events.of_job(first.first_id)] == ["submitted"]
 
 
-def test_asked_for_anything_else_it_goes_on_as_the_whole(store: Store) -> None:
+def test_all_nouns_of_a_transaction_see_the_same(store: Store) -> None:
     with store.write_soon() as tx:
         made = add(tx, locks=(Lock("k", LockMode.EXCLUSIVE),))
-        asked = tx.jobs
-        assert type(tx) is SqlWriteTx
-        assert asked([made.id])[made.id] == made
+        assert tx.jobs.by_id([made.id])[made.id] == made
         assert tx.now() == made.created_at
+        assert [each.id for each in tx.waits.woken(10)] == [made.id]
+        assert vars(tx)["jobs"]._db is vars(tx)["waits"]._db
+
+
+def test_nothing_refers_back_to_a_transaction(store: Store) -> None:
+    """A worker hardly ever looks for what is in circles."""
+    import gc
+    import weakref
+
+    gc.disable()
+    try:
+        with store.write() as tx:
+            add(tx)
+            tx.claims.slots()
+            tx.waits.woken(10)
+        gone = weakref.ref(tx)
+        del tx
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(
     "fields", [{"after": (1,)}, {"needs": ("custom:a",)}, {"produces": ("custom:a",)}]
 )
-def test_what_a_job_waits_for_or_makes_is_stored_however_it_began(
+def test_what_a_job_waits_for_or_makes_is_stored(
     store: Store, fields: dict[str, tuple[object]]
 ) -> None:
     with store.write_soon() as tx:
         add(tx)
         made = add(tx, **fields)
     with store.read() as read:
-        found = read.jobs([made.id])[made.id]
+        found = read.jobs.by_id([made.id])[made.id]
         assert found == made
         if made.after:
-            assert read.dependents_of([1]) == [made.id]
+            assert read.graph.dependents_of([1]) == [made.id]
         else:
-            assert read.declared_artifacts() == ["custom:a"]
+            assert read.graph.declared_artifacts() == ["custom:a"]
 
 
-def test_a_verb_that_nobody_has_is_refused_by_name(store: Store) -> None:
-    with store.write_soon() as tx:
-        for _ in range(2):
-            with pytest.raises(AttributeError, match="no 'frobnicate'"):
-                tx.frobnicate()  # type: ignore[attr-defined]
+def test_a_noun_that_nobody_has_is_refused_by_name(store: Store) -> None:
+    with store.write_soon() as tx, pytest.raises(AttributeError, match="no attribute 'frob'"):
+        tx.frob.nicate()  # type: ignore[attr-defined]
 
 
-def test_the_whole_does_nothing_of_a_submit_in_another_way() -> None:
-    """Else it would depend on how a transaction began."""
-    begins_with = [name for part in AddingTx.__mro__[:-1] for name in vars(part)]
-    methods = [name for name in begins_with if callable(getattr(AddingTx, name))]
-    own = [name for name in methods if not (name.startswith("__") and name != "__init__")]
-    assert {"add_jobs", "next_places", "_many", "__init__"} <= set(own)
-    assert [n for n in own if getattr(SqlWriteTx, n) is not getattr(AddingTx, n)] == []
+@pytest.mark.parametrize("noun", nouns())
+def test_no_noun_is_a_store_of_its_own(noun: str, store: Store) -> None:
+    with store.write() as tx:
+        kind = type(getattr(tx, noun))
+    public = [name for part in kind.__mro__[:-1] for name in vars(part) if name[0] != "_"]
+    assert len(set(public)) <= 40
+    assert len([part for part in kind.__mro__ if part.__module__.startswith("headway")]) <= 4
+
+
+def test_what_is_read_in_both_kinds_of_transactions_is_read_alike() -> None:
+    assert issubclass(WriteTx, ReadTx)
+    assert set(nouns()) >= {"jobs", "claims", "waits", "schedules"}

@@ -9,8 +9,13 @@ from recording import verbs
 from stocked import START, Opener, add, finish_of, job, start
 
 from headway.core.model import POSITION_GAP, Job, RetryPolicy, Stage
-from headway.store.base import Store, WriteTx
-from headway.store.seam_adding import Alike, Event, Model
+from headway.store.new_jobs import (
+    Alike,
+    Event,
+    Model,
+)
+from headway.store.store import Store
+from headway.store.transaction import WriteTx
 
 _TEXT = st.text(max_size=8)
 _JSON = st.recursive(
@@ -47,7 +52,7 @@ def added_alike(models: list[Model], calls: list[tuple[int, Any]]) -> list[Alike
 
 
 def added_singly(tx: WriteTx, models: list[Model], calls: list[tuple[int, Any]]) -> int:
-    first, position, *_ = tx.next_places()
+    first, position, *_ = tx.jobs.next_places()
     jobs = [
         models[number].job._replace(
             id=first + place,
@@ -58,9 +63,9 @@ def added_singly(tx: WriteTx, models: list[Model], calls: list[tuple[int, Any]])
         )
         for place, (number, params) in enumerate(calls)
     ]
-    tx.add_jobs(jobs)
+    tx.jobs.add(jobs)
     told = (Event("submitted", each.id, {"name": each.name}, each.submitted_by) for each in jobs)
-    tx.add_events(told, actor="nobody")
+    tx.events.add(told, actor="nobody")
     return first
 
 
@@ -73,7 +78,7 @@ class UndoneError(Exception):
     """So that each way begins with the same store."""
 
 
-@verbs("add_alike")
+@verbs("bulk.add")
 def test_both_ways_store_the_same_rows(store: Store) -> None:
     @settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
     @given(st.lists(_MODEL, min_size=3, max_size=3), st.integers(-5, 5), _CALLS)
@@ -85,14 +90,14 @@ def test_both_ways_store_the_same_rows(store: Store) -> None:
                 with store.write() as tx:
                     add(tx, priority=priority, position=70)
                     if alike:
-                        first = tx.add_alike(added_alike(models, calls))
+                        first = tx.bulk.add(added_alike(models, calls))
                     else:
                         first = added_singly(tx, models, calls)
                     ids = range(first, first + len(calls))
-                    jobs = tx.jobs(ids)
+                    jobs = tx.jobs.by_id(ids)
                     assert len(jobs) == len(calls)
-                    assert tx.marks()["next_job_id"] == ids.stop
-                    seen.append((contents(store), jobs, [tx.events_of(each) for each in ids]))
+                    assert tx.settings.marks()["next_job_id"] == ids.stop
+                    seen.append((contents(store), jobs, [tx.events.of_job(each) for each in ids]))
                     raise UndoneError
             except UndoneError:
                 pass
@@ -116,11 +121,11 @@ def test_it_is_a_story_of_its_own_too(store: Store) -> None:
     assert store.add_alike([Alike(model, {0: {"a": 1}, 1: {"a": 2}})]) == 1
     assert store.add_alike([Alike(model, {0: {"a": 3}})]) == 3
     with store.read() as tx:
-        found = [tx.jobs([1, 2, 3])[job_id] for job_id in (1, 2, 3)]
+        found = [tx.jobs.by_id([1, 2, 3])[job_id] for job_id in (1, 2, 3)]
         assert [each.params["a"] for each in found] == [1, 2, 3]
         assert [each.position for each in found] == [100, 200, 300]
         assert [each.created_at for each in found] == [START] * 3
-        assert [(each.kind, each.actor) for each in tx.events_of(3)] == [("submitted", "ann")]
+        assert [(each.kind, each.actor) for each in tx.events.of_job(3)] == [("submitted", "ann")]
 
 
 @verbs("add_alike")
@@ -133,8 +138,8 @@ def test_one_that_is_a_story_of_its_own_is_stored_as_any_other(store: Store) -> 
         assert alone is not None
         with store.write() as tx:
             assert added_singly(tx, [model], [(0, params)]) == alone + 1
-            first, second = (tx.jobs([each])[each] for each in (alone, alone + 1))
-            told = [tx.events_of(each)[0] for each in (alone, alone + 1)]
+            first, second = (tx.jobs.by_id([each])[each] for each in (alone, alone + 1))
+            told = [tx.events.of_job(each)[0] for each in (alone, alone + 1)]
         assert (first.chain, second.position) == (alone, first.position + POSITION_GAP)
         same = {"id": 0, "chain": 0, "position": 0}
         assert first._replace(**same) == second._replace(**same)
@@ -159,15 +164,15 @@ def test_one_that_is_a_story_of_its_own_heeds_what_anyone_wrote_since(
         added = by.add_alike([Alike(model, {0: {}})])
         assert added is not None
         with store.read() as tx:
-            assert [each.kind for each in tx.events_of(added)] == ["submitted"]
-            return added, tx.jobs([added])[added].position
+            assert [each.kind for each in tx.events.of_job(added)] == ["submitted"]
+            return added, tx.jobs.by_id([added])[added].position
 
     assert [place(each) for each in (store, store, other, store)] == [
         *((1, 100), (2, 200), (3, 300), (4, 400))
     ]
     with other.write() as tx:
-        tx.place_jobs([(1, 0, 1000)])
-        tx.add_events([Event("noticed", 1)], actor="ann")
+        tx.queue_order.place([(1, 0, 1000)])
+        tx.events.add([Event("noticed", 1)], actor="ann")
     assert place(store) == (5, 1100)
     with store.write() as tx:
         add(tx)
@@ -177,41 +182,41 @@ def test_one_that_is_a_story_of_its_own_heeds_what_anyone_wrote_since(
         raise ZeroDivisionError
     assert place(store) == (8, 1400)
     with other.write() as tx:
-        tx.set_setting("scheduler.ageing", "1h", by="ann")
+        tx.settings.set("scheduler.ageing", "1h", by="ann")
     assert store.add_alike([Alike(model, {0: {}})]) is None
 
 
-@verbs("add_alike")
+@verbs("bulk.add")
 def test_with_an_ageing_nothing_is_added(store: Store) -> None:
     with store.write() as tx:
-        tx.set_setting("scheduler.ageing", "1h", by="ann")
-        assert tx.add_alike([Alike(Model(job(1)), {0: {}})]) is None
-        assert tx.active_jobs() == [] and tx.take_ids(1) == 1
+        tx.settings.set("scheduler.ageing", "1h", by="ann")
+        assert tx.bulk.add([Alike(Model(job(1)), {0: {}})]) is None
+        assert tx.jobs.active() == [] and tx.jobs.take_ids(1) == 1
     assert store.add_alike([Alike(Model(job(1)), {0: {}})]) is None
     with store.read() as tx:
-        assert tx.active_jobs() == [] and tx.last_event() == 0
+        assert tx.jobs.active() == [] and tx.events.last() == 0
 
 
-@verbs("add_alike", "take_ids", "next_places", "remove_jobs", "marks")
+@verbs("bulk.add", "jobs.take_ids", "jobs.next_places", "retention.remove_jobs", "settings.marks")
 def test_no_id_is_given_twice_whichever_way_it_is_taken(store: Store) -> None:
     one = [Alike(Model(job(1)), {0: {"argv": ["true"]}})]
 
     def next_id(tx: WriteTx) -> int:
-        return tx.marks()["next_job_id"]
+        return tx.settings.marks()["next_job_id"]
 
     with store.write() as tx:
-        assert (next_id(tx), tx.add_alike(one), next_id(tx)) == (1, 1, 2)
-        assert (tx.take_ids(2), next_id(tx)) == (2, 4)
-        assert (tx.add_alike(one), tx.next_places().first_id, next_id(tx)) == (4, 5, 5)
-        tx.add_jobs([job(5)])
-        assert (next_id(tx), tx.add_alike(one), next_id(tx)) == (6, 6, 7)
+        assert (next_id(tx), tx.bulk.add(one), next_id(tx)) == (1, 1, 2)
+        assert (tx.jobs.take_ids(2), next_id(tx)) == (2, 4)
+        assert (tx.bulk.add(one), tx.jobs.next_places().first_id, next_id(tx)) == (4, 5, 5)
+        tx.jobs.add([job(5)])
+        assert (next_id(tx), tx.bulk.add(one), next_id(tx)) == (6, 6, 7)
     with store.write() as tx:
-        tx.finish([finish_of(start(tx, tx.jobs([6])[6]))])
-        tx.remove_jobs([6])
+        tx.claims.finish([finish_of(start(tx, tx.jobs.by_id([6])[6]))])
+        tx.retention.remove_jobs([6])
         assert next_id(tx) == 7
     with store.write() as tx:
-        assert (next_id(tx), tx.add_alike(one), tx.take_ids(1)) == (7, 7, 8)
+        assert (next_id(tx), tx.bulk.add(one), tx.jobs.take_ids(1)) == (7, 7, 8)
     assert store.add_alike(one) == 9
     with store.write() as tx:
-        assert (next_id(tx), tx.take_ids(1)) == (10, 10)
+        assert (next_id(tx), tx.jobs.take_ids(1)) == (10, 10)
     assert store.add_alike(one) == 11

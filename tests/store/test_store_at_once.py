@@ -10,14 +10,14 @@ from servers import CrashableServer, Line
 from stocked import add, job
 
 from harness import wait_for
-from headway.errors import StoreBusyError, StoreError
-from headway.store import pgsession
-from headway.store.base import Event, Store
-from headway.store.pgspread import insert_of
-from headway.store.postgres import DIALECT, PostgresDatabase
+from headway.base.errors import StoreBusyError, StoreError
+from headway.store.new_jobs import Alike, Event, Model
+from headway.store.postgres import session as pgsession
+from headway.store.postgres.database import DIALECT, PostgresDatabase
+from headway.store.postgres.multi_insert import insert_of
 from headway.store.queries import Queries
 from headway.store.rows import COLUMNS
-from headway.store.seam_adding import Alike, Model
+from headway.store.store import Store
 
 Open = Callable[..., Store]
 MODEL = Model(job(1, name="alike", submitted_by="ann"))
@@ -26,7 +26,7 @@ ONE = [Alike(MODEL, {0: {"a": 1}})]
 
 def ids(store: Store) -> list[int]:
     with store.read() as tx:
-        return sorted(each.id for each in tx.active_jobs())
+        return sorted(each.id for each in tx.jobs.active())
 
 
 # -- a submit -------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_a_submit_whose_answer_is_lost_happens_once_and_has_its_id(
     assert line.cut is None
     assert sorted([*before, mine, *theirs]) == ids(store) == list(range(1, earlier + 3))
     with store.read() as tx:
-        assert [each.kind for each in tx.events_of(mine or 0)] == ["submitted"]
+        assert [each.kind for each in tx.events.of_job(mine or 0)] == ["submitted"]
     store.close()
 
 
@@ -179,7 +179,7 @@ def test_who_waited_for_the_turn_sees_what_was_committed_before_it(
 def test_with_an_ageing_nothing_is_added(opened: Open, postgres_url: str) -> None:
     store = opened(postgres_url)
     with store.write() as tx:
-        tx.set_setting("scheduler.ageing", "1h", by="ann")
+        tx.settings.set("scheduler.ageing", "1h", by="ann")
     with psycopg.connect(postgres_url, autocommit=True) as operator:
         before = operator.execute("select * from commits order by place").fetchall()
         assert store.add_alike(ONE) is None and ids(store) == []
@@ -203,10 +203,10 @@ def test_who_only_looks_leaves_no_trace(opened: Open, postgres_url: str) -> None
     other.hints()
     other.changed()
     with store.write() as tx:
-        assert tx.active_jobs() == [] and tx.marks()["next_job_id"] == 1
+        assert tx.jobs.active() == [] and tx.settings.marks()["next_job_id"] == 1
     assert not other.changed()
     with store.write() as tx:
-        tx.set_mark("last_dispatch_count", 7)
+        tx.settings.set_mark("last_dispatch_count", 7)
     assert other.changed()
 
 
@@ -248,13 +248,13 @@ def test_many_rows_are_the_same_as_each_by_itself(
     store = opened(postgres_url)
     with store.write() as tx:
         few = [add(tx, slug=text, name=text or "x", params={"x": text}) for text in texts]
-        first = tx.take_ids(len(texts))
+        first = tx.jobs.take_ids(len(texts))
         many = [
             each._replace(id=first + n, chain=first + n, position=each.position + n)
             for n, each in enumerate(few)
         ]
-        tx.add_jobs(many)
-        found = tx.jobs([each.id for each in [*few, *many]])
+        tx.jobs.add(many)
+        found = tx.jobs.by_id([each.id for each in [*few, *many]])
         assert [found[each.id] for each in [*few, *many]] == [*few, *many]
 
 
@@ -262,9 +262,9 @@ def test_many_rows_are_stored_in_their_order(opened: Open, postgres_url: str) ->
     store = opened(postgres_url)
     kinds = [f"kind-{number:03}" for number in range(300)]
     with store.write() as tx:
-        tx.add_events((Event(kind) for kind in kinds), actor="ann")
+        tx.events.add((Event(kind) for kind in kinds), actor="ann")
     with store.read() as tx:
-        assert [each.kind for each in tx.events_since(0, 1000)] == kinds
+        assert [each.kind for each in tx.events.since(0, 1000)] == kinds
 
 
 def test_every_insert_of_many_rows_that_has_only_values_is_one_statement() -> None:

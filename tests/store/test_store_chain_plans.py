@@ -11,11 +11,11 @@ import pytest
 from stocked import START, job
 
 from headway.store import open_store
-from headway.store.pgwire import _text_and_names
-from headway.store.postgres import DIALECT, PostgresDatabase
+from headway.store.postgres.database import DIALECT, PostgresDatabase
+from headway.store.postgres.wire import _text_and_names
 from headway.store.queries import Queries
 from headway.store.rows import COLUMNS
-from headway.testing import FakeClock
+from headway.testing.clock import FakeClock
 from postgres import fresh_schema
 
 LONG = 200  # jobs in a chain
@@ -66,8 +66,8 @@ def large(postgres_server: str) -> Iterator[PostgresDatabase]:
 
 
 def add_chain(tx: Any) -> None:
-    tx.set_mark("next_job_id", FIRST + LONG)
-    tx.add_jobs(
+    tx.settings.set_mark("next_job_id", FIRST + LONG)
+    tx.jobs.add(
         [
             job(FIRST + each, chain=FIRST, retry_of=FIRST + each - 1 if each else None)
             for each in range(LONG)

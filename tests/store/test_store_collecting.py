@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from stocked import System
 
-from headway.collecting import Collector
+from headway.base.home import Home
 from headway.core.artifacts import ArtifactKey
 from headway.core.model import Claim, Job, JobId, RetryPolicy
-from headway.core.retention import Rule
-from headway.core.settle import Ending, Outcome
+from headway.core.retention import RetentionRule
+from headway.core.settle import Ending, Outcome, Verdict
 from headway.core.states import TERMINAL
-from headway.engine.settling import Verdict
-from headway.home import Home
-from headway.store import open_store
-from headway.store.base import ReadTx, Store
-from headway.testing import FakeClock
+from headway.jobs.retention import Collector
+from headway.store.store import Store
+from headway.store.transaction import ReadTx
+from headway.testing.clock import FakeClock
+from ready import open_ready
 
 STORIES = 12
 ACTS = 80
@@ -30,7 +30,7 @@ class Twins:
     def __init__(self, store: Store, clock: FakeClock, folder: Path, seed: int) -> None:
         self.clock = clock
         self.chance = random.Random(seed)
-        self.reference = open_store(f"sqlite://{folder}/reference.db", clock, create=True)
+        self.reference = open_ready(f"sqlite://{folder}/reference.db", clock)
         self.tidy = System(store, clock, folder / "tidy")
         self.full = System(self.reference, clock, folder / "full")
         self.both = (self.tidy, self.full)
@@ -40,7 +40,7 @@ class Twins:
             system.set_max_active(3)
 
     def live(self) -> list[tuple[Claim, Claim]]:
-        tidy, full = (system.look(lambda tx: tx.live_claims()) for system in self.both)
+        tidy, full = (system.look(lambda tx: tx.claims.live()) for system in self.both)
         by_job = {claim.job_id: claim for claim in full}
         assert {claim.job_id for claim in tidy} == set(by_job), "the same jobs run"
         pairs = [(claim, by_job[claim.job_id]) for claim in tidy]
@@ -48,7 +48,7 @@ class Twins:
 
     def jobs(self, system: System) -> dict[JobId, Job]:
         def all_jobs(tx: ReadTx) -> list[Job]:
-            return [*tx.active_jobs(), *tx.finished_jobs(0, 100_000)]
+            return [*tx.jobs.active(), *tx.jobs.finished(0, 100_000)]
 
         return {job.id: job for job in system.look(all_jobs)}
 
@@ -73,7 +73,7 @@ class Twins:
 
     def known_artifacts(self) -> list[ArtifactKey]:
         """Those that look the same in both: of what is gone a new job may not know."""
-        views = [system.look(lambda tx: tx.artifact_views(ARTIFACTS)) for system in self.both]
+        views = [system.look(lambda tx: tx.graph.artifact_views(ARTIFACTS)) for system in self.both]
         return [key for key in ARTIFACTS if views[0][key] == views[1][key]]
 
     def start(self) -> None:
@@ -105,7 +105,14 @@ class Twins:
                 system.retry(job)
 
     def collect(self) -> None:
-        rule = self.chance.choice((Rule(0, None), Rule(None, 2), Rule(None, 5), Rule(1, None)))
+        rule = self.chance.choice(
+            (
+                RetentionRule(0, None),
+                RetentionRule(None, 2),
+                RetentionRule(None, 5),
+                RetentionRule(1, None),
+            )
+        )
         collector = Collector(self.tidy.store, self.home, "host", actor="ann", rule=rule)
         most = self.chance.choice((1, 3, 500))
         while (removed := collector.step(most)) is not None:

@@ -7,11 +7,11 @@ import pytest
 from others import another, words
 from stocked import Opener, add, job, only_a_file
 
-from headway.errors import StoreError, StoreReplacedError
-from headway.store.base import Store
-from headway.store.filesystems import refuse_network_file_system
-from headway.store.seam_adding import Alike, Model
-from headway.store.sqlite import open_database
+from headway.base.errors import StoreError, StoreReplacedError
+from headway.store.new_jobs import Alike, Model
+from headway.store.sqlite.database import open_database
+from headway.store.sqlite.filesystems import refuse_network_file_system
+from headway.store.store import Store
 
 HAMMER = """
 store = opened()
@@ -19,17 +19,17 @@ name, slots = sys.argv[2], range(int(sys.argv[3]), int(sys.argv[4]))
 sys.stdin.readline()
 for number in range(40):
     with store.write() as tx:
-        print("added", add(tx, name=f"{name}-{number}", position=tx.next_places().position).id)
+        print("added", add(tx, name=f"{name}-{number}", position=tx.jobs.next_places().position).id)
     with store.write() as tx:
-        waiting = tx.woken(1)
-        slot = next(each for each in slots if each not in tx.slots().used)
+        waiting = tx.waits.woken(1)
+        slot = next(each for each in slots if each not in tx.claims.slots().used)
         claims = [start(tx, job, slot, worker_id=name, token=f"{name}-{job.id}") for job in waiting]
     for claim in claims:
         print("claimed", claim.job_id)
         with store.write() as tx:
-            assert tx.finish([finish_of(claim)]) == [True]
+            assert tx.claims.finish([finish_of(claim)]) == [True]
     with store.read() as tx:
-        tx.count_active()
+        tx.jobs.count_active()
 """
 
 
@@ -53,22 +53,22 @@ def test_processes_that_write_at_once_lose_nothing(store: Store, url: str) -> No
     assert len(added) == len(set(added)) == 120
     assert len(claimed) == len(set(claimed)) == 120
     with store.read() as tx:
-        jobs = tx.finished_jobs(0, 1000)
-        assert len({job.name for job in jobs}) == 120 and tx.live_claims() == []
-        assert len(tx.runs([job.id for job in jobs])) == 120
+        jobs = tx.jobs.finished(0, 1000)
+        assert len({job.name for job in jobs}) == 120 and tx.claims.live() == []
+        assert len(tx.jobs.runs([job.id for job in jobs])) == 120
     assert store.database.quick_check() == []  # type: ignore[attr-defined]
 
 
 def test_a_long_reader_blocks_no_writer_and_keeps_its_instant(store: Store, opener: Opener) -> None:
     """# fault C2"""
     with opener().read() as reader:
-        assert reader.active_jobs() == []
+        assert reader.jobs.active() == []
         for _ in range(3):
             with store.write() as tx:
                 add(tx)
-        assert reader.active_jobs() == [] and reader.marks()["next_job_id"] == 1
+        assert reader.jobs.active() == [] and reader.settings.marks()["next_job_id"] == 1
     with store.read() as tx:
-        assert len(tx.active_jobs()) == 3
+        assert len(tx.jobs.active()) == 3
 
 
 @only_a_file
@@ -76,7 +76,7 @@ def test_the_log_that_a_long_reader_held_up_is_cut_afterwards(store: Store, open
     """# fault C2. A server cuts its own log, and no reader keeps it from that."""
     database = store.database  # type: ignore[attr-defined]
     with opener().read() as reader:
-        assert reader.active_jobs() == []
+        assert reader.jobs.active() == []
         for _ in range(30):
             with store.write() as tx:
                 add(tx, params={"argv": ["x" * 20_000]})
@@ -94,7 +94,7 @@ def test_a_transaction_within_a_transaction_is_refused(store: Store) -> None:
             with inner():
                 raise AssertionError("it began")
     with store.read() as tx:
-        assert tx.active_jobs() == []
+        assert tx.jobs.active() == []
 
 
 def test_a_connection_is_refused_in_a_forked_process(store: Store, opener: Opener) -> None:
@@ -125,7 +125,7 @@ def test_a_connection_is_refused_in_a_forked_process(store: Store, opener: Opene
     with store.write() as tx:
         add(tx)
     with other.read() as tx:
-        assert len(tx.active_jobs()) == 2
+        assert len(tx.jobs.active()) == 2
 
 
 @only_a_file
@@ -154,7 +154,7 @@ def test_a_store_that_was_exchanged_underneath_is_not_written_to(
     aside.rename(path)
     store.check()
     with store.write() as tx:
-        assert len(tx.active_jobs()) == 1
+        assert len(tx.jobs.active()) == 1
 
 
 @only_a_file
@@ -169,7 +169,7 @@ def test_nobody_waits_for_the_lock_of_a_store_that_was_exchanged(
             store.write().__enter__()
         (tmp_path / "aside.db").rename(tmp_path / "headway.db")
     with store.write() as tx:
-        assert len(tx.active_jobs()) == 1
+        assert len(tx.jobs.active()) == 1
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,17 @@ from pathlib import Path
 import apsw
 import pytest
 from others import another, words
-from stocked import START, add, filing, finish_of, start
+from stocked import START, add, finish_of, parking, start
 
+from headway.base.errors import DataError, HeadwayError, StoreCorruptError, StoreError
 from headway.core.model import Lock, Pause
-from headway.errors import DataError, HeadwayError, StoreCorruptError, StoreError
 from headway.store import open_store
-from headway.store.base import Event, Lending, ReadTx
-from headway.store.sqlite import SqliteDatabase
-from headway.store.sqliteerrors import translate
-from headway.testing import FakeClock
+from headway.store.new_jobs import Event
+from headway.store.records import Lending
+from headway.store.sqlite.database import SqliteDatabase
+from headway.store.sqlite.errors import translate
+from headway.store.transaction import ReadTx
+from headway.testing.clock import FakeClock
 
 
 def stocked_file(path: Path) -> None:
@@ -31,49 +33,49 @@ def stocked_file(path: Path) -> None:
     with store.write() as tx:
         for number in range(60):
             job = add(tx, labels={"n": str(number)}, locks=(Lock("k"),), key=f"key-{number}")
-            tx.add_events([Event("submitted", job.id, {"name": job.name})], actor="ann")
+            tx.events.add([Event("submitted", job.id, {"name": job.name})], actor="ann")
             if number % 3 == 0:
                 claim = start(tx, job, number + 1)
-                tx.finish([finish_of(claim, document={"n": number})])
-                tx.release_locks(job.id)
+                tx.claims.finish([finish_of(claim, document={"n": number})])
+                tx.claims.release_locks(job.id)
             elif number % 3 == 1:
-                tx.file([filing(job, "lock:k", reserves=True)])
+                tx.waits.park([parking(job, "lock:k", reserves=True)])
         add(tx, after=(2, 5))
         start(tx, add(tx))
-        tx.set_setting("scheduler.max_active", 3, by="ann")
-        tx.pause(Pause("ann", None, START))
-        tx.lend("lending", Lending(1, 2, START))
+        tx.settings.set("scheduler.max_active", 3, by="ann")
+        tx.settings.pause(Pause("ann", None, START))
+        tx.claims.lend("lending", Lending(1, 2, START))
     store.close()
     assert not os.path.exists(f"{path}-wal")
 
 
 def read_all(tx: ReadTx) -> None:
-    jobs = [*tx.active_jobs(), *tx.finished_jobs(0, 1000)]
+    jobs = [*tx.jobs.active(), *tx.jobs.finished(0, 1000)]
     numbers = list(range(1, 64))
-    tx.jobs(numbers)
-    tx.runs(numbers)
-    tx.woken(1000)
-    tx.ready(1000)
-    tx.stale_waiters(START + 1, 1000)
-    tx.predecessors(jobs)
-    tx.lock_views(["k"])
-    tx.live_claims()
-    tx.slots()
-    tx.lendings()
-    tx.pause_in_force()
-    tx.marks()
-    tx.count_active()
-    tx.job_by_key("key-7")
-    tx.env_digests_in_use(0)
-    tx.evidence(numbers)
-    tx.settings()
-    tx.events_since(0, 1000)
-    tx.recent_workers("host", 5)
-    tx.host_trouble("host")
-    tx.count_finished(0)
+    tx.jobs.by_id(numbers)
+    tx.jobs.runs(numbers)
+    tx.waits.woken(1000)
+    tx.waits.ready(1000)
+    tx.waits.stale(START + 1, 1000)
+    tx.waits.predecessors(jobs)
+    tx.claims.lock_views(["k"])
+    tx.claims.live()
+    tx.claims.slots()
+    tx.claims.lendings()
+    tx.settings.pause_in_force()
+    tx.settings.marks()
+    tx.jobs.count_active()
+    tx.jobs.by_key("key-7")
+    tx.jobs.env_digests_in_use(0)
+    tx.jobs.evidence(numbers)
+    tx.settings.all()
+    tx.events.since(0, 1000)
+    tx.hosts.recent_workers("host", 5)
+    tx.hosts.trouble("host")
+    tx.jobs.count_finished(0)
     for number in numbers:
-        tx.last_in_chain(number)
-        tx.chain(number)
+        tx.jobs.last_in_chain(number)
+        tx.jobs.chain(number)
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +210,7 @@ def test_the_log_of_a_deleted_store_is_not_replayed_into_a_new_one(tmp_path: Pat
         return
     try:
         with store.read() as tx:
-            assert tx.active_jobs() == [] and tx.marks()["next_job_id"] == 1
+            assert tx.jobs.active() == [] and tx.settings.marks()["next_job_id"] == 1
         assert store.database.quick_check() == []  # type: ignore[attr-defined]
     finally:
         store.close()
@@ -266,20 +268,20 @@ def test_no_error_is_told_as_a_success(result: int, number: int, told: str) -> N
 # -- full -----------------------------------------------------------------------------------------
 
 FILL = """
-from headway.errors import StoreFullError
+from headway.base.errors import StoreFullError
 store = opened()
 try:
     for number in range(100_000):
         with store.write() as tx:
             made = add(tx, params={"argv": ["x" * 1000]})
-            tx.add_events([Event("submitted", made.id)], actor="ann")
+            tx.events.add([Event("submitted", made.id)], actor="ann")
         print(made.id, flush=True)
 except StoreFullError as error:
     print("full", error.exit_code)
     with store.read() as tx:
-        print(len(tx.active_jobs()))
+        print(len(tx.jobs.active()))
 """
-FILL = "from headway.store.base import Event\n" + FILL
+FILL = "from headway.store.new_jobs import Event\n" + FILL
 
 
 def acknowledged_and_sound(path: Path, said: list[str]) -> None:
@@ -290,7 +292,7 @@ def acknowledged_and_sound(path: Path, said: list[str]) -> None:
     store = open_store(f"sqlite://{path}", FakeClock(START))
     try:
         with store.read() as tx:
-            assert [job.id for job in tx.active_jobs()] == [int(each) for each in numbers]
+            assert [job.id for job in tx.jobs.active()] == [int(each) for each in numbers]
         assert isinstance(store.database, SqliteDatabase)  # type: ignore[attr-defined]
         assert store.database.quick_check() == []  # type: ignore[attr-defined]
     finally:
@@ -343,7 +345,7 @@ def test_a_file_size_limit_is_a_full_disk_and_not_damage(tmp_path: Path) -> None
 
 WITHOUT_RIGHTS = """
 import os
-import headway.store.sqlite, headway.store.sqlstore  # its own files may be closed to others
+import headway.store.sqlite.store, headway.store.transaction  # then closed to it
 if os.getuid() == 0:
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
 store = None
@@ -352,7 +354,7 @@ def open_it():
     store = opened(create=False)
 def read():
     with store.read() as tx:
-        assert len(tx.active_jobs()) == 1
+        assert len(tx.jobs.active()) == 1
 def write():
     with store.write() as tx:
         add(tx)

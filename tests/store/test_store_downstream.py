@@ -5,8 +5,9 @@ from typing import Any
 from stocked import START, add, finish_of, job, start
 
 from headway.core.model import Job
-from headway.downstream import downstream
-from headway.store.base import Marker, Store
+from headway.jobs.downstream import downstream
+from headway.store.records import Marker
+from headway.store.store import Store
 
 
 def ids(jobs: list[Job]) -> list[int]:
@@ -14,7 +15,7 @@ def ids(jobs: list[Job]) -> list[int]:
 
 
 def end(tx: Any, waiting: Job) -> None:
-    tx.finish([finish_of(start(tx, waiting))])
+    tx.claims.finish([finish_of(start(tx, waiting))])
 
 
 def test_edges_lead_to_the_last_job_of_each_chain_the_nearest_first(store: Store) -> None:
@@ -26,8 +27,8 @@ def test_edges_lead_to_the_last_job_of_each_chain_the_nearest_first(store: Store
         beside = add(tx)
         below_both = add(tx, after=(bottom.id, beside.id))
         end(tx, left)
-        again = job(tx.take_ids(1), chain=left.id, retry_of=left.id, after=(root.id,))
-        tx.add_retries([again])
+        again = job(tx.jobs.take_ids(1), chain=left.id, retry_of=left.id, after=(root.id,))
+        tx.jobs.add_retries([again])
         # `again` is the present word of its chain, and near
         assert ids(downstream(tx, [root])) == [again.id, right.id, bottom.id, below_both.id]
         assert ids(downstream(tx, [again])) == [bottom.id, below_both.id]
@@ -42,7 +43,7 @@ def test_artifacts_lead_on_whether_they_were_announced_or_not(store: Store) -> N
         add(tx, needs=("custom:report:july",))
         surprised = add(tx, needs=("custom:found:it",))
         patched = add(tx, needs=(f"command_patch:job-{reader.id}",))
-        tx.publish([Marker("custom:found:it", maker.id, START)])
+        tx.graph.publish([Marker("custom:found:it", maker.id, START)])
         assert ids(downstream(tx, [maker])) == [reader.id, surprised.id, patched.id]
 
 

@@ -4,10 +4,10 @@ import pytest
 from recording import verbs
 from stocked import START, add, finish_of, start
 
-from headway.core.groups import Group, Mode
+from headway.core.groups import Group, GroupMode
 from headway.core.model import Stage
 from headway.core.targets import Target
-from headway.store.base import Store
+from headway.store.store import Store
 
 GAS = Target(
     "gas",
@@ -25,60 +25,60 @@ GAS = Target(
 )
 
 
-@verbs("targets", "add_target", "remove_target")
+@verbs("workitems.targets", "workitems.add_target", "workitems.remove_target")
 def test_targets_are_kept_whole_and_one_per_name(store: Store) -> None:
     plain = Target("any", ("true",), created_at=START, created_by="bob")
     with store.write() as tx:
-        assert tx.targets() == {}
-        assert tx.add_target(GAS) and tx.add_target(plain)
-        assert not tx.add_target(plain._replace(argv=("false",)))
-        assert not tx.add_target(GAS._replace(name="other")), "the prefix is taken"
-        assert tx.targets() == {"any": plain, "gas": GAS}
-        assert list(tx.targets()) == ["any", "gas"]
-        assert tx.remove_target("any") and not tx.remove_target("any")
-        assert list(tx.targets()) == ["gas"]
+        assert tx.workitems.targets() == {}
+        assert tx.workitems.add_target(GAS) and tx.workitems.add_target(plain)
+        assert not tx.workitems.add_target(plain._replace(argv=("false",)))
+        assert not tx.workitems.add_target(GAS._replace(name="other")), "the prefix is taken"
+        assert tx.workitems.targets() == {"any": plain, "gas": GAS}
+        assert list(tx.workitems.targets()) == ["any", "gas"]
+        assert tx.workitems.remove_target("any") and not tx.workitems.remove_target("any")
+        assert list(tx.workitems.targets()) == ["gas"]
 
 
 @pytest.mark.req("G17")
-@verbs("open_about", "open_with_subject", "open_with_subject_after")
+@verbs("workitems.open_about", "workitems.open_with_subject", "workitems.open_with_subject_after")
 def test_the_open_job_of_a_subject_is_found(store: Store) -> None:
     with store.write() as tx:
         ended = add(tx, subject="gt-1")
-        tx.finish([finish_of(start(tx, ended))])
+        tx.claims.finish([finish_of(start(tx, ended))])
         second = add(tx, subject="gt-1", position=900)
         other = add(tx, subject="gt-2", priority=5)
         running = add(tx, subject="gt-3", position=950)
         start(tx, running)
         add(tx)
-        found = tx.open_about(["gt-1", "gt-3", "gt-9"])
+        found = tx.workitems.open_about(["gt-1", "gt-3", "gt-9"])
         assert {subject: job.id for subject, job in found.items()} == {
             "gt-1": second.id,
             "gt-3": running.id,
         }
-        assert tx.open_about([]) == {}
-        listed = [job.id for job in tx.open_with_subject(10)]
+        assert tx.workitems.open_about([]) == {}
+        listed = [job.id for job in tx.workitems.open_with_subject(10)]
         assert listed == [other.id, second.id, running.id]
-        assert [job.id for job in tx.open_with_subject(1)] == [other.id]
-        later = [job.id for job in tx.open_with_subject_after(second.id, 10)]
+        assert [job.id for job in tx.workitems.open_with_subject(1)] == [other.id]
+        later = [job.id for job in tx.workitems.open_with_subject_after(second.id, 10)]
         assert later == [other.id, running.id]
-        assert [job.id for job in tx.open_with_subject_after(0, 1)] == [second.id]
+        assert [job.id for job in tx.workitems.open_with_subject_after(0, 1)] == [second.id]
 
 
-@verbs("places_in_queue")
-def test_places_count_everybody_at_the_door(store: Store) -> None:
+@verbs("workitems.places_in_queue")
+def test_places_count_everybody_that_waits_for_capacity(store: Store) -> None:
     with store.write() as tx:
         add(tx)
         mine = add(tx, subject="gt-1", stage=Stage.READY)
         add(tx, priority=3)
         start(tx, add(tx, subject="gt-2", priority=9))
-        assert tx.places_in_queue() == {mine.id: 3}
+        assert tx.workitems.places_in_queue() == {mine.id: 3}
 
 
 @pytest.mark.req("G20")
-@verbs("groups_tracking")
+@verbs("workitems.groups_tracking")
 def test_groups_of_slings_are_found_by_what_they_track(store: Store) -> None:
     def group(group_id: int, subject: str | None = None, **fields: object) -> Group:
-        whole = Group(group_id, Mode.PARALLEL, "continue", START, "ann", subject=subject)
+        whole = Group(group_id, GroupMode.PARALLEL, "continue", START, "ann", subject=subject)
         return whole._replace(**fields)  # type: ignore[arg-type]
 
     with store.write() as tx:
@@ -88,10 +88,10 @@ def test_groups_of_slings_are_found_by_what_they_track(store: Store) -> None:
             group(3, "gt-old", ended_at=START),
             group(4),
             group(5, "gt-mine", name="by hand"),
-            group(6, "gt-line", mode=Mode.SEQUENTIAL),
+            group(6, "gt-line", mode=GroupMode.SEQUENTIAL),
         ):
-            tx.add_group(made)
+            tx.groups.add(made)
         add(tx, subject="gt-a", group_id=4, sequence_number=1)
         add(tx, subject="gt-b", group_id=3, sequence_number=1)
         asked = ["gt-epic", "gt-old", "gt-a", "gt-b", "gt-mine", "gt-line", "gt-none"]
-        assert tx.groups_tracking(asked) == {"gt-epic": 2, "gt-a": 4}
+        assert tx.workitems.groups_tracking(asked) == {"gt-epic": 2, "gt-a": 4}

@@ -2,13 +2,20 @@
 
 import pytest
 from recording import verbs
-from stocked import SECOND, START, add, filing, finish_of, job, start, unclaim_of
+from stocked import SECOND, START, add, finish_of, job, parking, start, unclaim_of
 
 from headway.core.facts import ArtifactView, Producer
 from headway.core.model import Approval, ApprovalState, Job, Lock, LockMode, PinnedHead, Stage
 from headway.core.states import Status
-from headway.store.base import HeldLock, LockWaiter, Marker, Product, Store, WriteTx
-from headway.testing import FakeClock
+from headway.store.records import (
+    HeldLock,
+    LockWaiter,
+    Marker,
+    Product,
+)
+from headway.store.store import Store
+from headway.store.transaction import WriteTx
+from headway.testing.clock import FakeClock
 
 REPORT = "custom:report:june"
 PLAN = "plan_doc:login"
@@ -16,71 +23,75 @@ HERE, THERE = "/srv/here", "/srv/there"
 
 
 def succeed(tx: WriteTx, waiting: Job) -> None:
-    tx.finish([finish_of(start(tx, waiting))])
+    tx.claims.finish([finish_of(start(tx, waiting))])
 
 
 def fail(tx: WriteTx, waiting: Job) -> None:
-    tx.finish([finish_of(start(tx, waiting), status=Status.FAILED, exit_code=1)])
+    tx.claims.finish([finish_of(start(tx, waiting), status=Status.FAILED, exit_code=1)])
 
 
 def retry(tx: WriteTx, failed: Job) -> Job:
     again = failed._replace(
-        id=tx.take_ids(1), retry_of=failed.id, attempt=failed.attempt + 1, position=9999
+        id=tx.jobs.take_ids(1), retry_of=failed.id, attempt=failed.attempt + 1, position=9999
     )
-    tx.add_retries([again])
+    tx.jobs.add_retries([again])
     return again
 
 
 # -- who makes what -------------------------------------------------------------------------------
 
 
-@verbs("artifact_views")
+@verbs("graph.artifact_views")
 def test_an_artifact_that_nobody_speaks_of_is_neither_there_nor_made(store: Store) -> None:
     with store.write() as tx:
-        assert tx.artifact_views([]) == {}
-        assert tx.artifact_views([REPORT]) == {REPORT: ArtifactView(False, False, ())}
+        assert tx.graph.artifact_views([]) == {}
+        assert tx.graph.artifact_views([REPORT]) == {REPORT: ArtifactView(False, False, ())}
 
 
-@verbs("artifact_views", "publish")
+@verbs("graph.artifact_views", "graph.publish")
 def test_an_artifact_is_there_once_anybody_has_published_it(store: Store) -> None:
     with store.write() as tx:
         one, two = add(tx, produces=(REPORT,)), add(tx, produces=(REPORT,))
         makers = (Producer(one.id, Status.QUEUED), Producer(two.id, Status.QUEUED))
-        assert tx.artifact_views([REPORT])[REPORT] == ArtifactView(False, False, makers)
-        tx.publish([Marker(REPORT, two.id, START)])
-        assert tx.artifact_views([REPORT])[REPORT] == ArtifactView(True, False, makers)
+        assert tx.graph.artifact_views([REPORT])[REPORT] == ArtifactView(False, False, makers)
+        tx.graph.publish([Marker(REPORT, two.id, START)])
+        assert tx.graph.artifact_views([REPORT])[REPORT] == ArtifactView(True, False, makers)
 
 
-@verbs("artifact_views", "add_retries")
+@verbs("graph.artifact_views", "jobs.add_retries")
 def test_the_producer_of_a_chain_is_its_last_job(store: Store) -> None:
     with store.write() as tx:
         maker = add(tx, produces=(REPORT,))
         fail(tx, maker)
-        assert tx.artifact_views([REPORT])[REPORT].producers == (Producer(maker.id, Status.FAILED),)
+        assert tx.graph.artifact_views([REPORT])[REPORT].producers == (
+            Producer(maker.id, Status.FAILED),
+        )
         again = retry(tx, maker)
-        assert tx.artifact_views([REPORT])[REPORT].producers == (Producer(again.id, Status.QUEUED),)
+        assert tx.graph.artifact_views([REPORT])[REPORT].producers == (
+            Producer(again.id, Status.QUEUED),
+        )
 
 
-@verbs("artifact_views")
+@verbs("graph.artifact_views")
 def test_the_artifacts_of_two_repositories_are_two(store: Store) -> None:
     with store.write() as tx:
         here = add(tx, produces=(PLAN,), repo=HERE)
         add(tx, produces=(PLAN,), repo=THERE)
         key = f"{PLAN} {HERE}"
-        assert tx.artifact_views([key, PLAN]) == {
+        assert tx.graph.artifact_views([key, PLAN]) == {
             key: ArtifactView(producers=(Producer(here.id, Status.QUEUED),)),
             PLAN: ArtifactView(),
         }
 
 
-@verbs("artifact_views")
+@verbs("graph.artifact_views")
 def test_the_patch_of_a_job_is_made_by_its_chain_declared_or_not(store: Store) -> None:
     with store.write() as tx:
         silent = add(tx)
         declaring = add(tx, produces=("command_patch:job-2",))
         fail(tx, silent)
         again = retry(tx, silent)
-        views = tx.artifact_views(
+        views = tx.graph.artifact_views(
             [f"command_patch:job-{each.id}" for each in (silent, declaring, again)]
         )
         assert [view.producers for view in views.values()] == [
@@ -88,10 +99,13 @@ def test_the_patch_of_a_job_is_made_by_its_chain_declared_or_not(store: Store) -
             (Producer(declaring.id, Status.QUEUED),),
             (Producer(again.id, Status.QUEUED),),
         ]
-        assert tx.artifact_views(["command_patch:job-99"])["command_patch:job-99"].producers == ()
+        assert (
+            tx.graph.artifact_views(["command_patch:job-99"])["command_patch:job-99"].producers
+            == ()
+        )
 
 
-@verbs("produced_by", "consumers", "declared_artifacts")
+@verbs("graph.produced_by", "graph.consumers", "graph.declared_artifacts")
 def test_who_makes_and_who_needs_what(store: Store) -> None:
     with store.write() as tx:
         maker = add(tx, produces=(REPORT, PLAN), repo=HERE)
@@ -100,119 +114,123 @@ def test_who_makes_and_who_needs_what(store: Store) -> None:
         fail(tx, maker)
         again = retry(tx, maker)
         chain = maker.chain
-        assert tx.produced_by([chain, user.chain]) == [
+        assert tx.graph.produced_by([chain, user.chain]) == [
             Product(REPORT, again.id, chain),
             Product(f"{PLAN} {HERE}", again.id, chain),
         ]
-        assert tx.produced_by([]) == []
-        assert tx.consumers([REPORT, f"{PLAN} {THERE}", "custom:no:body"]) == {
+        assert tx.graph.produced_by([]) == []
+        assert tx.graph.consumers([REPORT, f"{PLAN} {THERE}", "custom:no:body"]) == {
             REPORT: [user.id],
             f"{PLAN} {THERE}": [other.id],
         }
-        assert tx.declared_artifacts() == [REPORT, f"{PLAN} {HERE}", f"{PLAN} {THERE}"]
+        assert tx.graph.declared_artifacts() == [REPORT, f"{PLAN} {HERE}", f"{PLAN} {THERE}"]
         succeed(tx, again)
         succeed(tx, user)
-        assert tx.declared_artifacts() == [f"{PLAN} {THERE}"]
+        assert tx.graph.declared_artifacts() == [f"{PLAN} {THERE}"]
 
 
-@verbs("produced_by", "withdraw")
+@verbs("graph.produced_by", "graph.withdraw")
 def test_a_patch_that_someone_needs_is_a_product_of_its_chain(store: Store) -> None:
     """So that those who need it hear of the chain's end, and of its rewind."""
     with store.write() as tx:
         maker = add(tx)
         fail(tx, maker)
-        assert tx.produced_by([maker.chain]) == []
+        assert tx.graph.produced_by([maker.chain]) == []
         patch = f"command_patch:job-{maker.id}"
         add(tx, needs=(patch, "command_patch:job-99"))
-        assert tx.produced_by([maker.chain]) == [Product(patch, maker.id, maker.chain)]
+        assert tx.graph.produced_by([maker.chain]) == [Product(patch, maker.id, maker.chain)]
         again = retry(tx, maker)
-        tx.withdraw([maker.chain])
+        tx.graph.withdraw([maker.chain])
         view = ArtifactView(False, True, (Producer(again.id, Status.QUEUED),))
-        assert tx.artifact_views([patch]) == {patch: view}
+        assert tx.graph.artifact_views([patch]) == {patch: view}
 
 
 # -- markers --------------------------------------------------------------------------------------
 
 
-@verbs("publish", "markers_by", "markers", "newest_markers")
+@verbs("graph.publish", "graph.markers_by", "graph.markers", "graph.newest_markers")
 def test_markers_keep_who_published_them_when_and_with_what(store: Store) -> None:
     with store.write() as tx:
         one, two = add(tx), add(tx)
         first = Marker(REPORT, one.id, START, {"rows": [1, 2.5, None, "\0\ud800"]})
         second = Marker(REPORT, two.id, START + SECOND)
         third = Marker("custom:report:may", one.id, START + 2 * SECOND, [])
-        tx.publish([first, second, third])
-        assert tx.markers_by([one.id]) == [first, third]
-        assert tx.markers([REPORT]) == [first, second]
-        assert tx.markers(["custom:no:body"]) == []
+        tx.graph.publish([first, second, third])
+        assert tx.graph.markers_by([one.id]) == [first, third]
+        assert tx.graph.markers([REPORT]) == [first, second]
+        assert tx.graph.markers(["custom:no:body"]) == []
         light = third._replace(data=None)  # without what it carries
-        assert tx.newest_markers(10) == [light, second], "one for each artifact"
-        assert tx.newest_markers(1) == [light]
+        assert tx.graph.newest_markers(10) == [light, second], "one for each artifact"
+        assert tx.graph.newest_markers(1) == [light]
 
 
-@verbs("publish", "markers")
+@verbs("graph.publish", "graph.markers")
 def test_a_job_that_publishes_again_has_one_marker_the_newest(store: Store) -> None:
     with store.write() as tx:
         maker = add(tx)
-        tx.publish([Marker(REPORT, maker.id, START, 1)])
-        tx.publish([Marker(REPORT, maker.id, START + SECOND, 2)])
-        assert tx.markers([REPORT]) == [Marker(REPORT, maker.id, START + SECOND, 2)]
+        tx.graph.publish([Marker(REPORT, maker.id, START, 1)])
+        tx.graph.publish([Marker(REPORT, maker.id, START + SECOND, 2)])
+        assert tx.graph.markers([REPORT]) == [Marker(REPORT, maker.id, START + SECOND, 2)]
 
 
-@verbs("newest_markers")
+@verbs("graph.newest_markers")
 def test_a_listing_has_the_newest_marker_of_each_artifact_without_its_data(store: Store) -> None:
     with store.write() as tx:
         one, two = add(tx), add(tx)
-        tx.publish([Marker(REPORT, one.id, START, {"large": "x"})])
-        tx.publish([Marker(REPORT, two.id, START, 2)])
-        tx.publish([Marker("custom:a:old", two.id, START - SECOND)])
+        tx.graph.publish([Marker(REPORT, one.id, START, {"large": "x"})])
+        tx.graph.publish([Marker(REPORT, two.id, START, 2)])
+        tx.graph.publish([Marker("custom:a:old", two.id, START - SECOND)])
         newest = [Marker(REPORT, two.id, START), Marker("custom:a:old", two.id, START - SECOND)]
-        assert tx.newest_markers(10) == newest
-        assert tx.newest_markers(1) == newest[:1]
+        assert tx.graph.newest_markers(10) == newest
+        assert tx.graph.newest_markers(1) == newest[:1]
 
 
-@verbs("withdraw", "markers", "artifact_views", "publish")
+@verbs("graph.withdraw", "graph.markers", "graph.artifact_views", "graph.publish")
 def test_what_was_withdrawn_does_not_count_until_it_is_published_again(
     store: Store, clock: FakeClock
 ) -> None:
     with store.write() as tx:
         maker, other = add(tx, produces=(PLAN,), repo=HERE), add(tx)
-        tx.publish([Marker(REPORT, maker.id, START, 1), Marker("custom:a:b", other.id, START)])
+        tx.graph.publish(
+            [Marker(REPORT, maker.id, START, 1), Marker("custom:a:b", other.id, START)]
+        )
     clock.advance(5)
     plan = f"{PLAN} {HERE}"
     with store.write() as tx:
-        assert tx.withdraw([maker.chain]) == [REPORT, plan]
-        assert tx.markers([REPORT]) == [Marker(REPORT, maker.id, START, 1, START + 5 * SECOND)]
-        views = tx.artifact_views([REPORT, plan, "custom:a:b"])
+        assert tx.graph.withdraw([maker.chain]) == [REPORT, plan]
+        assert tx.graph.markers([REPORT]) == [
+            Marker(REPORT, maker.id, START, 1, START + 5 * SECOND)
+        ]
+        views = tx.graph.artifact_views([REPORT, plan, "custom:a:b"])
         assert [(view.published, view.withdrawn) for view in views.values()] == [
             (True, False),
             (False, False),
             (False, True),
         ], views
-        assert tx.withdraw([maker.chain]) == [plan]
-        tx.publish([Marker(REPORT, maker.id, START + 6 * SECOND, 2)])
-        assert tx.markers([REPORT]) == [Marker(REPORT, maker.id, START + 6 * SECOND, 2)]
-        assert tx.artifact_views([REPORT])[REPORT].published
+        assert tx.graph.withdraw([maker.chain]) == [plan]
+        tx.graph.publish([Marker(REPORT, maker.id, START + 6 * SECOND, 2)])
+        assert tx.graph.markers([REPORT]) == [Marker(REPORT, maker.id, START + 6 * SECOND, 2)]
+        assert tx.graph.artifact_views([REPORT])[REPORT].published
 
 
-@verbs("withdraw", "made_again", "made_one_again", "artifact_views")
+@verbs("graph.withdraw", "graph.made_again", "graph.made_one_again", "graph.artifact_views")
 def test_what_a_chain_has_made_again_counts_again(store: Store) -> None:
     def withdrawn() -> list[str]:
-        views = tx.artifact_views(["custom:a:1", "custom:a:2", "custom:b:1"])
+        views = tx.graph.artifact_views(["custom:a:1", "custom:a:2", "custom:b:1"])
         return [key for key, view in views.items() if view.withdrawn]
 
     with store.write() as tx:
         one = add(tx, produces=("custom:a:1", "custom:a:2"))
         two = add(tx, produces=("custom:b:1", "custom:a:1"))
-        tx.withdraw([one.chain, two.chain])
+        tx.graph.withdraw([one.chain, two.chain])
         assert withdrawn() == ["custom:a:1", "custom:a:2", "custom:b:1"]
-        tx.made_one_again("custom:a:1", one.chain)
+        tx.graph.made_one_again("custom:a:1", one.chain)
         assert withdrawn() == ["custom:a:1", "custom:a:2", "custom:b:1"], "the other chain's"
-        tx.made_one_again("custom:a:1", two.chain)
+        tx.graph.made_one_again("custom:a:1", two.chain)
         assert withdrawn() == ["custom:a:2", "custom:b:1"]
-        tx.made_again([one.chain])
+        tx.graph.made_again([one.chain])
         assert withdrawn() == ["custom:b:1"]
-        tx.made_again([])
+        tx.graph.made_again([])
         assert withdrawn() == ["custom:b:1"]
 
 
@@ -222,27 +240,27 @@ PENDING = Approval(ApprovalState.PENDING, START, "ann")
 
 
 @pytest.mark.req("V66")
-@verbs("to_approve", "set_approval")
+@verbs("graph.to_approve", "graph.set_approval")
 def test_a_decision_about_a_job_is_kept_while_it_waits(store: Store) -> None:
     with store.write() as tx:
         plain, asking, later = add(tx), add(tx, approval=PENDING), add(tx, approval=PENDING)
-        assert [each.id for each in tx.to_approve()] == [asking.id, later.id]
+        assert [each.id for each in tx.graph.to_approve()] == [asking.id, later.id]
         decided = PENDING._replace(
             state=ApprovalState.APPROVED, decided_at=START, decided_by="bob", reason="fine\0"
         )
-        assert tx.set_approval(asking.id, decided)
-        assert tx.jobs([asking.id])[asking.id].approval == decided
+        assert tx.graph.set_approval(asking.id, decided)
+        assert tx.jobs.by_id([asking.id])[asking.id].approval == decided
         start(tx, asking)
-        assert not tx.set_approval(asking.id, PENDING)
-        assert tx.jobs([asking.id])[asking.id].approval == decided
-        assert not tx.set_approval(99, decided)
-        tx.end_waiting(later, Status.CANCELLED, "cancelled", None)
-        assert not tx.set_approval(later.id, decided)
-        assert [each.id for each in tx.to_approve()] == [asking.id]
-        assert tx.jobs([plain.id])[plain.id].approval is None
+        assert not tx.graph.set_approval(asking.id, PENDING)
+        assert tx.jobs.by_id([asking.id])[asking.id].approval == decided
+        assert not tx.graph.set_approval(99, decided)
+        tx.jobs.end_waiting(later, Status.CANCELLED, "cancelled", None)
+        assert not tx.graph.set_approval(later.id, decided)
+        assert [each.id for each in tx.graph.to_approve()] == [asking.id]
+        assert tx.jobs.by_id([plain.id])[plain.id].approval is None
 
 
-@verbs("set_gates")
+@verbs("graph.set_gates")
 def test_a_pin_is_moved_while_its_job_waits(store: Store) -> None:
     pin = PinnedHead("main", "a" * 40)
     moved = PinnedHead("main", "b" * 40, head=True)
@@ -250,31 +268,31 @@ def test_a_pin_is_moved_while_its_job_waits(store: Store) -> None:
         waiting = add(
             tx, pinned_head=pin, preconditions=("clean_worktree",), needs=(REPORT,), repo=HERE
         )
-        assert tx.jobs([waiting.id])[waiting.id] == waiting
-        assert tx.set_gates(waiting._replace(pinned_head=moved))
-        changed = tx.jobs([waiting.id])[waiting.id]
+        assert tx.jobs.by_id([waiting.id])[waiting.id] == waiting
+        assert tx.graph.set_gates(waiting._replace(pinned_head=moved))
+        changed = tx.jobs.by_id([waiting.id])[waiting.id]
         assert changed == waiting._replace(pinned_head=moved)
         start(tx, changed)
-        assert not tx.set_gates(waiting)
-        assert tx.jobs([waiting.id])[waiting.id].pinned_head == moved
+        assert not tx.graph.set_gates(waiting)
+        assert tx.jobs.by_id([waiting.id])[waiting.id].pinned_head == moved
 
 
-@verbs("locks_held")
+@verbs("claims.locks_held")
 def test_all_locks_that_are_held(store: Store) -> None:
     with store.write() as tx:
         alone = add(tx, locks=(Lock("b"), Lock("a", LockMode.SHARED)))
         sharing = add(tx, locks=(Lock("a", LockMode.SHARED),))
-        assert tx.locks_held() == []
+        assert tx.claims.locks_held() == []
         start(tx, alone, 1)
         start(tx, sharing, 2)
-        assert tx.locks_held() == [
+        assert tx.claims.locks_held() == [
             HeldLock("a", alone.id, LockMode.SHARED),
             HeldLock("a", sharing.id, LockMode.SHARED),
             HeldLock("b", alone.id, LockMode.EXCLUSIVE),
         ]
 
 
-@verbs("lock_waiters")
+@verbs("claims.lock_waiters")
 def test_who_waits_for_a_lock_stands_in_the_order_in_which_they_get_it(store: Store) -> None:
     with store.write() as tx:
         late = add(tx, locks=(Lock("b"), Lock("a", LockMode.SHARED)))
@@ -282,57 +300,57 @@ def test_who_waits_for_a_lock_stands_in_the_order_in_which_they_get_it(store: St
         other = add(tx)
         for each in (late, first):
             topics = [f"lock:{lock.key}" for lock in each.locks]
-            tx.file([filing(each, *topics, reserves=each is first)])
-        tx.file([filing(other, "chain:7")])
+            tx.waits.park([parking(each, *topics, reserves=each is first)])
+        tx.waits.park([parking(other, "chain:7")])
         waiters = [
             LockWaiter("a", late.id, LockMode.SHARED, False),
             LockWaiter("b", first.id, LockMode.EXCLUSIVE, True),
             LockWaiter("b", late.id, LockMode.EXCLUSIVE, False),
         ]
-        assert tx.lock_waiters(10) == waiters
-        assert tx.lock_waiters(2) == waiters[:2]
+        assert tx.claims.lock_waiters(10) == waiters
+        assert tx.claims.lock_waiters(2) == waiters[:2]
 
 
-@verbs("topics_waited_for")
+@verbs("waits.topics_waited_for")
 def test_which_topics_jobs_are_filed_under(store: Store) -> None:
     asked = ["look:head:/srv:", "artifact:custom:a:b", "chain:7"]
     with store.write() as tx:
         waiting = add(tx)
-        assert tx.topics_waited_for(asked) == set()
-        tx.file([filing(waiting, asked[0], asked[1], "lock:k")])
-        assert tx.topics_waited_for(asked) == set(asked[:2])
-        assert tx.topics_waited_for([]) == set()
-        tx.file([filing(tx.jobs([waiting.id])[waiting.id], stage=Stage.READY)])
-        assert tx.topics_waited_for(asked) == set()
+        assert tx.waits.topics_waited_for(asked) == set()
+        tx.waits.park([parking(waiting, asked[0], asked[1], "lock:k")])
+        assert tx.waits.topics_waited_for(asked) == set(asked[:2])
+        assert tx.waits.topics_waited_for([]) == set()
+        tx.waits.park([parking(tx.jobs.by_id([waiting.id])[waiting.id], stage=Stage.READY)])
+        assert tx.waits.topics_waited_for(asked) == set()
 
 
 # -- a rewind -------------------------------------------------------------------------------------
 
 
 @pytest.mark.req("V36")
-@verbs("reset_jobs")
+@verbs("jobs.reset")
 def test_a_waiting_job_is_put_back_to_the_start_and_another_is_not(store: Store) -> None:
     with store.write() as tx:
         waiting = add(tx, approval=PENDING, not_before=START)
         runs, ended = add(tx), add(tx)
-        filed = filing(waiting, "chain:7", wake_at=START + SECOND)
-        tx.file([filed])
+        filed = parking(waiting, "chain:7", wake_at=START + SECOND)
+        tx.waits.park([filed])
         start(tx, runs)
-        tx.end_waiting(ended, Status.CANCELLED, "cancelled", None)
-        before = tx.jobs([runs.id, ended.id])
+        tx.jobs.end_waiting(ended, Status.CANCELLED, "cancelled", None)
+        before = tx.jobs.by_id([runs.id, ended.id])
         asked = PENDING._replace(requested_by="bob")
-        tx.reset_jobs(
+        tx.jobs.reset(
             [
                 each._replace(status=Status.QUEUED, approval=asked, not_before=START + 7)
                 for each in (waiting, runs, ended)
             ]
         )
-        reset = tx.jobs([waiting.id])[waiting.id]
+        reset = tx.jobs.by_id([waiting.id])[waiting.id]
         assert reset == waiting._replace(approval=asked, not_before=START + 7)
         assert (reset.stage, reset.wait, reset.waited_on) == (Stage.WOKEN, None, ())
-        assert tx.topics_waited_for(["chain:7"]) == set()
-        assert tx.next_wake() is None
-        assert tx.jobs([runs.id, ended.id]) == before
+        assert tx.waits.topics_waited_for(["chain:7"]) == set()
+        assert tx.waits.next_wake() is None
+        assert tx.jobs.by_id([runs.id, ended.id]) == before
 
 
 def test_the_time_of_a_submitter_is_told_apart_from_a_wait_to_try_again(store: Store) -> None:
@@ -342,19 +360,19 @@ def test_the_time_of_a_submitter_is_told_apart_from_a_wait_to_try_again(store: S
     with store.write() as tx:
         asked = add(tx, not_before=START)
         struck = add(tx, not_before=START)
-        tx.unclaim([unclaim_of(start(tx, struck), not_before=later, launch_wait="launch")])
+        tx.claims.undo([unclaim_of(start(tx, struck), not_before=later, launch_wait="launch")])
         again = {"retry_of": asked.id, "chain": asked.id, "attempt": 2}
-        tx.end_waiting(asked, Status.CANCELLED, "cancelled", None)
-        backs_off = job(tx.take_ids(1), not_before=later, requested_start=START, **again)
-        tx.add_retries([backs_off])
+        tx.jobs.end_waiting(asked, Status.CANCELLED, "cancelled", None)
+        backs_off = job(tx.jobs.take_ids(1), not_before=later, requested_start=START, **again)
+        tx.jobs.add_retries([backs_off])
         other = add(tx)
-        tx.end_waiting(other, Status.CANCELLED, "cancelled", None)
+        tx.jobs.end_waiting(other, Status.CANCELLED, "cancelled", None)
         untimed = job(
-            tx.take_ids(1), not_before=later, retry_of=other.id, chain=other.id, attempt=2
+            tx.jobs.take_ids(1), not_before=later, retry_of=other.id, chain=other.id, attempt=2
         )
-        tx.add_retries([untimed])
+        tx.jobs.add_retries([untimed])
     with store.read() as tx:
-        found = tx.jobs([asked.id, struck.id, backs_off.id, untimed.id])
+        found = tx.jobs.by_id([asked.id, struck.id, backs_off.id, untimed.id])
     assert {each.id: (each.not_before, each.submitters_time) for each in found.values()} == {
         asked.id: (START, START),
         struck.id: (later, None),
@@ -363,20 +381,20 @@ def test_the_time_of_a_submitter_is_told_apart_from_a_wait_to_try_again(store: S
     }
 
 
-@verbs("reopen_edges", "predecessors", "awaited_chains")
+@verbs("graph.reopen_edges", "waits.predecessors", "graph.awaited_chains")
 def test_an_edge_within_the_rewound_is_open_again_and_others_stay_met(store: Store) -> None:
     with store.write() as tx:
         inside, outside = add(tx), add(tx)
         both, other = (add(tx, after=(inside.id, outside.id)) for _ in range(2))
         for each in (inside, outside):
             succeed(tx, each)
-            tx.chains_succeeded([each.chain])
+            tx.waits.chains_succeeded([each.chain])
         again = retry(tx, inside)
-        tx.reopen_edges([both.id], [inside.chain])
-        assert tx.awaited_chains(both.chain) == [inside.chain]
-        assert tx.awaited_chains(other.chain) == []
-        now = {each.declared: each.status for each in tx.predecessors([both])[both.id]}
+        tx.graph.reopen_edges([both.id], [inside.chain])
+        assert tx.graph.awaited_chains(both.chain) == [inside.chain]
+        assert tx.graph.awaited_chains(other.chain) == []
+        now = {each.declared: each.status for each in tx.waits.predecessors([both])[both.id]}
         assert now[inside.id] is Status.QUEUED
         succeed(tx, again)
-        tx.chains_succeeded([inside.chain])
-        assert tx.awaited_chains(both.chain) == []
+        tx.waits.chains_succeeded([inside.chain])
+        assert tx.graph.awaited_chains(both.chain) == []

@@ -18,21 +18,23 @@ from hypothesis.stateful import (
 )
 from stocked import START, System, add
 
+from headway.base.errors import ConflictError
+from headway.base.home import Home
+from headway.base.new_home import make_home
 from headway.client import Client
-from headway.config import Config
-from headway.core.groups import POLICIES, Mode
+from headway.core.groups import POLICIES, GroupMode
 from headway.core.model import Claim, JobId, JobSpec, RetryPolicy, shown
-from headway.core.settle import Ending, Outcome
-from headway.engine.settling import Judgement, Verdict
-from headway.errors import ConflictError
-from headway.grouping import Plan, cancel, close, create, document
-from headway.home import Home, make_home
-from headway.joining import new_group
-from headway.rewinding import rewind
-from headway.store import open_store
-from headway.store.base import Store
-from headway.testing import FakeClock
+from headway.core.settle import Ending, Judgement, Outcome, Verdict
+from headway.jobs.context import Context
+from headway.jobs.groups import Plan, cancel, close, create, document
+from headway.jobs.membership import new_group
+from headway.jobs.retry import rewind
+from headway.jobs.settings import Config
+from headway.jobs.submit import submit_calls
+from headway.store.store import Store
+from headway.testing.clock import FakeClock
 from postgres import fresh_schema
+from ready import open_ready
 
 A_NUMBER = st.integers(0, 1 << 16)
 GOOD = ("succeeded", "skipped")
@@ -68,14 +70,16 @@ class Groups(RuleBasedStateMachine):
         folder = Path(self._story.enter_context(tempfile.TemporaryDirectory()))
         self.clock = FakeClock(START)
         url, without_durability = self.new_store(folder)
-        self.store: Any = open_store(url, self.clock, create=True)
+        self.store: Any = open_ready(url, self.clock)
         self.store.database.execute(without_durability, {})
         self.system = System(self.store, self.clock, folder)
         self.system.set_max_active(-1)
         home = Home(str(folder / ".headway"))
         make_home(home)
         settings = Config({"worker.autostart": False})
-        self.client = Client(home, settings, self.store, self.clock, environ={}, actor="ann")
+        self.client = Client(
+            Context(home, settings, self.store, self.clock, environ={}, actor="ann")
+        )
         self.groups: list[tuple[int, Plan]] = []
         self.jobs: list[JobId] = []
 
@@ -89,17 +93,17 @@ class Groups(RuleBasedStateMachine):
             self.system.until_quiet()
         self.groups_stand_as_their_members_do()
         with self.store.read() as tx:
-            assert tx.active_jobs() == []
+            assert tx.jobs.active() == []
         self.store.close()
         self._story.close()
 
     # -- acts --------------------------------------------------------------------------------------
 
     @precondition(lambda self: len(self.groups) < 3)
-    @rule(mode=st.sampled_from(Mode), on_failure=st.sampled_from(sorted(POLICIES)))
-    def make(self, mode: Mode, on_failure: str) -> None:
+    @rule(mode=st.sampled_from(GroupMode), on_failure=st.sampled_from(sorted(POLICIES)))
+    def make(self, mode: GroupMode, on_failure: str) -> None:
         plan = Plan(mode.value, on_failure)
-        self.groups.append((create(self.client, plan).group, plan))
+        self.groups.append((create(self.client.context, plan).group, plan))
         note(f"group-{self.groups[-1][0]}: {plan}")
 
     @precondition(lambda self: self.groups)
@@ -118,9 +122,9 @@ class Groups(RuleBasedStateMachine):
         note(f"{count} join group-{group}, refused {refused}")
         if refused:
             with pytest.raises(ConflictError):
-                self.client.submit_specs([spec] * count)
+                submit_calls(self.client.context, [spec] * count)
         else:
-            self.jobs += [each.job_id for each in self.client.submit_specs([spec] * count)]
+            self.jobs += [each.job_id for each in submit_calls(self.client.context, [spec] * count)]
 
     @precondition(lambda self: self.live())
     @rule(
@@ -157,20 +161,20 @@ class Groups(RuleBasedStateMachine):
     def retry(self, which: int) -> None:
         note(f"retry {self.jobs[which % len(self.jobs)]}")
         with suppress(ConflictError):
-            rewind(self.client, self.jobs[which % len(self.jobs)])
+            rewind(self.client.context, self.jobs[which % len(self.jobs)])
 
     @precondition(lambda self: self.groups)
     @rule(which=A_NUMBER)
     def close_one(self, which: int) -> None:
         note(f"close group-{self.groups[which % len(self.groups)][0]}")
-        close(self.client, str(self.groups[which % len(self.groups)][0]))
+        close(self.client.context, str(self.groups[which % len(self.groups)][0]))
 
     @precondition(lambda self: self.groups)
     @rule(which=A_NUMBER)
     def cancel_one(self, which: int) -> None:
         note(f"cancel group-{self.groups[which % len(self.groups)][0]}")
         with suppress(ConflictError):
-            cancel(self.client, str(self.groups[which % len(self.groups)][0]))
+            cancel(self.client.context, str(self.groups[which % len(self.groups)][0]))
 
     @rule()
     def let_time_pass(self) -> None:
@@ -180,7 +184,7 @@ class Groups(RuleBasedStateMachine):
 
     def live(self) -> list[Claim]:
         with self.store.read() as tx:
-            return sorted(tx.live_claims(), key=lambda claim: claim.job_id)
+            return sorted(tx.claims.live(), key=lambda claim: claim.job_id)
 
     def rows(self) -> list[Row]:
         with self.store.read():
@@ -193,7 +197,7 @@ class Groups(RuleBasedStateMachine):
 
     def closed(self, group: int) -> bool:
         with self.store.read() as tx:
-            return tx.groups([group])[group].closed_at is not None
+            return tx.groups.by_id([group])[group].closed_at is not None
 
     @invariant()
     def groups_stand_as_their_members_do(self) -> None:
@@ -201,17 +205,17 @@ class Groups(RuleBasedStateMachine):
         assert self.system.missed() == {}
         rows = self.rows()
         with self.store.read() as tx:
-            events = [each for each in tx.events_since(0, 100_000) if each.kind == "group_ended"]
+            events = [each for each in tx.events.since(0, 100_000) if each.kind == "group_ended"]
         for group, plan in self.groups:
             members = [row for row in rows if row.group == group]
-            told = document(self.client, str(group))
+            told = document(self.client.context, str(group))
             wanted = expected(members, closed=told["closed_at"] is not None)
             assert told["status"] == wanted
             assert (told["ended_at"] is not None) == (wanted != "RUNNING")
             if wanted != "RUNNING":
                 last = [each for each in events if each.data["group"] == f"group-{group}"][-1]
                 assert last.data["status"] == wanted
-            if plan.mode == Mode.SEQUENTIAL:
+            if plan.mode == GroupMode.SEQUENTIAL:
                 self._order_is_kept(members)
 
     def _order_is_kept(self, members: list[Row]) -> None:
@@ -269,13 +273,13 @@ def test_a_retry_made_with_the_end_of_another_member_keeps_the_group_running(
         add(tx, group_id=group.id, sequence_number=1)
         policy = RetryPolicy(max_attempts=1)
         again = add(tx, group_id=group.id, sequence_number=2, retry=policy)
-        tx.close_group(group.id)
+        tx.groups.close(group.id)
     judged: list[tuple[Claim, Judgement]] = [
         (claim, Verdict(Outcome(Ending.EXITED, START, exit_code=number), tree_gone=True))
         for number, claim in enumerate(system.step().started)
     ]
     with store.write() as tx:
         system.settler.apply(tx, judged)
-        assert tx.groups([group.id])[group.id].ended_at is None
-        last = tx.last_in_chain(again.chain)
+        assert tx.groups.by_id([group.id])[group.id].ended_at is None
+        last = tx.jobs.last_in_chain(again.chain)
         assert last is not None and last.attempt == 2 and last.group_id == group.id

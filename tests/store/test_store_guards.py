@@ -7,9 +7,10 @@ import psycopg
 import pytest
 from stocked import START, add, claim_for, finish_of, start
 
-from headway.errors import ConflictError
-from headway.store.base import Event, Store
-from headway.store.sqlstore import Database
+from headway.base.errors import ConflictError
+from headway.store.database import Database
+from headway.store.new_jobs import Event
+from headway.store.store import Store
 
 BROKEN = (apsw.ConstraintError, psycopg.IntegrityError)  # which both stores pass on as they are
 
@@ -47,7 +48,7 @@ from jobs limit 1
 def test_a_job_has_one_run(store: Store, database: Database) -> None:
     with store.write() as tx:
         claim = start(tx, add(tx))
-        tx.finish([finish_of(claim)])
+        tx.claims.finish([finish_of(claim)])
     before = rows(database, "runs")
     words = refused(
         database,
@@ -63,11 +64,11 @@ def test_a_slot_has_one_running_job(store: Store) -> None:
         first, second = add(tx), add(tx)
         held = start(tx, first, slot=1)
     with pytest.raises(BROKEN, match=r"claims\.slot|claims_one_live_per_slot"), store.write() as tx:
-        tx.claim([(second, claim_for(second.id, slot=1))])
+        tx.claims.begin([(second, claim_for(second.id, slot=1))])
     with store.write() as tx:
-        assert tx.live_claims() == [held]
-        assert tx.jobs([second.id])[second.id] == second
-        tx.finish([finish_of(held)])
+        assert tx.claims.live() == [held]
+        assert tx.jobs.by_id([second.id])[second.id] == second
+        tx.claims.finish([finish_of(held)])
         start(tx, second, slot=1)
 
 
@@ -136,11 +137,11 @@ def test_params_are_frozen_while_the_job_runs(store: Store, database: Database) 
         waiting = add(tx)
     database.execute('update jobs set params = \'{"argv":["b"]}\'', {})  # it still waits
     with store.write() as tx:
-        start(tx, tx.jobs([waiting.id])[waiting.id])
+        start(tx, tx.jobs.by_id([waiting.id])[waiting.id])
     assert refused(database, "update jobs set params = '{}'") == "Cannot modify params"
     with store.read() as tx:
-        assert tx.jobs([waiting.id])[waiting.id].params == {"argv": ["b"]}
-        assert tx.runs([waiting.id])[waiting.id].params_snapshot == {"argv": ["b"]}
+        assert tx.jobs.by_id([waiting.id])[waiting.id].params == {"argv": ["b"]}
+        assert tx.jobs.runs([waiting.id])[waiting.id].params_snapshot == {"argv": ["b"]}
 
 
 @pytest.mark.req("D2")
@@ -175,7 +176,7 @@ def test_a_run_may_be_completed_and_then_is_final(store: Store, database: Databa
 
 def test_events_are_only_ever_appended(store: Store, database: Database) -> None:
     with store.write() as tx:
-        tx.add_events([Event("submitted", 1), Event("paused")], actor="ann")
+        tx.events.add([Event("submitted", 1), Event("paused")], actor="ann")
     before = rows(database, "events")
     assert refused(database, "update events set actor = 'bob'") == "events are append-only"
     assert rows(database, "events") == before
@@ -212,8 +213,8 @@ def test_events_about_no_job_may_go_when_they_are_a_day_older_than_the_newest(
 def test_a_run_and_its_events_stay_as_long_as_their_job(store: Store, database: Database) -> None:
     with store.write() as tx:
         claim = start(tx, add(tx))
-        tx.finish([finish_of(claim)])
-        tx.add_events([Event("ended", claim.job_id)], actor="ann")
+        tx.claims.finish([finish_of(claim)])
+        tx.events.add([Event("ended", claim.job_id)], actor="ann")
     assert refused(database, "delete from runs") == "a finished run is final"
     assert refused(database, "delete from events") == "events are append-only"
     database.execute("delete from jobs", {})

@@ -9,44 +9,50 @@ from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from recording import verbs
-from stocked import SECOND, START, System, add, claim_for, filing, start
+from stocked import SECOND, START, System, add, claim_for, parking, start
 from test_store_waking import A_NUMBER, LOCKS, Waking, tell
 
 from headway.core.facts import Occupant
 from headway.core.model import Claim, Job, Lock, LockMode, Rate, Stage, Wait, WaitKind
 from headway.core.policies import BUILT_IN, keys_of, rate_keys
-from headway.core.settle import Ending, Outcome
+from headway.core.settle import Ending, Outcome, Verdict
 from headway.core.states import WAITING, Status
-from headway.engine.settling import Verdict
-from headway.store.base import Slots, Store
+from headway.store.records import Slots
+from headway.store.store import Store
 from postgres import fresh_schema
 
 LACKS = Wait(WaitKind.CAPACITY, "resource gpu is in use")
 
 
-@verbs("limits_waited_for", "filed_under", "count_filed", "count_limited", "file")
+@verbs(
+    "limits.waited_for",
+    "limits.parked_under",
+    "limits.count_parked",
+    "limits.count_limited",
+    "waits.park",
+)
 def test_those_who_wait_for_a_limit_lie_there_in_dispatch_order(store: Store) -> None:
-    filed: dict[str, Any] = {"status": Status.QUEUED, "stage": Stage.FILED, "wait": LACKS}
+    filed: dict[str, Any] = {"status": Status.QUEUED, "stage": Stage.PARKED, "wait": LACKS}
     with store.write() as tx:
         jobs = [add(tx, priority=priority) for priority in (0, 5, 0)]
-        assert tx.limits_waited_for() == frozenset()
-        tx.file([filing(each, "limit:resource:gpu", "chain:7", **filed) for each in jobs])
-        tx.file([filing(jobs[2], "limit:resource:gpu", "limit:type:x@host", **filed)])
-        assert tx.limits_waited_for() == {"limit:resource:gpu", "limit:type:x@host"}
+        assert tx.limits.waited_for() == frozenset()
+        tx.waits.park([parking(each, "limit:resource:gpu", "chain:7", **filed) for each in jobs])
+        tx.waits.park([parking(jobs[2], "limit:resource:gpu", "limit:type:x@host", **filed)])
+        assert tx.limits.waited_for() == {"limit:resource:gpu", "limit:type:x@host"}
     with store.write() as tx:
-        assert tx.limits_waited_for() == {"limit:resource:gpu", "limit:type:x@host"}
-        found = [each.id for each in tx.filed_under("limit:resource:gpu", 10)]
+        assert tx.limits.waited_for() == {"limit:resource:gpu", "limit:type:x@host"}
+        found = [each.id for each in tx.limits.parked_under("limit:resource:gpu", 10)]
         assert found == [jobs[1].id, jobs[0].id, jobs[2].id]
-        assert [each.id for each in tx.filed_under("limit:resource:gpu", 2)] == found[:2]
-        assert tx.filed_under("limit:resource:other", 2) == []
-        assert tx.count_filed() == {"limit:resource:gpu": 3, "limit:type:x@host": 1}
-        assert tx.count_limited() == 3
-        tx.file([filing(each, "lock:k", **filed) for each in jobs])
+        assert [each.id for each in tx.limits.parked_under("limit:resource:gpu", 2)] == found[:2]
+        assert tx.limits.parked_under("limit:resource:other", 2) == []
+        assert tx.limits.count_parked() == {"limit:resource:gpu": 3, "limit:type:x@host": 1}
+        assert tx.limits.count_limited() == 3
+        tx.waits.park([parking(each, "lock:k", **filed) for each in jobs])
     with store.read() as tx:
-        assert tx.limits_waited_for() == frozenset() and tx.count_filed() == {}
+        assert tx.limits.waited_for() == frozenset() and tx.limits.count_parked() == {}
 
 
-@verbs("slots", "claim")
+@verbs("claims.slots", "claims.begin")
 def test_what_claims_occupy_is_counted_as_long_as_they_live(store: Store) -> None:
     with store.write() as tx:
         first, second = add(tx), add(tx)
@@ -56,33 +62,41 @@ def test_what_claims_occupy_is_counted_as_long_as_they_live(store: Store) -> Non
             Occupant(first.id, ("type:story", "resource:gpu")),
             Occupant(second.id, (), first.id),
         )
-        assert set(tx.slots().occupants) == set(both)
+        assert set(tx.claims.slots().occupants) == set(both)
     with store.read() as tx:
-        slots = tx.slots()
+        slots = tx.claims.slots()
         assert set(slots.occupants) == set(both)
         running = {first.id: None, second.id: first.id}
         assert slots == Slots(frozenset({1, 2}), running, False, slots.occupants)
 
 
-@verbs("note_starts", "newest_starts", "forget_starts", "forget_old_starts")
+@verbs(
+    "limits.note_starts", "limits.newest_starts", "limits.forget_starts", "limits.forget_old_starts"
+)
 def test_starts_are_counted_until_no_rate_can_count_them(store: Store) -> None:
     rates = (Rate("a", 2, SECOND), Rate("b"))
     with store.write() as tx:
         jobs = [add(tx, rates=rates) for _ in range(4)]
         claims = [claim_for(each.id, claimed_at=START + each.id * SECOND) for each in jobs]
-        tx.note_starts(list(zip(jobs, claims, strict=True)))
+        tx.limits.note_starts(list(zip(jobs, claims, strict=True)))
         instants = [each.claimed_at for each in reversed(claims)]
-        assert tx.newest_starts("a", 0, 10) == tx.newest_starts("b", 0, 10) == instants
-        assert tx.newest_starts("a", 0, 2) == instants[:2]
-        assert tx.newest_starts("a", instants[1], 10) == instants[:1]
-        assert tx.newest_starts("c", 0, 10) == []
-        tx.forget_starts(jobs[3], claims[3])
-        assert tx.newest_starts("a", 0, 10) == tx.newest_starts("b", 0, 10) == instants[1:]
-        assert tx.forget_old_starts(0, 3) == 0
-        assert tx.forget_old_starts(0, 2) == 2
-        assert tx.newest_starts("a", 0, 10) == instants[1:3]
-        assert tx.forget_old_starts(instants[1], 3) == 2
-        assert tx.newest_starts("b", 0, 10) == instants[1:2]
+        assert (
+            tx.limits.newest_starts("a", 0, 10) == tx.limits.newest_starts("b", 0, 10) == instants
+        )
+        assert tx.limits.newest_starts("a", 0, 2) == instants[:2]
+        assert tx.limits.newest_starts("a", instants[1], 10) == instants[:1]
+        assert tx.limits.newest_starts("c", 0, 10) == []
+        tx.limits.forget_starts(jobs[3], claims[3])
+        assert (
+            tx.limits.newest_starts("a", 0, 10)
+            == tx.limits.newest_starts("b", 0, 10)
+            == instants[1:]
+        )
+        assert tx.limits.forget_old_starts(0, 3) == 0
+        assert tx.limits.forget_old_starts(0, 2) == 2
+        assert tx.limits.newest_starts("a", 0, 10) == instants[1:3]
+        assert tx.limits.forget_old_starts(instants[1], 3) == 2
+        assert tx.limits.newest_starts("b", 0, 10) == instants[1:2]
 
 
 # -- any story ------------------------------------------------------------------------------------
@@ -136,7 +150,7 @@ class Limiting(Waking):
 
     def _set(self, key: str, value: object) -> None:
         with self.system.store.write() as tx:
-            tx.set_setting(f"scheduler.limits.{key}", value, by="ann")
+            tx.settings.set(f"scheduler.limits.{key}", value, by="ann")
 
     @rule(which=A_NUMBER)
     def end_some(self, which: int) -> None:
@@ -145,15 +159,15 @@ class Limiting(Waking):
 
     def check(self, started: list[Claim]) -> None:
         with self.system.store.read() as tx:
-            door = self.system.door(tx)
-            jobs = tx.jobs([claim.job_id for claim in started])
-            waiting = [each for each in tx.active_jobs() if each.status in WAITING]
+            capacity = self.system.capacity(tx)
+            jobs = tx.jobs.by_id([claim.job_id for claim in started])
+            waiting = [each for each in tx.jobs.active() if each.status in WAITING]
             now = tx.now()
         own = [claim for claim in started if claim.borrowed_from is None]
-        for key in {key for claim in own for key in claim.occupies if key in door.limits}:
-            assert door.usage[key] <= door.limits[key], key
-        for key, view in door.rates.items():
-            assert door.usage[key] <= (view.rate.most or 0), key
+        for key in {key for claim in own for key in claim.occupies if key in capacity.limits}:
+            assert capacity.usage[key] <= capacity.limits[key], key
+        for key, view in capacity.rates.items():
+            assert capacity.usage[key] <= (view.rate.most or 0), key
         begun = [jobs[claim.job_id] for claim in own]
         for each in waiting:
             free = not each.locks and not each.after and (each.not_before or 0) <= now
@@ -190,7 +204,7 @@ def test_no_limit_is_exceeded_in_any_story_on_a_server(postgres_server: str) -> 
 def test_a_step_looks_at_one_of_very_many_who_wait_for_a_limit(system: System) -> None:
     system.set_max_active(4)
     with system.store.write() as tx:
-        tx.set_setting("scheduler.limits.resource.gpu", 1, by="ann")
+        tx.settings.set("scheduler.limits.resource.gpu", 1, by="ann")
     for _ in range(300):
         system.submit(resources=("gpu",))
     (holder,) = system.until_quiet()
@@ -198,9 +212,9 @@ def test_a_step_looks_at_one_of_very_many_who_wait_for_a_limit(system: System) -
     planner = system.planner
     gather = planner._gather
 
-    def counting(tx: Any, jobs: Any, door: Any) -> Any:
+    def counting(tx: Any, jobs: Any, capacity: Any) -> Any:
         looked_at.append(len(jobs))
-        return gather(tx, jobs, door)
+        return gather(tx, jobs, capacity)
 
     planner._gather = counting  # type: ignore[method-assign]
     with system.store.write() as tx:

@@ -12,15 +12,15 @@ import pytest
 from others import another, words
 from stocked import START, add, finish_of, job
 
-from headway.epoch import EPOCH
-from headway.errors import InvalidInputError, SchemaTooNewError
+from headway.base.epoch import EPOCH
+from headway.base.errors import InvalidInputError, SchemaTooNewError
 from headway.store import open_store
-from headway.store.postgres import DIALECT as SERVER
+from headway.store.copy import TABLES
+from headway.store.postgres.database import DIALECT as SERVER
 from headway.store.queries import Dialect, Queries, migrations, schema_version
 from headway.store.rows import COLUMNS, dump_job
-from headway.store.sqlite import DIALECT as FILE
-from headway.store.transfer import TABLES
-from headway.testing import FakeClock
+from headway.store.sqlite.database import DIALECT as FILE
+from headway.testing.clock import FakeClock
 
 SCHEMA = Path(__file__).with_name("schema.txt")
 
@@ -386,18 +386,18 @@ def assert_claims_are_kept(url: str) -> None:
     store = open_store(url, FakeClock(START))
     try:
         with store.read() as tx:
-            live = {each.token: each for each in tx.live_claims()}
+            live = {each.token: each for each in tx.claims.live()}
             assert {*live} == {"live", "borrows", "second try"}
             assert live["borrows"].borrowed_from == 1 and live["borrows"].slot == 2
             assert live["live"].function_host == "host-a" and live["live"].lease_until == 9
             assert live["live"].occupies == ("type:function",)
-            assert [each.token for each in tx.unproven_claims()] == ["ended", "one"]
-            last = tx.last_claims(range(1, 7))
+            assert [each.token for each in tx.claims.unproven()] == ["ended", "one"]
+            last = tx.claims.last_of(range(1, 7))
             assert [last[job_id].token for job_id in range(1, 7)] == KEPT
-            assert tx.slots().used == {1, 2, 3}
+            assert tx.claims.slots().used == {1, 2, 3}
         with store.write() as tx:
-            assert tx.finish([finish_of(live["live"])]) == [True]
-            assert tx.finish([finish_of(live["live"])]) == [False]
+            assert tx.claims.finish([finish_of(live["live"])]) == [True]
+            assert tx.claims.finish([finish_of(live["live"])]) == [False]
     finally:
         store.close()
 
@@ -458,12 +458,12 @@ def assert_new_jobs_are_last(url: str, last: int) -> None:
     store = open_store(url, FakeClock(START))
     try:
         with store.write() as tx:
-            assert tx.next_places()[:2] == (4, last + 100)
-            assert [each.id for each in tx.queue(9)] == [3, 1, 2]
-            added = add(tx, position=tx.next_places().position)
-            assert [each.id for each in tx.queue(9)] == [3, 1, 2, added.id]
-            assert len(tx.active_jobs()) == 4
-            assert [each.kind for each in tx.events_of(2)] == ["submitted"]
+            assert tx.jobs.next_places()[:2] == (4, last + 100)
+            assert [each.id for each in tx.queue_order.waiting(9)] == [3, 1, 2]
+            added = add(tx, position=tx.jobs.next_places().position)
+            assert [each.id for each in tx.queue_order.waiting(9)] == [3, 1, 2, added.id]
+            assert len(tx.jobs.active()) == 4
+            assert [each.kind for each in tx.events.of_job(2)] == ["submitted"]
         if not store.shared:
             assert store.database.integrity_check() == []  # type: ignore[attr-defined]
     finally:
@@ -485,7 +485,7 @@ def epochs(*urls: str) -> set[int]:
     for url in urls:
         store = open_store(url, FakeClock(START))
         with store.read() as tx:
-            found.add(tx.marks()[EPOCH])
+            found.add(tx.settings.marks()[EPOCH])
         store.close()
     return found
 

@@ -3,9 +3,9 @@
 import pytest
 from stocked import Opener, add, only_a_file
 
-from headway.errors import StoreBusyError, StoreReplacedError
+from headway.base.errors import StoreBusyError, StoreReplacedError
 from headway.store import patience
-from headway.store.base import Store
+from headway.store.store import Store
 
 
 @pytest.fixture

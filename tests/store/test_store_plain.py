@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stocked import HOST, START
 
-from headway.adding import Origin, Submitted, add_jobs, add_plain, model_of
 from headway.core.model import JobSpec, Lock, PinnedHead, Rate, RetryPolicy
-from headway.store.base import Store
+from headway.jobs.insert import Origin, Submitted, add_jobs, add_plain, model_of
+from headway.store.store import Store
 
 ORIGIN = Origin("ann", "/worktrees")
 _WORD = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8)
@@ -75,7 +75,7 @@ def test_plain_specifications_are_stored_as_any_others_are(store: Store) -> None
     def compare(few: list[JobSpec], priority: int, times: int) -> None:
         specs = [spec._replace(priority=priority) for spec in few for _ in range(times)]
         quick = add_plain(store, specs, origin)
-        others = store.story(lambda tx: add_jobs(tx, specs, origin))
+        others = store.transact(lambda tx: add_jobs(tx, specs, origin))
         if quick is None:
             assert len(few) > 1
             return
@@ -84,12 +84,15 @@ def test_plain_specifications_are_stored_as_any_others_are(store: Store) -> None
         assert Submitted(quick[0].job_id, created=True) == quick[0]
         with store.read() as tx:
             for one, other in zip(quick, others, strict=True):
-                jobs = tx.jobs([one.job_id, other.job_id])
+                jobs = tx.jobs.by_id([one.job_id, other.job_id])
                 further = {"id": other.job_id, "chain": other.job_id}
                 further["position"] = jobs[one.job_id].position + 100 * count
                 assert jobs[one.job_id]._replace(**further) == jobs[other.job_id]
                 told = [
-                    [(each.kind, each.data, each.actor, each.at) for each in tx.events_of(job_id)]
+                    [
+                        (each.kind, each.data, each.actor, each.at)
+                        for each in tx.events.of_job(job_id)
+                    ]
                     for job_id in (one.job_id, other.job_id)
                 ]
                 assert told[0] == told[1] and len(told[0]) == 1
@@ -108,7 +111,7 @@ def test_with_an_ageing_or_several_priorities_the_other_way_is_taken(store: Stor
     spec = JobSpec({}, "n", "function")
     assert add_plain(store, [spec, spec._replace(priority=1)], ORIGIN) is None
     with store.write() as tx:
-        tx.set_setting("scheduler.ageing", "1h", by="ann")
+        tx.settings.set("scheduler.ageing", "1h", by="ann")
     assert add_plain(store, [spec], ORIGIN) is None
     with store.read() as tx:
-        assert tx.active_jobs() == []
+        assert tx.jobs.active() == []

@@ -9,7 +9,7 @@ from called import CLAIMANT, TASK, add_call, damage, plain, taken
 from hypothesis import given
 from hypothesis import strategies as st
 from recording import verbs
-from stocked import HOST, START, filing, start
+from stocked import HOST, START, parking, start
 
 from headway.core.model import (
     FUNCTION,
@@ -26,8 +26,8 @@ from headway.core.model import (
 )
 from headway.core.plaincalls import is_plain
 from headway.core.states import Status
-from headway.store.base import Store
 from headway.store.rows import dump, task_of
+from headway.store.store import Store
 
 # -- who is at the head of the queue ------------------------------------------------------------
 
@@ -51,14 +51,14 @@ SPECIAL: dict[str, dict[str, Any]] = {
 
 
 def assert_stops_at(tx: Any, first: Job, special: Job) -> None:
-    assert tx.plain_calls(10) == ([plain(first)], False)
-    assert tx.plain_calls(1) == ([plain(first)], True), "as far as anyone looked"
-    assert is_plain(tx.jobs([first.id])[first.id])
-    assert not is_plain(tx.jobs([special.id])[special.id])
+    assert tx.calls.head(10) == ([plain(first)], False)
+    assert tx.calls.head(1) == ([plain(first)], True), "as far as anyone looked"
+    assert is_plain(tx.jobs.by_id([first.id])[first.id])
+    assert not is_plain(tx.jobs.by_id([special.id])[special.id])
 
 
 @pytest.mark.parametrize("special", SPECIAL.values(), ids=SPECIAL)
-@verbs("plain_calls")
+@verbs("calls.head")
 def test_calls_are_plain_up_to_the_first_that_needs_more(
     store: Store, special: dict[str, Any]
 ) -> None:
@@ -67,16 +67,16 @@ def test_calls_are_plain_up_to_the_first_that_needs_more(
         assert_stops_at(tx, first, other)
 
 
-@verbs("plain_calls")
+@verbs("calls.head")
 def test_a_call_that_has_waited_is_not_plain(store: Store) -> None:
     with store.write() as tx:
         first, waited, _ = add_call(tx), add_call(tx), add_call(tx)
-        wait = Wait(WaitKind.CAPACITY, "all slots are in use", at_door=True)
-        tx.file([filing(waited, status=Status.QUEUED, stage=Stage.READY, wait=wait)])
+        wait = Wait(WaitKind.CAPACITY, "all slots are in use", for_capacity=True)
+        tx.waits.park([parking(waited, status=Status.QUEUED, stage=Stage.READY, wait=wait)])
         assert_stops_at(tx, first, waited)
 
 
-@verbs("plain_calls")
+@verbs("calls.head")
 def test_a_call_that_is_to_be_cancelled_is_not_plain(store: Store) -> None:
     with store.write() as tx:
         first, cancelled, _ = add_call(tx), add_call(tx), add_call(tx)
@@ -110,27 +110,27 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("params", UNREADABLE)
-@verbs("plain_calls")
+@verbs("calls.head")
 def test_a_call_whose_function_cannot_be_told_is_not_plain(store: Store, params: str) -> None:
     with store.write() as tx:
         first, other, _ = add_call(tx), add_call(tx), add_call(tx)
         damage(store, f"params = '{params}'", other.id)
-        assert tx.plain_calls(10) == ([plain(first)], False)
+        assert tx.calls.head(10) == ([plain(first)], False)
 
 
-@verbs("plain_calls")
+@verbs("calls.head")
 def test_what_is_not_one_line_is_not_sent_as_a_line(store: Store) -> None:
     with store.write() as tx:
         first, pretty, _ = add_call(tx), add_call(tx), add_call(tx)
         damage(store, f"""params = '{{"args":{{}},\n"task":"{TASK}"}}'""", pretty.id)
-        assert tx.plain_calls(10) == ([plain(first)], False)
-        assert tx.jobs([pretty.id])[pretty.id].params["task"] == TASK
+        assert tx.calls.head(10) == ([plain(first)], False)
+        assert tx.jobs.by_id([pretty.id])[pretty.id].params["task"] == TASK
 
 
-@verbs("plain_calls")
+@verbs("calls.head")
 def test_plain_calls_come_in_the_order_of_dispatch(store: Store) -> None:
     with store.write() as tx:
-        assert tx.plain_calls(10) == ([], True)
+        assert tx.calls.head(10) == ([], True)
         places = [(0, 300), (0, 100), (5, 900), (-1, 100), (0, 100), (0, 200)]
         jobs = [add_call(tx, priority=level, position=place) for level, place in places]
         older = add_call(tx, position=100, created_at=START - 1)
@@ -138,44 +138,44 @@ def test_plain_calls_come_in_the_order_of_dispatch(store: Store) -> None:
         add_call(tx, stage=Stage.WOKEN)
         start(tx, add_call(tx))
         in_order = sorted([*jobs, older, aged], key=lambda each: each.order)
-        assert tx.plain_calls(10) == ([plain(each) for each in in_order], True)
-        assert tx.plain_calls(3) == ([plain(each) for each in in_order[:3]], True)
+        assert tx.calls.head(10) == ([plain(each) for each in in_order], True)
+        assert tx.calls.head(3) == ([plain(each) for each in in_order[:3]], True)
 
 
-@verbs("plain_calls", "only_calls_wait")
+@verbs("calls.head", "calls.are_alone")
 def test_where_nobody_stands_nobody_is_looked_for(store: Store) -> None:
     with store.write() as tx:
-        assert tx.only_calls_wait(["", HOST.id])
-        assert tx.plain_calls(10) == ([], True)
+        assert tx.calls.are_alone(["", HOST.id])
+        assert tx.calls.head(10) == ([], True)
         first = add_call(tx)
-        assert tx.only_calls_wait([""]) and tx.plain_calls(10) == ([plain(first)], True)
+        assert tx.calls.are_alone([""]) and tx.calls.head(10) == ([plain(first)], True)
 
 
-@verbs("plain_calls", "look_at_calls", "slots")
+@verbs("calls.head", "calls.prefetch", "claims.slots")
 def test_calls_that_were_looked_at_in_advance_are_those_that_are_there(store: Store) -> None:
     with store.write() as tx:
         first, second = add_call(tx), add_call(tx)
     with store.write() as tx:
-        tx.look_at_calls(5)
-        assert tx.slots().used == frozenset()
-        assert tx.plain_calls(1) == ([plain(first)], True)
-        assert tx.plain_calls(5) == ([plain(first), plain(second)], True)
+        tx.calls.prefetch(5)
+        assert tx.claims.slots().used == frozenset()
+        assert tx.calls.head(1) == ([plain(first)], True)
+        assert tx.calls.head(5) == ([plain(first), plain(second)], True)
         urgent = add_call(tx, priority=5)
-        assert tx.plain_calls(2) == ([plain(urgent), plain(first)], True)
+        assert tx.calls.head(2) == ([plain(urgent), plain(first)], True)
     with store.write() as tx:
-        tx.look_at_calls(1)
-        assert tx.plain_calls(2) == ([plain(urgent), plain(first)], True), "more than was asked for"
-        tx.claim_calls(CLAIMANT, taken([urgent]))
-        assert tx.plain_calls(1) == ([plain(first)], True)
+        tx.calls.prefetch(1)
+        assert tx.calls.head(2) == ([plain(urgent), plain(first)], True), "more than was asked for"
+        tx.calls.claim(CLAIMANT, taken([urgent]))
+        assert tx.calls.head(1) == ([plain(first)], True)
 
 
-@verbs("plain_calls")
+@verbs("calls.head")
 def test_a_deadline_of_a_call_and_its_attempt_come_along(store: Store) -> None:
     params = {"task": TASK, "args": {"a": 1}, "timeout_seconds": 0.4, "grace_seconds": 3}
     with store.write() as tx:
         first = add_call(tx)
         again = add_call(tx, params=params, attempt=3, retry_of=first.id, chain=first.id)
-        calls, _ = tx.plain_calls(10)
+        calls, _ = tx.calls.head(10)
         assert calls[1] == plain(again, attempt=3, chain=first.id)
         assert json.loads(calls[1].params) == params
 

@@ -15,15 +15,15 @@ from pooler import pooler_to
 from servers import CrashableServer, Line
 from stocked import START, add, job
 
+from headway.base.errors import StoreBusyError, StoreError, StoreUndoneError
 from headway.client import Client, connect
-from headway.errors import StoreBusyError, StoreError, StoreUndoneError
+from headway.jobs.request import Request
 from headway.store import open_store
-from headway.store.base import Event, Store
-from headway.store.pgtexts import LOCK_SPACE
-from headway.store.postgres import PostgresDatabase
-from headway.store.seam_adding import Alike, Model
-from headway.submission import Request
-from headway.testing import FakeClock
+from headway.store.new_jobs import Alike, Event, Model
+from headway.store.postgres.database import PostgresDatabase
+from headway.store.postgres.statements import LOCK_SPACE
+from headway.store.store import Store
+from headway.testing.clock import FakeClock
 
 TRUE = Request(argv=("true",))
 Open = Callable[..., Store]
@@ -68,12 +68,12 @@ def operator(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 def write(store: Store, name: str) -> None:
     with store.write() as tx:
         add(tx, name=name)
-        tx.add_events([Event("noted")], actor="ann")
+        tx.events.add([Event("noted")], actor="ann")
 
 
 def names(store: Store) -> list[str]:
     with store.read() as tx:
-        return sorted(job.name for job in tx.active_jobs())
+        return sorted(job.name for job in tx.jobs.active())
 
 
 def database_of(store: Store) -> PostgresDatabase:
@@ -159,7 +159,7 @@ store = opened()
 with store.write() as tx:
     add(tx)
 with store.read() as tx:
-    tx.active_jobs()
+    tx.jobs.active()
 store.changed()
 store.close()
 import threading
@@ -221,8 +221,8 @@ def test_after_a_failure_among_many_statements_the_next_are_not_taken_for_prepar
     for number in range(12):
         with pytest.raises(psycopg.errors.UniqueViolation), store.write() as tx:
             made = add(tx)
-            tx.add_jobs([made])
-            tx.add_events([Event("noted")], actor="ann")
+            tx.jobs.add([made])
+            tx.events.add([Event("noted")], actor="ann")
         write(store, f"{number:02}")
     assert len(names(store)) == 12
 
@@ -248,8 +248,8 @@ def test_behind_a_pooler_everything_works_with_poll_only(opened: Open, postgres_
             assert len(names(other)) == number + 1
         assert not store.changed() and other.changed()
         with store.write() as tx:
-            tx.add_events((Event("noted") for _ in range(60)), actor="ann")
-            assert len(tx.events_since(0, 1000)) == 12 + 60
+            tx.events.add((Event("noted") for _ in range(60)), actor="ann")
+            assert len(tx.events.since(0, 1000)) == 12 + 60
         in_threads(*(lambda each=each: write(store, str(each)) for each in range(4)))  # type: ignore[misc]
         assert len(names(other)) == 16
         assert other.changed()
@@ -305,10 +305,10 @@ def test_poll_only_leaves_nothing_on_the_connection(opened: Open, postgres_url: 
 
 def test_the_setting_reaches_the_store(client_of: Connect, postgres_url: str) -> None:
     client = client_of(postgres_url)
-    assert client.store.hints() is not None
-    with open(client.home.config, "a") as file:
+    assert client.context.store.hints() is not None
+    with open(client.context.home.config, "a") as file:
         file.write("[store]\npoll_only = true\n")
-    assert client_of(postgres_url).store.hints() is None
+    assert client_of(postgres_url).context.store.hints() is None
 
 
 # -- round trips ----------------------------------------------------------------------------------
@@ -364,7 +364,7 @@ VERBS: dict[str, Callable[[Client], Any]] = {
     "submit": lambda client: client.submit(TRUE),
     "cancel": lambda client: client.cancel([1]),
     "pause": lambda client: client.pause("because"),
-    "reset": lambda client: client.reset(),
+    "reset": lambda client: client.scheduler.reset(),
     "set_setting": lambda client: client.set_setting("scheduler.max_active", 3),
 }
 
@@ -377,10 +377,10 @@ def test_a_verb_that_the_server_undid_is_made_again_and_happens_once(
     """# fault D12"""
     client = client_of(postgres_url)
     client.submit(TRUE)
-    before = client.store.database.execute("select count(*) from events", {})[0][0]  # type: ignore[attr-defined]
+    before = client.context.store.database.execute("select count(*) from events", {})[0][0]  # type: ignore[attr-defined]
     operator.execute(FAILS_TWICE.format(code=code))  # type: ignore[call-overload]
     VERBS[verb](client)
-    after = client.store.database.execute("select count(*) from events", {})[0][0]  # type: ignore[attr-defined]
+    after = client.context.store.database.execute("select count(*) from events", {})[0][0]  # type: ignore[attr-defined]
     assert after == before + 1
     assert operator.execute("select last_value from tries").fetchone() == (3,)
 
@@ -421,7 +421,7 @@ def test_a_submit_that_ends_in_a_deadlock_is_made_again_and_happens_once(
         stranger.execute("lock table events in exclusive mode")
         operator.execute(MEETS.format(pid=stranger.info.backend_pid))  # type: ignore[call-overload]
         tries = []
-        store: Any = client.store
+        store: Any = client.context.store
         begin, end = store.begin_soon, store.end
 
         def begun(**how: Any) -> Any:
@@ -444,7 +444,9 @@ def test_a_submit_that_ends_in_a_deadlock_is_made_again_and_happens_once(
         submitting.join(60)
         assert not submitting.is_alive()
     (job,) = client.listing()
-    assert job["id"] == "job-1" and [event.kind for event in client.history(1)] == ["submitted"]
+    assert job["id"] == "job-1" and [event.kind for event in client.jobs.history(1)] == [
+        "submitted"
+    ]
     assert tries == ["begun", "begun", "committed"], "the first was undone"
 
 

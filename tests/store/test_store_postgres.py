@@ -11,11 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 from servers import CrashableServer, Line, line_to
-from stocked import START, add, filing, finish_of, job, start
+from stocked import START, add, finish_of, job, parking, start
 
-from headway.clock import Clock, SystemClock
-from headway.core.model import FUNCTIONS, Lock, Pause, Stage
-from headway.errors import (
+from headway.base.clock import Clock, SystemClock
+from headway.base.errors import (
     HeadwayError,
     InvalidInputError,
     StoreBusyError,
@@ -24,12 +23,14 @@ from headway.errors import (
     StoreReadOnlyError,
     StoreUndoneError,
 )
-from headway.store import open_store, pgsession
-from headway.store.base import Event, Store
-from headway.store.postgres import PostgresDatabase
-from headway.store.seam_adding import Alike, Model
-from headway.store.transfer import copy_to_file
-from headway.testing import FakeClock
+from headway.core.model import FUNCTIONS, Lock, Pause, Stage
+from headway.store import open_store
+from headway.store.copy import copy_to_file
+from headway.store.new_jobs import Alike, Event, Model
+from headway.store.postgres import session as pgsession
+from headway.store.postgres.database import PostgresDatabase
+from headway.store.store import Store
+from headway.testing.clock import FakeClock
 from postgres import fresh_schema
 
 Open = Callable[..., Store]
@@ -72,7 +73,7 @@ def database_of(store: Store) -> PostgresDatabase:
 
 def names(store: Store) -> list[str]:
     with store.read() as tx:
-        return sorted(job.name for job in tx.active_jobs())
+        return sorted(job.name for job in tx.jobs.active())
 
 
 def write(store: Store, name: str) -> None:
@@ -316,7 +317,7 @@ class Writer:
         with self._store.write() as tx:
             self._entered.set()
             self.now = tx.now()
-            self.saw = [job.name for job in tx.active_jobs()]
+            self.saw = [job.name for job in tx.jobs.active()]
 
     def start_and_wait_in_line(self) -> None:
         """Return when the server knows that it waits, for a lock that someone else holds."""
@@ -378,9 +379,11 @@ def test_the_turn_belongs_to_the_tables_and_not_to_the_way_they_are_found(
 
 def test_a_read_transaction_sees_one_instant(store: Store, other: Store) -> None:
     with store.read() as tx:
-        assert tx.marks()["next_job_id"] == 1  # this, not the beginning, is when it looks first
+        assert (
+            tx.settings.marks()["next_job_id"] == 1
+        )  # this, not the beginning, is when it looks first
         write(other, "meanwhile")
-        assert tx.active_jobs() == [] and tx.marks()["next_job_id"] == 1
+        assert tx.jobs.active() == [] and tx.settings.marks()["next_job_id"] == 1
     assert names(store) == ["meanwhile"]
 
 
@@ -439,7 +442,7 @@ def quiet(store: Store) -> None:
 def note(store: Store) -> None:
     """A change that leaves an event, as most do."""
     with store.write() as tx:
-        tx.add_events([Event("noted")], actor="ann")
+        tx.events.add([Event("noted")], actor="ann")
 
 
 def test_a_notice_makes_the_hints_readable(store: Store, other: Store) -> None:
@@ -494,7 +497,7 @@ def test_a_notice_tells_of_those_that_are_missing_before_it(
     else:
         other.add_alike([call])
     assert select.select([listener], [], [], 30)[0]
-    assert store.changed() and not store.only_calls_came()
+    assert store.changed() and not store.undisturbed()
     assert not store.changed()
 
 
@@ -551,7 +554,7 @@ def test_a_deadlock_is_a_busy_store_and_undoes_the_change(
             database.execute("update jobs set slug = 'ours' where name = 'b'", {})
         waiting.join()
     with store.read() as tx:
-        assert [job.slug for job in tx.active_jobs()] == ["theirs", "theirs"]
+        assert [job.slug for job in tx.jobs.active()] == ["theirs", "theirs"]
 
 
 @pytest.mark.parametrize(
@@ -657,13 +660,13 @@ def test_everything_but_closing_is_refused_in_a_forked_process(
 def test_a_backup_is_a_file_with_everything_in_it(store: Store, tmp_path: Path) -> None:
     with store.write() as tx:
         ended = add(tx, labels={"n": "é"}, locks=(Lock("k"),), key="once")
-        tx.finish([finish_of(start(tx, ended), document={"n": 1})])
+        tx.claims.finish([finish_of(start(tx, ended), document={"n": 1})])
         add(tx, after=(ended.id,))
-        tx.file([filing(add(tx, locks=(Lock("k"),)), "lock:k", reserves=True)])
+        tx.waits.park([parking(add(tx, locks=(Lock("k"),)), "lock:k", reserves=True)])
         start(tx, add(tx), 2)
-        tx.add_events([Event("submitted", ended.id, {"n": [1, None]})], actor="ann")
-        tx.set_setting("scheduler.max_active", 3, by="ann")
-        tx.pause(Pause("ann", "because", START))
+        tx.events.add([Event("submitted", ended.id, {"n": [1, None]})], actor="ann")
+        tx.settings.set("scheduler.max_active", 3, by="ann")
+        tx.settings.pause(Pause("ann", "because", START))
     path = tmp_path / "copy.db"
     store.backup(str(path))
     assert os.listdir(tmp_path) == ["copy.db"]
@@ -672,8 +675,8 @@ def test_a_backup_is_a_file_with_everything_in_it(store: Store, tmp_path: Path) 
         assert everything(copy) == everything(store)
         with copy.write() as tx:
             assert add(tx).id == 5  # it can be worked with
-            tx.add_events([Event("restored")], actor="ann")
-            assert [event.seq for event in tx.events_since(0, 10)] == [1, 2]
+            tx.events.add([Event("restored")], actor="ann")
+            assert [event.seq for event in tx.events.since(0, 10)] == [1, 2]
     finally:
         copy.close()
 
@@ -682,16 +685,16 @@ def everything(store: Store) -> dict[str, Any]:
     with store.read() as tx:
         ids = range(1, 9)
         return {
-            "jobs": tx.jobs(ids),
-            "runs": tx.runs(ids),
-            "events": tx.events_since(0, 100),
-            "evidence": tx.evidence(ids),
-            "claims": sorted(tx.live_claims()),
-            "predecessors": tx.predecessors(tx.active_jobs()),
-            "locks": tx.lock_views(["k"]),
-            "settings": tx.settings(),
-            "pause": tx.pause_in_force(),
-            "marks": tx.marks(),
+            "jobs": tx.jobs.by_id(ids),
+            "runs": tx.jobs.runs(ids),
+            "events": tx.events.since(0, 100),
+            "evidence": tx.jobs.evidence(ids),
+            "claims": sorted(tx.claims.live()),
+            "predecessors": tx.waits.predecessors(tx.jobs.active()),
+            "locks": tx.claims.lock_views(["k"]),
+            "settings": tx.settings.all(),
+            "pause": tx.settings.pause_in_force(),
+            "marks": tx.settings.marks(),
         }
 
 
@@ -704,7 +707,7 @@ def test_a_backup_is_of_one_instant(store: Store, other: Store, tmp_path: Path) 
     copy = open_store(f"sqlite://{tmp_path}/copy.db", FakeClock(START))
     try:
         with copy.read() as tx:
-            assert tx.active_jobs() == [] and tx.events_since(0, 10) == []
-            assert tx.marks()["next_job_id"] == 1
+            assert tx.jobs.active() == [] and tx.events.since(0, 10) == []
+            assert tx.settings.marks()["next_job_id"] == 1
     finally:
         copy.close()

@@ -12,23 +12,29 @@ from stocked import (
     START,
     Opener,
     claim_for,
-    filing,
     finish_of,
     job,
     only_a_file,
+    parking,
     unclaim_of,
 )
 
 from headway.core.model import Job, Lock, Stage
 from headway.core.states import Status
 from headway.store import open_store
-from headway.store.base import Lending, Marker, Search, Store, WriteTx
-from headway.store.postgres import DIALECT as POSTGRES
-from headway.store.queries import Queries, parameters_of
+from headway.store.database import Database
+from headway.store.postgres.database import DIALECT as POSTGRES
+from headway.store.queries import Dialect, Effect, Queries, parameters_of
+from headway.store.records import (
+    Lending,
+    Marker,
+    Search,
+)
 from headway.store.rows import COLUMNS
-from headway.store.sqlite import DIALECT, SqliteDatabase
-from headway.store.sqlstore import Database
-from headway.testing import FakeClock
+from headway.store.sqlite.database import DIALECT, SqliteDatabase
+from headway.store.store import Store
+from headway.store.transaction import WriteTx
+from headway.testing.clock import FakeClock
 from postgres import fresh_schema
 
 NAMES = {each.name: Queries(each, COLUMNS).all().keys() for each in (DIALECT, POSTGRES)}
@@ -134,10 +140,10 @@ def populate(store: Store, *, finished: int, filed: int) -> None:
         for statement in (HELD, *GRAPH):
             database.execute(statement, {})
         first = finished + 1
-        tx.set_mark("next_job_id", first + filed)
+        tx.settings.set_mark("next_job_id", first + filed)
         made = [job(first + each, **_kind(each, first)) for each in range(filed)]
-        tx.add_jobs(made)
-        tx.file(map(_filed, made))
+        tx.jobs.add(made)
+        tx.waits.park(map(_filed, made))
 
 
 def _kind(number: int, first: int) -> dict[str, Any]:
@@ -150,10 +156,10 @@ def _kind(number: int, first: int) -> dict[str, Any]:
 
 def _filed(made: Job) -> Any:
     if made.after:
-        return filing(made, f"chain:{made.after[0]}")
+        return parking(made, f"chain:{made.after[0]}")
     if made.locks:
-        return filing(made, f"lock:{made.locks[0].key}", reserves=True)
-    return filing(made, wake_at=made.not_before)
+        return parking(made, f"lock:{made.locks[0].key}", reserves=True)
+    return parking(made, wake_at=made.not_before)
 
 
 def plan(database: Database, sql: str) -> list[str]:
@@ -240,13 +246,16 @@ def test_no_query_of_one_database_alone_reads_a_table_from_end_to_end(large: Sto
 
 
 @only_a_file
-def test_a_single_submit_and_a_call_passed_on_make_no_tables_on_the_way(store: Store) -> None:
+def test_a_single_submit_and_a_single_call_make_no_tables_on_the_way(store: Store) -> None:
     """As SQLite does of a list in a check, for each row. That costs little or much, as the memory
     of the process happens to be."""
     database = store.database  # type: ignore[attr-defined]
     queries = store.queries.all()  # type: ignore[attr-defined]
     own = {"add_one_alike"} | (queries.keys() - COMMON)
     statements = [queries[name].sql for name in own]
+    of_one_call = ("start_calls", "add_runs", "claim_calls", "finish_calls")
+    named = store.queries  # type: ignore[attr-defined]
+    statements += [named.of_one(each).sql for each in of_one_call]
     assert len(statements) > 6
     for sql in statements:
         assert not tables_made(database, sql), sql
@@ -284,7 +293,7 @@ def test_what_a_planning_step_runs_is_marked_hot() -> None:
         "finish_jobs",
         "finish_runs",
         "release_locks",
-        "file_job",
+        "park_job",
         "clear_waits",
         "next_places",
         "next_wake",
@@ -311,82 +320,82 @@ def test_what_a_planning_step_runs_is_marked_hot() -> None:
 
 
 def add_and_start(tx: WriteTx) -> Any:
-    made = job(tx.take_ids(1), position=tx.next_places().position, locks=(Lock("mine"),))
-    tx.add_jobs([made])
+    made = job(tx.jobs.take_ids(1), position=tx.jobs.next_places().position, locks=(Lock("mine"),))
+    tx.jobs.add([made])
     claim = claim_for(made.id, 3)
-    tx.claim([(made, claim)])
+    tx.claims.begin([(made, claim)])
     return claim
 
 
 def start_and_finish(tx: WriteTx) -> None:
     claim = add_and_start(tx)
-    tx.finish([finish_of(claim)])
-    tx.chains_succeeded([claim.job_id])
-    tx.release_locks(claim.job_id)
+    tx.claims.finish([finish_of(claim)])
+    tx.waits.chains_succeeded([claim.job_id])
+    tx.claims.release_locks(claim.job_id)
 
 
 def start_and_undo(tx: WriteTx) -> None:
     claim = add_and_start(tx)
-    tx.unclaim([unclaim_of(claim)])
-    tx.release_locks(claim.job_id)
+    tx.claims.undo([unclaim_of(claim)])
+    tx.claims.release_locks(claim.job_id)
 
 
-def file_at_the_door(tx: WriteTx) -> None:
-    made = job(tx.take_ids(1), position=tx.next_places().position)
-    tx.add_jobs([made])
-    tx.file([filing(made, stage=Stage.READY)])
-    tx.ready(10)
+def park_for_capacity(tx: WriteTx) -> None:
+    made = job(tx.jobs.take_ids(1), position=tx.jobs.next_places().position)
+    tx.jobs.add([made])
+    tx.waits.park([parking(made, stage=Stage.READY)])
+    tx.waits.ready(10)
 
 
 def need_and_make(tx: WriteTx) -> None:
     made = job(
-        tx.take_ids(1), needs=("custom:made:7",), produces=("custom:made:new", "custom:made:7")
+        tx.jobs.take_ids(1), needs=("custom:made:7",), produces=("custom:made:new", "custom:made:7")
     )
-    tx.add_jobs([made])
+    tx.jobs.add([made])
 
 
 ACTS: dict[str, Callable[[WriteTx], Any]] = {
-    "woken": lambda tx: tx.woken(200),
-    "ready": lambda tx: tx.ready(200),
-    "anything_woken": lambda tx: tx.anything_woken(),
-    "anything_active": lambda tx: tx.anything_active(),
-    "next_wake": lambda tx: tx.next_wake(),
-    "wake_due": lambda tx: tx.wake_due(START, 1000),
-    "wake_first": lambda tx: tx.wake_first(["lock:k-5"]),
-    "wake_topics": lambda tx: tx.wake_topics(["chain:7"]),
-    "wake_jobs": lambda tx: tx.wake_jobs([7]),
-    "wake_chains": lambda tx: tx.wake_chains([7]),
-    "touch_checked": lambda tx: tx.touch_checked([7]),
-    "lock_views": lambda tx: tx.lock_views(["k-5"]),
-    "slots": lambda tx: tx.slots(),
-    "live_claims": lambda tx: tx.live_claims(),
-    "unproven_claims": lambda tx: tx.unproven_claims(),
-    "next_places": lambda tx: tx.next_places(),
-    "stale_waiters": lambda tx: tx.stale_waiters(START + SECOND, 10),
-    "awaited_chains": lambda tx: tx.awaited_chains(7),
-    "lend": lambda tx: tx.lend("lending", Lending(1, 2, START)),
-    "chain_reopened": lambda tx: tx.chain_reopened(7),
-    "artifact_views": lambda tx: tx.artifact_views(["custom:made:7", "command_patch:job-7"]),
-    "produced_by": lambda tx: tx.produced_by([7]),
-    "consumers": lambda tx: tx.consumers(["custom:made:7"]),
-    "markers_by": lambda tx: tx.markers_by([7]),
-    "turns": lambda tx: tx.turns([job(1, group_id=7, sequence_number=9)]),
-    "group_is_active": lambda tx: tx.group_is_active(7),
-    "failed_member": lambda tx: tx.failed_member(7),
-    "waiting_members": lambda tx: tx.waiting_members(7),
-    "topics_waited_for": lambda tx: tx.topics_waited_for(["lock:k-5"]),
-    "publish": lambda tx: tx.publish([Marker("custom:made:7", 7, START)]),
-    "made_again": lambda tx: tx.made_again([7]),
-    "withdraw": lambda tx: tx.withdraw([8]),
-    "due_schedules": lambda tx: tx.due_schedules(START, 500),
-    "note_next_fire": lambda tx: tx.note_next_fire(),
-    "active_of_schedules": lambda tx: tx.active_of_schedules(["schedule-7"]),
-    "fired_ahead": lambda tx: tx.fired_ahead([7]),
-    "last_firings": lambda tx: tx.last_firings([7]),
+    "woken": lambda tx: tx.waits.woken(200),
+    "ready": lambda tx: tx.waits.ready(200),
+    "anything_woken": lambda tx: tx.waits.anything_woken(),
+    "anything_active": lambda tx: tx.jobs.anything_active(),
+    "next_wake": lambda tx: tx.waits.next_wake(),
+    "wake_due": lambda tx: tx.waits.wake_due(START, 1000),
+    "wake_first": lambda tx: tx.waits.wake_first(["lock:k-5"]),
+    "wake_topics": lambda tx: tx.waits.wake_topics(["chain:7"]),
+    "wake_jobs": lambda tx: tx.waits.wake([7]),
+    "wake_chains": lambda tx: tx.waits.wake_chains([7]),
+    "touch_checked": lambda tx: tx.waits.touch_checked([7]),
+    "lock_views": lambda tx: tx.claims.lock_views(["k-5"]),
+    "slots": lambda tx: tx.claims.slots(),
+    "live_claims": lambda tx: tx.claims.live(),
+    "unproven_claims": lambda tx: tx.claims.unproven(),
+    "next_places": lambda tx: tx.jobs.next_places(),
+    "stale_waiters": lambda tx: tx.waits.stale(START + SECOND, 10),
+    "awaited_chains": lambda tx: tx.graph.awaited_chains(7),
+    "lend": lambda tx: tx.claims.lend("lending", Lending(1, 2, START)),
+    "chain_reopened": lambda tx: tx.waits.chain_reopened(7),
+    "artifact_views": lambda tx: tx.graph.artifact_views(["custom:made:7", "command_patch:job-7"]),
+    "produced_by": lambda tx: tx.graph.produced_by([7]),
+    "consumers": lambda tx: tx.graph.consumers(["custom:made:7"]),
+    "markers_by": lambda tx: tx.graph.markers_by([7]),
+    "turns": lambda tx: tx.groups.turns([job(1, group_id=7, sequence_number=9)]),
+    "group_is_active": lambda tx: tx.groups.is_active(7),
+    "failed_member": lambda tx: tx.groups.failed_member(7),
+    "waiting_members": lambda tx: tx.groups.waiting_members(7),
+    "topics_waited_for": lambda tx: tx.waits.topics_waited_for(["lock:k-5"]),
+    "publish": lambda tx: tx.graph.publish([Marker("custom:made:7", 7, START)]),
+    "made_again": lambda tx: tx.graph.made_again([7]),
+    "withdraw": lambda tx: tx.graph.withdraw([8]),
+    "due_schedules": lambda tx: tx.schedules.due(START, 500),
+    "note_next_fire": lambda tx: tx.schedules.note_next_fire(),
+    "active_of_schedules": lambda tx: tx.schedules.active_jobs(["schedule-7"]),
+    "fired_ahead": lambda tx: tx.schedules.fired_ahead([7]),
+    "last_firings": lambda tx: tx.schedules.last_firings([7]),
     "needs and makes": need_and_make,
     "start and finish": start_and_finish,
     "start and undo": start_and_undo,
-    "file at the door": file_at_the_door,
+    "park for capacity": park_for_capacity,
 }
 
 
@@ -431,12 +440,12 @@ def test_a_hundred_times_the_rows_cost_no_more_work(
 
 # What views read grows with what they show, not with what has ended.
 LOOKS: dict[str, Callable[[WriteTx], Any]] = {
-    "outlines_shown": lambda tx: tx.outlines_shown(1 << 40),
-    "chain_ends": lambda tx: tx.chain_ends([7, 8, 9]),
-    "find_jobs": lambda tx: tx.find_jobs(
+    "outlines_shown": lambda tx: tx.jobs.outlines_shown(1 << 40),
+    "chain_ends": lambda tx: tx.jobs.chain_ends([7, 8, 9]),
+    "find_jobs": lambda tx: tx.jobs.find(
         Search(ended_since=START + 3600 * SECOND), before=None, limit=100
     ),
-    "find_jobs, active": lambda tx: tx.find_jobs(
+    "find_jobs, active": lambda tx: tx.jobs.find(
         Search(statuses=frozenset({Status.QUEUED})), before=None, limit=100
     ),
 }
@@ -466,7 +475,7 @@ def test_a_view_does_not_pay_for_what_has_ended(
 
 
 def test_counted_work_grows_where_it_must(small_and_huge: tuple[Store, Store]) -> None:
-    small, huge = (work(store, lambda tx: tx.count_active()) for store in small_and_huge)
+    small, huge = (work(store, lambda tx: tx.jobs.count_active()) for store in small_and_huge)
     assert huge > 10 * small
 
 
@@ -477,3 +486,11 @@ def test_a_set_of_values_is_one_parameter(opener: Opener) -> None:
     sql = store.queries["jobs_by_id"].sql  # type: ignore[attr-defined]
     for ids in ([], [1], list(range(1000))):
         assert database.execute(sql, {"ids": database.json(ids)}) == []
+
+
+@pytest.mark.parametrize("dialect", [DIALECT, POSTGRES], ids=lambda each: each.name)
+def test_what_a_query_changes_is_said_by_the_query(dialect: Dialect) -> None:
+    for query in Queries(dialect, COLUMNS).all().values():
+        written = re.findall(r"\b(?:update|insert into|delete from) (\w+)", query.sql)
+        assert query.changes == {each for each in written if each != "set"}, query.name
+        assert query.changes or query.effect is Effect.ANY, query.name

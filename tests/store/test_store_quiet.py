@@ -8,20 +8,21 @@ from typing import Any
 import pytest
 from called import CLAIMANT, UndoneError, add_call, end_of, taken
 from recording import verbs
-from stocked import HOST, SECOND, START, Opener, add, filing, finish_of, job, start
+from stocked import HOST, SECOND, START, Opener, add, finish_of, job, parking, start
 
 from harness import wait_for
+from headway.base.errors import InvalidInputError
 from headway.core.model import (
     FUNCTIONS,
     Job,
     Lock,
     Stage,
 )
-from headway.errors import InvalidInputError
 from headway.store import open_store
-from headway.store.base import Lending, Store
-from headway.store.seam_adding import Alike, Model
-from headway.testing import FakeClock
+from headway.store.new_jobs import Alike, Model
+from headway.store.records import Lending
+from headway.store.store import Store
+from headway.testing.clock import FakeClock
 from postgres import fresh_schema
 
 # -- who else wrote -----------------------------------------------------------------------------
@@ -30,26 +31,6 @@ from postgres import fresh_schema
 def others_wrote(store: Any) -> bool:
     with store.write() as tx:
         return bool(tx.others_wrote())
-
-
-@verbs("wakes_nobody", "only_waits_came", "only_calls_came")
-def test_what_only_waits_is_told_apart_where_anything_is_told(store: Store, opener: Opener) -> None:
-    other = opener()
-    hints = other.hints()
-    other.changed()
-    for says_so in (True, False, True):
-        with store.write() as tx:
-            add(tx)
-            if says_so:
-                tx.wakes_nobody()
-        if hints is not None:
-            assert select.select([hints], [], [], 30)[0], "it was told"
-        assert other.changed()
-        assert other.only_waits_came() == (says_so and store.shared)
-        assert not other.only_calls_came()
-    other.changed()
-    assert not other.only_waits_came()
-    assert not store.only_waits_came() and not store.only_calls_came(), "it was its own"
 
 
 @verbs("others_wrote")
@@ -70,7 +51,7 @@ def test_nobody_else_has_written_until_another_connection_commits(
         raise UndoneError
     assert not others_wrote(store)
     with other.read() as tx:
-        assert len(tx.active_jobs()) == 1
+        assert len(tx.jobs.active()) == 1
     with suppress(UndoneError), other.write() as tx:
         add(tx)
         raise UndoneError
@@ -139,35 +120,35 @@ def test_a_connection_that_finds_other_tables_is_refused(
 # -- whether anyone waits -----------------------------------------------------------------------
 
 
-@verbs("anyone_awaits", "finish_calls")
+@verbs("calls.anyone_awaits", "calls.finish")
 def test_someone_waits_for_another_until_that_one_has_ended(store: Store) -> None:
     with store.write() as tx:
-        assert not tx.anyone_awaits()
+        assert not tx.calls.anyone_awaits()
         first = add_call(tx)
         waiting = add(tx, after=(first.id,))
-        assert tx.anyone_awaits()
+        assert tx.calls.anyone_awaits()
     with store.read() as tx:
-        assert tx.anyone_awaits()
+        assert tx.calls.anyone_awaits()
     with store.write() as tx:
         calls = taken([first])
-        tx.claim_calls(CLAIMANT, calls)
-        assert tx.finish_calls([end_of(calls[0])], actor="worker", awaited=True)
-        assert tx.jobs([waiting.id])[waiting.id].stage is Stage.WOKEN
+        tx.calls.claim(CLAIMANT, calls)
+        assert tx.calls.finish([end_of(calls[0])], actor="worker", awaited=True)
+        assert tx.jobs.by_id([waiting.id])[waiting.id].stage is Stage.WOKEN
     with store.read() as tx:
-        assert not tx.anyone_awaits()
+        assert not tx.calls.anyone_awaits()
 
 
 def pause_nothing(tx: Any, call: Job) -> None:
-    """Nothing at all beside calls at the door and calls that run."""
+    """Nothing at all beside calls waiting for capacity and calls that run."""
     start(tx, call)
     add_call(tx)
 
 
-def at_the_door(tx: Any, call: Job) -> None:
+def waiting_for_capacity(tx: Any, call: Job) -> None:
     add(tx, stage=Stage.READY)
 
 
-def at_the_door_of_ours(tx: Any, call: Job) -> None:
+def waiting_for_capacity_of_ours(tx: Any, call: Job) -> None:
     add(tx, stage=Stage.READY, queue=HOST.id)
 
 
@@ -177,58 +158,67 @@ def woken(tx: Any, call: Job) -> None:
 
 def cancelling(tx: Any, call: Job) -> None:
     start(tx, call)
-    tx.request_cancel(call.id, "ann")
+    tx.jobs.request_cancel(call.id, "ann")
 
 
 def unproven(tx: Any, call: Job) -> None:
-    tx.finish([finish_of(start(tx, call), tree_gone=False)])
+    tx.claims.finish([finish_of(start(tx, call), tree_gone=False)])
 
 
 def lending(tx: Any, call: Job) -> None:
     start(tx, call)
-    tx.lend("lending", Lending(call.id, 99, START + 99))
+    tx.claims.lend("lending", Lending(call.id, 99, START + 99))
 
 
 def limited(tx: Any, call: Job) -> None:
-    tx.file([filing(add(tx, resources=("gpu",)), "limit:resource:gpu")])
+    tx.waits.park([parking(add(tx, resources=("gpu",)), "limit:resource:gpu")])
 
 
 def reserved(tx: Any, call: Job) -> None:
     from stocked import reservation
 
-    tx.reserve(reservation(1))
+    tx.reservations.add(reservation(1))
 
 
 NOT_ALONE = [
-    *(at_the_door, at_the_door_of_ours, woken, cancelling, unproven, lending, limited, reserved),
+    *(
+        waiting_for_capacity,
+        waiting_for_capacity_of_ours,
+        woken,
+        cancelling,
+        unproven,
+        lending,
+        limited,
+        reserved,
+    ),
 ]
 
 
-@verbs("only_calls_wait")
+@verbs("calls.are_alone")
 def test_calls_are_alone_beside_those_who_lie_elsewhere(store: Store) -> None:
     with store.write() as tx:
         pause_nothing(tx, add_call(tx))
         add(tx, stage=Stage.READY, queue="another-host")
-        tx.file([filing(add(tx, locks=(Lock("k"),)), "lock:k")])
-        tx.file([filing(add(tx, after=(1,)), "chain:1", wake_at=START + SECOND)])
+        tx.waits.park([parking(add(tx, locks=(Lock("k"),)), "lock:k")])
+        tx.waits.park([parking(add(tx, after=(1,)), "chain:1", wake_at=START + SECOND)])
     for begin in (store.read, store.write):
         with begin() as tx:
-            assert tx.only_calls_wait(["", HOST.id])
+            assert tx.calls.are_alone(["", HOST.id])
 
 
 @pytest.mark.parametrize("act", NOT_ALONE)
-@verbs("only_calls_wait")
+@verbs("calls.are_alone")
 def test_calls_are_not_alone_if_anything_else_is_to_be_done(
     store: Store, act: Callable[[Any, Job], None]
 ) -> None:
     with store.write() as tx:
         call = add_call(tx)
-        assert tx.only_calls_wait(["", HOST.id])
+        assert tx.calls.are_alone(["", HOST.id])
         act(tx, call)
-        assert not tx.only_calls_wait(["", HOST.id]), "also in the transaction that did it"
+        assert not tx.calls.are_alone(["", HOST.id]), "also in the transaction that did it"
     for begin in (store.read, store.write):
         with begin() as tx:
-            assert not tx.only_calls_wait(["", HOST.id])
+            assert not tx.calls.are_alone(["", HOST.id])
 
 
 def hears(store: Store) -> bool:
@@ -240,8 +230,8 @@ def hears(store: Store) -> bool:
     return store.changed()
 
 
-@verbs("only_calls_came", "changed", "others_wrote")
-def test_a_server_tells_when_only_calls_came(store: Store, opener: Opener) -> None:
+@verbs("undisturbed", "changed", "others_wrote")
+def test_a_server_tells_when_undisturbed(store: Store, opener: Opener) -> None:
     mine, theirs = store, opener()
     plain_call = Alike(Model(job(0, type="function", queue=FUNCTIONS, stage=Stage.READY)), {0: {}})
     command = Alike(Model(job(0)), {0: {}})
@@ -250,11 +240,11 @@ def test_a_server_tells_when_only_calls_came(store: Store, opener: Opener) -> No
     mine.changed()
     with mine.write() as tx:
         tx.others_wrote()
-        tx.set_mark("log_bytes", 1)
+        tx.settings.set_mark("log_bytes", 1)
     for kind, is_call in ((plain_call, True), (command, False), (plain_call, True)):
         theirs.add_alike([kind])
         wait_for(lambda: hears(mine), what="the word of it")
-        assert mine.only_calls_came() == (is_call and mine.shared)
+        assert mine.undisturbed() == (is_call and mine.shared)
         with mine.write() as tx:
             assert tx.others_wrote() == (not is_call or not mine.shared)
-            tx.set_mark("log_bytes", 2)
+            tx.settings.set_mark("log_bytes", 2)

@@ -10,13 +10,17 @@ from stocked import (
     SECOND,
     START,
     add,
-    filing,
     job,
+    parking,
     start,
     unclaim_of,
 )
 
-from headway.core.facts import TOLD_FOR, TaskView
+from headway.base.errors import (
+    InvalidInputError,
+    StoreError,
+)
+from headway.core.facts import REPORT_VALID_FOR, TaskView
 from headway.core.model import (
     HostTrouble,
     Job,
@@ -27,25 +31,21 @@ from headway.core.model import (
     WaitKind,
 )
 from headway.core.states import Status
-from headway.errors import (
-    InvalidInputError,
-    StoreError,
-)
 from headway.store import open_store
-from headway.store.base import (
+from headway.store.records import (
     Progress,
     Search,
-    Store,
     WorkerRecord,
 )
-from headway.testing import FakeClock
+from headway.store.store import Store
+from headway.testing.clock import FakeClock
 
 SHARED, EXCLUSIVE = LockMode.SHARED, LockMode.EXCLUSIVE
 TIMED = Wait(WaitKind.TIME, "waiting for its time")
 
 
 def stages(tx: Any, *jobs: Job) -> list[Stage | None]:
-    found = tx.jobs([each.id for each in jobs])
+    found = tx.jobs.by_id([each.id for each in jobs])
     return [found[each.id].stage for each in jobs]
 
 
@@ -56,105 +56,107 @@ def ids(jobs: list[Job]) -> list[int]:
 # -- the scheduler's own ------------------------------------------------------------------------
 
 
-@verbs("settings", "set_setting")
+@verbs("settings.all", "settings.set")
 def test_settings_keep_their_types(store: Store) -> None:
     with store.write() as tx:
-        assert tx.settings() == {}
-        tx.set_setting("scheduler.max_active", 3, by="ann")
-        tx.set_setting("scheduler.spawn_delay", "1s", by="ann")
-        tx.set_setting("scheduler.max_active", -1, by="bob")
-        assert tx.settings() == {"scheduler.max_active": -1, "scheduler.spawn_delay": "1s"}
+        assert tx.settings.all() == {}
+        tx.settings.set("scheduler.max_active", 3, by="ann")
+        tx.settings.set("scheduler.spawn_delay", "1s", by="ann")
+        tx.settings.set("scheduler.max_active", -1, by="bob")
+        assert tx.settings.all() == {"scheduler.max_active": -1, "scheduler.spawn_delay": "1s"}
 
 
-@verbs("pause", "resume", "pause_in_force")
+@verbs("settings.pause", "settings.resume", "settings.pause_in_force")
 def test_the_first_pause_stays_in_force(store: Store) -> None:
     pause = Pause("ann", "moving house", START)
     with store.write() as tx:
-        assert tx.pause_in_force() is None and not tx.resume()
-        assert tx.pause(pause)
-        assert not tx.pause(Pause("bob", None, START + 1))
-        assert tx.pause_in_force() == pause
-        assert tx.resume() and not tx.resume()
-        assert tx.pause_in_force() is None
-        assert tx.pause(Pause("bob", None, START))
+        assert tx.settings.pause_in_force() is None and not tx.settings.resume()
+        assert tx.settings.pause(pause)
+        assert not tx.settings.pause(Pause("bob", None, START + 1))
+        assert tx.settings.pause_in_force() == pause
+        assert tx.settings.resume() and not tx.settings.resume()
+        assert tx.settings.pause_in_force() is None
+        assert tx.settings.pause(Pause("bob", None, START))
 
 
-@verbs("host_pauses")
+@verbs("settings.host_pauses")
 def test_a_pause_of_one_host_holds_up_no_other(store: Store) -> None:
     mine, for_all = Pause("crash-loop", "dead", START, HOST.id), Pause("ann", None, START)
     with store.write() as tx:
-        assert tx.pause(mine) and not tx.pause(mine._replace(reason="again"))
-        assert tx.host_pauses() == [mine]
-        assert tx.pause_in_force(HOST.id) == tx.pause_in_force() == mine
-        assert tx.pause_in_force("another") is None
-        assert tx.pause(for_all)
-        assert tx.pause_in_force(HOST.id) == tx.pause_in_force("another") == for_all
-        assert tx.resume() and tx.host_pauses() == [] and not tx.resume()
+        assert tx.settings.pause(mine) and not tx.settings.pause(mine._replace(reason="again"))
+        assert tx.settings.host_pauses() == [mine]
+        assert tx.settings.pause_in_force(HOST.id) == tx.settings.pause_in_force() == mine
+        assert tx.settings.pause_in_force("another") is None
+        assert tx.settings.pause(for_all)
+        assert (
+            tx.settings.pause_in_force(HOST.id) == tx.settings.pause_in_force("another") == for_all
+        )
+        assert tx.settings.resume() and tx.settings.host_pauses() == [] and not tx.settings.resume()
 
 
-@verbs("open_breaker", "close_breaker", "host_trouble")
+@verbs("hosts.open_breaker", "hosts.close_breaker", "hosts.trouble")
 def test_each_host_has_its_own_breaker(store: Store) -> None:
     first = HostTrouble(WaitKind.STORAGE, "no space", 1, START + 1)
     with store.write() as tx:
-        assert tx.host_trouble(HOST.id) is None and not tx.close_breaker(HOST.id)
-        tx.open_breaker(HOST.id, first)
+        assert tx.hosts.trouble(HOST.id) is None and not tx.hosts.close_breaker(HOST.id)
+        tx.hosts.open_breaker(HOST.id, first)
         worse = first._replace(kind=WaitKind.PRESSURE, failures=2, probe_at=START + 3)
-        tx.open_breaker(HOST.id, worse)
-        tx.open_breaker("elsewhere", first)
-        assert (tx.host_trouble(HOST.id), tx.host_trouble("elsewhere")) == (worse, first)
-        assert tx.close_breaker(HOST.id)
-        assert (tx.host_trouble(HOST.id), tx.host_trouble("elsewhere")) == (None, first)
+        tx.hosts.open_breaker(HOST.id, worse)
+        tx.hosts.open_breaker("elsewhere", first)
+        assert (tx.hosts.trouble(HOST.id), tx.hosts.trouble("elsewhere")) == (worse, first)
+        assert tx.hosts.close_breaker(HOST.id)
+        assert (tx.hosts.trouble(HOST.id), tx.hosts.trouble("elsewhere")) == (None, first)
 
 
-@verbs("reset_launches")
+@verbs("hosts.reset_launches")
 def test_a_reset_forgets_strikes_and_breakers(store: Store) -> None:
     with store.write() as tx:
         struck, timed, plain = add(tx), add(tx, not_before=START + 9), add(tx)
         claim = start(tx, struck)
-        tx.unclaim(
+        tx.claims.undo(
             [unclaim_of(claim, not_before=START + 5, launch_failures=2, launch_wait="launch")]
         )
-        struck = tx.jobs([struck.id])[struck.id]
+        struck = tx.jobs.by_id([struck.id])[struck.id]
         for each in (struck, timed):
-            tx.file([filing(each, wait=TIMED, wake_at=each.not_before)])
-        tx.file([filing(plain, "x")])
-        tx.open_breaker(HOST.id, HostTrouble(WaitKind.STORAGE, "no space", 1, START))
-        assert tx.reset_launches() == 1
-        struck = tx.jobs([struck.id])[struck.id]
+            tx.waits.park([parking(each, wait=TIMED, wake_at=each.not_before)])
+        tx.waits.park([parking(plain, "x")])
+        tx.hosts.open_breaker(HOST.id, HostTrouble(WaitKind.STORAGE, "no space", 1, START))
+        assert tx.hosts.reset_launches() == 1
+        struck = tx.jobs.by_id([struck.id])[struck.id]
         assert (struck.launch_failures, struck.launch_wait, struck.not_before) == (0, None, None)
-        assert stages(tx, struck, timed, plain) == [Stage.WOKEN, Stage.FILED, Stage.FILED]
-        assert tx.jobs([timed.id])[timed.id].not_before == START + 9
-        assert tx.host_trouble(HOST.id) is None and tx.next_wake() == START + 9
+        assert stages(tx, struck, timed, plain) == [Stage.WOKEN, Stage.PARKED, Stage.PARKED]
+        assert tx.jobs.by_id([timed.id])[timed.id].not_before == START + 9
+        assert tx.hosts.trouble(HOST.id) is None and tx.waits.next_wake() == START + 9
 
 
-@verbs("add_worker", "worker_settled", "end_worker", "recent_workers")
+@verbs("hosts.add_worker", "hosts.worker_settled", "hosts.end_worker", "hosts.recent_workers")
 def test_the_lives_of_workers_are_kept_newest_first(store: Store, clock: FakeClock) -> None:
     with store.write() as tx:
         for number in range(3):
             worker = WorkerRecord(f"w{number}", 100 + number, "auto", START + number, *[None] * 3)
-            tx.add_worker(worker, host_id=HOST.id, home="/home", boot_id="boot")
+            tx.hosts.add_worker(worker, host_id=HOST.id, home="/home", boot_id="boot")
         other = WorkerRecord("far", 1, "auto", START + 9, None, None, None)
-        tx.add_worker(other, host_id="elsewhere", home="/home", boot_id="boot")
+        tx.hosts.add_worker(other, host_id="elsewhere", home="/home", boot_id="boot")
     clock.advance(60)
     with store.write() as tx:
-        tx.worker_settled("w1")
-        tx.end_worker("w2", "idle")
+        tx.hosts.worker_settled("w1")
+        tx.hosts.end_worker("w2", "idle")
         later = START + 60 * SECOND
-        assert tx.recent_workers(HOST.id, 2) == [
+        assert tx.hosts.recent_workers(HOST.id, 2) == [
             WorkerRecord("w2", 102, "auto", START + 2, None, later, "idle"),
             WorkerRecord("w1", 101, "auto", START + 1, later, None, None),
         ]
-        assert len(tx.recent_workers(HOST.id, 10)) == 3
+        assert len(tx.hosts.recent_workers(HOST.id, 10)) == 3
 
 
-@verbs("marks", "set_mark", "add_to_mark")
+@verbs("settings.marks", "settings.set_mark", "settings.add_to_mark")
 def test_marks_are_set_and_added_to(store: Store) -> None:
     with store.write() as tx:
-        assert tx.marks()["log_bytes"] == 0
-        tx.add_to_mark("log_bytes", 700)
-        tx.add_to_mark("log_bytes", -200)
-        tx.set_mark("last_dispatch_count", 4)
-        marks = tx.marks()
+        assert tx.settings.marks()["log_bytes"] == 0
+        tx.settings.add_to_mark("log_bytes", 700)
+        tx.settings.add_to_mark("log_bytes", -200)
+        tx.settings.set_mark("last_dispatch_count", 4)
+        marks = tx.settings.marks()
         assert (marks["log_bytes"], marks["last_dispatch_count"]) == (500, 4)
 
 
@@ -164,7 +166,7 @@ def test_tidying_changes_nothing_that_can_be_read(store: Store) -> None:
         job = add(tx)
     store.tidy()
     with store.read() as tx:
-        assert tx.jobs([job.id])[job.id] == job
+        assert tx.jobs.by_id([job.id])[job.id] == job
 
 
 @verbs("backup")
@@ -181,13 +183,13 @@ def test_a_backup_is_a_whole_store_though_others_write(store: Store, tmp_path: P
         store.backup(str(copy))
     restored = open_store(f"sqlite://{copy}", FakeClock(START))
     with restored.read() as tx:
-        assert [job.id for job in tx.active_jobs()] == [job.id for job in jobs]
+        assert [job.id for job in tx.jobs.active()] == [job.id for job in jobs]
     restored.close()
     assert copy.stat().st_mode & 0o777 == 0o600
     assert sorted(each.name for each in tmp_path.iterdir() if "new" in each.name) == []
 
 
-@verbs("readable_jobs", "running_jobs")
+@verbs("jobs.readable", "jobs.running")
 def test_a_row_that_cannot_be_read_is_left_out_or_stood_in_for(store: Store) -> None:
     with store.write() as tx:
         sound, broken = add(tx), add(tx, priority=3)
@@ -197,8 +199,8 @@ def test_a_row_that_cannot_be_read_is_left_out_or_stood_in_for(store: Store) -> 
     )
     with store.read() as tx:
         ids_ = [sound.id, broken.id]
-        assert list(tx.readable_jobs(ids_)) == [sound.id]
-        jobs = tx.running_jobs(ids_)
+        assert list(tx.jobs.readable(ids_)) == [sound.id]
+        jobs = tx.jobs.running(ids_)
         assert jobs[sound.id] == sound
         stand_in = jobs[broken.id]
         assert (stand_in.chain, stand_in.priority) == (broken.chain, 3)
@@ -208,38 +210,38 @@ def test_a_row_that_cannot_be_read_is_left_out_or_stood_in_for(store: Store) -> 
 # -- functions ------------------------------------------------------------------------------------
 
 
-@verbs("know_tasks", "tasks_known")
+@verbs("hosts.know_tasks", "hosts.tasks_known")
 def test_what_each_host_can_call_is_known(store: Store) -> None:
     with store.write() as tx:
-        tx.know_tasks("here", ["a.f", "a.g"], None)
-        tx.know_tasks("there", [], "importing it failed")
+        tx.hosts.know_tasks("here", ["a.f", "a.g"], None)
+        tx.hosts.know_tasks("there", [], "importing it failed")
     with store.write() as tx:
-        tx.know_tasks("here", ["a.f"], None)
-        assert tx.tasks_known() == {
+        tx.hosts.know_tasks("here", ["a.f"], None)
+        assert tx.hosts.tasks_known() == {
             "here": TaskView(frozenset({"a.f"}), None),
             "there": TaskView(frozenset(), "importing it failed"),
         }
 
 
-@verbs("tasks_told")
+@verbs("hosts.tasks_reported")
 def test_a_host_counts_as_up_while_it_says_so_and_its_worker_stays(store: Store) -> None:
     record = WorkerRecord("w", 1, "foreground", START, None, None, None)
     clock = store._clock  # type: ignore[attr-defined]
     with store.write() as tx:
-        tx.know_tasks("here", ["a.f"], None)
-        tx.know_tasks("there", ["a.g"], "broken")
-        tx.add_worker(record, host_id="there", home="/there", boot_id="b")
-        assert [(each.host_id, each.view, each.is_up) for each in tx.tasks_told()] == [
+        tx.hosts.know_tasks("here", ["a.f"], None)
+        tx.hosts.know_tasks("there", ["a.g"], "broken")
+        tx.hosts.add_worker(record, host_id="there", home="/there", boot_id="b")
+        assert [(each.host_id, each.view, each.is_up) for each in tx.hosts.tasks_reported()] == [
             ("here", TaskView(frozenset({"a.f"}), None), True),
             ("there", TaskView(frozenset({"a.g"}), "broken"), True),
         ]
-        tx.end_worker("w", "signal")
-        assert [each.is_up for each in tx.tasks_told()] == [True, not store.shared]
-    clock.advance(TOLD_FOR / 1e6 + 1)
+        tx.hosts.end_worker("w", "signal")
+        assert [each.is_up for each in tx.hosts.tasks_reported()] == [True, not store.shared]
+    clock.advance(REPORT_VALID_FOR / 1e6 + 1)
     with store.write() as tx:
-        assert [each.is_up for each in tx.tasks_told()] == [not store.shared] * 2
-        tx.know_tasks("here", ["a.f"], None)
-        assert tx.tasks_told()[0].is_up
+        assert [each.is_up for each in tx.hosts.tasks_reported()] == [not store.shared] * 2
+        tx.hosts.know_tasks("here", ["a.f"], None)
+        assert tx.hosts.tasks_reported()[0].is_up
 
 
 @verbs("join")
@@ -248,37 +250,40 @@ def test_only_a_transaction_of_the_same_sort_can_be_joined(store: Store) -> None
         pass
 
 
-@verbs("keep_results", "results")
+@verbs("jobs.keep_results", "jobs.results")
 def test_the_first_result_of_a_job_is_kept(store: Store) -> None:
     with store.write() as tx:
         one, two, three = add(tx), add(tx), add(tx)
         value = {"a": [1, 2.5, None, "\0\ud800"]}
-        tx.keep_results([(one.id, value), (two.id, False)])
-        tx.keep_results([(one.id, "another")])
-        assert tx.results([one.id, two.id, three.id]) == {one.id: value, two.id: False}
+        tx.jobs.keep_results([(one.id, value), (two.id, False)])
+        tx.jobs.keep_results([(one.id, "another")])
+        assert tx.jobs.results([one.id, two.id, three.id]) == {one.id: value, two.id: False}
 
 
-@verbs("keep_progress", "progress")
+@verbs("jobs.keep_progress", "jobs.progress")
 def test_the_last_progress_of_a_job_is_kept(store: Store) -> None:
     with store.write() as tx:
         one, two = add(tx), add(tx)
-        tx.keep_progress([Progress(one.id, 0.25, "a quarter")])
-        tx.keep_progress([Progress(one.id, 0.5, "half")])
-        assert tx.progress([one.id, two.id]) == {one.id: Progress(one.id, 0.5, "half")}
+        tx.jobs.keep_progress([Progress(one.id, 0.25, "a quarter")])
+        tx.jobs.keep_progress([Progress(one.id, 0.5, "half")])
+        assert tx.jobs.progress([one.id, two.id]) == {one.id: Progress(one.id, 0.5, "half")}
 
 
-@verbs("dependents_of", "chains_of", "jobs_of_chains")
+@verbs("graph.dependents_of", "graph.chains_of", "jobs.of_chains")
 def test_chains_and_those_that_wait_for_them_are_found_together(store: Store) -> None:
     with store.write() as tx:
         first, other = add(tx), add(tx)
-        again = job(tx.take_ids(1), chain=first.id, retry_of=first.id, attempt=2)
-        tx.add_retries([again])
+        again = job(tx.jobs.take_ids(1), chain=first.id, retry_of=first.id, attempt=2)
+        tx.jobs.add_retries([again])
         waiting = add(tx, after=(first.id, again.id))
         last = add(tx, after=(waiting.id, other.id))
-        assert tx.dependents_of([first.id, other.id]) == [waiting.id, last.id]
-        assert tx.dependents_of([last.id]) == tx.dependents_of([]) == []
-        assert tx.chains_of([again.id, last.id, 999]) == {again.id: first.id, last.id: last.id}
-        found = tx.jobs_of_chains([first.id, other.id, 999])
+        assert tx.graph.dependents_of([first.id, other.id]) == [waiting.id, last.id]
+        assert tx.graph.dependents_of([last.id]) == tx.graph.dependents_of([]) == []
+        assert tx.graph.chains_of([again.id, last.id, 999]) == {
+            again.id: first.id,
+            last.id: last.id,
+        }
+        found = tx.jobs.of_chains([first.id, other.id, 999])
         assert {chain: ids(jobs) for chain, jobs in found.items()} == {
             first.id: [first.id, again.id],
             other.id: [other.id],
@@ -291,23 +296,23 @@ def test_chains_and_those_that_wait_for_them_are_found_together(store: Store) ->
 def ended(tx: Any, status: Status, at: int = START, **fields: Any) -> Job:
     """A job that ended without having run."""
     made = add(tx, **fields)
-    tx.end_waiting(made, status, "because", None)
+    tx.jobs.end_waiting(made, status, "because", None)
     return made
 
 
-@verbs("find_jobs")
+@verbs("jobs.find")
 def test_jobs_are_found_newest_first_in_pages(store: Store, clock: FakeClock) -> None:
     with store.write() as tx:
         made = [add(tx, created_at=START + each % 2) for each in range(6)]
     order = sorted(made, key=lambda each: (each.created_at, each.id), reverse=True)
     with store.read() as tx:
-        first = tx.find_jobs(Search(), before=None, limit=4)
-        rest = tx.find_jobs(Search(), before=first[-1], limit=4)
+        first = tx.jobs.find(Search(), before=None, limit=4)
+        rest = tx.jobs.find(Search(), before=first[-1], limit=4)
         assert ids(first + rest) == ids(order)
-        assert tx.find_jobs(Search(), before=rest[-1], limit=4) == []
+        assert tx.jobs.find(Search(), before=rest[-1], limit=4) == []
 
 
-@verbs("find_jobs")
+@verbs("jobs.find")
 def test_jobs_are_found_by_state_time_and_label(store: Store, clock: FakeClock) -> None:
     with store.write() as tx:
         old = ended(tx, Status.CANCELLED, created_at=START - 5)
@@ -318,7 +323,7 @@ def test_jobs_are_found_by_state_time_and_label(store: Store, clock: FakeClock) 
 
     def found(**search: Any) -> set[int]:
         with store.read() as tx:
-            return {each.id for each in tx.find_jobs(Search(**search), before=None, limit=9)}
+            return {each.id for each in tx.jobs.find(Search(**search), before=None, limit=9)}
 
     everything = {old.id, new.id, active.id}
     assert found() == everything
@@ -347,20 +352,54 @@ GLOBS = {
 }
 
 
-@verbs("find_jobs")
+@verbs("jobs.find")
 @pytest.mark.parametrize("glob", GLOBS)
 def test_a_pattern_of_a_name_lets_through_all_that_it_should(store: Store, glob: str) -> None:
     with store.write() as tx:
         for name in GLOBS["*"]:
             add(tx, name=name)
     with store.read() as tx:
-        found = {each.name for each in tx.find_jobs(Search(name=glob), before=None, limit=99)}
+        found = {each.name for each in tx.jobs.find(Search(name=glob), before=None, limit=99)}
     assert GLOBS[glob] <= found
     if "[" not in glob:
         assert found == GLOBS[glob]
 
 
-@verbs("outlines_shown", "outlines_all", "count_ended", "chain_ends", "outlines")
+@verbs("jobs.ended_without_success")
+def test_the_newest_that_ended_without_success_are_found_unless_retried(
+    store: Store, clock: FakeClock
+) -> None:
+    made = {}
+    for status in (
+        *(Status.FAILED, Status.CANCELLED, Status.BLOCKED_BY_DEPENDENCY),
+        *(Status.BLOCKED_BY_APPROVAL, Status.SUCCEEDED, Status.SKIPPED),
+    ):
+        with store.write() as tx:
+            made[status] = ended(tx, status).id
+        clock.advance(1)
+    with store.write() as tx:
+        add(tx)
+        retried = made[Status.CANCELLED]
+        tx.jobs.add_retries([job(tx.jobs.take_ids(1), chain=retried, retry_of=retried)])
+    newest = [
+        made[each]
+        for each in (Status.BLOCKED_BY_APPROVAL, Status.BLOCKED_BY_DEPENDENCY, Status.FAILED)
+    ]
+    with store.read() as tx:
+        assert ids(tx.jobs.ended_without_success(0, 99, most=99)) == newest
+        assert ids(tx.jobs.ended_without_success(0, 1, most=99)) == newest[:1]
+        assert ids(tx.jobs.ended_without_success(0, 99, most=3)) == newest[:1]
+        since = tx.now() - 4_500_000
+        assert ids(tx.jobs.ended_without_success(since, 99, most=99)) == newest[:2]
+
+
+@verbs(
+    "jobs.outlines_shown",
+    "jobs.outlines_all",
+    "jobs.count_ended",
+    "jobs.chain_ends",
+    "jobs.outlines",
+)
 def test_a_schedule_shows_active_and_blocked_jobs_and_what_blocks_them(store: Store) -> None:
     with store.write() as tx:
         active = add(tx, created_at=START + 9)
@@ -368,24 +407,24 @@ def test_a_schedule_shows_active_and_blocked_jobs_and_what_blocks_them(store: St
         blocked = ended(tx, Status.BLOCKED_BY_DEPENDENCY, after=(failed.id,))
         alone = ended(tx, Status.FAILED)
         retried = ended(tx, Status.BLOCKED_BY_APPROVAL)
-        again = job(tx.take_ids(1), chain=retried.id, retry_of=retried.id)
-        tx.add_retries([again])
-        tx.chains_failed([failed.id])
+        again = job(tx.jobs.take_ids(1), chain=retried.id, retry_of=retried.id)
+        tx.jobs.add_retries([again])
+        tx.waits.chains_failed([failed.id])
     with store.read() as tx:
-        assert ids(tx.outlines_shown(99)) == [failed.id, blocked.id, again.id, active.id]
-        assert ids(tx.outlines_shown(2)) == [failed.id, blocked.id]
-        assert alone.id not in ids(tx.outlines_shown(99))
-        assert sorted(ids(tx.outlines_all(99))) == list(range(1, 7))
-        assert tx.count_ended() == (4, 1)
-        ends = tx.chain_ends([retried.id, failed.id, 999])
+        assert ids(tx.jobs.outlines_shown(99)) == [failed.id, blocked.id, again.id, active.id]
+        assert ids(tx.jobs.outlines_shown(2)) == [failed.id, blocked.id]
+        assert alone.id not in ids(tx.jobs.outlines_shown(99))
+        assert sorted(ids(tx.jobs.outlines_all(99))) == list(range(1, 7))
+        assert tx.jobs.count_ended() == (4, 1)
+        ends = tx.jobs.chain_ends([retried.id, failed.id, 999])
         assert {chain: end.id for chain, end in ends.items()} == {
             retried.id: again.id,
             failed.id: failed.id,
         }
-        assert set(tx.outlines([active.id, 999])) == {active.id}
+        assert set(tx.jobs.outlines([active.id, 999])) == {active.id}
 
 
-@verbs("outlines")
+@verbs("jobs.outlines")
 def test_an_outline_has_what_a_schedule_shows(store: Store) -> None:
     with store.write() as tx:
         first = add(tx)
@@ -397,25 +436,25 @@ def test_an_outline_has_what_a_schedule_shows(store: Store) -> None:
             produces=("custom:c:d",),
             repo="/repo",
         )
-        tx.file([filing(made, "chain:1")])
+        tx.waits.park([parking(made, "chain:1")])
         call = add(tx, type="function", params={"task": "t"}, stage=Stage.READY)
-        whole = tx.jobs([made.id])[made.id]
-        outline = tx.outlines([made.id])[made.id]
+        whole = tx.jobs.by_id([made.id])[made.id]
+        outline = tx.jobs.outlines([made.id])[made.id]
         kept = (
             "id name type status created_at chain slug after stage wait queue needs produces repo"
         )
         for name in kept.split():
             assert getattr(outline, name) == getattr(whole, name), name
         assert outline.params == {}
-        assert tx.outlines([call.id])[call.id].params == {"task": "t"}
+        assert tx.jobs.outlines([call.id])[call.id].params == {"task": "t"}
 
 
-@verbs("outlines_shown", "unreadable")
+@verbs("jobs.outlines_shown", "unreadable")
 def test_a_row_that_cannot_be_read_is_left_out_of_a_schedule(store: Store) -> None:
     with store.write() as tx:
         broken, sound = add(tx), add(tx)
         store.database.execute(  # type: ignore[attr-defined]
             f"update jobs set after_ids = 'x' where id = {broken.id}", {}
         )
-        assert ids(tx.outlines_shown(9)) == [sound.id]
+        assert ids(tx.jobs.outlines_shown(9)) == [sound.id]
         assert list(tx.unreadable()) == [broken.id]

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from stocked import HOST, SECOND, System, claim_for
 
-from headway import consequences
 from headway.core.backoff import probe_delay
-from headway.core.groups import Group, Mode
+from headway.core.groups import Group, GroupMode
 from headway.core.model import (
     Claim,
     HostTrouble,
@@ -21,11 +20,12 @@ from headway.core.model import (
     RetryPolicy,
     WaitKind,
 )
-from headway.core.settle import Ending, Outcome
+from headway.core.settle import Ending, HostFailed, Judgement, NeverRan, Outcome, Verdict
 from headway.core.states import WAITING, Status
-from headway.engine.settling import HostFailed, Judgement, NeverRan, Settler, Verdict
-from headway.store.writing import MOST_SHARERS
+from headway.jobs import lifecycle as consequences
+from headway.store.tables.waits import MOST_SHARERS
 from headway.supervise.evidence import Evidence
+from headway.worker.settler import Settler
 
 REPO = (Lock("repo"),)
 HOURLY = (Rate("api", 1, 3600 * SECOND),)
@@ -41,16 +41,16 @@ def started(system: System, **fields: Any) -> tuple[Job, Claim]:
     """A job that runs, and its claim."""
     made = system.submit(**fields)
     (claim,) = system.until_quiet()
-    return system.look(lambda tx: tx.jobs([made.id]))[made.id], claim
+    return system.look(lambda tx: tx.jobs.by_id([made.id]))[made.id], claim
 
 
 def job_of(system: System, job_id: int) -> Job:
-    found: Job = system.look(lambda tx: tx.jobs([job_id]))[job_id]
+    found: Job = system.look(lambda tx: tx.jobs.by_id([job_id]))[job_id]
     return found
 
 
 def kinds(system: System, job_id: int) -> list[str]:
-    return [each.kind for each in system.look(lambda tx: tx.events_of(job_id))]
+    return [each.kind for each in system.look(lambda tx: tx.events.of_job(job_id))]
 
 
 def trouble(system: System) -> HostTrouble:
@@ -59,8 +59,8 @@ def trouble(system: System) -> HostTrouble:
 
 def group_of(system: System) -> int:
     with system.store.write() as tx:
-        made = Group(1, Mode.SEQUENTIAL, "stop", tx.now(), "ann")
-        tx.add_group(made)
+        made = Group(1, GroupMode.SEQUENTIAL, "stop", tx.now(), "ann")
+        tx.groups.add(made)
     return made.id
 
 
@@ -73,7 +73,7 @@ def test_a_success_without_a_document_frees_its_lock_for_who_waits(system: Syste
     waiter = system.submit(locks=REPO)
     assert system.until_quiet() == []
     system.judge(claim, exited(system))
-    assert system.look(lambda tx: tx.locks_held()) == []
+    assert system.look(lambda tx: tx.claims.locks_held()) == []
     (next_one,) = system.until_quiet()
     assert next_one.job_id == waiter.id
 
@@ -81,43 +81,43 @@ def test_a_success_without_a_document_frees_its_lock_for_who_waits(system: Syste
 def test_a_success_without_a_document_has_its_follow_up(system: System) -> None:
     _, claim = started(system, on_finish=("echo", "done"))
     system.judge(claim, exited(system))
-    (following,) = system.look(lambda tx: tx.active_jobs())
+    (following,) = system.look(lambda tx: tx.jobs.active())
     assert following.params["argv"] == ["echo", "done"]
 
 
-def test_a_probe_that_succeeds_opens_the_door(system: System) -> None:
+def test_a_probe_that_succeeds_frees_capacity(system: System) -> None:
     with system.store.write() as tx:
-        tx.open_breaker(HOST.id, trouble(system))
+        tx.hosts.open_breaker(HOST.id, trouble(system))
     _, claim = started(system)
     assert claim.probe
     system.judge(claim, exited(system))
-    assert system.look(lambda tx: tx.host_trouble(HOST.id)) is None
+    assert system.look(lambda tx: tx.hosts.trouble(HOST.id)) is None
 
 
 def test_the_end_of_the_trouble_is_told_once(system: System) -> None:
     with system.store.write() as tx:
-        tx.open_breaker(HOST.id, trouble(system))
+        tx.hosts.open_breaker(HOST.id, trouble(system))
         system.settler.host_recovered(tx)
         system.settler.host_recovered(tx)
-    events = system.look(lambda tx: tx.events_since(0, 1000))
+    events = system.look(lambda tx: tx.events.since(0, 1000))
     assert [each.actor for each in events if each.kind == "host_recovered"] == ["worker"]
 
 
 def test_a_probe_that_never_ran_proves_nothing(system: System) -> None:
     with system.store.write() as tx:
-        tx.open_breaker(HOST.id, trouble(system))
+        tx.hosts.open_breaker(HOST.id, trouble(system))
     job, claim = started(system)
     system.cancel(job.id)
     system.judge(claim, NeverRan("x"))
     assert job_of(system, job.id).status is Status.CANCELLED
-    assert system.look(lambda tx: tx.host_trouble(HOST.id)) is not None
+    assert system.look(lambda tx: tx.hosts.trouble(HOST.id)) is not None
 
 
 @pytest.mark.parametrize(
     ("probe", "begun", "recovered"),
     [(True, True, True), (True, False, False), (False, True, False), (False, False, False)],
 )
-def test_a_probe_that_has_begun_opens_the_door_before_it_ends(
+def test_a_probe_that_has_begun_frees_capacity_before_it_ends(
     system: System, tmp_path: Path, probe: bool, begun: bool, recovered: bool
 ) -> None:
     evidence = Evidence(str(tmp_path / "7"), "t" * 32)
@@ -126,10 +126,10 @@ def test_a_probe_that_has_begun_opens_the_door_before_it_ends(
         Path(evidence.started).write_text("{}")
     claim = claim_for(7, folder=evidence.folder, token=evidence.token, probe=probe)
     with system.store.write() as tx:
-        tx.open_breaker(HOST.id, trouble(system))
+        tx.hosts.open_breaker(HOST.id, trouble(system))
         system.settler.look_at_probes(tx, [claim_for(6, folder="/none"), claim])
-        assert (tx.host_trouble(HOST.id) is None) is recovered
-    told = [each.kind for each in system.look(lambda tx: tx.events_since(0, 1000))]
+        assert (tx.hosts.trouble(HOST.id) is None) is recovered
+    told = [each.kind for each in system.look(lambda tx: tx.events.since(0, 1000))]
     assert told.count("host_recovered") == int(recovered)
 
 
@@ -138,7 +138,7 @@ def test_without_trouble_no_probe_is_looked_at(system: System) -> None:
     claim = claim_for(7, folder="/proc/1/root/none", probe=True)
     with system.store.write() as tx:
         system.settler.look_at_probes(tx, [claim])
-    events = system.look(lambda tx: tx.events_since(0, 1000))
+    events = system.look(lambda tx: tx.events.since(0, 1000))
     assert [each.kind for each in events if each.kind == "host_recovered"] == []
 
 
@@ -168,15 +168,15 @@ def test_the_tree_of_what_never_ran_is_gone(system: System) -> None:
     job, claim = started(system)
     system.cancel(job.id)
     system.judge(claim, NeverRan("x"))
-    assert system.look(lambda tx: tx.unproven_claims()) == []
+    assert system.look(lambda tx: tx.claims.unproven()) == []
 
 
 def test_who_ran_before_the_trouble_proves_nothing_about_the_host(system: System) -> None:
     _, claim = started(system)
     with system.store.write() as tx:
-        tx.open_breaker(HOST.id, trouble(system))
+        tx.hosts.open_breaker(HOST.id, trouble(system))
     system.judge(claim, exited(system, document=DOCUMENT))
-    assert system.look(lambda tx: tx.host_trouble(HOST.id)) is not None
+    assert system.look(lambda tx: tx.hosts.trouble(HOST.id)) is not None
 
 
 def test_a_members_success_lets_the_next_one_go(system: System) -> None:
@@ -191,9 +191,9 @@ def test_a_members_success_lets_the_next_one_go(system: System) -> None:
 
 def test_what_the_logs_keep_is_counted(system: System) -> None:
     _, claim = started(system)
-    before = system.look(lambda tx: tx.marks())["log_bytes"]
+    before = system.look(lambda tx: tx.settings.marks())["log_bytes"]
     system.judge(claim, exited(system, document=DOCUMENT))
-    assert system.look(lambda tx: tx.marks())["log_bytes"] == before + 7
+    assert system.look(lambda tx: tx.settings.marks())["log_bytes"] == before + 7
 
 
 # -- a tree that may live ------------------------------------------------------------------------
@@ -206,9 +206,9 @@ def test_a_lock_is_kept_while_the_tree_may_live(system: System, code: int) -> No
     waiter = system.submit(locks=REPO)
     system.until_quiet()
     system.judge(claim, exited(system, code, tree_gone=False))
-    assert [each.job_id for each in system.look(lambda tx: tx.locks_held())] == [job.id]
+    assert [each.job_id for each in system.look(lambda tx: tx.claims.locks_held())] == [job.id]
     assert system.until_quiet() == []
-    assert [each.token for each in system.look(lambda tx: tx.unproven_claims())] == [claim.token]
+    assert [each.token for each in system.look(lambda tx: tx.claims.unproven())] == [claim.token]
     system.prove_gone(claim)
     assert [each.job_id for each in system.until_quiet()] == [waiter.id]
 
@@ -240,7 +240,7 @@ def test_a_word_about_a_claim_that_is_over_changes_nothing(system: System, said:
     with system.store.write() as tx:
         assert system.settler.apply(tx, [(old, JUDGEMENTS[said](system))], {job.id: job}) == []
     assert everything(system) == before
-    assert system.look(lambda tx: tx.claim_of(job.id)) == new
+    assert system.look(lambda tx: tx.claims.of_job(job.id)) == new
 
 
 @pytest.mark.parametrize("remembered", [False, True])
@@ -270,13 +270,13 @@ def everything(system: System) -> Any:
     """What a late word must leave alone."""
     return system.look(
         lambda tx: (
-            tx.active_jobs(),
-            tx.live_claims(),
-            tx.locks_held(),
-            tx.newest_starts("api", 0, 9),
-            [(each.kind, each.job_id) for each in tx.events_since(0, 1000)],
-            tx.host_trouble(HOST.id),
-            tx.marks(),
+            tx.jobs.active(),
+            tx.claims.live(),
+            tx.claims.locks_held(),
+            tx.limits.newest_starts("api", 0, 9),
+            [(each.kind, each.job_id) for each in tx.events.since(0, 1000)],
+            tx.hosts.trouble(HOST.id),
+            tx.settings.marks(),
         )
     )
 
@@ -300,7 +300,7 @@ def test_of_two_words_about_one_claim_the_first_counts(system: System) -> None:
     assert [kind for kind in kinds(system, job.id) if kind in ("succeeded", "failed")] == [
         "succeeded"
     ]
-    assert len(system.look(lambda tx: tx.active_jobs())) == 1, "one follow-up"
+    assert len(system.look(lambda tx: tx.jobs.active())) == 1, "one follow-up"
 
 
 # -- an undoing ----------------------------------------------------------------------------------
@@ -316,7 +316,9 @@ def test_an_undoing_is_told_and_frees_what_was_taken(system: System) -> None:
     (claim,) = system.until_quiet()
     ahead = system.submit(locks=REPO, priority=1)
     system.judge(claim, NeverRan("the worker died"))
-    undoings = [e for e in system.look(lambda tx: tx.events_of(job.id)) if e.kind == "unclaimed"]
+    undoings = [
+        e for e in system.look(lambda tx: tx.events.of_job(job.id)) if e.kind == "unclaimed"
+    ]
     assert [(each.data["cause"], each.actor) for each in undoings] == [
         ("no such file", "worker"),
         ("the worker died", "worker"),
@@ -328,12 +330,12 @@ def test_an_undoing_is_told_and_frees_what_was_taken(system: System) -> None:
     assert [each.job_id for each in system.until_quiet()] == [ahead.id]
 
 
-def test_a_host_that_could_not_start_is_told_and_shuts_the_door(system: System) -> None:
+def test_a_host_that_could_not_start_is_told_and_leaves_no_capacity(system: System) -> None:
     system.set_max_active(2)
     for failures in (1, 2):
         _, claim = started(system)
         system.judge(claim, HostFailed(WaitKind.STORAGE, "disk full"))
-        found = system.look(lambda tx: tx.host_trouble(HOST.id))
+        found = system.look(lambda tx: tx.hosts.trouble(HOST.id))
         now = system.clock.now()
         assert (found.kind, found.cause, found.failures) == (
             WaitKind.STORAGE,
@@ -344,10 +346,10 @@ def test_a_host_that_could_not_start_is_told_and_shuts_the_door(system: System) 
         assert system.until_quiet() == []
         with system.store.write() as tx:
             consequences.end_all_unstarted(
-                tx, tx.active_jobs(), Status.CANCELLED, "enough", actor="ann"
+                tx, tx.jobs.active(), Status.CANCELLED, "enough", actor="ann"
             )
         system.clock.advance(120)
-    events = system.look(lambda tx: tx.events_since(0, 1000))
+    events = system.look(lambda tx: tx.events.since(0, 1000))
     told = [dict(each.data) for each in events if each.kind == "host_trouble"]
     said = {"kind": "storage", "cause": "disk full"}
     assert told == [{**said, "failures": 1}, {**said, "failures": 2}]
@@ -357,7 +359,7 @@ def test_a_command_that_cannot_be_launched_gets_its_strikes_and_a_cooldown(
     system: System,
 ) -> None:
     with system.store.write() as tx:
-        tx.set_setting("scheduler.cooldown", "1h", by="ann")
+        tx.settings.set("scheduler.cooldown", "1h", by="ann")
     job = system.submit()
     for _ in range(3):
         (claim,) = system.until_quiet()
@@ -365,8 +367,10 @@ def test_a_command_that_cannot_be_launched_gets_its_strikes_and_a_cooldown(
         system.judge(claim, Verdict(outcome, tree_gone=True))
         end = system.clock.now()
         system.clock.advance(60)
-    assert job_of(system, job.id).reason == "circuit-broken: no such file"
-    (next_one,) = system.look(lambda tx: tx.active_jobs())
+    broken = job_of(system, job.id)
+    assert broken.reason == "circuit-broken: no such file"
+    assert (broken.launch_failures, broken.last_failure) == (3, "no such file")
+    (next_one,) = system.look(lambda tx: tx.jobs.active())
     assert next_one.not_before == end + 3600 * SECOND
     assert (next_one.launch_wait, next_one.last_failure) == (WaitKind.LAUNCH, "no such file")
 
@@ -376,9 +380,9 @@ def test_the_chance_of_a_retry_is_the_settlers(system: System) -> None:
     policy = RetryPolicy(max_attempts=1, base=10 * SECOND, jitter=1.0)
     job, claim = started(system, retry=policy)
     system.judge(claim, exited(system, 1))
-    (following,) = system.look(lambda tx: tx.active_jobs())
+    (following,) = system.look(lambda tx: tx.jobs.active())
     assert following.not_before == system.clock.now() + 15 * SECOND
-    (told,) = [e for e in system.look(lambda tx: tx.events_of(job.id)) if e.kind == "retried"]
+    (told,) = [e for e in system.look(lambda tx: tx.events.of_job(job.id)) if e.kind == "retried"]
     assert dict(told.data) == {
         "reason": "exit code 1",
         "not_before": following.not_before,
@@ -389,7 +393,7 @@ def test_the_chance_of_a_retry_is_the_settlers(system: System) -> None:
 def test_a_success_is_told_without_a_reason(system: System) -> None:
     job, claim = started(system)
     system.judge(claim, exited(system))
-    last = system.look(lambda tx: tx.events_of(job.id))[-1]
+    last = system.look(lambda tx: tx.events.of_job(job.id))[-1]
     assert (last.kind, dict(last.data)) == ("succeeded", {"attempt": 1, "exit_code": 0})
 
 
@@ -401,14 +405,14 @@ def test_an_end_is_told_with_attempt_exit_code_and_reason(system: System, cancel
         system.judge(claim, NeverRan("x"))
     else:
         system.judge(claim, exited(system, 7))
-    last = system.look(lambda tx: tx.events_of(job.id))[-1]
+    last = system.look(lambda tx: tx.events.of_job(job.id))[-1]
     reason = "cancelled by ann before it started" if cancelled else "exit code 7"
     code = {} if cancelled else {"exit_code": 7}
     assert dict(last.data) == {"attempt": 1, "reason": reason, **code}
     assert (last.kind, last.actor) == ("cancelled" if cancelled else "failed", "worker")
     ended = job_of(system, job.id)
     assert (ended.reason, ended.finished_at) == (reason, system.clock.now())
-    run = system.look(lambda tx: tx.runs([job.id])).get(job.id)
+    run = system.look(lambda tx: tx.jobs.runs([job.id])).get(job.id)
     assert run is None if cancelled else (run.exit_code, run.error) == (7, "exit code 7")
 
 
@@ -421,11 +425,11 @@ def test_a_start_that_never_was_does_not_count_in_its_rate(
     system: System, judgement: Judgement, cancelled: bool
 ) -> None:
     job, claim = started(system, rates=HOURLY)
-    assert len(system.look(lambda tx: tx.newest_starts("api", 0, 9))) == 1
+    assert len(system.look(lambda tx: tx.limits.newest_starts("api", 0, 9))) == 1
     if cancelled:
         system.cancel(job.id)
     system.judge(claim, judgement)
-    assert system.look(lambda tx: tx.newest_starts("api", 0, 9)) == []
+    assert system.look(lambda tx: tx.limits.newest_starts("api", 0, 9)) == []
     status = job_of(system, job.id).status
     assert status is Status.CANCELLED if cancelled else status in WAITING
 
@@ -436,7 +440,7 @@ def test_a_start_that_was_counts_however_it_ended(system: System, ending: Ending
     system.cancel(job.id)
     outcome = Outcome(ending, system.clock.now(), exit_code=1)
     system.judge(claim, Verdict(outcome, tree_gone=True))
-    assert len(system.look(lambda tx: tx.newest_starts("api", 0, 9))) == 1
+    assert len(system.look(lambda tx: tx.limits.newest_starts("api", 0, 9))) == 1
 
 
 # -- retries -------------------------------------------------------------------------------------
@@ -464,7 +468,7 @@ def test_a_stored_retry_has_every_field_that_its_job_had(system: System) -> None
     }
     job, claim = started(system, **fields)
     system.judge(claim, exited(system, 1))
-    (following,) = system.look(lambda tx: tx.active_jobs())
+    (following,) = system.look(lambda tx: tx.jobs.active())
     assert {name: getattr(following, name) for name in fields} == fields
     assert (following.retry_of, following.chain, following.attempt) == (job.id, job.chain, 2)
     assert (following.position, following.dispatch_level) == (job.position, 3)
@@ -474,15 +478,15 @@ def test_a_group_has_not_ended_while_one_of_its_chains_goes_on(system: System) -
     """Both members end in one step, and one of them is tried again."""
     system.set_max_active(2)
     with system.store.write() as tx:
-        group = Group(1, Mode.PARALLEL, "continue", tx.now(), "ann")
-        tx.add_group(group._replace(closed_at=tx.now()))
+        group = Group(1, GroupMode.PARALLEL, "continue", tx.now(), "ann")
+        tx.groups.add(group._replace(closed_at=tx.now()))
     one = system.submit(group_id=1, sequence_number=1)
     two = system.submit(group_id=1, sequence_number=2, retry=RetryPolicy(max_attempts=1))
     claims = {each.job_id: each for each in system.until_quiet()}
     with system.store.write() as tx:
         words = [(claims[one.id], exited(system)), (claims[two.id], exited(system, 1))]
         system.settler.apply(tx, words)
-    assert system.look(lambda tx: tx.groups([1]))[1].ended_at is None
+    assert system.look(lambda tx: tx.groups.by_id([1]))[1].ended_at is None
 
 
 # -- more who share a lock than are woken at once ------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from stocked import add
 
-from headway.clock import SystemClock
+from headway.base.clock import SystemClock
 from headway.store import open_store
 
 
@@ -41,7 +41,7 @@ def test_all_threads_of_a_process_share_one_connection_to_a_file(tmp_path: Path)
                 with store.write() as tx:
                     add(tx)
                 with store.read() as tx:
-                    assert tx.active_jobs()
+                    assert tx.jobs.active()
 
         threads = [threading.Thread(target=work) for _ in range(8)]
         for each in threads:
@@ -50,4 +50,4 @@ def test_all_threads_of_a_process_share_one_connection_to_a_file(tmp_path: Path)
             each.join()
         assert open_files(path) == before
         with store.read() as tx:
-            assert len(tx.active_jobs()) == 81, "and none was lost"
+            assert len(tx.jobs.active()) == 81, "and none was lost"

@@ -12,16 +12,15 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from psycopg import sql
 from sling_stories import SlingStories as Stories
 
 from headway.store import open_store
-from headway.store.base import Store
-from headway.store.sqlstore import SqlStore
-from headway.store.writing import SqlWriteTx
-from headway.testing import FakeClock
+from headway.store.store import Store
+from headway.store.tables.claims import ClaimsTable
+from headway.testing.clock import FakeClock
 from ready import open_ready
 
 EXAMPLES = os.environ.get("HEADWAY_EXAMPLES")
@@ -93,21 +92,21 @@ def empty(url: str) -> None:
         )
 
 
-class Unfenced(SqlWriteTx):
-    """A store that takes any word about a job, whoever says it."""
+class Unfenced(ClaimsTable):
+    """Claims that take any word about a job, whoever says it."""
 
     def finish(self, finishes: Any) -> list[bool]:
-        claims = [(each, self.claim_of(each.job_id)) for each in finishes]
+        claims = [(each, self.of_job(each.job_id)) for each in finishes]
         return super().finish(
             [each._replace(token=claim.token) if claim else each for each, claim in claims]
         )
 
 
-class UnfencedStore(SqlStore):
+class UnfencedStore(Store):
     @contextmanager
     def write(self) -> Iterator[Any]:
         with super().write() as tx:
-            tx.__class__ = Unfenced
+            vars(tx)["claims"] = Unfenced(tx._db)
             yield tx
 
 
@@ -118,5 +117,6 @@ def test_a_store_that_heeds_a_dead_claim_is_found_out() -> None:
         return store
 
     with pytest.raises(AssertionError) as found:
-        tell(lambda: Stories(open_broken), phases=(Phase.generate,), examples=1500)
+        # The stories of this seed come to a dead claim soon, those of most others after hundreds.
+        tell(seed(4)(lambda: Stories(open_broken)), phases=(Phase.generate,), examples=1500)
     assert "stale_token_speaks" in [entry.name for entry in found.traceback]

@@ -8,14 +8,14 @@ import psycopg
 import pytest
 from stocked import add, job
 
+from headway.base.errors import StoreUndoneError
 from headway.core.model import JobId, Stage
 from headway.core.states import Status
-from headway.errors import StoreUndoneError
-from headway.store import postgres
-from headway.store.base import Store
-from headway.store.postgres import DIALECT
+from headway.store.new_jobs import Alike, Model
+from headway.store.postgres import database as postgres
+from headway.store.postgres.database import DIALECT
 from headway.store.queries import migrations, schema_version
-from headway.store.seam_adding import Alike, Model
+from headway.store.store import Store
 
 Open = Callable[..., Store]
 OLD = 8
@@ -49,7 +49,7 @@ def old(
 def names(store: Store) -> list[str]:
     """By a query that any schema answers."""
     with store.read() as tx:
-        return [each.name for each in tx.jobs(range(1, 20)).values()]
+        return [each.name for each in tx.jobs.by_id(range(1, 20)).values()]
 
 
 def test_one_who_has_it_open_goes_on(old: Store, opened: Open, bare_postgres_url: str) -> None:
@@ -61,7 +61,7 @@ def test_one_who_has_it_open_goes_on(old: Store, opened: Open, bare_postgres_url
     opened(bare_postgres_url)
     with pytest.raises(StoreUndoneError, match="try again"):
         names(old)
-    old.story(lambda tx: add(tx, name="after"))
+    old.transact(lambda tx: add(tx, name="after"))
     assert len(names(old)) == 5
 
 
@@ -95,12 +95,12 @@ union all select typname from pg_type where typnamespace = %(schema)s::regnamesp
 
 def add_chain(tx: Any, length: int) -> JobId:
     """Of retries; the last has succeeded, the others have failed."""
-    first: JobId = tx.take_ids(length)
+    first: JobId = tx.jobs.take_ids(length)
     for each in range(length):
         made = job(first + each, chain=first, retry_of=first + each - 1 if each else None)
-        (tx.add_retries if each else tx.add_jobs)([made])
+        (tx.jobs.add_retries if each else tx.jobs.add)([made])
         status = Status.SUCCEEDED if each == length - 1 else Status.FAILED
-        assert tx.end_waiting(made, status, "because", None)
+        assert tx.jobs.end_waiting(made, status, "because", None)
     return first
 
 
@@ -114,8 +114,8 @@ def test_chains_are_found_as_before(
 
     def found(store: Store) -> Any:
         with store.read() as tx:
-            waits = tx.predecessors(tx.woken(100))
-            return [(tx.last_in_chain(each), tx.chain(each)) for each in chains], waits
+            waits = tx.waits.predecessors(tx.waits.woken(100))
+            return [(tx.jobs.last_in_chain(each), tx.jobs.chain(each)) for each in chains], waits
 
     before = found(old)
     assert before[1] == {waiting.id: ()}

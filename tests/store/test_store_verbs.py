@@ -16,6 +16,10 @@ from stocked import (
     start,
 )
 
+from headway.base.errors import (
+    StoreBusyError,
+    StoreUndoneError,
+)
 from headway.core.facts import Predecessor
 from headway.core.model import (
     Job,
@@ -24,15 +28,9 @@ from headway.core.model import (
     RetryPolicy,
 )
 from headway.core.states import Status
-from headway.errors import (
-    StoreBusyError,
-    StoreUndoneError,
-)
-from headway.store.base import (
-    Event,
-    Store,
-)
-from headway.testing import FakeClock
+from headway.store.new_jobs import Event
+from headway.store.store import Store
+from headway.testing.clock import FakeClock
 
 SHARED, EXCLUSIVE = LockMode.SHARED, LockMode.EXCLUSIVE
 
@@ -54,7 +52,6 @@ def test_every_verb_of_the_seam_is_tested() -> None:
     import test_store_order_verbs  # noqa: F401
     import test_store_plain_calls  # noqa: F401
     import test_store_quiet  # noqa: F401
-    import test_store_relay  # noqa: F401
     import test_store_removing_verbs  # noqa: F401
     import test_store_reservations  # noqa: F401
     import test_store_schedule_verbs  # noqa: F401
@@ -70,21 +67,21 @@ def test_every_verb_of_the_seam_is_tested() -> None:
 # -- transactions -------------------------------------------------------------------------------
 
 
-@verbs("story")
+@verbs("transact")
 def test_a_story_that_others_undid_is_told_again_whole(store: Store) -> None:
     tries = []
 
     def tell(tx: Any) -> str:
-        tries.append(tx.take_ids(1))
+        tries.append(tx.jobs.take_ids(1))
         add(tx)
         if len(tries) < 3:
             raise StoreUndoneError("others were in the way")
         return "told"
 
-    assert store.story(tell) == "told"
+    assert store.transact(tell) == "told"
     assert tries == [1, 1, 1]
     with store.read() as tx:
-        assert ids(tx.active_jobs()) == [2]
+        assert ids(tx.jobs.active()) == [2]
 
 
 @pytest.mark.parametrize(
@@ -100,13 +97,13 @@ def test_a_story_is_told_three_times_at_most_and_only_if_it_was_surely_undone(
         raise error("no")
 
     with pytest.raises(error):
-        store.story(tell)
+        store.transact(tell)
     assert len(told) == tries
     with store.read() as tx:
-        assert tx.active_jobs() == []
+        assert tx.jobs.active() == []
 
 
-@verbs("read", "write", "now", "take_ids")
+@verbs("read", "write", "now", "jobs.take_ids")
 def test_a_transaction_has_one_instant_and_is_all_or_nothing(
     store: Store, clock: FakeClock
 ) -> None:
@@ -114,15 +111,15 @@ def test_a_transaction_has_one_instant_and_is_all_or_nothing(
         assert tx.now() == START
         clock.advance(5)
         assert tx.now() == START
-        assert tx.take_ids(3) == 1
+        assert tx.jobs.take_ids(3) == 1
     with pytest.raises(RuntimeError), store.write() as tx:
         add(tx)
         raise RuntimeError
     with store.read() as tx:
         assert tx.now() == START + 5 * SECOND
-        assert tx.active_jobs() == []
+        assert tx.jobs.active() == []
     with store.write() as tx:
-        assert tx.take_ids(1) == 4  # the rolled-back taking took nothing
+        assert tx.jobs.take_ids(1) == 4  # the rolled-back taking took nothing
 
 
 @verbs("write_soon")
@@ -138,7 +135,7 @@ def test_a_turn_that_comes_with_the_first_question_is_like_any_other(store: Stor
     with pytest.raises(RuntimeError), store.write_soon():
         raise RuntimeError
     with store.read() as tx:
-        assert [job.id for job in tx.active_jobs()] == [made.id]
+        assert [job.id for job in tx.jobs.active()] == [made.id]
 
 
 @verbs("changed", "check")
@@ -197,7 +194,7 @@ def test_a_closed_store_leaves_its_rows_to_the_next(store: Store, opener: Opener
         add(tx)
     store.close()
     with opener().read() as tx:
-        assert len(tx.active_jobs()) == 1
+        assert len(tx.jobs.active()) == 1
 
 
 # -- jobs ---------------------------------------------------------------------------------------
@@ -222,141 +219,180 @@ FULL = job(
 )
 
 
-@verbs("add_jobs", "jobs", "job_by_key")
+@verbs("jobs.active_with_slug", "jobs.last_with_slug")
+def test_jobs_are_found_by_their_slug(store: Store, clock: FakeClock) -> None:
+    named = [job(each)._replace(slug="build") for each in (1, 2, 3, 4)]
+    with store.write() as tx:
+        tx.jobs.add([*named, job(5)])
+        tx.jobs.end_waiting(named[3], Status.CANCELLED, "cancelled", None)
+    clock.advance(1)
+    with store.write() as tx:
+        tx.jobs.end_waiting(named[2], Status.CANCELLED, "cancelled", None)
+    with store.read() as tx:
+        assert ids(tx.jobs.active_with_slug("build", limit=9)) == [1, 2]
+        assert ids(tx.jobs.active_with_slug("build", limit=1)) == [1]
+        last = tx.jobs.last_with_slug("build")
+        assert last is not None and last.id == 3, "the one that ended last"
+        assert tx.jobs.active_with_slug("other", limit=9) == []
+        assert tx.jobs.last_with_slug("other") is None
+
+
+@verbs("settings.unset")
+def test_a_setting_that_is_unset_is_gone(store: Store) -> None:
+    with store.write() as tx:
+        tx.settings.set("scheduler.max_active", 3, by="ann")
+        tx.settings.unset("scheduler.max_active")
+        assert "scheduler.max_active" not in tx.settings.all()
+
+
+@verbs("jobs.add", "jobs.by_id", "jobs.by_key")
 def test_a_job_is_given_back_as_it_was_stored(store: Store) -> None:
     plain = job(2)
     with store.write() as tx:
-        tx.add_jobs([FULL, plain])
+        tx.jobs.add([FULL, plain])
     with store.read() as tx:
-        assert tx.jobs([1, 2, 99]) == {1: FULL, 2: plain}
-        assert tx.jobs([]) == {}
-        assert tx.job_by_key("once") == FULL
-        assert tx.job_by_key("never") is None
+        assert tx.jobs.by_id([1, 2, 99]) == {1: FULL, 2: plain}
+        assert tx.jobs.by_id([]) == {}
+        assert tx.jobs.by_key("once") == FULL
+        assert tx.jobs.by_key("never") is None
 
 
-@verbs("next_places", "place_jobs")
+@verbs("jobs.next_places", "queue_order.place")
 def test_a_new_job_stands_after_all_that_there_are(store: Store) -> None:
     """By its id; and further, once another was put there."""
     with store.write() as tx:
-        assert tx.next_places()[:2] == (1, 100)
+        assert tx.jobs.next_places()[:2] == (1, 100)
         first, second = add(tx), add(tx, priority=5)
-        assert tx.next_places()[:2] == (3, 300)
-        tx.place_jobs([(first.id, 0, 299)])
-        assert tx.next_places()[:2] == (3, 300)
-        tx.place_jobs([(second.id, 5, 300), (first.id, 0, 20)])
-        assert tx.next_places()[:2] == (3, 400)
+        assert tx.jobs.next_places()[:2] == (3, 300)
+        tx.queue_order.place([(first.id, 0, 299)])
+        assert tx.jobs.next_places()[:2] == (3, 300)
+        tx.queue_order.place([(second.id, 5, 300), (first.id, 0, 20)])
+        assert tx.jobs.next_places()[:2] == (3, 400)
         third = add(tx)
-        assert tx.next_places()[:2] == (4, 500)
-        tx.place_jobs([(third.id, 0, 1234)])
-        tx.place_jobs([(third.id, 0, 20)])
-        assert tx.next_places()[:2] == (4, 1334)
-        tx.finish([finish_of(start(tx, first))])
-        assert tx.next_places()[:2] == (4, 1334)
+        assert tx.jobs.next_places()[:2] == (4, 500)
+        tx.queue_order.place([(third.id, 0, 1234)])
+        tx.queue_order.place([(third.id, 0, 20)])
+        assert tx.jobs.next_places()[:2] == (4, 1334)
+        tx.claims.finish([finish_of(start(tx, first))])
+        assert tx.jobs.next_places()[:2] == (4, 1334)
 
 
-@verbs("next_places")
+@verbs("jobs.next_places")
 def test_what_new_jobs_get_and_what_they_wait_for_is_asked_in_one_question(store: Store) -> None:
     with store.write() as tx:
-        assert tx.next_places() == (1, 100, None, {})
-        assert tx.take_ids(2) == 1
+        assert tx.jobs.next_places() == (1, 100, None, {})
+        assert tx.jobs.take_ids(2) == 1
         made = add(tx, priority=5)
         ends = {made.id: (made.id, Status.QUEUED)}
-        assert tx.next_places([made.id, 99, 7]) == (4, 400, None, ends)
-        tx.set_setting("scheduler.ageing", "1h", by="ann")
-        assert tx.next_places([made.id]) == (4, 400, "1h", ends)
-        assert (tx.marks()["next_job_id"], add(tx).id, tx.marks()["next_job_id"]) == (4, 4, 5)
+        assert tx.jobs.next_places([made.id, 99, 7]) == (4, 400, None, ends)
+        tx.settings.set("scheduler.ageing", "1h", by="ann")
+        assert tx.jobs.next_places([made.id]) == (4, 400, "1h", ends)
+        assert (
+            tx.settings.marks()["next_job_id"],
+            add(tx).id,
+            tx.settings.marks()["next_job_id"],
+        ) == (4, 4, 5)
 
 
-@verbs("next_places", "add_retries")
+@verbs("jobs.next_places", "jobs.add_retries")
 def test_what_a_new_job_is_after_stands_as_the_last_of_its_chain(store: Store) -> None:
     with store.write() as tx:
         first, other = add(tx), add(tx)
-        tx.finish([finish_of(start(tx, first), status=Status.FAILED)])
+        tx.claims.finish([finish_of(start(tx, first), status=Status.FAILED)])
         failed = {first.id: (first.id, Status.FAILED), other.id: (other.id, Status.QUEUED)}
-        assert tx.next_places([first.id, other.id]).ends == failed
-        again = first._replace(id=tx.take_ids(1), retry_of=first.id)
-        tx.add_retries([again])
+        assert tx.jobs.next_places([first.id, other.id]).ends == failed
+        again = first._replace(id=tx.jobs.take_ids(1), retry_of=first.id)
+        tx.jobs.add_retries([again])
         waits = (first.id, Status.QUEUED)
-        assert tx.next_places([first.id, again.id]).ends == {first.id: waits, again.id: waits}
+        assert tx.jobs.next_places([first.id, again.id]).ends == {first.id: waits, again.id: waits}
 
 
-@verbs("add_retries", "chain", "last_in_chain")
+@verbs("jobs.add_retries", "jobs.chain", "jobs.last_in_chain")
 def test_the_last_job_of_a_chain_is_its_newest(store: Store) -> None:
     with store.write() as tx:
         first, other = add(tx), add(tx)
-        second = job(tx.take_ids(1), chain=first.id, retry_of=first.id, attempt=2)
-        tx.add_retries([second])
-        assert ids(tx.chain(first.id)) == [first.id, second.id]
-        assert tx.last_in_chain(first.id) == second
-        assert tx.last_in_chain(other.id) == other
-        assert tx.last_in_chain(99) is None and tx.chain(99) == []
+        second = job(tx.jobs.take_ids(1), chain=first.id, retry_of=first.id, attempt=2)
+        tx.jobs.add_retries([second])
+        assert ids(tx.jobs.chain(first.id)) == [first.id, second.id]
+        assert tx.jobs.last_in_chain(first.id) == second
+        assert tx.jobs.last_in_chain(other.id) == other
+        assert tx.jobs.last_in_chain(99) is None and tx.jobs.chain(99) == []
 
 
-@verbs("add_retries", "predecessors")
+@verbs("jobs.add_retries", "waits.predecessors")
 def test_a_retry_keeps_the_marks_of_its_edges(store: Store) -> None:
     with store.write() as tx:
         met, unmet = add(tx), add(tx)
-        tx.finish([finish_of(start(tx, met))])
-        tx.chains_succeeded([met.id])
+        tx.claims.finish([finish_of(start(tx, met))])
+        tx.waits.chains_succeeded([met.id])
         first = add(tx, after=(met.id, unmet.id))
-        again = job(tx.take_ids(1), chain=first.id, retry_of=first.id, after=(met.id, unmet.id))
-        tx.add_retries([again])
-        assert tx.predecessors([again]) == {
+        again = job(
+            tx.jobs.take_ids(1), chain=first.id, retry_of=first.id, after=(met.id, unmet.id)
+        )
+        tx.jobs.add_retries([again])
+        assert tx.waits.predecessors([again]) == {
             again.id: (Predecessor(unmet.id, unmet.id, Status.QUEUED),)
         }
 
 
-@verbs("active_jobs", "finished_jobs", "count_active", "count_finished", "anything_active", "runs")
+@verbs(
+    "jobs.active",
+    "jobs.finished",
+    "jobs.count_active",
+    "jobs.count_finished",
+    "jobs.anything_active",
+    "jobs.runs",
+)
 def test_active_and_finished_jobs_are_told_apart(store: Store) -> None:
     with store.write() as tx:
-        assert not tx.anything_active()
+        assert not tx.jobs.anything_active()
         waiting = add(tx, created_at=START + 3)
         done = [add(tx, created_at=START + each) for each in range(3)]
         for place, each in enumerate(done):
             status = Status.FAILED if place else Status.SUCCEEDED
             claim = start(tx, each, place + 1)
-            tx.finish([finish_of(claim, status=status, finished_at=START + 10 + place)])
+            tx.claims.finish([finish_of(claim, status=status, finished_at=START + 10 + place)])
         going = add(tx, created_at=START)
         start(tx, going)
     with store.read() as tx:
-        assert tx.anything_active()
-        assert ids(tx.active_jobs()) == [going.id, waiting.id]
-        assert tx.count_active() == {Status.QUEUED: 1, Status.RUNNING: 1}
+        assert tx.jobs.anything_active()
+        assert ids(tx.jobs.active()) == [going.id, waiting.id]
+        assert tx.jobs.count_active() == {Status.QUEUED: 1, Status.RUNNING: 1}
         newest_first = [each.id for each in reversed(done)]
-        assert ids(tx.finished_jobs(0, 10)) == newest_first
-        assert ids(tx.finished_jobs(START + 11, 10)) == newest_first[:2]
-        assert ids(tx.finished_jobs(0, 1)) == newest_first[:1]
-        assert tx.count_finished(0) == {Status.SUCCEEDED: 1, Status.FAILED: 2}
-        assert tx.count_finished(START + 12) == {Status.FAILED: 1}
-        assert set(tx.runs([waiting.id, going.id, done[0].id])) == {going.id, done[0].id}
+        assert ids(tx.jobs.finished(0, 10)) == newest_first
+        assert ids(tx.jobs.finished(START + 11, 10)) == newest_first[:2]
+        assert ids(tx.jobs.finished(0, 1)) == newest_first[:1]
+        assert tx.jobs.count_finished(0) == {Status.SUCCEEDED: 1, Status.FAILED: 2}
+        assert tx.jobs.count_finished(START + 12) == {Status.FAILED: 1}
+        assert set(tx.jobs.runs([waiting.id, going.id, done[0].id])) == {going.id, done[0].id}
 
 
-@verbs("env_digests_in_use")
+@verbs("jobs.env_digests_in_use")
 def test_environments_in_use_are_found(store: Store) -> None:
     with store.write() as tx:
         first = add(tx, env_digest="a")
         second = add(tx, after=(first.id,), env_digest="b")
         add(tx, after=(first.id, second.id))
-        tx.finish([finish_of(start(tx, first))])
-        assert tx.env_digests_in_use(since=1 << 62) == {"b"}
-        assert tx.env_digests_in_use(since=0) == {"a", "b"}
+        tx.claims.finish([finish_of(start(tx, first))])
+        assert tx.jobs.env_digests_in_use(since=1 << 62) == {"b"}
+        assert tx.jobs.env_digests_in_use(since=0) == {"a", "b"}
 
 
-@verbs("add_events", "events_of", "events_since", "last_event")
+@verbs("events.add", "events.of_job", "events.since", "events.last")
 def test_events_are_kept_in_order(store: Store, clock: FakeClock) -> None:
     with store.write() as tx:
-        assert tx.last_event() == 0
-        tx.add_events(
+        assert tx.events.last() == 0
+        tx.events.add(
             [Event("submitted", 1, {"name": "é"}), Event("paused", actor="bob")], actor="ann"
         )
     clock.advance(1)
     with store.write() as tx:
-        tx.add_events([Event("running", 1)], actor="worker")
+        tx.events.add([Event("running", 1)], actor="worker")
     with store.read() as tx:
-        assert tx.events_of(1) == [
+        assert tx.events.of_job(1) == [
             Event("submitted", 1, {"name": "é"}, "ann", START, 1),
             Event("running", 1, {}, "worker", START + SECOND, 3),
         ]
-        assert [each.kind for each in tx.events_since(1, 10)] == ["paused", "running"]
-        assert tx.events_since(1, 1)[0].actor == "bob"
-        assert tx.events_since(3, 10) == [] and tx.last_event() == 3
+        assert [each.kind for each in tx.events.since(1, 10)] == ["paused", "running"]
+        assert tx.events.since(1, 1)[0].actor == "bob"
+        assert tx.events.since(3, 10) == [] and tx.events.last() == 3

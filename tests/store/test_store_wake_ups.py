@@ -6,21 +6,22 @@ from typing import Any
 import pytest
 from stocked import System
 
+from headway.base.home import Home
+from headway.base.new_home import make_home
 from headway.client import Client
-from headway.config import Config
-from headway.consequences import end_unstarted
 from headway.core.model import Claim, Job, Lock, LockMode, Stage
 from headway.core.order import Place, Side
-from headway.core.settle import Ending, Outcome
+from headway.core.settle import Ending, Outcome, Verdict
 from headway.core.states import Status
-from headway.editing import Changes, edit
-from headway.engine.settling import Verdict
-from headway.home import Home, make_home
-from headway.ordering import move
-from headway.rewinding import rewind
-from headway.store.base import Store
-from headway.store.writing import MOST_SHARERS
-from headway.testing import FakeClock
+from headway.jobs.context import Context
+from headway.jobs.edit import Changes, edit
+from headway.jobs.lifecycle import end_unstarted
+from headway.jobs.order import move
+from headway.jobs.retry import rewind
+from headway.jobs.settings import Config
+from headway.store.store import Store
+from headway.store.tables.waits import MOST_SHARERS
+from headway.testing.clock import FakeClock
 
 
 @pytest.fixture
@@ -28,7 +29,9 @@ def client(store: Store, clock: FakeClock, tmp_path: Path) -> Client:
     home = Home(str(tmp_path / ".headway"))
     make_home(home)
     config = Config({"worker.autostart": False})
-    return Client(home, config, store, clock, environ={"PATH": "/bin:/usr/bin"}, actor="ann")
+    return Client(
+        Context(home, config, store, clock, environ={"PATH": "/bin:/usr/bin"}, actor="ann")
+    )
 
 
 class Promised:
@@ -57,7 +60,7 @@ class Promised:
         self.system.judge(claim, Verdict(outcome, tree_gone=True))
 
     def status(self, job: Job) -> Status:
-        found: dict[int, Any] = self.system.look(lambda tx: tx.jobs([job.id]))
+        found: dict[int, Any] = self.system.look(lambda tx: tx.jobs.by_id([job.id]))
         status: Status = found[job.id].status
         return status
 
@@ -71,7 +74,7 @@ def promised(system: System) -> Promised:
 
 
 def test_a_rewind_gives_up_what_was_promised(promised: Promised, client: Client) -> None:
-    rewind(client, promised.first.id)
+    rewind(client.context, promised.first.id)
     assert promised.goes_now()
 
 
@@ -84,12 +87,12 @@ def test_an_end_gives_up_what_was_promised(promised: Promised) -> None:
 def test_a_move_behind_another_gives_up_what_was_promised(
     promised: Promised, client: Client
 ) -> None:
-    move(client, promised.theirs.id, Place(Side.BACK))
+    move(client.context, promised.theirs.id, Place(Side.BACK))
     assert promised.goes_now()
 
 
 def test_another_priority_gives_up_what_was_promised(promised: Promised, client: Client) -> None:
-    edit(client, promised.theirs.id, Changes(priority=-1))
+    edit(client.context, promised.theirs.id, Changes(priority=-1))
     assert promised.goes_now()
 
 
@@ -107,7 +110,7 @@ def test_who_is_moved_is_looked_at_however_many_wait_before_it(
     alone = system.submit(locks=(Lock("other"), Lock("free")))
     moved = system.submit(locks=(shared,))
     assert len(system.until_quiet()) == 2
-    move(client, moved.id, Place(Side.BEFORE, alone.id))
+    move(client.context, moved.id, Place(Side.BEFORE, alone.id))
     assert [each.job_id for each in system.until_quiet()] == [moved.id]
 
 
@@ -115,13 +118,13 @@ def test_who_is_moved_is_looked_at_whatever_it_waits_for(system: System, client:
     system.pause()
     first, moved = (system.submit(not_before=system.clock.now() + 1000) for _ in range(2))
     system.until_quiet()
-    assert stage(system, moved) is Stage.FILED
-    move(client, moved.id, Place(Side.FRONT))
-    assert (stage(system, first), stage(system, moved)) == (Stage.FILED, Stage.WOKEN)
+    assert stage(system, moved) is Stage.PARKED
+    move(client.context, moved.id, Place(Side.FRONT))
+    assert (stage(system, first), stage(system, moved)) == (Stage.PARKED, Stage.WOKEN)
 
 
 def stage(system: System, job: Job) -> Stage | None:
-    found: Job = system.look(lambda tx: tx.jobs([job.id]))[job.id]
+    found: Job = system.look(lambda tx: tx.jobs.by_id([job.id]))[job.id]
     return found.stage
 
 
@@ -136,5 +139,5 @@ def test_nothing_of_a_rewound_set_counts_as_failed_any_more(system: System, clie
     store: Any = system.store
     marks = "select distinct mark from edges"
     assert [mark for (mark,) in store.database.execute(marks, {})] == ["failed"]
-    rewind(client, first.id)
+    rewind(client.context, first.id)
     assert [mark for (mark,) in store.database.execute(marks, {})] == ["pending"]

@@ -19,13 +19,12 @@ from hypothesis.stateful import (
 from stocked import START, System
 
 from headway.core.model import Claim, JobId, Lock, LockMode, RetryPolicy, WaitKind
-from headway.core.settle import Ending, Outcome
+from headway.core.settle import Ending, HostFailed, Judgement, NeverRan, Outcome, Verdict
 from headway.core.states import TERMINAL
-from headway.engine.settling import HostFailed, Judgement, NeverRan, Verdict
-from headway.store import open_store
-from headway.store.base import Lending
-from headway.testing import FakeClock
+from headway.store.records import Lending
+from headway.testing.clock import FakeClock
 from postgres import fresh_schema
+from ready import open_ready
 
 KEYS = ("a", "b", "c")
 LOCKS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(LockMode), max_size=2)
@@ -42,7 +41,7 @@ class Waking(RuleBasedStateMachine):
         folder = Path(self._story.enter_context(tempfile.TemporaryDirectory()))
         self.clock = FakeClock(START)
         url, without_durability = self.new_store(folder)
-        store = open_store(url, self.clock, create=True)
+        store = open_ready(url, self.clock)
         # What is checked here needs no durability, and the examples are many.
         store.database.execute(without_durability, {})  # type: ignore[attr-defined]
         self.system = System(store, self.clock, folder)
@@ -98,7 +97,7 @@ class Waking(RuleBasedStateMachine):
         note(f"job-{claim.job_id} ends: {how}, tree gone {tree_gone}")
         self.system.judge(claim, self._judgement(how, tree_gone))
         with self.system.store.read() as tx:
-            self.unproven = tx.unproven_claims()
+            self.unproven = tx.claims.unproven()
 
     def _judgement(self, how: str, tree_gone: bool) -> Judgement:
         now = self.clock.now()
@@ -161,19 +160,19 @@ class Waking(RuleBasedStateMachine):
         note(f"job-{lender} waits for job-{chain}")
         with self.system.store.write() as tx:
             expires = self.clock.now() + 3_600_000_000
-            tx.lend(f"lending-{self.tokens}", Lending(lender, chain, expires))
+            tx.claims.lend(f"lending-{self.tokens}", Lending(lender, chain, expires))
 
     @rule()
     def stop_lending(self) -> None:
         with self.system.store.write() as tx:
             for number in range(1, self.tokens + 1):
-                tx.end_lending(f"lending-{number}")
+                tx.claims.end_lending(f"lending-{number}")
 
     # -- what always holds ----------------------------------------------------------------------
 
     def live(self) -> list[Claim]:
         with self.system.store.read() as tx:
-            return sorted(tx.live_claims(), key=lambda claim: claim.job_id)
+            return sorted(tx.claims.live(), key=lambda claim: claim.job_id)
 
     @invariant()
     def nobody_waits_who_need_not(self) -> None:
@@ -181,10 +180,10 @@ class Waking(RuleBasedStateMachine):
         note(f"started {[claim.job_id for claim in started]}")
         assert self.system.missed() == {}
         with self.system.store.read() as tx:
-            door = self.system.door(tx)
-            holders = tx.lock_views(KEYS)
-        if door.max_active > 0 and any(claim.borrowed_from is None for claim in started):
-            assert door.running <= door.max_active
+            capacity = self.system.capacity(tx)
+            holders = tx.claims.lock_views(KEYS)
+        if capacity.max_active > 0 and any(claim.borrowed_from is None for claim in started):
+            assert capacity.running <= capacity.max_active
         for view in holders.values():
             modes = [holder.mode for holder in view.holders]
             assert len(modes) <= 1 or LockMode.EXCLUSIVE not in modes
@@ -201,13 +200,13 @@ class Waking(RuleBasedStateMachine):
             for claim in self.live():
                 self.system.judge(claim, self._judgement("succeed", True))
             with self.system.store.read() as tx:
-                unproven = tx.unproven_claims()
+                unproven = tx.claims.unproven()
             for claim in unproven:
                 self.system.prove_gone(claim)
             self.clock.advance(120)
             self.system.until_quiet()
         with self.system.store.read() as tx:
-            assert [job for job in tx.active_jobs() if job.status not in TERMINAL] == []
+            assert [job for job in tx.jobs.active() if job.status not in TERMINAL] == []
 
 
 # -- sequences that once left a job waiting -------------------------------------------------------
@@ -258,7 +257,7 @@ def test_a_job_blocked_in_a_round_wakes_those_looked_at_in_the_same_round(system
     system.clock.advance(5)
     system.until_quiet()
     assert system.missed() == {}
-    assert system.look(lambda tx: tx.active_jobs()) == []
+    assert system.look(lambda tx: tx.jobs.active()) == []
 
 
 def test_an_unreadable_job_gives_up_what_it_reserved(system: System) -> None:
@@ -271,7 +270,7 @@ def test_an_unreadable_job_gives_up_what_it_reserved(system: System) -> None:
     with system.store.write() as tx:
         sql = f"update jobs set retry = '{{' where id = {reserver.id}"
         system.store.database.execute(sql, {})  # type: ignore[attr-defined]
-        tx.wake_jobs([reserver.id])
+        tx.waits.wake([reserver.id])
     assert [claim.job_id for claim in system.until_quiet()] == [sharer.id]
 
 

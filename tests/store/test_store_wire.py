@@ -6,9 +6,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from headway.store import pgwire
-from headway.store.pgaddress import Address, Connection
-from headway.store.pgwire import PREPARE_AFTER, Wire
+from headway.store.postgres import wire as pgwire
+from headway.store.postgres.address import Address, Connection
+from headway.store.postgres.wire import PREPARE_AFTER, Wire
 
 ODD = ["", "a", "'", '"', "\\", "{}", ",", "null", "é\n\t", "%(x)s $1", "🙂"]
 

@@ -6,15 +6,16 @@ from typing import Any
 import pytest
 from called import add_call, damage, plain
 from recording import verbs
-from stocked import START, add, claim_for, filing, finish_of, job, start
+from stocked import START, add, claim_for, finish_of, job, parking, start
 
+from headway.base.errors import OthersWroteError, StoreError
 from headway.core.facts import MANY, Predecessor
 from headway.core.model import Job, Stage
 from headway.core.states import Status
-from headway.errors import OthersWroteError, StoreError
-from headway.store.base import Event, Marker, Store, WriteTx
-from headway.store.seam_waking import ROUND_JOBS
-from headway.store.writing import SqlWriteTx
+from headway.store.new_jobs import Event
+from headway.store.records import ROUND_JOBS, Marker
+from headway.store.store import Store
+from headway.store.transaction import WriteTx
 
 QUEUES = ("", "mine", "functions")
 # For what a file need not be asked: it tells at once what a change has changed.
@@ -22,29 +23,29 @@ only_a_server = pytest.mark.parametrize("url", ["postgres"], indirect=True)
 
 
 def looked(tx: WriteTx) -> tuple[list[Job], dict[int, tuple[Predecessor, ...]]]:
-    woken = tx.woken(ROUND_JOBS, QUEUES)
-    return woken, tx.predecessors(woken)
+    woken = tx.waits.woken(ROUND_JOBS, QUEUES)
+    return woken, tx.waits.predecessors(woken)
 
 
 def asked(store: Store) -> tuple[list[Job], dict[int, tuple[Predecessor, ...]]]:
     """The same in a transaction that remembers nothing: job by job."""
-    fresh: Any = SqlWriteTx(store.database, store.queries, START)  # type: ignore[attr-defined]
-    woken = fresh.woken(ROUND_JOBS, QUEUES)
+    fresh: Any = WriteTx(store.database, store.queries, START)  # type: ignore[attr-defined]
+    woken = fresh.waits.woken(ROUND_JOBS, QUEUES)
     found: dict[int, tuple[Predecessor, ...]] = {}
     for each in woken:
-        found |= SqlWriteTx(store.database, store.queries, START).predecessors([each])  # type: ignore[attr-defined]
+        found |= WriteTx(store.database, store.queries, START).waits.predecessors([each])  # type: ignore[attr-defined]
     return woken, found
 
 
 def end(tx: WriteTx, made: Job, status: Status = Status.SUCCEEDED) -> None:
-    tx.finish([finish_of(start(tx, made, 50 + made.id), status=status)])
+    tx.claims.finish([finish_of(start(tx, made, 50 + made.id), status=status)])
     if status is Status.SUCCEEDED:
-        tx.chains_succeeded([made.chain])
+        tx.waits.chains_succeeded([made.chain])
     else:
-        tx.chains_failed([made.chain])
+        tx.waits.chains_failed([made.chain])
 
 
-@verbs("look_around", "woken", "predecessors", "plain_calls")
+@verbs("waits.prefetch", "waits.woken", "waits.predecessors", "calls.head")
 def test_what_comes_with_the_state_is_what_would_be_heard(store: Store) -> None:
     with store.write() as tx:
         good, bad, first, second = (add(tx, stage=Stage.READY) for _ in range(4))
@@ -61,8 +62,8 @@ def test_what_comes_with_the_state_is_what_would_be_heard(store: Store) -> None:
         end(tx, bad, Status.FAILED)
         call = add_call(tx)
     with store.write() as tx:
-        tx.look_around(5)
-        tx.look_around(5)
+        tx.waits.prefetch(5)
+        tx.waits.prefetch(5)
         woken, found = looked(tx)
         assert (woken, found) == asked(store)
         assert {each.id for each in woken} == {
@@ -78,55 +79,62 @@ def test_what_comes_with_the_state_is_what_would_be_heard(store: Store) -> None:
             waiting["pending"].id: (Predecessor(first.id, first.id, Status.QUEUED),),
             waiting["last"].id: (Predecessor(many[-1].id, many[-1].id, Status.QUEUED),),
         }
-        assert tx.plain_calls(5) == ([plain(call)], True)
+        assert tx.calls.head(5) == ([plain(call)], True)
 
 
-@verbs("look_around", "file", "claim", "wake_jobs", "end_waiting", "chains_succeeded")
+@verbs(
+    "waits.prefetch",
+    "waits.park",
+    "claims.begin",
+    "waits.wake",
+    "jobs.end_waiting",
+    "waits.chains_succeeded",
+)
 def test_what_is_remembered_of_the_woken_follows_every_change(store: Store) -> None:
     with store.write() as tx:
         first = add(tx, stage=Stage.READY)
         made = [add(tx, after=(first.id,)) for _ in range(5)]
     with store.write() as tx:
-        tx.look_around(0)
-        tx.claim([(made[0], claim_for(made[0].id, 7))])
+        tx.waits.prefetch(0)
+        tx.claims.begin([(made[0], claim_for(made[0].id, 7))])
         assert looked(tx) == asked(store)
         assert looked(tx)[0] == made[1:]
-        tx.file([filing(each, f"chain:{first.id}", wake_at=START + 9) for each in made[1:4]])
+        tx.waits.park([parking(each, f"chain:{first.id}", wake_at=START + 9) for each in made[1:4]])
         assert looked(tx) == asked(store) and looked(tx)[0] == made[4:]
-        tx.file([filing(made[4], f"chain:{first.id}")])
+        tx.waits.park([parking(made[4], f"chain:{first.id}")])
         assert looked(tx) == ([], {}) == asked(store)
-        tx.wake_jobs([made[1].id])
+        tx.waits.wake([made[1].id])
         assert looked(tx) == asked(store) and len(looked(tx)[0]) == 1
         end(tx, first)
         assert looked(tx) == asked(store)
         assert [each.id for each in looked(tx)[0]] == [each.id for each in made[1:]]
-        assert set(looked(tx)[1].values()) == {()} and tx.next_wake() is None
-        tx.end_waiting(made[1], Status.CANCELLED, "because", None)
+        assert set(looked(tx)[1].values()) == {()} and tx.waits.next_wake() is None
+        tx.jobs.end_waiting(made[1], Status.CANCELLED, "because", None)
         assert looked(tx) == asked(store) and len(looked(tx)[0]) == 3
 
 
-@verbs("chains_succeeded", "next_wake")
+@verbs("waits.chains_succeeded", "waits.next_wake")
 def test_a_time_that_still_comes_is_known_after_others_were_woken(store: Store) -> None:
     with store.write() as tx:
         first, later = add(tx, stage=Stage.READY), add(tx)
         waiting = add(tx, after=(first.id,))
-        tx.file([filing(later, wake_at=START + 9)])
-        tx.file([filing(waiting, f"chain:{first.id}", wake_at=START + 5)])
+        tx.waits.park([parking(later, wake_at=START + 9)])
+        tx.waits.park([parking(waiting, f"chain:{first.id}", wake_at=START + 5)])
     with store.write() as tx:
-        tx.slots()
+        tx.claims.slots()
         end(tx, first)
-        assert [each.id for each in tx.woken(ROUND_JOBS)] == [waiting.id]
-        assert tx.next_wake() == START + 9
+        assert [each.id for each in tx.waits.woken(ROUND_JOBS)] == [waiting.id]
+        assert tx.waits.next_wake() == START + 9
 
 
-@verbs("woken", "predecessors")
+@verbs("waits.woken", "waits.predecessors")
 def test_more_than_are_looked_at_together_are_looked_at_in_order(store: Store) -> None:
     with store.write() as tx:
         first = add(tx, stage=Stage.READY)
-        ids = range(tx.take_ids(30), 32)
-        tx.add_jobs([job(each, after=(first.id,), priority=each) for each in ids])
-        assert [each.id for each in tx.woken(20, QUEUES)] == [*range(31, 11, -1)]
-        found = tx.predecessors(tx.woken(20, QUEUES))
+        ids = range(tx.jobs.take_ids(30), 32)
+        tx.jobs.add([job(each, after=(first.id,), priority=each) for each in ids])
+        assert [each.id for each in tx.waits.woken(20, QUEUES)] == [*range(31, 11, -1)]
+        found = tx.waits.predecessors(tx.waits.woken(20, QUEUES))
         assert set(found.values()) == {(Predecessor(first.id, first.id, Status.QUEUED),)}
         assert len(found) == 20
 
@@ -135,71 +143,81 @@ def test_more_than_are_looked_at_together_are_looked_at_in_order(store: Store) -
 def test_what_one_transaction_knew_another_knows(store: Store) -> None:
     with store.write() as tx:
         first = add(tx, stage=Stage.READY)
-        tx.file([filing(add(tx, after=(first.id,)), f"chain:{first.id}")])
+        tx.waits.park([parking(add(tx, after=(first.id,)), f"chain:{first.id}")])
         assert tx.remember() is None, "it has asked for nothing"
         tx.others_wrote()
     with store.write() as tx:
         claim = start(tx, first, 3)
-        tx.slots()
+        tx.claims.slots()
         tx.others_wrote()
         known = tx.remember()
-        before = tx.slots(), tx.marks(), tx.woken(ROUND_JOBS), tx.next_wake()
+        before = (
+            tx.claims.slots(),
+            tx.settings.marks(),
+            tx.waits.woken(ROUND_JOBS),
+            tx.waits.next_wake(),
+        )
     with store.write() as tx:
         tx.recall(known)
-        assert before == (tx.slots(), tx.marks(), tx.woken(ROUND_JOBS), tx.next_wake())
-        assert tx.finish([finish_of(claim)]) == [True]
-        tx.chains_succeeded([first.chain])
+        assert before == (
+            tx.claims.slots(),
+            tx.settings.marks(),
+            tx.waits.woken(ROUND_JOBS),
+            tx.waits.next_wake(),
+        )
+        assert tx.claims.finish([finish_of(claim)]) == [True]
+        tx.waits.chains_succeeded([first.chain])
         assert looked(tx) == asked(store) and len(looked(tx)[0]) == 1
-        tx.set_setting("scheduler.max_active", 3, by="ann")
+        tx.settings.set("scheduler.max_active", 3, by="ann")
         assert tx.remember() is None, "it must be asked for anew"
 
 
-@verbs("remember", "recall", "finish")
+@verbs("remember", "recall", "claims.finish")
 def test_what_an_undone_transaction_knew_is_known_to_nobody(store: Store) -> None:
     """Its claim had ended there; in truth it is live, and its end is still to be written."""
     for write in (store.write, store.write_soon):
         with store.write() as tx:
             claim = start(tx, add(tx, stage=Stage.READY))
         with pytest.raises(ZeroDivisionError), write() as tx:
-            tx.slots()
-            tx.finish([finish_of(claim)])
+            tx.claims.slots()
+            tx.claims.finish([finish_of(claim)])
             known = tx.remember()
             raise ZeroDivisionError
         assert known is not None
         with pytest.raises(OthersWroteError), write() as tx:
             tx.recall(known)
-            assert tx.finish([finish_of(claim)]) == [True]
+            assert tx.claims.finish([finish_of(claim)]) == [True]
         with write() as tx:
-            assert tx.finish([finish_of(claim)]) == [True]
+            assert tx.claims.finish([finish_of(claim)]) == [True]
 
 
-@verbs("note_dispatch", "marks")
+@verbs("settings.note_dispatch", "settings.marks")
 def test_when_jobs_were_last_started_is_noted(store: Store) -> None:
     with store.write() as tx:
-        before = tx.marks()
-        tx.note_dispatch(START + 3, 17)
+        before = tx.settings.marks()
+        tx.settings.note_dispatch(START + 3, 17)
         after = {**before, "last_dispatch_at": START + 3, "last_dispatch_count": 17}
-        assert tx.marks() == after
+        assert tx.settings.marks() == after
     with store.read() as tx:
-        assert tx.marks() == after
+        assert tx.settings.marks() == after
 
 
-@verbs("records", "readable_jobs", "runs", "evidence", "markers_by")
+@verbs("jobs.records", "jobs.readable", "jobs.runs", "jobs.evidence", "graph.markers_by")
 def test_what_is_kept_of_jobs_is_the_same_asked_together(store: Store) -> None:
     with store.write() as tx:
         ended, running, waiting, broken = (add(tx, stage=Stage.READY) for _ in range(4))
         claims = [start(tx, each, each.id) for each in (ended, running, broken)]
-        tx.finish([finish_of(claims[0], document={"a": 1}), finish_of(claims[2])])
-        tx.publish([Marker("custom:a", ended.id, START, {"b": 2})])
+        tx.claims.finish([finish_of(claims[0], document={"a": 1}), finish_of(claims[2])])
+        tx.graph.publish([Marker("custom:a", ended.id, START, {"b": 2})])
     with store.write() as tx:
         damage(store, "locks = 'x'", running.id)
         ids = [each.id for each in (ended, running, waiting, broken)]
-        kept = tx.records(ids)
+        kept = tx.jobs.records(ids)
         started = [ended.id, broken.id]
-        assert kept.jobs == tx.readable_jobs(ids) and running.id not in kept.jobs
-        assert kept.runs == tx.runs(started) and len(kept.runs) == 2
-        assert kept.evidence == tx.evidence(started) == {ended.id: {"outcome": {"a": 1}}}
-        assert kept.markers == tx.markers_by(started) and len(kept.markers) == 1
+        assert kept.jobs == tx.jobs.readable(ids) and running.id not in kept.jobs
+        assert kept.runs == tx.jobs.runs(started) and len(kept.runs) == 2
+        assert kept.evidence == tx.jobs.evidence(started) == {ended.id: {"outcome": {"a": 1}}}
+        assert kept.markers == tx.graph.markers_by(started) and len(kept.markers) == 1
 
 
 # -- what was read is so, or nothing is written ----------------------------------------------------
@@ -212,8 +230,14 @@ def behind_its_back(store: Store, statement: str) -> None:
 
 def kept(store: Store) -> list[Any]:
     with store.read() as tx:
-        ids = [each.id for each in tx.active_jobs()]
-        return [tx.events_since(0, 100), tx.jobs(ids), tx.runs(ids), tx.live_claims(), tx.marks()]
+        ids = [each.id for each in tx.jobs.active()]
+        return [
+            tx.events.since(0, 100),
+            tx.jobs.by_id(ids),
+            tx.jobs.runs(ids),
+            tx.claims.live(),
+            tx.settings.marks(),
+        ]
 
 
 @only_a_server
@@ -225,19 +249,19 @@ def test_nothing_is_committed_about_a_claim_that_is_not_as_it_was_read(
         made = [add(tx, stage=Stage.READY) for _ in range(2)]
         claims = [start(tx, each, slot) for slot, each in enumerate(made, 1)]
         if awaited:
-            tx.file([filing(add(tx, after=(made[0].id,)), f"chain:{made[0].id}")])
+            tx.waits.park([parking(add(tx, after=(made[0].id,)), f"chain:{made[0].id}")])
     ends = [finish_of(each) for each in claims]
     before = kept(store)
     with pytest.raises(StoreError, match="nothing was changed"), store.write() as tx:
-        tx.slots()
+        tx.claims.slots()
         behind_its_back(store, "update claims set state = 'gone' where job_id = 2")
-        tx.finish(ends)
-        tx.add_events([Event("succeeded", each.id) for each in made], actor="worker")
-        tx.chains_succeeded([each.id for each in made])
-        tx.note_dispatch(START, 1)
+        tx.claims.finish(ends)
+        tx.events.add([Event("succeeded", each.id) for each in made], actor="worker")
+        tx.waits.chains_succeeded([each.id for each in made])
+        tx.settings.note_dispatch(START, 1)
     assert kept(store) == before
     with store.write() as tx:
-        assert tx.finish(ends) == [True, True], "and it can be made anew"
+        assert tx.claims.finish(ends) == [True, True], "and it can be made anew"
 
 
 @only_a_server
@@ -247,29 +271,29 @@ def test_nothing_is_committed_about_a_job_that_is_not_as_it_was_read(store: Stor
     before = kept(store)
     claims = [(each, claim_for(each.id, each.id)) for each in made]
     with pytest.raises(StoreError, match="no longer waiting"), store.write() as tx:
-        tx.slots()
+        tx.claims.slots()
         behind_its_back(store, "update jobs set stage = null where id = 2")
-        tx.claim(claims)
-        tx.note_dispatch(START, 2)
+        tx.claims.begin(claims)
+        tx.settings.note_dispatch(START, 2)
     assert kept(store) == before
     with store.write() as tx:
-        tx.claim(claims)
+        tx.claims.begin(claims)
     with store.read() as tx:
-        assert len(tx.live_claims()) == 2, "and it can be made anew"
+        assert len(tx.claims.live()) == 2, "and it can be made anew"
 
 
-@verbs("finish")
+@verbs("claims.finish")
 def test_a_claim_that_has_ended_is_known_without_asking(store: Store) -> None:
     with store.write() as tx:
         claims = [start(tx, add(tx, stage=Stage.READY), slot) for slot in range(1, 4)]
-        tx.finish([finish_of(claims[0])])
+        tx.claims.finish([finish_of(claims[0])])
     stolen = claims[1]._replace(token="another")
     with store.write() as tx:
-        tx.slots()
+        tx.claims.slots()
         ends = [finish_of(each) for each in (claims[0], stolen, claims[2])]
-        assert tx.finish(ends) == [False, False, True]
-        assert tx.finish(ends) == [False, False, False]
+        assert tx.claims.finish(ends) == [False, False, True]
+        assert tx.claims.finish(ends) == [False, False, False]
     with store.read() as tx:
-        found = tx.jobs([each.job_id for each in claims]).values()
+        found = tx.jobs.by_id([each.job_id for each in claims]).values()
         assert [each.status for each in found].count(Status.RUNNING) == 1
-        assert [each.job_id for each in tx.live_claims()] == [claims[1].job_id]
+        assert [each.job_id for each in tx.claims.live()] == [claims[1].job_id]

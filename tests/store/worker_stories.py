@@ -12,16 +12,14 @@ from small_model import SECOND
 from stocked import finish_of, unclaim_of
 from storytelling import A_NUMBER, Told, act
 
-from headway.consequences import release_locks
+from headway.base.errors import ConflictError
 from headway.core.model import Claim, Lock, WaitKind
-from headway.core.settle import Ending, Outcome
-from headway.engine.rescuer import Judged
-from headway.engine.settling import HostFailed, Judgement, NeverRan, Verdict
-from headway.errors import ConflictError
-from headway.store.base import Lending
-from headway.submission import Request
-from headway.supervise.evidence import Evidence, Started
-from headway.supervise.evidence import Outcome as Written
+from headway.core.settle import Ending, HostFailed, Judgement, NeverRan, Outcome, Verdict
+from headway.jobs.locks import release_locks
+from headway.jobs.request import Request
+from headway.store.records import Lending
+from headway.supervise.evidence import Evidence, OutcomeRecord, Started
+from headway.worker.recovery import JudgedClaim
 
 CODES = {"exit 0": 0, "exit 1": 1, "exit 7": 7, "signal": 137, "cancelled": 143}
 FATES = ("lives", *CODES, *3 * ["says nothing"], "claim file gone")
@@ -47,7 +45,7 @@ class WorkerStories(Told):
                 assert self.client.resume() is self.model.paused
                 self.model.paused = False
             case "reset":
-                self.client.reset()
+                self.client.scheduler.reset()
                 self.model.reset()
             case _:
                 self.client.set_setting("scheduler.max_active", how)
@@ -141,8 +139,8 @@ class WorkerStories(Told):
     @act(2, when=lambda self: self.model.unproven)
     def prove_trees_gone(self) -> None:
         with self.store.write() as tx:
-            for claim in tx.unproven_claims():
-                tx.prove_gone(claim.token)
+            for claim in tx.claims.unproven():
+                tx.claims.prove_gone(claim.token)
                 release_locks(tx, claim.job_id)
         self.model.unproven.clear()
 
@@ -155,8 +153,8 @@ class WorkerStories(Told):
         tight=st.booleans(),
     )
     def lend(self, which: int, awaited: int, seconds: int, tight: bool) -> None:
-        """A command inside a running job waits for another, most often for one at the door, and
-        nothing else is free of what the two of them need."""
+        """A command inside a running job waits for another, most often for one that lacks
+        capacity, and nothing else is free of what the two of them need."""
         claim = self.live[which % len(self.live)]
         self._record_start(claim)
         waiting = self.waiting()
@@ -174,14 +172,14 @@ class WorkerStories(Told):
         self.loans += 1
         note(f"{lender} waits for job-{chain}")
         with self.store.write() as tx:
-            tx.lend(f"loan-{self.loans}", Lending(lender, chain, until))
+            tx.claims.lend(f"loan-{self.loans}", Lending(lender, chain, until))
         self.model.loans[f"loan-{self.loans}"] = (lender, chain, until)
 
     @act(when=lambda self: self.model.loans, which=A_NUMBER)
     def stop_lending(self, which: int) -> None:
         token = sorted(self.model.loans)[which % len(self.model.loans)]
         with self.store.write() as tx:
-            tx.end_lending(token)
+            tx.claims.end_lending(token)
         del self.model.loans[token]
 
     # -- what goes wrong -----------------------------------------------------------------------
@@ -193,8 +191,8 @@ class WorkerStories(Told):
         claim = claims[which % len(claims)]
         note(f"a dead claim of job-{claim.job_id} speaks")
         with self.store.write() as tx:
-            assert tx.finish([finish_of(claim)]) == [False]
-            assert tx.unclaim([unclaim_of(claim)]) == [False]
+            assert tx.claims.finish([finish_of(claim)]) == [False]
+            assert tx.claims.undo([unclaim_of(claim)]) == [False]
         self._settle(claim, _exited("exit 0", self.clock.now(), True))
 
     @act(doing=st.sampled_from(CRASHES), which=A_NUMBER)
@@ -242,13 +240,13 @@ class WorkerStories(Told):
             self.boot += 1
         self.store.close()
         self._open()
-        judged: list[Judged] = []
+        judged: list[JudgedClaim] = []
         held: list[int] = []
         expected = []
         for claim, fate in zip(self.live, cycle(fates), strict=False):
             note(f"job-{claim.job_id}: {fate}, start recorded {claim.token in self.started}")
             held += self._leave_behind(claim, fate)
-            verdict = self.rescuer.judge(claim)
+            verdict = self.recovery.judge(claim)
             judged += [verdict] if verdict else []
             if fate == "lives":
                 assert verdict is None
@@ -257,7 +255,7 @@ class WorkerStories(Told):
         with self.store.write() as tx:
             self.settler.apply(tx, [(each.claim, each.judgement) for each in judged])
         with self.store.write() as tx:
-            tx.wake_everything()
+            tx.waits.wake_everything()
         for each in judged:
             each.release()
         for lock in held:
@@ -296,8 +294,8 @@ def _exited(how: str, now: int, tree_gone: bool) -> Verdict:
     return Verdict(Outcome(ending, now, exit_code=CODES[how]), tree_gone, {"logs": {}})
 
 
-def _written(claim: Claim, how: str, now: int) -> Written:
-    return Written(
+def _written(claim: Claim, how: str, now: int) -> OutcomeRecord:
+    return OutcomeRecord(
         token=claim.token,
         job=claim.job_id,
         reason={"signal": "signalled", "cancelled": "cancelled"}.get(how, "exited"),

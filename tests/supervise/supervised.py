@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from headway.supervise import proc, rescue
-from headway.supervise.evidence import Evidence, Outcome
+from headway.base import proc
+from headway.supervise import rescue
+from headway.supervise.evidence import Evidence, OutcomeRecord
 from headway.supervise.launcher import Ack, Launcher
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -62,7 +63,7 @@ class Claim:
         assert not crash.exists(), crash.read_text()
         return self
 
-    def outcome(self, *, seconds: float = 20.0) -> Outcome:
+    def outcome(self, *, seconds: float = 20.0) -> OutcomeRecord:
         self.ended(seconds=seconds)
         outcome = self.evidence.read_outcome()
         assert outcome is not None

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from supervised import Claim, Home, is_alive, kill, wait_for, wait_for_end
 
-from headway.supervise import proc, rescue
+from headway.base import proc
+from headway.supervise import rescue
 
 
 def ledger(home: Home) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import stat
 import subprocess
 import sys
@@ -11,14 +12,15 @@ from pathlib import Path
 import pytest
 from supervised import Home, kill, wait_for
 
-from headway.supervise import proc, rescue
-from headway.supervise.evidence import Evidence, Outcome, UnsafeFolder
+from headway.base import proc
+from headway.supervise import rescue
+from headway.supervise.evidence import Evidence, OutcomeRecord, Started, UnsafeFolder
 
 TOKEN = "a" * 32
 
 
-def outcome_of(token: str) -> Outcome:
-    return Outcome(
+def outcome_of(token: str) -> OutcomeRecord:
+    return OutcomeRecord(
         token=token,
         job=24,
         reason="exited",
@@ -103,6 +105,13 @@ def test_outcome_of_another_token_is_none(evidence: Evidence) -> None:
     assert evidence.read_outcome() is None
 
 
+def test_outcome_for_an_unknown_reason_is_none(evidence: Evidence) -> None:
+    strange = outcome_of(TOKEN)
+    strange.reason = "exploded"
+    Path(evidence.outcome).write_bytes(strange.to_json())
+    assert evidence.read_outcome() is None
+
+
 def test_damaged_start_record_still_says_started(evidence: Evidence) -> None:
     assert evidence.read_started() is None
     Path(evidence.started).write_bytes(b'{"boot')
@@ -116,11 +125,22 @@ def test_first_settled_outcome_stays_linked(evidence: Evidence) -> None:
     second = Evidence(evidence.folder, "b" * 32)
     evidence.write_outcome(outcome_of(TOKEN))
     second.write_outcome(outcome_of("b" * 32))
-    evidence.link_outcome()
-    second.link_outcome()
-    evidence.link_outcome()
     linked = Path(evidence.folder, "outcome.json")
-    assert linked.read_bytes() == outcome_of(TOKEN).to_json()
+    for each in (evidence, second, evidence):
+        each.link_outcome()
+        assert linked.read_bytes() == outcome_of(TOKEN).to_json()
+
+
+@pytest.mark.parametrize("damaged", [b"{", b"7", b"[" * 100_000])
+def test_of_a_damaged_claim_only_the_mark_says_that_all_was_done_before(
+    evidence: Evidence, damaged: bytes
+) -> None:
+    Path(evidence.started).write_bytes(b"{}")
+    assert evidence.has_begun() and not evidence.is_checking(), "nothing is to be done before"
+    Path(evidence.claim).write_bytes(damaged)
+    assert not evidence.has_begun() and evidence.is_checking()
+    evidence.mark_prepared()
+    assert evidence.has_begun() and not evidence.is_checking()
 
 
 def test_lock_is_busy_for_others_and_free_once_closed(evidence: Evidence) -> None:
@@ -234,6 +254,26 @@ def test_reused_pid_is_refused(tmp_path: Path) -> None:  # fault B9
             if reused:
                 return
     pytest.fail("the pid was never handed out again")
+
+
+def test_recorded_process_of_another_boot_is_not_ended(evidence: Evidence) -> None:
+    with subprocess.Popen(["sleep", "1000"]) as stranger:
+        start = proc.start_time(stranger.pid) or 0
+        evidence.write_started(
+            Started(
+                boot_id="another",
+                supervisor_pid=stranger.pid,
+                supervisor_start=start,
+                child_pid=stranger.pid,
+                child_start=start,
+                cgroup=None,
+                started_at=1,
+            )
+        )
+        rescue.end_claim(evidence, patience=0.0)
+        assert stranger.poll() is None and proc.start_time(stranger.pid) == start
+        stranger.kill()
+        assert stranger.wait() == -signal.SIGKILL
 
 
 def test_boot_id_can_be_read_from_another_file(

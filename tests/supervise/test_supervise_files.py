@@ -48,6 +48,11 @@ def test_a_claim_may_start_once_and_only_if_nobody_forbade_it(
     assert evidence.may_start() is may
 
 
+def test_a_link_that_leads_nowhere_forbids_a_start_as_a_file_does(evidence: Evidence) -> None:
+    os.symlink("/nowhere", evidence.void)
+    assert evidence.is_void() and not evidence.may_start()
+
+
 @pytest.mark.parametrize(
     ("spec", "there", "begun"),
     [

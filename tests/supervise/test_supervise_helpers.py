@@ -8,14 +8,23 @@ from typing import Any
 import pytest
 from supervised import Claim, Home, is_alive, kill, wait_for
 
-from headway.supervise import rescue
-from headway.supervise.records import Outcome
+from headway.supervise import launcher, rescue
+from headway.supervise.records import OutcomeRecord
 
 NEVER = "while :; do sleep 0.05; done"
 
 
 def helper(script: str, seconds: float = 60.0, **more: Any) -> dict[str, Any]:
     return {"argv": ["/bin/sh", "-c", script], "timeout_seconds": seconds, **more}
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A helper that must end is given half a second to do so, not five."""
+    change = "import headway.supervise.helper; headway.supervise.helper.TO_END_SECONDS = 0.5; "
+    begin, load, rest = launcher._MAIN.partition("from headway.supervise.parent")
+    assert load
+    monkeypatch.setattr(launcher, "_MAIN", begin + change + load + rest)
 
 
 # -- before ------------------------------------------------------------------------------------
@@ -89,6 +98,7 @@ def test_a_program_that_is_not_there_is_named(home: Home) -> None:
     assert outcome.error == "/no/such: No such file or directory"
 
 
+@pytest.mark.usefixtures("hasty")
 def test_a_preparation_without_end_is_ended_with_all_that_it_started(
     home: Home, cgroup: str
 ) -> None:
@@ -293,6 +303,7 @@ def test_what_cannot_be_saved_is_recorded_and_changes_no_verdict(
     assert outcome.patch == {"saved": False, "error": error}
 
 
+@pytest.mark.usefixtures("hasty")
 def test_a_saving_without_end_is_ended_with_all_that_it_started(home: Home, cgroup: str) -> None:
     pids = home.path / "pids"
     save = f"setsid sh -c 'echo $$ >>{pids}; {NEVER}' & echo $$ >>{pids}; trap '' TERM; {NEVER}"
@@ -372,7 +383,7 @@ def test_an_outcome_without_a_patch_is_written_as_ever(home: Home) -> None:
 
 
 def test_an_outcome_with_a_patch_is_read_back() -> None:
-    outcome = Outcome(
+    outcome = OutcomeRecord(
         token="t",
         job=1,
         reason="exited",
@@ -384,5 +395,5 @@ def test_an_outcome_with_a_patch_is_read_back() -> None:
         tree="gone",
         patch={"saved": True, "bytes": 7},
     )
-    read = Outcome.from_json(outcome.to_json(), token="t")
+    read = OutcomeRecord.from_json(outcome.to_json(), token="t")
     assert read is not None and read.patch == {"saved": True, "bytes": 7}

@@ -148,3 +148,27 @@ def test_reading_a_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
 def _parent_pid(pidfd: int) -> int:
     lines = Path(f"/proc/self/fdinfo/{pidfd}").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pid:"))
+
+
+@pytest.mark.parametrize("made", [(0, 3, 5), (5, 3, 0), (3, 0, 5)])
+def test_the_first_bytes_are_read_first_in_whatever_order_the_files_are_listed(
+    tmp_path: Path, made: tuple[int, ...]
+) -> None:
+    parts = {0: b"abc", 3: b"de", 5: b"f"}
+    for start in made:
+        name = "stdout.log" if start == 0 else f"stdout.log.{start:020d}"
+        (tmp_path / name).write_bytes(parts[start])
+    tmp_path.chmod(0o700)
+    assert read_log(str(tmp_path), "stdout", 0, 100) == (b"abc", 3, 0)
+    assert read_log(str(tmp_path), "stdout", 4, 100) == (b"e", 5, 0)
+
+
+def test_each_byte_takes_of_the_room_of_a_log(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    log = CappedLog(str(tmp_path), "stdout", head_bytes=4, tail_bytes=8, forgets=False)
+    left = [log.room()]
+    for _ in range(6):
+        log.append(b"xy", 0.0)
+        left.append(log.room())
+    log.close()
+    assert left == [12, 10, 8, 6, 4, 2, 0]

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from supervised import PATH, Home, is_alive, kill, wait_for
 
-from headway.supervise import proc, rescue
+from headway.base import proc
+from headway.supervise import rescue
 
 
 @pytest.mark.parametrize("code", [0, 1, 42, 126, 127, 255])

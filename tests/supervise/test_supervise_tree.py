@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from supervised import wait_for
 
-from headway.supervise import cgroup, kernel, proc
+from headway.base import kernel, proc
+from headway.supervise import cgroup
 from headway.supervise.tree import Tree
 from headway.supervise.watch import Watch
 

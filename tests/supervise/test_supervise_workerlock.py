@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from supervised import Home, is_alive, wait_for
 
-from headway.supervise.workerlock import COMING, START, STAYS, WorkerLock, autostart, wake
+from headway.base.worker_lock import COMING, START, STAYS, WorkerLock, autostart, wake
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 # A worker that takes over the byte it inherited, notes that it lives, and waits to be killed.
 WORKER = f"""
 import os, sys, signal
 sys.path.insert(0, {SOURCE!r})
-from headway.supervise.workerlock import *
+from headway.base.worker_lock import *
 lock = WorkerLock.adopt(int(os.environ["HEADWAY_COMING_FD"]))
 fds = sorted(int(n) for n in os.listdir("/proc/self/fd"))
 assert lock.take(STAYS)
@@ -85,7 +85,7 @@ def test_what_a_dead_worker_was_about_to_start_is_no_worker(path: str) -> None:
     program = f"""
 import os, sys
 sys.path.insert(0, {SOURCE!r})
-from headway.supervise.workerlock import *
+from headway.base.worker_lock import *
 lock = WorkerLock({path!r})
 assert lock.take(STAYS)
 lock.write_pid()
@@ -121,9 +121,7 @@ def test_taking_waits_no_longer_than_asked(path: str) -> None:
 
 
 def test_lock_ends_with_its_holder(path: str) -> None:
-    script = (
-        f"import sys; sys.path.insert(0, {SOURCE!r})\nfrom headway.supervise.workerlock import *\n"
-    )
+    script = f"import sys; sys.path.insert(0, {SOURCE!r})\nfrom headway.base.worker_lock import *\n"
     script += f"lock = WorkerLock({path!r}); lock.take(STAYS); print('held', flush=True); input()"
     holder = subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -145,6 +143,7 @@ def test_pid_is_for_display(path: str) -> None:
     lock.close()
 
 
+@pytest.mark.processes
 def test_autostarted_worker_stands_alone(path: str, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     assert autostart(path, worker_argv(ledger), {"LANG": "C"})
@@ -185,6 +184,7 @@ def test_twenty_who_race_start_one_worker(path: str, tmp_path: Path) -> None:
         end_workers(ledger)
 
 
+@pytest.mark.processes
 def test_worker_that_cannot_be_executed_holds_nothing(path: str) -> None:
     assert not autostart(path, ["/nonexistent/headway"], {})
     assert not WorkerLock(path).is_held(COMING)

@@ -17,14 +17,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from headway.base.clock import SystemClock
+from headway.base.errors import ConflictError
+from headway.base.home import Home
+from headway.base.new_home import make_home
 from headway.client import Client
-from headway.clock import SystemClock
-from headway.config import Config
 from headway.core.model import Lock, LockMode
-from headway.errors import ConflictError
-from headway.home import Home, make_home
+from headway.jobs.context import Context
+from headway.jobs.request import Request
+from headway.jobs.settings import Config
 from headway.store import open_store
-from headway.submission import Request
 from torture import database, ledger, processes
 from torture.records import Cancel, Files, Gone, Planned
 from torture.workload import Wish, Workload
@@ -80,12 +82,14 @@ class Arena:
             **({"HEADWAY_STORE": store_url} if store_url else {}),
         }
         self.client = Client(
-            self.home,
-            Config({"worker.autostart": autostart}),
-            open_store(self.url, SystemClock(), create=True),
-            SystemClock(),
-            environ=self.env,
-            actor="torturer",
+            Context(
+                self.home,
+                Config({"worker.autostart": autostart}),
+                open_store(self.url, SystemClock(), create=True),
+                SystemClock(),
+                environ=self.env,
+                actor="torturer",
+            )
         )
         self.client.set_setting("scheduler.max_active", RUNNING_AT_MOST)
         self._workers: list[subprocess.Popen[bytes]] = []

@@ -40,11 +40,11 @@ class Recorder(apsw.VFS):
         return File(name, flags)
 
 keep = Recorder()
-from headway.clock import SystemClock
+from headway.base.clock import SystemClock
 from headway.core.model import Job
 from headway.core.states import Status
 from headway.store import open_store
-from headway.store.base import Event
+from headway.store.new_jobs import Event
 
 path, without = sys.argv[1:]
 store = open_store("sqlite://" + path, SystemClock(), create=True)
@@ -56,13 +56,13 @@ if without != "nothing":
     store = open_store("sqlite://" + path, SystemClock())
 for turn in range(12):
     with store.write() as tx:
-        first = tx.take_ids(3)
+        first = tx.jobs.take_ids(3)
         jobs = [
             Job(each, "j", "command", Status.QUEUED, 0, 100, {"argv": ["true"]}, 1, each)
             for each in range(first, first + 3)
         ]
-        tx.add_jobs(jobs)
-        tx.add_events([Event("submitted", job.id) for job in jobs], actor="x")
+        tx.jobs.add(jobs)
+        tx.events.add([Event("submitted", job.id) for job in jobs], actor="x")
     log.append(["acknowledged", "", first + 2, ""])
     if turn == 6:
         store.tidy()

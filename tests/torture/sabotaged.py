@@ -11,9 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from headway.crashpoints import reach
-from headway.supervise import child, launcher, proc
-from headway.supervise.evidence import Evidence, Outcome, Started
+from headway.base import proc
+from headway.base.crashpoints import reach
+from headway.base.source import SOURCE
+from headway.supervise import child, launcher
+from headway.supervise.evidence import Evidence, OutcomeRecord, Started
 
 TESTS = str(Path(__file__).parents[1])
 
@@ -22,7 +24,7 @@ def main() -> None:
     name = sys.argv.pop(1)
     _stop_before_lock()
     IN_WORKER[name]()
-    begin = f"import sys; sys.path[:0] = {[launcher._SOURCE, TESTS]!r}; "
+    begin = f"import sys; sys.path[:0] = {[SOURCE, TESTS]!r}; "
     launcher._MAIN = (
         f"{begin}from torture.sabotaged import in_parent; in_parent({name!r}); {launcher._MAIN}"
     )
@@ -62,19 +64,19 @@ def nothing() -> None:
 
 def finish_by_job() -> None:
     """Every write about a claim goes to whatever claim its job has now."""
-    from headway.store.writing import SqlWriteTx
+    from headway.store.tables.claims import ClaimsTable
 
-    finish, unclaim = SqlWriteTx.finish, SqlWriteTx._unclaim
+    finish, undo = ClaimsTable.finish, ClaimsTable._undo
 
-    def current(tx: SqlWriteTx, each: Any) -> Any:
-        claim = tx.claim_of(each.job_id)
+    def current(claims: ClaimsTable, each: Any) -> Any:
+        claim = claims.of_job(each.job_id)
         return each if claim is None else each._replace(token=claim.token)
 
-    def finish_all(tx: SqlWriteTx, finishes: Any) -> Any:
-        return finish(tx, [current(tx, each) for each in finishes])
+    def finish_all(claims: ClaimsTable, finishes: Any) -> Any:
+        return finish(claims, [current(claims, each) for each in finishes])
 
-    SqlWriteTx.finish = finish_all  # type: ignore[method-assign]
-    SqlWriteTx._unclaim = lambda tx, each: unclaim(tx, current(tx, each))  # type: ignore
+    ClaimsTable.finish = finish_all  # type: ignore[method-assign]
+    ClaimsTable._undo = lambda claims, each: undo(claims, current(claims, each))  # type: ignore
 
 
 def no_start_record() -> None:
@@ -93,15 +95,15 @@ class _ReadBefore(Evidence):
         super().__init__(folder, token)
         self._outcome = super().read_outcome()
 
-    def read_outcome(self) -> Outcome | None:
+    def read_outcome(self) -> OutcomeRecord | None:
         return self._outcome
 
 
 def evidence_before_lock() -> None:
-    """The rescuer reads what there is first, and takes the lock afterwards."""
-    from headway.engine import rescuer
+    """The recovery reads what there is first, and takes the lock afterwards."""
+    from headway.worker import recovery
 
-    rescuer.Evidence = _ReadBefore  # type: ignore
+    recovery.Evidence = _ReadBefore  # type: ignore
 
 
 class _Anyone:
@@ -128,7 +130,7 @@ def no_getppid_check() -> None:
 
 def no_sync() -> None:
     """The store does not wait for the disk."""
-    from headway.store import sqlite
+    from headway.store.sqlite import database as sqlite
 
     connect = sqlite._connect
 

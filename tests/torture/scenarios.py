@@ -57,7 +57,7 @@ def claim_token(stage: Stage) -> None:
     thinks alive, and has started the job anew; then the other judges the old claim."""
     stage.gate_job()
     stage.worker("engine.claimed=kill").wait(WITHIN)
-    first = stage.worker("rescuer.voided=stop")
+    first = stage.worker("recovery.voided=stop")
     stage.until_stopped(first)
     os.unlink(stage.arena.home.worker_lock)
     second = stage.worker("engine.recovered=stop,engine.settled=kill")

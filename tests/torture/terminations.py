@@ -18,9 +18,9 @@ from typing import NamedTuple
 import psycopg
 
 from harness import Site, wait_for
+from headway.base.worker_lock import STAYS
 from headway.core.states import TERMINAL, Status
-from headway.submission import Request
-from headway.supervise.workerlock import STAYS
+from headway.jobs.request import Request
 
 NAME = "headway-torture-worker"
 CONFIG = "[worker]\nautostart = false\n"
@@ -82,8 +82,8 @@ def _submit(site: Site, ledger: Path, jobs: int) -> list[int]:
 
 
 def _ended(site: Site) -> int:
-    with site.client.store.read() as tx:
-        counts = tx.count_finished(0)
+    with site.client.context.store.read() as tx:
+        counts = tx.jobs.count_finished(0)
     return sum(count for status, count in counts.items() if status in TERMINAL)
 
 
@@ -123,13 +123,13 @@ def _violations(
         kinds = Counter(site.kinds(job_id))
         if site.status(job_id) is not Status.SUCCEEDED or kinds["succeeded"] != 1:
             found.append(f"job-{job_id} is {site.status(job_id)}, with the events {dict(kinds)}")
-    with site.client.store.read() as tx:
-        workers = len(tx.recent_workers(site.client.host.id, 10))
+    with site.client.context.store.read() as tx:
+        workers = len(tx.hosts.recent_workers(site.client.context.host.id, 10))
         if workers != 1:
             found.append(f"{workers} workers came up")
-        if tx.live_claims():
+        if tx.claims.live():
             found.append("claims are left")
-        if tx.pause_in_force() is not None:
+        if tx.settings.pause_in_force() is not None:
             found.append("the queue was paused")
     return found
 

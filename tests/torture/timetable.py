@@ -18,10 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from headway.base.clock import SystemClock
+from headway.base.home import Home
+from headway.base.new_home import make_home
 from headway.client import Client
-from headway.clock import SystemClock
-from headway.config import Config
-from headway.home import Home, make_home
+from headway.jobs.context import Context
+from headway.jobs.settings import Config
 from headway.store import open_store
 from torture import database, processes, slots
 
@@ -65,12 +67,14 @@ class Host:
             processes.MARK: mark,
         }
         self.client = Client(
-            self.home,
-            Config({"worker.autostart": False}),
-            open_store(url, SystemClock(), create=True),
-            SystemClock(),
-            environ=self.env,
-            actor="torturer",
+            Context(
+                self.home,
+                Config({"worker.autostart": False}),
+                open_store(url, SystemClock(), create=True),
+                SystemClock(),
+                environ=self.env,
+                actor="torturer",
+            )
         )
         self._worker: subprocess.Popen[bytes] | None = None
 
@@ -122,7 +126,7 @@ class Arena:
             if kind["overlap"] == "queue":  # they would queue for long
                 pause = "0"
             name = f"every-{number}"
-            self.hosts[number % 2].client.add_schedule(
+            self.hosts[number % 2].client.schedules.add(
                 name=name,
                 every="1s",
                 argv=["/bin/sh", "-c", script, "sh", str(self.ledger), pause],
@@ -133,7 +137,7 @@ class Arena:
 
     def disable_schedules(self) -> None:
         for name in self._names:
-            self.hosts[0].client.disable_schedule(name)
+            self.hosts[0].client.schedules.disable(name)
 
     def close(self) -> None:
         for host in self.hosts:

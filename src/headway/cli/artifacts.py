@@ -1,26 +1,18 @@
 """`headway artifacts ...`: what jobs make for each other."""
 
 import json
-import os
 from typing import Any
 
 import click
 
+from headway.base.text import plain
 from headway.cli.render import age, emit, fields, moment, paint, say, table
 from headway.cli.scope import Scope
 from headway.core.model import shown
-from headway.publishing import (
-    list_artifacts as artifacts_known,
-)
-from headway.publishing import (
+from headway.jobs.artifacts import (
     parse_data,
     read_data,
-    show_artifact,
 )
-from headway.publishing import (
-    publish as publish_artifact,
-)
-from headway.text import plain
 
 LONGEST_DATA = 2000
 _COLOURS = {"present": "green", "withdrawn": "yellow"}
@@ -38,7 +30,7 @@ def publish(scope: Scope, type_: str, key: str, data: str | None, as_json: bool)
     Published again, it carries the data that is given then.
     """
     payload = parse_data(read_data(data), f"--data {data}") if data is not None else None
-    artifact, job_id = publish_artifact(scope.connect_to_change(), type_, key, payload)
+    artifact, job_id = scope.connect_to_change().artifacts.publish(type_, key, payload)
     if as_json:
         emit({"artifact": artifact, "published_by": shown(job_id)})
         return
@@ -51,7 +43,7 @@ def publish(scope: Scope, type_: str, key: str, data: str | None, as_json: bool)
 def list_artifacts(scope: Scope, as_json: bool) -> None:
     """What jobs have published, and what active jobs make or need."""
     client = scope.connect()
-    found, left_out = artifacts_known(client)
+    found, left_out = client.artifacts.list()
     if as_json:
         emit({"artifacts": found, "left_out": left_out})
         return
@@ -84,27 +76,27 @@ def list_artifacts(scope: Scope, as_json: bool) -> None:
 def show(scope: Scope, artifact: str, as_json: bool) -> None:
     """Show one artifact: what it carries, who made it, who needs it."""
     client = scope.connect()
-    told = show_artifact(client, artifact, os.getcwd())
+    document = client.artifacts.show(artifact)
     if as_json:
-        emit(told)
+        emit(document)
         return
     now = client.now()
-    state = paint(told["state"], _COLOURS.get(told["state"]))
-    print(f"{paint(plain(told['artifact']), 'bold')}  {state}")
+    state = paint(document["state"], _COLOURS.get(document["state"]))
+    print(f"{paint(plain(document['artifact']), 'bold')}  {state}")
     for line in fields(
         [
-            ("repository", told["repo"]),
-            ("trouble", told["trouble"]),
-            ("published", moment(told["published_at"], now)),
-            ("by", told["published_by"]),
-            ("withdrawn", moment(told["withdrawn_at"], now)),
-            *(("made by", _job(each)) for each in told["producers"]),
-            *(("needed by", _job(each)) for each in told["consumers"]),
+            ("repository", document["repo"]),
+            ("trouble", document["trouble"]),
+            ("published", moment(document["published_at"], now)),
+            ("by", document["published_by"]),
+            ("withdrawn", moment(document["withdrawn_at"], now)),
+            *(("made by", _job(each)) for each in document["producers"]),
+            *(("needed by", _job(each)) for each in document["consumers"]),
         ]
     ):
         print(line)
-    if told["data"] is not None:
-        text = json.dumps(told["data"], ensure_ascii=False, indent=2)
+    if document["data"] is not None:
+        text = json.dumps(document["data"], ensure_ascii=False, indent=2)
         cut = f"{text[:LONGEST_DATA]}\n... (all: --json)" if len(text) > LONGEST_DATA else text
         print("\n".join(plain(line) for line in cut.split("\n")))
 

@@ -4,9 +4,9 @@ import os
 
 import click
 
+from headway.base.units import show_size
 from headway.cli.render import say
 from headway.cli.scope import Scope
-from headway.units import show_size
 
 
 @click.command()
@@ -19,7 +19,6 @@ def backup(scope: Scope, file: str) -> None:
     what is still in its log. `headway restore FILE` goes back to it.
     """
     client = scope.connect_to_store()
-    path = os.path.abspath(file)
-    client.store.backup(path)
+    path = client.admin.backup(file)
     print(path)
     say(f"{show_size(os.path.getsize(path))} written")

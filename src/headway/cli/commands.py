@@ -1,7 +1,9 @@
 """Every command in one literal: where it lives and its line in the help.
 
 Nothing is imported to show the help or to find a command; the module of a command is loaded when it
-is invoked or its own help is asked for. A name with a space is a command inside a group.
+is invoked or its own help is asked for. A name with a space is a command inside a group. The path
+of a command is its module: `jobs retry` is `cli/jobs/retry.py`; those of a small group share one.
+`list`, `show` and others are the verbs of `jobs` under the short name that people try first.
 """
 
 from typing import Any
@@ -13,26 +15,38 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "submit": ("submit:submit", "Queue a command and print its id."),
     "exec": ("exec:exec_command", "Submit, stream the output, exit with the job's code."),
     "direct": ("direct:direct", "Run a command in the next free slot, before the queue."),
-    "why": ("why:why", "Say why a job does not run; the same as jobs why."),
+    "status": ("status:status", "How things stand; of a job, its state."),
+    "list": ("jobs.list:list_jobs", "The same as jobs list."),
+    "show": ("jobs.show:show", "The same as jobs show."),
+    "logs": ("logs:logs", "Print all that a job wrote, or follow it."),
+    "tail": ("jobs.tail:tail", "The same as jobs tail."),
+    "wait": ("jobs.wait:wait", "The same as jobs wait."),
+    "why": ("jobs.why:why", "Say why a job does not run; the same as jobs why."),
+    "approve": ("jobs.approve:approve", "The same as jobs approve."),
+    "cancel": ("jobs.cancel:cancel", "The same as jobs cancel."),
+    "retry": ("jobs.retry:retry", "The same as jobs retry."),
     "jobs": ("", "Look at jobs and steer them."),
-    "jobs list": ("listing:list_jobs", "List the active jobs and the last day's."),
-    "jobs show": ("show:show", "Show all about one job: its chain and its events."),
-    "jobs status": ("show:status", "Print the state of a job."),
-    "jobs wait": ("wait:wait", "Wait until jobs end; exit with their code."),
-    "jobs why": ("why:why", "Say why a job does not run, and what would let it."),
-    "jobs schedule": ("schedule:schedule", "Show what is to run and what each job waits for."),
-    "jobs tail": ("tail:tail", "Show the end of a job's output, or follow it."),
-    "jobs retry": ("steer:retry", "Run a failed job again, and all that follows from it."),
-    "jobs cancel": ("steer:cancel", "Cancel jobs and wait until they have ended."),
-    "jobs edit": ("edit:edit", "Change a job that still waits."),
-    "jobs move": ("order:move", "Let a waiting job stand elsewhere in the queue."),
-    "jobs reorder": ("order:reorder", "Let waiting jobs take the order given."),
-    "jobs gc": ("removing:gc", "Remove ended jobs that nobody needs, with their files."),
-    "jobs clean": ("removing:clean", "Remove one ended job, with its files."),
-    "jobs approve": ("approvals:approve", "Let a job run that asks for approval."),
-    "jobs reject": ("approvals:reject", "End a job that asks for approval."),
-    "jobs approvals": ("approvals:approvals", "What waits for a person, and what it would run."),
-    "jobs repin": ("approvals:repin", "Move a waiting job's pin to the present commit."),
+    "jobs list": ("jobs.list:list_jobs", "List the active jobs and the last day's."),
+    "jobs show": ("jobs.show:show", "Show all about one job: its chain and its events."),
+    "jobs status": ("jobs.status:status", "Print the state of a job."),
+    "jobs wait": ("jobs.wait:wait", "Wait until jobs end; exit with their code."),
+    "jobs why": ("jobs.why:why", "Say why a job does not run, and what would let it."),
+    "jobs schedule": ("jobs.schedule:schedule", "Show what is to run and what each job waits for."),
+    "jobs tail": ("jobs.tail:tail", "Show the end of a job's output, or follow it."),
+    "jobs retry": ("jobs.retry:retry", "Run a failed job again, and all that follows from it."),
+    "jobs cancel": ("jobs.cancel:cancel", "Cancel jobs and wait until they have ended."),
+    "jobs edit": ("jobs.edit:edit", "Change a job that still waits."),
+    "jobs move": ("jobs.move:move", "Let a waiting job stand elsewhere in the queue."),
+    "jobs reorder": ("jobs.reorder:reorder", "Let waiting jobs take the order given."),
+    "jobs gc": ("jobs.gc:gc", "Remove ended jobs that nobody needs, with their files."),
+    "jobs clean": ("jobs.clean:clean", "Remove one ended job, with its files."),
+    "jobs approve": ("jobs.approve:approve", "Let a job run that asks for approval."),
+    "jobs reject": ("jobs.reject:reject", "End a job that asks for approval."),
+    "jobs approvals": (
+        "jobs.approvals:approvals",
+        "What waits for a person, and what it would run.",
+    ),
+    "jobs repin": ("jobs.repin:repin", "Move a waiting job's pin to the present commit."),
     "runs": ("", "Look at the executions of jobs, and repeat them."),
     "runs show": ("runs:show", "Show one execution of a job."),
     "runs retry": ("runs:retry", "Run a job again, however often it was tried."),
@@ -44,6 +58,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "groups create": ("groups:create", "Make a group, empty or of jobs, and print its id."),
     "groups list": ("groups:list_groups", "List the groups that run and the last day's."),
     "groups show": ("groups:show", "Show how far a group is, and its members."),
+    "groups wait": ("groups:wait", "Wait until all members end; exit with their code."),
     "groups close": ("groups:close", "Let nobody join a group any more."),
     "groups cancel": ("groups:cancel", "Cancel what has not ended of a group, and close it."),
     "locks": ("locks:locks", "Who holds which lock, and who waits for it."),
@@ -54,27 +69,36 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "targets show": ("targets:show", "Show all about one target."),
     "targets remove": ("targets:remove", "Remove a target; what was slung to it stays."),
     "scheduler": ("", "Look at the scheduler and steer it."),
-    "scheduler status": ("scheduler:status", "Mode, cap, slots, and why nothing starts now."),
-    "scheduler list": ("scheduled:list_scheduled", "What is slung, by target, and what blocks it."),
-    "scheduler clear": ("scheduled:clear", "Cancel what is slung and waits; what runs is left."),
-    "scheduler run": ("scheduler:run", "Do one planning step now."),
-    "scheduler pause": ("scheduler:pause", "Start nothing more; what runs goes on."),
-    "scheduler resume": ("scheduler:resume", "End the pause."),
-    "scheduler reset": ("scheduler:reset", "Forget launch failures and try again at once."),
+    "scheduler status": (
+        "scheduler.status:status",
+        "Mode, cap, slots, and why nothing starts now.",
+    ),
+    "scheduler list": (
+        "scheduler.list:list_scheduled",
+        "What is slung, by target, and what blocks it.",
+    ),
+    "scheduler clear": (
+        "scheduler.clear:clear",
+        "Cancel what is slung and waits; what runs is left.",
+    ),
+    "scheduler run": ("scheduler.run:run", "Do one planning step now."),
+    "scheduler pause": ("scheduler.pause:pause", "Start nothing more; what runs goes on."),
+    "scheduler resume": ("scheduler.resume:resume", "End the pause."),
+    "scheduler reset": ("scheduler.reset:reset", "Forget launch failures and try again at once."),
     "templates": ("", "Stored jobs with defaults."),
     "templates add": ("templates:add", "Store a job with its options under a name."),
     "templates list": ("templates:list_templates", "List the templates that make jobs."),
     "templates show": ("templates:show", "Show one template: command, parameters, options."),
     "templates archive": ("templates:archive", "Let a template make no more jobs."),
     "schedules": ("", "What makes jobs at certain times, and when."),
-    "schedules add": ("schedules:add", "Make jobs at certain times, and print an id."),
-    "schedules list": ("slots:list_schedules", "List the schedules, and what was missed."),
-    "schedules show": ("slots:show", "Show all about one schedule, and its last slots."),
-    "schedules enable": ("schedules:enable", "Let a schedule fire from now on."),
-    "schedules disable": ("schedules:disable", "Let a schedule fire no more."),
-    "schedules trigger": ("schedules:trigger", "Make one of a schedule's jobs now."),
-    "schedules remove": ("schedules:remove", "Remove a schedule; jobs that it made stay."),
-    "schedules explain": ("explaining:explain", "Say a rule in words, and when it fires."),
+    "schedules add": ("schedules.add:add", "Make jobs at certain times, and print an id."),
+    "schedules list": ("schedules.list:list_schedules", "List the schedules, and what was missed."),
+    "schedules show": ("schedules.show:show", "Show all about one schedule, and its last slots."),
+    "schedules enable": ("schedules.enable:enable", "Let a schedule fire from now on."),
+    "schedules disable": ("schedules.disable:disable", "Let a schedule fire no more."),
+    "schedules trigger": ("schedules.trigger:trigger", "Make one of a schedule's jobs now."),
+    "schedules remove": ("schedules.remove:remove", "Remove a schedule; jobs that it made stay."),
+    "schedules explain": ("schedules.explain:explain", "Say a rule in words, and when it fires."),
     "jobsfile": ("", "The file of periodic jobs."),
     "jobsfile check": ("jobsfile:check", "Say all that is wrong with a jobs file."),
     "jobsfile list": ("jobsfile:list_entries", "List its entries: last run, next, what waits."),
@@ -88,8 +112,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config": ("", "Read and change settings."),
     "config get": ("config:get", "Print the value of a setting."),
     "config set": ("config:set_value", "Change a setting."),
+    "config unset": ("config:unset", "Let a setting have its default again."),
     "config list": ("config:list_settings", "List every setting, its value and meaning."),
     "work": ("work:work", "Be the worker, in the foreground."),
+    "stop": ("stop:stop", "End the background worker; running jobs go on."),
     "service": ("", "Have the system keep a worker for this home, from boot on."),
     "service install": ("service:install", "Put the worker's unit or crontab line in place."),
     "service status": ("service:status", "Whether the system keeps a worker, and how it is."),
@@ -100,7 +126,25 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "backup": ("backup:backup", "Write a consistent copy of the store, also while it is used."),
     "restore": ("restore:restore", "Put a backup in the place of the store."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
+    "help": ("help:help_command", "Print the help of a command."),
 }
+
+# The help of the program: each command under what one wants.
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Run": (
+        *("submit", "exec", "direct", "sling", "groups", "templates", "schedules", "jobsfile"),
+        "targets",
+    ),
+    "Look": ("status", "jobs", "runs", "artifacts", "locks"),
+    "Steer": ("scheduler", "work", "stop"),
+    "Set up": (
+        *("init", "config", "service", "runners", "trust", "doctor", "backup", "restore"),
+        "completion",
+    ),
+}
+SHORT = ("list", "show", "logs", "tail", "wait", "why", "approve", "cancel", "retry")
+MOST_MEANT = 3
+ALIKE = 0.7  # `restore` is not what is meant by `retry`
 
 
 class LazyGroup(click.Group):
@@ -126,6 +170,10 @@ class LazyGroup(click.Group):
 
         module, _, attribute = place.partition(":")
         command: click.Command = getattr(import_module(f"headway.cli.{module}"), attribute)
+        if ctx.resilient_parsing:  # a shell asks what could stand here
+            from headway.cli.candidates import offer_candidates
+
+            offer_candidates(path, command)
         return command
 
     def resolve_command(
@@ -134,16 +182,36 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from difflib import get_close_matches
-
-            close = get_close_matches(args[0], self.list_commands(ctx))
+            close = self._meant(args[0], self.list_commands(ctx))
             if not close:
                 raise
             meant = f"{error.message} (Did you mean {' or '.join(close)}?)"
             raise click.UsageError(meant, ctx) from None
 
+    def _meant(self, word: str, inside: list[str]) -> list[str]:
+        """What was meant by a word that is no command here: the same word elsewhere, else one like
+        it here, else one like it elsewhere."""
+        from difflib import get_close_matches
+
+        elsewhere: dict[str, list[str]] = {}
+        for path in COMMANDS:
+            elsewhere.setdefault(path.rpartition(" ")[2], []).append(path)
+        if word in elsewhere:
+            return _said(elsewhere[word])
+        close = get_close_matches(word, inside, MOST_MEANT, ALIKE)
+        if close:
+            return close
+        close = get_close_matches(word, elsewhere, MOST_MEANT, ALIKE)
+        return _said([path for each in close for path in elsewhere[each]])
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, COMMANDS[self._prefix + name][1]) for name in self.list_commands(ctx)]
-            )
+        sections = {"Commands": tuple(self.list_commands(ctx))} if self._prefix else SECTIONS
+        for title, names in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, COMMANDS[self._prefix + name][1]) for name in names])
+
+
+def _said(paths: list[str]) -> list[str]:
+    """Whole commands. A short name stands for what it is short for."""
+    short = [path for path in paths if " " not in path]
+    return [f"headway {path}" for path in (short or paths)[:MOST_MEANT]]

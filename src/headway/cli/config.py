@@ -1,4 +1,4 @@
-"""`headway config get|set|list`.
+"""`headway config get|set|unset|list`.
 
 `scheduler.*` are rows in the store, the rest stands in `config.toml`.
 """
@@ -7,10 +7,13 @@ from typing import Any
 
 import click
 
+from headway.base.errors import NotFoundError
+from headway.base.worker_lock import wake
 from headway.cli.render import counted, emit, fields, say
 from headway.cli.scope import Scope
 from headway.client import Client
-from headway.config import (
+from headway.core.states import Status
+from headway.jobs.settings import (
     LIMITS,
     SETTINGS,
     Setting,
@@ -19,9 +22,6 @@ from headway.config import (
     store_setting,
     write_config,
 )
-from headway.core.states import Status
-from headway.errors import NotFoundError
-from headway.supervise.workerlock import wake
 
 LEAVES_WITHIN = 10.0
 
@@ -34,7 +34,7 @@ def get(scope: Scope, key: str, as_json: bool) -> None:
     """Print the value of a setting."""
     setting = find_setting(key)
     client = scope.connect()
-    value, _ = _value(client, setting, client.settings())
+    value, _ = _value(client, setting, client.scheduler.settings())
     if as_json:
         emit({"key": key, "value": value})
     else:
@@ -49,23 +49,50 @@ def set_value(scope: Scope, key: str, value: str) -> None:
     """Change a setting."""
     setting = find_setting(key)
     parsed = setting.read(value)
-    client = scope.connect_to_change()
+    client = scope.connect_or_create()
     if setting.in_store:
-        before = store_setting(client.settings(), key)
+        before = store_setting(client.scheduler.settings(), key)
         client.set_setting(key, parsed)
-        if key == "scheduler.max_active" and (before > 0) != (parsed > 0):
-            _tell_mode(client, parsed)
+        _say_mode_if_other(client, key, before, parsed)
     else:
         write_config(client.home, key, parsed)
-        if _kept_by_worker(client, key):
-            say("the worker that is there keeps the old value; the next one takes the new")
+        _say_if_kept_by_worker(client, key)
     say(f"{key} = {_written(parsed)}")
 
 
-def _tell_mode(client: Client, cap: int) -> None:
+@click.command()
+@click.argument("key", metavar="KEY")
+@click.pass_obj
+def unset(scope: Scope, key: str) -> None:
+    """Let a setting have its default again."""
+    setting = find_setting(key)
+    client = scope.connect_to_change()
+    stored = client.scheduler.settings()
+    if setting.in_store and key in stored:
+        client.scheduler.unset(key)
+        _say_mode_if_other(client, key, stored[key], setting.default)
+    elif not setting.in_store and client.admin.unset(key):
+        _say_if_kept_by_worker(client, key)
+    else:
+        say(f"{key} was not set; it is {_written(setting.default)}, its default")
+        return
+    say(f"{key} = {_written(setting.default)}, its default")
+
+
+def _say_mode_if_other(client: Client, key: str, before: int, now: int) -> None:
+    if key == "scheduler.max_active" and (before > 0) != (now > 0):
+        _print_mode(client, now)
+
+
+def _say_if_kept_by_worker(client: Client, key: str) -> None:
+    if _kept_by_worker(client, key):
+        say("the worker that is there keeps the old value; the next one takes the new")
+
+
+def _print_mode(client: Client, cap: int) -> None:
     """The mode is another now: say what becomes of what is queued."""
-    with client.store.read() as tx:
-        counts = tx.count_active()
+    with client.context.store.read() as tx:
+        counts = tx.jobs.count_active()
     queued = sum(count for status, count in counts.items() if status is not Status.RUNNING)
     left = counted(queued, "queued job")
     if cap <= 0:
@@ -76,7 +103,7 @@ def _tell_mode(client: Client, cap: int) -> None:
 
 
 def _kept_by_worker(client: Client, key: str) -> bool:
-    if key.startswith("display.") or not client.worker_is_there():
+    if key.startswith("display.") or not client.context.worker_is_there():
         return False
     return not (key.startswith("app.") and _renewed_worker(client))
 
@@ -88,17 +115,17 @@ def _renewed_worker(client: Client) -> bool:
         return False
     give_up_at = client.clock.monotonic() + LEAVES_WITHIN
     asked = False
-    while client.worker_is_there():
+    while client.context.worker_is_there():
         if client.clock.monotonic() > give_up_at or _stands_in_the_foreground(client):
             return False
         asked = asked or wake(client.home.worker_socket, b"handover")
         client.clock.sleep(0.02)
-    return client.wake()
+    return client.context.wake()
 
 
 def _stands_in_the_foreground(client: Client) -> bool:
-    with client.store.read() as tx:
-        newest = tx.recent_workers(client.host.id, 1)
+    with client.context.store.read() as tx:
+        newest = tx.hosts.recent_workers(client.context.host.id, 1)
     return bool(newest) and newest[0].ended_at is None and newest[0].mode != "background"
 
 
@@ -108,7 +135,7 @@ def _stands_in_the_foreground(client: Client) -> bool:
 def list_settings(scope: Scope, as_json: bool) -> None:
     """List every setting, its value and meaning."""
     client = scope.connect()
-    stored = client.settings()
+    stored = client.scheduler.settings()
     limits = (_stored_limit(key) for key in sorted(stored) if key.startswith(LIMITS))
     documents = [_document(client, each, stored) for each in (*SETTINGS.values(), *limits)]
     if as_json:

@@ -1,6 +1,6 @@
 """`headway direct`: run a command in the next free slot, here and now, without making a job of it.
 
-The command has this terminal, and ends with this process: whoever kills it kills the command.
+The command has this terminal, and ends with this process: to kill it is to kill the command.
 """
 
 import os
@@ -12,18 +12,19 @@ from typing import Any
 
 import click
 
+from headway.base.clock import SECOND
 from headway.cli.options import DURATION, parse_env
 from headway.cli.render import say
 from headway.cli.scope import Scope
 from headway.client import Client
-from headway.clock import SECOND
-from headway.launching import start_worker
-from headway.reserving import LONGEST_NOTE, Held, expiry_in, reserve
-from headway.submission import Request, default_name, specify
+from headway.jobs.request import Request
+from headway.jobs.reservations import LONGEST_NOTE, HeldSlot, expiry_in, reserve
+from headway.jobs.specification import default_name, specify
+from headway.jobs.wake import start_worker
 from headway.supervise.direct import VARIABLE, Overseen
 from headway.supervise.outside import Outside
 
-HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+CAUGHT_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 OF_TERMINAL = 0x80  # SI_KERNEL: the whole foreground group got the signal, the command, too
 LOOK_SECONDS = 0.1
 
@@ -61,11 +62,11 @@ def direct(scope: Scope, /, **options: Any) -> int:
     )
     spec = specify(request, environ=os.environ, working_directory=os.getcwd())
     client = scope.connect_or_create()
-    with signals() as heard:
-        call = _Call(client, heard, spec.params)
+    with signals() as caught_signals:
+        call = _Call(client, caught_signals, spec.params)
         wait = options["wait"]
         with reserve(
-            client,
+            client.context,
             note=options["note"] or default_name(request)[:LONGEST_NOTE],
             type=options["type_"],
             resources=options["resource"],
@@ -81,50 +82,52 @@ class Signals:
     """The signals that came since it was last asked, without interrupting anything."""
 
     def __init__(self) -> None:
-        self.expected = {each for each in HEARD if signal.getsignal(each) != signal.SIG_IGN}
+        self.expected = {
+            each for each in CAUGHT_SIGNALS if signal.getsignal(each) != signal.SIG_IGN
+        }
 
     def raise_any(self) -> None:
         """A signal before there is a command is for us."""
-        for each in self._heard():
+        for each in self._signals():
             raise SystemExit(128 + each.si_signo)
 
     def to_pass_on(self) -> list[int]:
         """Those that the command has not got, too."""
-        return [each.si_signo for each in self._heard() if each.si_code != OF_TERMINAL]
+        return [each.si_signo for each in self._signals() if each.si_code != OF_TERMINAL]
 
-    def _heard(self) -> Iterator[signal.struct_siginfo]:
-        while (heard := signal.sigtimedwait(self.expected, 0)) is not None:
-            yield heard
+    def _signals(self) -> Iterator[signal.struct_siginfo]:
+        while (caught := signal.sigtimedwait(self.expected, 0)) is not None:
+            yield caught
 
 
 @contextmanager
 def signals() -> Iterator[Signals]:
     """Keep signals until they are asked for: also from threads, which are started after this."""
-    heard = Signals()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, heard.expected)
+    caught_signals = Signals()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, caught_signals.expected)
     try:
-        yield heard
+        yield caught_signals
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Call:
-    """What is said and heard while a direct call waits and runs."""
+    """The messages to the user, and the signals, while a direct call waits and runs."""
 
-    def __init__(self, client: Client, heard: Signals, params: Any) -> None:
+    def __init__(self, client: Client, caught_signals: Signals, params: Any) -> None:
         self._client = client
-        self._heard = heard
+        self._signals = caught_signals
         self._params = params
         self._overseen: Overseen | None = None
         self._said = ""
 
     def waiting(self, name: str, why: str) -> None:
-        self._heard.raise_any()
+        self._signals.raise_any()
         if why != self._said:
             self._said = why
             say(f"{name} waits: {why}")
 
-    def renewed(self, held: Held) -> None:
+    def renewed(self, held: HeldSlot) -> None:
         """From the thread that renews: the command lives on, or is ended with its slot."""
         overseen = self._overseen
         if overseen is not None:
@@ -133,8 +136,8 @@ class _Call:
             else:
                 overseen.renewed()
 
-    def run(self, held: Held) -> int:
-        with self._client.store.read() as tx:
+    def run(self, held: HeldSlot) -> int:
+        with self._client.context.store.read() as tx:
             silence = expiry_in(tx) / SECOND
         params = self._params
         shell = params.get("shell")
@@ -147,28 +150,28 @@ class _Call:
                 "env": {**os.environ, **params.get("env", {}), VARIABLE: held.token},
                 "timeout": params.get("timeout_seconds"),
                 "silence": silence,
-                "cgroup": self._client.config["processes.cgroup"],
+                "cgroup": self._client.context.config["processes.cgroup"],
             }
         )
         self._overseen = overseen
         try:
-            told = self._until_ended(overseen, outside)
+            document = self._until_ended(overseen, outside)
         finally:
             outside.close()
             overseen.close()
-        if told["error"] and not held.lost:
-            say(told["error"])
-        return int(told["code"])
+        if document["error"] and not held.lost:
+            say(document["error"])
+        return int(document["code"])
 
     def _until_ended(self, overseen: Overseen, outside: Outside) -> dict[str, Any]:
         while True:
-            for number in self._heard.to_pass_on():
+            for number in self._signals.to_pass_on():
                 overseen.signal(number)
             lines = [overseen.fileno(), outside.fileno()]
             readable = select.select(lines, [], [], LOOK_SECONDS)[0]
             if outside.fileno() in readable:
                 outside.answer()
             if overseen.fileno() in readable:
-                told = overseen.ended()
-                if told is not None:
-                    return told
+                document = overseen.ended()
+                if document is not None:
+                    return document

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from headway.checkup import GREEN, RED, YELLOW, Finding, examine
+from headway.admin.doctor import GREEN, RED, YELLOW, Finding, examine
 from headway.cli.render import emit, fields, paint
 from headway.cli.scope import Scope
 
@@ -27,8 +27,8 @@ def doctor(scope: Scope, as_json: bool) -> int:
     room = max(len(each.check) for each in findings)
     for each in findings:
         mark = paint(marks[each.level].ljust(4), each.level)
-        told = each.detail + (f" -> {each.next_step}" if each.next_step else "")
-        lines = fields([(each.check.ljust(room), told)], indent=" " * 6)
+        document = each.detail + (f" -> {each.next_step}" if each.next_step else "")
+        lines = fields([(each.check.ljust(room), document)], indent=" " * 6)
         print(f"{mark}  {lines[0].lstrip()}")
         for line in lines[1:]:
             print(line)

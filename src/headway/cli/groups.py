@@ -1,10 +1,14 @@
 """`headway groups create`, `list`, `show`, `close` and `cancel`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from headway.cli.graph import read_graph_file
+from headway.base.clock import SECOND
+from headway.base.errors import TimedOutError
+from headway.base.text import plain
+from headway.cli.graph_submit import read_graph_file
+from headway.cli.options import DURATION
 from headway.cli.render import (
     age,
     counted,
@@ -17,22 +21,20 @@ from headway.cli.render import (
     table,
 )
 from headway.cli.scope import Scope
-from headway.core.groups import POLICIES, GroupStatus, Mode, shown_group
+from headway.client import Client
+from headway.core.groups import POLICIES, GroupMode, GroupStatus, failed, shown_group
 from headway.core.model import shown
-from headway.grouping import (
+from headway.core.states import Status
+from headway.jobs.groups import (
     MOST_LISTED,
     MOST_MEMBERS,
     Plan,
-    document,
-    listing,
-    submit_specs_as_group,
 )
-from headway.grouping import cancel as cancel_group
-from headway.grouping import close as close_it
-from headway.grouping import create as create_group
-from headway.submission import parse_job_id
-from headway.text import plain
 
+if TYPE_CHECKING:
+    from headway.cli.wait_lines import WaitLines
+
+MOST_NAMED = 20  # members that did not succeed
 _COLOURS = {
     GroupStatus.COMPLETED: "green",
     GroupStatus.PARTIAL: "red",
@@ -45,8 +47,8 @@ _COLOURS = {
 @click.option("--name", metavar="TEXT", help="A name for people; free again when it has ended.")
 @click.option(
     "--mode",
-    type=click.Choice([each.value for each in Mode]),
-    default=Mode.SEQUENTIAL.value,
+    type=click.Choice([each.value for each in GroupMode]),
+    default=GroupMode.SEQUENTIAL.value,
     help="One member after the other (the default), or side by side.",
 )
 @click.option(
@@ -86,15 +88,15 @@ def create(
     if stays_open and not from_jobs:
         raise click.UsageError("--open goes with --jobs; an empty group is open anyway.")
     plan = Plan(mode, on_failure, name)
-    ids = [parse_job_id(each) for each in jobs]
     if graph is not None:
         client, _, specs = read_graph_file(scope, graph)
-        made, _ = submit_specs_as_group(client, specs, plan)
+        made, _ = client.groups.submit_specifications(specs, plan)
     else:
         client = scope.connect_or_create()
-        made = create_group(client, plan, ids, stays_open=stays_open)
+        ids = [client.jobs.find(each) for each in jobs]
+        made = client.groups.create(plan, ids, stays_open=stays_open)
     if as_json:
-        emit({"group": document(client, shown_group(made.group))})
+        emit({"group": client.groups.show(shown_group(made.group))})
         return
     print(shown_group(made.group))
 
@@ -106,7 +108,7 @@ def create(
 def list_groups(scope: Scope, everything: bool, as_json: bool) -> None:
     """List the groups that have not ended and the last day's, oldest first."""
     client = scope.connect()
-    found = listing(client, everything=everything)
+    found = client.groups.list(everything=everything)
     if as_json:
         emit({"groups": found})
         return
@@ -141,33 +143,93 @@ def list_groups(scope: Scope, everything: bool, as_json: bool) -> None:
 def show(scope: Scope, group: str, as_json: bool) -> None:
     """Show how far a group is, and its members in their order."""
     client = scope.connect()
-    told = document(client, group)
+    document = client.groups.show(group)
     if as_json:
-        emit({"group": told})
+        emit({"group": document})
         return
     now = client.now()
-    title = told["id"] + (f"  {plain(told['name'])}" if told["name"] else "")
+    title = document["id"] + (f"  {plain(document['name'])}" if document["name"] else "")
     print(paint(title, "bold"))
-    closed = moment(told["closed_at"], now) or "no: others may join; headway groups close"
+    closed = moment(document["closed_at"], now) or "no: others may join; headway groups close"
     entries = [
-        ("status", told["status"]),
-        ("progress", _progress(told)),
-        ("mode", told["mode"]),
-        ("on failure", told["on_failure"]),
-        ("subject", told["subject"]),
-        ("created", f"{moment(told['created_at'], now)} by {told['created_by']}"),
+        ("status", document["status"]),
+        ("progress", _progress(document)),
+        ("mode", document["mode"]),
+        ("on failure", document["on_failure"]),
+        ("subject", document["subject"]),
+        ("created", f"{moment(document['created_at'], now)} by {document['created_by']}"),
         ("closed", closed),
-        ("ended", moment(told["ended_at"], now)),
+        ("ended", moment(document["ended_at"], now)),
     ]
     print("\n".join(fields(entries)))
-    _print_members(told["members"])
-    if told["total"] > MOST_MEMBERS:
-        say(f"only the first {MOST_MEMBERS} of {told['total']} members are shown")
+    _print_members(document["members"])
+    if document["total"] > MOST_MEMBERS:
+        say(f"only the first {MOST_MEMBERS} of {document['total']} members are shown")
 
 
-def _progress(told: dict[str, Any]) -> str:
-    counts = ", ".join(f"{count} {state}" for state, count in told["counts"].items())
-    done = f"{told['done']} of {told['total']} done"
+@click.command()
+@click.argument("group", metavar="GROUP")
+@click.option("--timeout", type=DURATION, metavar="10s", help="Stop waiting, with exit code 124.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing; only the exit code tells.")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def wait(scope: Scope, group: str, timeout: int | None, quiet: bool, as_json: bool) -> int:
+    """Wait until all members of a group end; exit with their code.
+
+    It is the first code that is not 0, in their order. Members that join meanwhile are awaited,
+    too; the group need not be closed.
+    """
+    from headway.cli.wait_lines import WaitLines, say_if_not_importable
+    from headway.jobs.groups import wait as wait_for
+    from headway.jobs.views.awaited import AwaitedJobs, awaited_members
+
+    client = scope.connect()
+    name = client.groups.show(group)["id"]
+
+    def read(most: int) -> AwaitedJobs:
+        return awaited_members(client.context, name, most=most)
+
+    lines = WaitLines(client, read, quiet=quiet, bar=True)
+    try:
+        with lines.until_the_end():
+            document = wait_for(
+                client.context,
+                name,
+                timeout=None if timeout is None else timeout / SECOND,
+                wonder=lambda job: say_if_not_importable(client, job, lines),
+                meanwhile=lines.refresh,
+            )
+    except TimedOutError as error:
+        if quiet:
+            return error.exit_code
+        raise
+    code = _say_how_it_ended(client, document, lines)
+    if as_json:
+        emit({"group": document})
+    return code
+
+
+def _say_how_it_ended(client: Client, document: dict[str, Any], lines: "WaitLines") -> int:
+    """Name the first members that did not succeed; the code that the group stands for."""
+    from headway.cli.wait_lines import end_of, summary
+
+    unlucky = [each for each in document["members"] if each["state"] != Status.SUCCEEDED]
+    ends = [end_of(client, client.jobs.find(each["job"])) for each in unlucky[:MOST_NAMED]]
+    lines.say_ends(ends)
+    counts = {Status(state): count for state, count in document["counts"].items()}
+    more = sum(counts.values()) - counts.get(Status.SUCCEEDED, 0) - len(ends)
+    if more:
+        lines.say(f"and {more} more; headway groups show {document['id']}")
+    lines.say(f"{document['id']}: {summary(counts)}")
+    if not document["closed_at"]:
+        lines.say(f"{document['id']} is open: others may join; headway groups close")
+    first = next((each.code for each in ends if each.code), 0)
+    return first or int(any(map(failed, counts)))
+
+
+def _progress(document: dict[str, Any]) -> str:
+    counts = ", ".join(f"{count} {state}" for state, count in document["counts"].items())
+    done = f"{document['done']} of {document['total']} done"
     return f"{done}: {counts}" if counts else "no members"
 
 
@@ -197,10 +259,10 @@ def _print_members(members: list[dict[str, Any]]) -> None:
 def close(scope: Scope, group: str, as_json: bool) -> None:
     """Let nobody join a group any more; when its members have ended, it ends."""
     client = scope.connect_to_change()
-    before, status = close_it(client, group)
+    before, status = client.groups.close(group)
     name = shown_group(before.id)
     if as_json:
-        emit({"group": document(client, name)})
+        emit({"group": client.groups.show(name)})
         return
     already = " already" if before.closed_at is not None else ""
     say(f"{name} is closed{already}; it is {status}")
@@ -213,12 +275,17 @@ def close(scope: Scope, group: str, as_json: bool) -> None:
 def cancel(scope: Scope, group: str, as_json: bool) -> None:
     """Cancel what has not ended of a group, and close it; running members are told to end."""
     client = scope.connect_to_change()
-    found, done = cancel_group(client, group)
+    found, done = client.groups.cancel(group)
     name = shown_group(found.id)
     if as_json:
-        emit({"group": document(client, name), "cancelled": [shown(each.job_id) for each in done]})
+        emit(
+            {
+                "group": client.groups.show(name),
+                "cancelled": [shown(each.job_id) for each in done],
+            }
+        )
         return
     running = [shown(each.job_id) for each in done if each.was_running]
     verb = "is" if len(running) == 1 else "are"
-    told = f"; {', '.join(running[:5])} {verb} ending" if running else ""
-    say(f"cancelled {counted(len(done), 'job')} of {name}{told}")
+    document = f"; {', '.join(running[:5])} {verb} ending" if running else ""
+    say(f"cancelled {counted(len(done), 'job')} of {name}{document}")

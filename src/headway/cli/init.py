@@ -4,12 +4,12 @@ import os
 
 import click
 
+from headway.base.errors import InvalidInputError
+from headway.base.home import find_home
+from headway.base.host import OLDEST_KERNEL, kernel_version
 from headway.cli.render import say
 from headway.cli.scope import Scope
-from headway.errors import InvalidInputError
-from headway.home import find_home
-from headway.host import OLDEST_KERNEL, kernel_version
-from headway.store.filesystems import file_system, refuse_network_file_system
+from headway.store.sqlite.filesystems import file_system, refuse_network_file_system
 
 
 @click.command()

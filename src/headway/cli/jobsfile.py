@@ -3,15 +3,20 @@
 import json
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from headway.base.errors import InvalidInputError
+from headway.base.trust import NEXT_STEP, is_trusted
+from headway.base.units import MICROSECONDS, show_duration
 from headway.cli.render import emit, fields, instant, moment, say, table
 from headway.cli.scope import Scope
-from headway.errors import InvalidInputError
-from headway.trust import NEXT_STEP, is_trusted
-from headway.units import MICROSECONDS, show_duration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from headway.schedules.jobsfile.problems import Problem
 
 FEW_PROBLEMS = 5  # where they are not what was asked for
 
@@ -23,35 +28,56 @@ FEW_PROBLEMS = 5  # where they are not what was asked for
 def check(scope: Scope, file: str | None, as_json: bool) -> int:
     """Say all that is wrong with a jobs file; FILE, - for stdin, or that of the home.
 
-    Nothing is run, and no function, condition or program is looked for.
+    Where a home is, the programs, functions and conditions that it names are looked for; to find
+    functions, the modules of a trusted home are imported. Nothing else is run.
     """
-    from headway.jobsfile.reading import JobsFileError, read_jobs_file
+    from headway.schedules.jobsfile.reader import JobsFileError, read_jobs_file
 
     name, content = _content(scope, file)
     problems = []
+    missing: Sequence[Problem] = ()
     names: list[str] = []
     try:
         names = [entry.name for entry in read_jobs_file(content)]
+        missing = _missing(scope, content)
     except JobsFileError as error:
         problems = error.problems
     if as_json:
-        told = [problem.document() for problem in problems]
-        emit({"path": name, "valid": not problems, "entries": names, "problems": told})
-    elif not problems:
+        emit(
+            {
+                "path": name,
+                "valid": not problems,
+                "entries": names,
+                "problems": [problem.document() for problem in problems],
+                "missing": [problem.document() for problem in missing],
+            }
+        )
+    elif not problems and not missing:
         say(f"{name}: {_entries(len(names))}, nothing is wrong")
-    for problem in () if as_json else problems:
+    for problem in () if as_json else (*problems, *missing):
         say(f"{name}: {problem}")
     if file is None and not is_trusted(os.path.dirname(os.path.abspath(name))):
         say(f"{name} is not trusted, and nothing of it runs; {NEXT_STEP}")
-    return InvalidInputError.exit_code if problems else 0
+    return InvalidInputError.exit_code if problems or missing else 0
+
+
+def _missing(scope: Scope, content: bytes) -> "Sequence[Problem]":
+    """What a good file names and is not there."""
+    from headway.base.home import find_home
+    from headway.schedules.jobsfile.absences import absences
+
+    home, exists = find_home(scope.home, os.environ, os.getcwd())
+    return (
+        absences(content, home, scope.config_of(home)) if exists else absences(content, None, None)
+    )
 
 
 def _content(scope: Scope, file: str | None) -> tuple[str, bytes]:
     """What the file is called, and what stands in it."""
-    from headway.home import find_home, refuse_no_home
-    from headway.jobsfile.model import FILE
-    from headway.jobsfile.nodes import LARGEST_FILE
-    from headway.jobsfile.reading import file_content
+    from headway.base.home import find_home, refuse_no_home
+    from headway.schedules.jobsfile.model import FILE
+    from headway.schedules.jobsfile.nodes import LARGEST_FILE
+    from headway.schedules.jobsfile.reader import file_content
 
     if file == "-":
         return "stdin", sys.stdin.buffer.read(LARGEST_FILE + 1)
@@ -65,7 +91,7 @@ def _content(scope: Scope, file: str | None) -> tuple[str, bytes]:
 @click.command()
 def schema() -> None:
     """Print the JSON Schema of a jobs file, for editors."""
-    from headway.jobsfile.schema import schema_document
+    from headway.schedules.jobsfile.schema import schema_document
 
     print(json.dumps(schema_document(), indent=2, ensure_ascii=False))
 
@@ -78,16 +104,16 @@ def list_entries(scope: Scope, as_json: bool) -> None:
 
     While the file is broken these are the entries of the last good one.
     """
-    from headway.jobsfile.standing import standing
 
     client = scope.connect()
-    told = standing(client)
+    details = client.jobsfile.list()
+    details["jobs_file"]["missing"] = client.jobsfile.missing()
     now = client.now()
     if as_json:
-        emit(told)
+        emit(details)
         return
-    _say_of_file(told, now)
-    entries = told["entries"]
+    _say_of_file(details, now)
+    entries = details["entries"]
     if not entries:
         return
     rows = [
@@ -109,12 +135,13 @@ def list_entries(scope: Scope, as_json: bool) -> None:
         print(line)
 
 
-def _say_of_file(told: dict[str, Any], now: int) -> None:
+def _say_of_file(details: dict[str, Any], now: int) -> None:
     """What is wrong with it, or missing, and what that means for its entries."""
-    file, count = told["jobs_file"], len(told["entries"])
+    file, count = details["jobs_file"], len(details["entries"])
     path = os.path.relpath(file["path"])
-    more = len(file["problems"]) - FEW_PROBLEMS
-    for problem in file["problems"][:FEW_PROBLEMS]:
+    problems = [*file["problems"], *file["missing"]]
+    more = len(problems) - FEW_PROBLEMS
+    for problem in problems[:FEW_PROBLEMS]:
         where = f"line {problem['line']}: " + (f"{problem['key']}: " if problem["key"] else "")
         say(f"{path}: {where}{problem['text']}")
     if more > 0:
@@ -130,9 +157,9 @@ def _say_of_file(told: dict[str, Any], now: int) -> None:
         say(f"there is no {path}; `headway jobsfile schema` tells what it may say")
     elif not count:
         say(f"{path} has no entries")
-    elif told["worker"] and not file["taken_over"]:
+    elif details["worker"] and not file["taken_over"]:
         say(f"{path} has changed; the worker takes it over within seconds")
-    if count and not told["worker"]:
+    if count and not details["worker"]:
         say("no worker is there; `headway service install` keeps one, `headway work` is one")
     if file["poll"] and file["poll"]["trouble"]:
         say(f"the last poll failed, {moment(file['poll']['at'], now)}: {file['poll']['trouble']}")

@@ -4,13 +4,11 @@ from typing import Any
 
 import click
 
+from headway.base.units import MICROSECONDS, show_duration
 from headway.cli.render import age, emit, say, table
 from headway.cli.scope import Scope
 from headway.core.model import shown
 from headway.core.states import Status
-from headway.submission import parse_job_id
-from headway.units import MICROSECONDS, show_duration
-from headway.views import locks as locks_now
 
 
 @click.command()
@@ -20,9 +18,9 @@ from headway.views import locks as locks_now
 def locks(scope: Scope, job: str | None, as_json: bool) -> None:
     """Who holds which lock and for how long, and who waits for it, in order."""
     client = scope.connect()
-    found = locks_now(client)
+    found = client.scheduler.locks()
     if job is not None:
-        name = shown(client.job(parse_job_id(job)).id)
+        name = shown(client.job(client.jobs.find(job)).id)
         found = [each for each in found if name in _concerned(each)]
     if as_json:
         emit({"locks": found})

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from headway.cli.commands import LazyGroup
+from headway.base.errors import HeadwayError
+from headway.cli.commands import SHORT, LazyGroup
 from headway.cli.scope import Scope
-from headway.errors import HeadwayError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -33,6 +33,7 @@ class Commands(LazyGroup):
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"Short for `jobs ...`: {' '.join(SHORT)}",
 )
 @click.option("--home", metavar="DIR", help="The .headway folder to use (or HEADWAY_HOME).")
 @click.option("--store", metavar="URL", help="The store to use (or HEADWAY_STORE).")
@@ -42,9 +43,8 @@ class Commands(LazyGroup):
 def cli(
     ctx: click.Context, home: str | None, store: str | None, actor: str | None, version: bool
 ) -> None:
-    """Headway runs your commands when they may run, once, and never loses an outcome.
-
-    Without a command: how things stand.
+    """Headway runs your commands when they may run, once, and never loses an outcome. Alone it
+    says how things stand; `headway help COMMAND` tells more.
     """
     ctx.obj = Scope(home, store, actor)
     if version:
@@ -89,12 +89,22 @@ def run(argv: list[str]) -> int:
     except Exception as error:
         if os.environ.get("HEADWAY_DEBUG"):
             raise
+        if isinstance(error, FileNotFoundError) and _folder_is_gone():
+            return _complain("the folder that you are in was removed; cd to one that is there", 3)
         what = f"{type(error).__name__}: {error}"
         return _complain(f"unexpected {what}; HEADWAY_DEBUG=1 shows where it comes from", 1)
 
 
+def _folder_is_gone() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def _complain(message: str, code: int) -> int:
-    from headway.text import plain
+    from headway.base.text import plain
 
     sys.stderr.write(f"headway: {plain(message)}\n")
     return code

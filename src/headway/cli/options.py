@@ -1,6 +1,6 @@
 """The options that describe a job, shared by `submit` and `exec`, and how they become a request.
 
-Words are checked here and in `headway.submission`, before anything is made: bad input exits 5.
+Words are checked here and in `jobs.specification`, before anything is made: bad input exits 5.
 """
 
 import os
@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
+from headway.base.errors import InvalidInputError
+from headway.base.units import parse_duration
 from headway.core.model import Rate
-from headway.errors import InvalidInputError
-from headway.submission import Request, parse_job_id, parse_lock, split_command, when
-from headway.units import parse_duration
+from headway.jobs.references import parse_reference
+from headway.jobs.request import Request
+from headway.jobs.specification import parse_lock, split_command, when
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -50,10 +52,27 @@ WHOLE_NUMBER = WholeNumber()
 DURATION = Duration()
 
 _OF_AGENTS = (*("runner", "prompt", "prompt_file", "model", "max_turns", "allowed_tool", "budget"),)
+# The sections of the help, and the options of each; any other is under Options.
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "Command": (
+        *("shell", "cwd", "env", "stdin", "name", "slug", "label", "timeout", "grace"),
+        *("on_finish", "template", "param", "graph"),
+    ),
+    "When it may run": (
+        *("delay", "at", "after", "needs", "produces", "require_approval", "require"),
+    ),
+    "Order": ("priority", "position", "front", "group", "last"),
+    "Capacity": ("lock", "resource", "rate", "type_", "target", "subject", "any_host"),
+    "Git": ("worktree", "save_patch", "pin_head"),
+    "Retries": (
+        *("retries", "retry_base", "retry_cap", "retry_jitter", "retry_on", "skip_exit_code"),
+    ),
+    "Agents": _OF_AGENTS,
+}
 OF_ONE_JOB = ("after", "at", "key", "group", "last", "position", "front", "subject")
 _OPTIONS = (
     click.option("--name", metavar="TEXT", help="A name for people; else the command."),
-    click.option("--slug", metavar="WORD", help="A short name: letters, digits, . _ -"),
+    click.option("--slug", metavar="WORD", help="A name to call it by: letters, digits, . _ -"),
     click.option("--label", multiple=True, metavar="K=V", help="A label (repeat)."),
     click.option("--priority", type=WHOLE_NUMBER, default=0, metavar="N", help="Higher first."),
     click.option(
@@ -102,7 +121,7 @@ _OPTIONS = (
     click.option("--save-patch", is_flag=True, help="Keep what it changed as command.patch."),
     click.option("--lock", multiple=True, metavar="KEY[:shared]", help="Hold a lock (repeat)."),
     click.option("--delay", type=DURATION, default=0, metavar="10s", help="Not before then."),
-    click.option("--at", metavar="TIME", help="Not before this time, as 2026-11-15T22:30 or +10m."),
+    click.option("--at", metavar="TIME", help="Not before then: 22:30, 2026-11-15T22:30 or +10m."),
     click.option("--timeout", type=DURATION, metavar="1h", help="Kill it after this time."),
     click.option(
         "--grace", type=DURATION, default="10s", metavar="10s", help="Between TERM and KILL."
@@ -138,7 +157,7 @@ _OPTIONS = (
         "--env", multiple=True, metavar="K[=V]", help="A variable; K alone takes yours (repeat)."
     ),
     click.option("--cwd", metavar="DIR", help="Where it runs; else here."),
-    click.option("--stdin", metavar="FILE", help="What it reads; else nothing."),
+    click.option("--stdin", metavar="FILE", help="What it reads, - for your stdin; else nothing."),
     click.option("--shell", metavar="STRING", help="A line for /bin/sh instead of CMD."),
     click.option("--runner", metavar="NAME", help="A coding agent does it: claude, codex ..."),
     click.option("--prompt", metavar="TEXT", help="What the agent is told to do."),
@@ -157,6 +176,23 @@ _OPTIONS = (
     click.option("--any-host", is_flag=True, help="Any host of the store may run it."),
     click.option("--no-check", is_flag=True, help="Do not look for the program and directory."),
 )
+
+
+class JobCommand(click.Command):
+    """A command that takes the job's options; its help has them in sections."""
+
+    sections = SECTIONS
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        options = (each for each in self.get_params(ctx) if isinstance(each, click.Option))
+        records = {each.name: each.get_help_record(ctx) for each in options}
+        for title, names in self.sections.items():
+            known = [record for name in names if (record := records.pop(name, None))]
+            if known:
+                with formatter.section(title):
+                    formatter.write_dl(known)
+        with formatter.section("Options"):
+            formatter.write_dl([record for record in records.values() if record])
 
 
 def describes_a_job(command: Command) -> Command:
@@ -210,59 +246,26 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
     """The request that the options describe. Raises on the first that is wrong."""
     agent = None
     if any(options[each] for each in _OF_AGENTS):
-        from headway.cli.agents import agent_of
+        from headway.cli.agent_options import agent_of
 
         agent = agent_of(options)
     if not options["argv"] and options["shell"] is None and agent is None:
         raise click.UsageError("What is to run? Give a command after --, or --shell STRING.")
-    return Request(
-        agent=agent,
-        argv=tuple(options["argv"]),
-        shell=options["shell"],
-        name=options["name"],
-        slug=options["slug"],
-        labels=parse_labels(options["label"]),
-        priority=options["priority"],
-        after=tuple(parse_job_id(each) for each in options["after"]),
-        locks=tuple(parse_lock(each) for each in options["lock"]),
-        **when(options["delay"], options["at"], now),
-        timeout=options["timeout"],
-        grace=options["grace"],
-        retries=options["retries"],
-        retry_base=options["retry_base"],
-        retry_cap=options["retry_cap"],
-        retry_jitter=options["retry_jitter"],
-        retry_on=tuple(word for each in options["retry_on"] for word in each.split(",")),
-        skip_exit_codes=tuple(options["skip_exit_code"]),
-        env=parse_env(options["env"]),
-        cwd=options["cwd"],
-        stdin=options["stdin"],
-        key=options["key"],
-        on_finish=split_command(options["on_finish"]),
-        any_host=options["any_host"],
-        needs=tuple(options["needs"]),
-        produces=tuple(options["produces"]),
-        require=tuple(options["require"]),
-        require_approval=options["require_approval"],
-        pin_head=options["pin_head"],
-        worktree=options["worktree"],
-        save_patch=options["save_patch"],
-        check=not options["no_check"],
-        type=options["type_"],
-        group=options["group"],
-        last=options["last"],
-        position=_position(options),
-        resources=tuple(options["resource"]),
-        rates=_rates(options["rate"]),
-        target=options["target"],
-        subject=options["subject"],
-    )
+    given = {name: options[name] for name in Request._fields if name in options}
+    given |= {field: read(options[option]) for option, (field, read) in _READ.items()}
+    given |= {"at": None, **when(options["delay"], options["at"], now)}
+    return Request(**given | {"agent": agent, "position": _position(options)})
+
+
+def asks_for_stdin(request: Request) -> bool:
+    """Whether `--stdin -` was given."""
+    return request.stdin == "-"
 
 
 def _rates(entries: Sequence[str]) -> tuple[Rate, ...]:
     if not entries:
         return ()
-    from headway.quotas import parse_rate
+    from headway.jobs.quotas import parse_rate
 
     return tuple(parse_rate(each) for each in entries)
 
@@ -298,3 +301,23 @@ def parse_env(entries: Sequence[str]) -> dict[str, str]:
             value = os.environ[name]
         env[name] = value
     return env
+
+
+def _words(entries: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word for each in entries for word in each.split(","))
+
+
+# option: (the field of a request, how it is read). Any other has the same name and value there.
+_READ: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "label": ("labels", parse_labels),
+    "after": ("after", lambda texts: tuple(map(parse_reference, texts))),
+    "lock": ("locks", lambda texts: tuple(parse_lock(each) for each in texts)),
+    "retry_on": ("retry_on", _words),
+    "skip_exit_code": ("skip_exit_codes", tuple),
+    "env": ("env", parse_env),
+    "on_finish": ("on_finish", split_command),
+    "no_check": ("check", lambda skipped: not skipped),
+    "type_": ("type", lambda word: word),
+    "resource": ("resources", tuple),
+    "rate": ("rates", _rates),
+}

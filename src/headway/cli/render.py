@@ -9,12 +9,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headway.base.text import cells, fitted, plain
+from headway.base.units import MICROSECONDS, parse_instant, show_duration
 from headway.core.states import ACTIVE, Status
-from headway.text import cells, plain, shortened
-from headway.units import MICROSECONDS, parse_instant, show_duration
 
 GAP = 2
 LEAST_COLUMN = 8
+LEAST_TITLE = 3
+LEAST_OF_ALL = 4
 FAVOUR = 0.6
 _COLOURS = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
 
@@ -76,19 +78,13 @@ def table(
     coloured: int = 0,
 ) -> list[str]:
     """Lines that fit the width: of the `flexible` columns the widest gives way, again and again;
-    the `favoured` one counts for less than it is.
+    the `favoured` one counts for less than it is. At last titles are cut.
 
     `colours` has one entry per row, for the column `coloured`.
     """
     rows = [[plain(cell) for cell in row] for row in rows]
-    widths = [max(cells(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    excess = sum(widths) + GAP * (len(widths) - 1) - width()
-    while excess > 0 and flexible:
-        widest = max(flexible, key=lambda at: (widths[at] * (FAVOUR if at == favoured else 1), at))
-        if widths[widest] <= LEAST_COLUMN:
-            break
-        widths[widest] -= 1
-        excess -= 1
+    widths = _widths(header, rows, flexible, favoured)
+    header = [title[:room] for title, room in zip(header, widths, strict=True)]
     lines = [paint(_line(header, widths), "bold")]
     for number, row in enumerate(rows):
         paints = {coloured: colours[number]} if colours else {}
@@ -96,12 +92,41 @@ def table(
     return lines
 
 
+def _widths(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    flexible: Sequence[int],
+    favoured: int | None,
+) -> list[int]:
+    titles = [cells(title) for title in header]
+    content = [max([0, *(cells(row[i]) for row in rows)]) for i in range(len(header))]
+    widths = [max(pair) for pair in zip(titles, content, strict=True)]
+    bare = [at for at in range(len(header)) if content[at] < titles[at]]
+    below = [max(LEAST_TITLE, each) for each in content]
+
+    def weight(at: int) -> tuple[float, int]:
+        return widths[at] * (FAVOUR if at == favoured else 1), at
+
+    # Who gives way, and down to where: texts, then titles wider than what stands below, then texts.
+    for columns, least in (
+        (flexible, [LEAST_COLUMN] * len(header)),
+        (bare, below),
+        (flexible, [LEAST_OF_ALL] * len(header)),
+    ):
+        while sum(widths) + GAP * (len(widths) - 1) > width():
+            willing = [at for at in columns if widths[at] > least[at]]
+            if not willing:
+                break
+            widths[max(willing, key=weight)] -= 1
+    return widths
+
+
 def _line(
     row: Sequence[str], widths: Sequence[int], paints: Mapping[int, str | None] | None = None
 ) -> str:
     parts = []
     for index, (cell, room) in enumerate(zip(row, widths, strict=True)):
-        text = shortened(cell, room)
+        text = fitted(cell, room)
         padding = " " * (room - cells(text))
         parts.append(paint(text, (paints or {}).get(index)) + padding)
     return (" " * GAP).join(parts).rstrip()
@@ -149,10 +174,10 @@ def moment(text: str | None, now: int) -> str | None:
         return None
     whole = MICROSECONDS["s"]
     distance = show_duration(abs(now - at) // whole * whole)
-    told = f"{distance} ago" if at <= now else f"in {distance}"
+    details = f"{distance} ago" if at <= now else f"in {distance}"
     if abs(now - at) < whole:
-        told = "now"
-    return f"{text[:19].replace('T', ' ')}Z ({told})"
+        details = "now"
+    return f"{text[:19].replace('T', ' ')}Z ({details})"
 
 
 def to_the_second(text: str) -> str:
@@ -167,8 +192,16 @@ def how_it_ended(state: str, reason: str | None) -> str:
     return reason if reason.startswith(state) else f"{state}: {reason}"
 
 
+def not_made(document: Mapping[str, Any]) -> str | None:
+    """The files that a success was to make and did not, in a sentence; None if there are none."""
+    run = document["run"] or {}
+    if document["state"] != Status.SUCCEEDED or not run.get("not_produced"):
+        return None
+    return f"{document['id']} succeeded without making {', '.join(run['not_produced'])}"
+
+
 def how_far(run: Mapping[str, Any] | None) -> str | None:
-    """What a running function has told of its progress: `40% reading`."""
+    """The progress that a running function has reported: `40% reading`."""
     progress = run and run["progress"]
     return f"{progress['fraction']:.0%} {progress['text']}".strip() if progress else None
 

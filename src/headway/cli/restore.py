@@ -20,13 +20,13 @@ def restore(scope: Scope, file: str, force: bool, as_json: bool) -> None:
     there. What jobs did since the backup is taken from their folders; jobs submitted since then are
     lost. Refused, with nothing changed, if FILE is damaged or the store holds jobs.
     """
-    from headway.client import login
-    from headway.clock import SystemClock
-    from headway.config import choose_store
+    from headway.admin.restore import Restorer
+    from headway.base.clock import SystemClock
+    from headway.base.home import Home, find_home, refuse_no_home, refuse_unsafe
+    from headway.base.store_trust import refuse_untrusted_store
     from headway.core.model import shown
-    from headway.home import Home, find_home, refuse_no_home, refuse_unsafe
-    from headway.restoring import Restorer
-    from headway.storetrust import refuse_untrusted_store
+    from headway.jobs.context import login
+    from headway.jobs.settings import choose_store
 
     found, exists = find_home(scope.home, os.environ, os.getcwd())
     if exists:

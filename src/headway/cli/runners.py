@@ -6,19 +6,16 @@ from typing import Any
 
 import click
 
+from headway.base.home import Home, find_home, refuse_no_home
+from headway.base.units import show_duration
 from headway.cli.render import emit, fields, paint, table
 from headway.cli.scope import Scope
-from headway.errors import InvalidInputError, NotFoundError
-from headway.home import Home, find_home, refuse_no_home
-from headway.runners.files import load_runner, runner_names
-from headway.runners.looking import (
+from headway.jobs.views.runners import (
     all_runners,
     default_path,
-    look_at_runner,
+    one_runner,
     runner_document,
-    version_of,
 )
-from headway.units import show_duration
 
 
 @click.command("list")
@@ -44,20 +41,12 @@ def show(scope: Scope, name: str, as_json: bool) -> None:
     """Show one runner: its file, its program and how that is called."""
     home = _home(scope)
     config = scope.config_of(home)
-    if name not in runner_names(home.path):
-        load_runner(name, home.path)  # says why it does not count, if it is there
-        there = ", ".join(runner_names(home.path))
-        raise NotFoundError(f"there is no runner {name!r}; there are {there}")
-    seen = look_at_runner(name, home.path, config, default_path(os.environ))
-    if seen.runner is None:
-        raise InvalidInputError(seen.error or name)
-    version = version_of(seen.runner, os.environ) if seen.found else None
-    told = runner_document(seen, version)
+    document = one_runner(name, home.path, config, os.environ)
     if as_json:
-        emit({"runner": told})
+        emit({"runner": document})
         return
     print(paint(name, "bold"))
-    print(*fields(_about(told)), sep="\n")
+    print(*fields(_about(document)), sep="\n")
 
 
 def _home(scope: Scope) -> Home:
@@ -68,38 +57,38 @@ def _home(scope: Scope) -> Home:
     return home
 
 
-def _about(told: dict[str, Any]) -> list[tuple[str, str | None]]:
-    words = [shlex.join(each) if isinstance(each, list) else each for each in told["argv"]]
+def _about(document: dict[str, Any]) -> list[tuple[str, str | None]]:
+    words = [shlex.join(each) if isinstance(each, list) else each for each in document["argv"]]
     times = ", ".join(
         f"{name.replace('_', ' ')} {'none' if value is None else show_duration(int(value * 1e6))}"
-        for name, value in told["timeouts"].items()
+        for name, value in document["timeouts"].items()
     )
     return [
-        ("file", told["file"] + (" (shipped)" if told["built_in"] else "")),
-        ("program", _state(told)),
-        ("version", told["version"]),
-        ("tested with", told["tested"]),
+        ("file", document["file"] + (" (shipped)" if document["built_in"] else "")),
+        ("program", _state(document)),
+        ("version", document["version"]),
+        ("tested with", document["tested"]),
         ("command", " ".join(words)),
-        ("prompt", f"by {told['prompt']}"),
-        ("parser", told["parser"]),
-        ("denied tools", "fail the job" if told["denials"] == "fail" else "are only listed"),
-        ("variables", ", ".join(told["env_pass"]) or None),
-        ("sets", ", ".join(told["env"]) or None),
+        ("prompt", f"by {document['prompt']}"),
+        ("parser", document["parser"]),
+        ("denied tools", "fail the job" if document["denials"] == "fail" else "are only listed"),
+        ("variables", ", ".join(document["env_pass"]) or None),
+        ("sets", ", ".join(document["env"]) or None),
         ("timeouts", times),
     ]
 
 
-def _from(told: dict[str, Any]) -> str:
-    return "shipped" if told["built_in"] else ".headway/runners"
+def _from(document: dict[str, Any]) -> str:
+    return "shipped" if document["built_in"] else ".headway/runners"
 
 
-def _state(told: dict[str, Any]) -> str:
-    if told["error"]:  # all of it would hide what the others are
-        return f"broken: headway runners show {told['name']}"
-    if told["program"] is None:
+def _state(document: dict[str, Any]) -> str:
+    if document["error"]:  # all of it would hide what the others are
+        return f"broken: headway runners show {document['name']}"
+    if document["program"] is None:
         return "named by each job"
-    if told["found"] is None:
-        return f"not installed: no program {told['program']!r} on PATH"
-    if told["found_without_submitter"] is None:
-        return f"{told['found']}; not on the PATH of jobs that nobody submits"
-    return str(told["found"])
+    if document["found"] is None:
+        return f"not installed: no program {document['program']!r} on PATH"
+    if document["found_without_submitter"] is None:
+        return f"{document['found']}; not on the PATH of jobs that nobody submits"
+    return str(document["found"])

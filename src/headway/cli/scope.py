@@ -2,9 +2,9 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from headway.base.home import Home
     from headway.client import Client
-    from headway.config import Config
-    from headway.home import Home
+    from headway.jobs.settings import Config
 
 
 class Scope:
@@ -14,17 +14,21 @@ class Scope:
         self.home = home
         self.store = store
         self.actor = actor
-        self._told = False
+        self._reported = False
+
+    def be_quiet(self) -> None:
+        """Report nothing beside what was asked for."""
+        self._reported = True
 
     def connect(self) -> "Client":
-        """For who only looks: nothing is made."""
+        """For commands that only read: nothing is made."""
         return self._connect(reading=True)
 
     def connect_to_store(self) -> "Client":
-        """The same for who needs a store that is there, to copy it."""
+        """The same for commands that copy a store, so one must be there."""
         import os
 
-        from headway.errors import NotFoundError
+        from headway.base.errors import NotFoundError
 
         client = self.connect()
         if client.home.store_url is None and not os.path.exists(client.home.database):
@@ -33,27 +37,27 @@ class Scope:
         return client
 
     def connect_to_change(self) -> "Client":
-        """For who changes what is there; a home is completed, but none is made."""
+        """For commands that change what is there: a home is completed, but none is made."""
         return self._connect()
 
     def connect_or_create(self) -> "Client":
-        """For who needs a home, so that one is made where none is."""
+        """For commands that need a home: one is made where none is."""
         return self._connect(create=True)
 
     def connect_as_person(self) -> "Client":
         """For what people decide: they are known by their git identity, unless they say who."""
         import os
 
-        from headway.person import who_decides
+        from headway.jobs.actor import who_decides
 
         return self._connect(actor=self.actor or who_decides(os.environ, os.getcwd()))
 
     def connect_or_nothing(self) -> "Client":
-        """For who only looks, and sees nothing where no home is; one that was named must be."""
+        """For commands that only read, and show nothing where no home is. A named one must be."""
         import os
 
+        from headway.base.home import find_home, is_home
         from headway.client import without_home
-        from headway.home import find_home, is_home
 
         home, exists = find_home(self.home, os.environ, os.getcwd())
         named = self.home or os.environ.get("HEADWAY_HOME")
@@ -63,10 +67,10 @@ class Scope:
 
     def config_of(self, home: "Home") -> "Config":
         """What counts of its `config.toml`; what does not is named."""
-        from headway.config import load_config
+        from headway.jobs.settings import load_config
 
         config = load_config(home)
-        self._tell_untrusted(home, config)
+        self._report_untrusted(home, config)
         return config
 
     def _connect(
@@ -81,24 +85,44 @@ class Scope:
             create=create,
             reading=reading,
         )
-        self._tell_untrusted(client.home, client.config)
+        self._report_untrusted(client.home, client.config)
+        if create:
+            self.say_if_outer(client.home)
         return client
 
-    def _tell_untrusted(self, home: "Home", config: "Config") -> None:
-        """Once for each command."""
-        if not config.untrusted or self._told:
-            return
-        from headway.cli.render import say
-        from headway.trust import NEXT_STEP
+    def say_if_outer(self, home: "Home") -> None:
+        """What is made lands in a home outside of the repository that one is in: say so, unless
+        that home was named."""
+        import os
 
-        self._told = True
-        say(f"{home.path} is not trusted, so {told_untrusted(config)}; {NEXT_STEP}")
+        from headway.base.home import inner_repository
+
+        if self.home or os.environ.get("HEADWAY_HOME"):
+            return
+        repository = inner_repository(home.path, os.getcwd())
+        if repository is not None:
+            from headway.cli.render import say
+
+            say(
+                f"{repository} has no .headway/ of its own, so {home.path} is used; "
+                f"`headway --home {repository}/.headway init` makes one"
+            )
+
+    def _report_untrusted(self, home: "Home", config: "Config") -> None:
+        """Once for each command."""
+        if not config.untrusted or self._reported:
+            return
+        from headway.base.trust import NEXT_STEP
+        from headway.cli.render import say
+
+        self._reported = True
+        say(f"{home.path} is not trusted, so {reported_untrusted(config)}; {NEXT_STEP}")
 
 
 MOST_NAMED = 8
 
 
-def told_untrusted(config: "Config") -> str:
+def reported_untrusted(config: "Config") -> str:
     """Names what does not count, as a part of a sentence."""
     names = list(config.untrusted)
     if len(names) > MOST_NAMED:

@@ -7,16 +7,17 @@ from typing import Any
 
 import click
 
+from headway.admin.service import crontab, systemd
+from headway.admin.service.plan import ServicePlan, cron_line, make_plan, unit_text
+from headway.base.clock import SECOND
+from headway.base.errors import HeadwayError, NotFoundError
+from headway.base.home import Home, find_home, refuse_no_home, refuse_unsafe
+from headway.base.new_home import make_home
+from headway.base.store_trust import refuse_untrusted_store
+from headway.base.worker_lock import STAYS, WorkerLock
 from headway.cli.render import emit, fields, say
 from headway.cli.scope import Scope
-from headway.clock import SECOND
-from headway.config import choose_store
-from headway.errors import HeadwayError, NotFoundError
-from headway.home import Home, find_home, make_home, refuse_no_home, refuse_unsafe
-from headway.service import crontab, systemd
-from headway.service.plan import Plan, cron_line, make_plan, unit_text
-from headway.storetrust import refuse_untrusted_store
-from headway.supervise.workerlock import STAYS, WorkerLock
+from headway.jobs.settings import choose_store
 
 LINGER = "it ends when you log out; to keep it, and to have it at boot: loginctl enable-linger"
 
@@ -40,7 +41,7 @@ def install(scope: Scope, only_print: bool) -> None:
         raise _nobody_keeps_it(plan)
 
 
-def _nobody_keeps_it(plan: Plan) -> HeadwayError:
+def _nobody_keeps_it(plan: ServicePlan) -> HeadwayError:
     return HeadwayError(
         "neither a systemd of this user's own answers (it does after a login, not after su; or "
         "after loginctl enable-linger) nor is there a crontab; have whatever starts programs here "
@@ -48,7 +49,7 @@ def _nobody_keeps_it(plan: Plan) -> HeadwayError:
     )
 
 
-def _install_unit(plan: Plan, *, only_print: bool) -> None:
+def _install_unit(plan: ServicePlan, *, only_print: bool) -> None:
     path = systemd.unit_path(plan)
     if only_print:
         sys.stdout.write(unit_text(plan))
@@ -61,7 +62,7 @@ def _install_unit(plan: Plan, *, only_print: bool) -> None:
         say(LINGER)
 
 
-def _install_line(home: Home, plan: Plan, *, only_print: bool) -> None:
+def _install_line(home: Home, plan: ServicePlan, *, only_print: bool) -> None:
     line = cron_line(plan)
     if only_print:
         print(line)
@@ -82,23 +83,23 @@ def _install_line(home: Home, plan: Plan, *, only_print: bool) -> None:
 def status(scope: Scope, as_json: bool) -> None:
     """Whether the system keeps a worker for this home, and how it is."""
     home, plan = _planned(scope)
-    told = _told(home, plan)
+    document = _service_document(home, plan)
     if as_json:
-        emit({"service": told})
+        emit({"service": document})
         return
-    for line in fields(_shown(told), indent=""):
+    for line in fields(_shown(document), indent=""):
         print(line)
-    if told["kind"] is None:
+    if document["kind"] is None:
         say("next: headway service install")
-    elif not told["current"]:
+    elif not document["current"]:
         say("it is not as it would be installed now; next: headway service install")
-    elif told["linger"] is False:
+    elif document["linger"] is False:
         say(LINGER)
 
 
-def _told(home: Home, plan: Plan) -> dict[str, Any]:
+def _service_document(home: Home, plan: ServicePlan) -> dict[str, Any]:
     lock = WorkerLock(home.worker_lock)
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "name": plan.name,
         "kind": None,
         "place": None,
@@ -109,29 +110,40 @@ def _told(home: Home, plan: Plan) -> dict[str, Any]:
         "linger": None,
         "worker": {"alive": lock.is_held(STAYS), "pid": None},
     }
-    if told["worker"]["alive"]:
-        told["worker"]["pid"] = lock.read_pid()
+    if document["worker"]["alive"]:
+        document["worker"]["pid"] = lock.read_pid()
     if unit := systemd.state(plan):
-        told |= {"kind": "systemd", "place": unit.path, "current": unit.current}
-        told |= {"enabled": unit.enabled, "active": unit.active, "linger": unit.lingers}
-        told["result"] = unit.result or None
+        document |= {"kind": "systemd", "place": unit.path, "current": unit.current}
+        document |= {"enabled": unit.enabled, "active": unit.active, "linger": unit.lingers}
+        document["result"] = unit.result or None
     elif line := crontab.state(plan):
-        told |= {"kind": "crontab", "place": line.line, "current": line.current, "enabled": True}
-    return told
+        document |= {
+            "kind": "crontab",
+            "place": line.line,
+            "current": line.current,
+            "enabled": True,
+        }
+    return document
 
 
-def _shown(told: dict[str, Any]) -> list[tuple[str, str | None]]:
+def is_kept(scope: Scope) -> bool:
+    """Whether the system keeps a worker for this home, as far as that can be told at once."""
+    _, plan = _planned(scope)
+    return os.path.exists(systemd.unit_path(plan)) or crontab.state(plan) is not None
+
+
+def _shown(document: dict[str, Any]) -> list[tuple[str, str | None]]:
     kinds = {"systemd": "a systemd user unit", "crontab": "a line of your crontab"}
-    state = told["active"]
-    if state is not None and state != "active" and told["result"] not in (None, "success"):
-        state = f"{state} ({told['result']}); see: journalctl --user -u {told['name']}"
-    if told["enabled"] is False:
+    state = document["active"]
+    if state is not None and state != "active" and document["result"] not in (None, "success"):
+        state = f"{state} ({document['result']}); see: journalctl --user -u {document['name']}"
+    if document["enabled"] is False:
         state = f"{state}, not enabled"
-    worker = told["worker"]
+    worker = document["worker"]
     return [
-        ("service", told["name"]),
-        ("kept by", kinds.get(told["kind"], "nothing")),
-        ("place", told["place"]),
+        ("service", document["name"]),
+        ("kept by", kinds.get(document["kind"], "nothing")),
+        ("place", document["place"]),
         ("state", state),
         ("worker", f"there, pid {worker['pid']}" if worker["alive"] else "none is there now"),
     ]
@@ -149,7 +161,7 @@ def remove(scope: Scope) -> None:
     say(f"{plan.name} is removed" if any(removed) else "no service is installed for this home")
 
 
-def _planned(scope: Scope) -> tuple[Home, Plan]:
+def _planned(scope: Scope) -> tuple[Home, ServicePlan]:
     found, exists = find_home(scope.home, os.environ, os.getcwd())
     if not exists:
         raise NotFoundError("there is no .headway/ to keep a worker for; `headway init` makes one")

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import click
 
+from headway.base.errors import InvalidInputError
 from headway.cli.options import WHOLE_NUMBER
 from headway.cli.render import counted, emit, say
 from headway.cli.scope import Scope
-from headway.errors import InvalidInputError
-from headway.slinging import Scheduled, Slung, Wish, sling, slung_document
+from headway.workitems.sling import Scheduled, Slung, Wish, slung_document
 
 NOTHING_WAS_SCHEDULED = 4
 
@@ -40,11 +40,11 @@ def sling_command(
     """
     wish = Wish(words, force, args, _variables(var), priority, on)
     client = scope.connect() if dry_run else scope.connect_to_change()
-    slung = sling(client, wish, rehearse=dry_run)
+    slung = client.items.sling(wish, rehearse=dry_run)
     if as_json:
         emit({"dry_run": dry_run, **slung_document(slung)})
     else:
-        _tell(slung, dry_run=dry_run)
+        _print_result(slung, dry_run=dry_run)
     return 0 if slung.scheduled or slung.already or not slung.skipped else NOTHING_WAS_SCHEDULED
 
 
@@ -58,7 +58,7 @@ def _variables(entries: Sequence[str]) -> dict[str, str]:
     return variables
 
 
-def _tell(slung: Slung, *, dry_run: bool) -> None:
+def _print_result(slung: Slung, *, dry_run: bool) -> None:
     for trouble in slung.troubles:
         say(f"warning: {trouble}")
     for left_out in slung.skipped:

@@ -1,21 +1,28 @@
 """`headway submit`: queue a command, print its id."""
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from headway.cli.options import describes_a_job, may_use_a_template, request_from
+from headway.cli.options import (
+    JobCommand,
+    asks_for_stdin,
+    describes_a_job,
+    may_use_a_template,
+    request_from,
+)
 from headway.cli.scope import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from headway.adding import Submitted
     from headway.client import Client
-    from headway.submission import Request
+    from headway.jobs.insert import Submitted
+    from headway.jobs.request import Request
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(cls=JobCommand, context_settings={"allow_interspersed_args": False})
 @describes_a_job
 @may_use_a_template
 @click.option(
@@ -33,11 +40,11 @@ def submit(
     """
     scope: Scope = context.obj
     if graph is not None:
-        from headway.cli.graph import submit_graph
+        from headway.cli.graph_submit import submit_graph
 
         _refuse_options_of_one(context)
         return submit_graph(scope, graph, as_json=as_json)
-    client, submitted = submit_job(scope, options)
+    client, submitted = submit_job(scope, options, reads_stdin=asks_for_stdin)
     if as_json:
         from headway.cli.render import emit
 
@@ -45,7 +52,7 @@ def submit(
     else:
         print(f"job-{submitted.job_id}", flush=True)
     if follow:
-        from headway.cli.exec import follow_to_the_end
+        from headway.cli.attend import follow_to_the_end
 
         return follow_to_the_end(client, submitted.job_id, on_interrupt="ask")
     client.close()
@@ -62,34 +69,68 @@ def _refuse_options_of_one(context: click.Context) -> None:
             raise click.UsageError(f"--graph takes no {what}: each job of the file has its own.")
 
 
-def submit_job(scope: Scope, options: dict[str, Any]) -> "tuple[Client, Submitted]":
-    from headway.clock import SystemClock
+def submit_job(
+    scope: Scope, options: dict[str, Any], *, reads_stdin: "Callable[[Request], bool]"
+) -> "tuple[Client, Submitted]":
+    """Submit what the options describe; `reads_stdin` says whether it takes our stdin along."""
+    from headway.base.clock import SystemClock
 
     template, params = options.pop("template"), options.pop("param")
     if template is not None:
-        from headway.cli.templated import submit_from_template
+        from headway.cli.template_options import request_from_template
 
         client = scope.connect_to_change()
         context = click.get_current_context()
-        return client, submit_from_template(client, context, template, params, options)
+        request = request_from_template(client, context, template, params, options)
+        if reads_stdin(request):
+            request = _with_stdin(request)
+        return client, _submit(client, request)
     if params:
         raise click.UsageError("--param is about a template; name it with --template.")
     request = request_from(options, now=SystemClock().now())
+    if reads_stdin(request):
+        _check(request._replace(stdin=None))  # before the submitter has to end its input
+        request = _with_stdin(request)
     _check_before_a_home_is_made(scope, request)
     client = scope.connect_or_create()
-    return client, client.submit(request)
+    return client, _submit(client, request)
+
+
+def _submit(client: "Client", request: "Request") -> "Submitted":
+    submitted = client.submit(request)
+    if request.needs:
+        _say_what_nobody_makes(client, submitted.job_id)
+    return submitted
+
+
+def _say_what_nobody_makes(client: "Client", job_id: int) -> None:
+    """It is accepted: the job that makes it may come later."""
+    from headway.cli.render import say
+
+    for text in client.artifacts.without_producer(job_id):
+        say(f"job-{job_id} needs {text}, which no job makes; submit one with --produces {text}")
+
+
+def _with_stdin(request: "Request") -> "Request":
+    from headway.cli.standard_input import read
+
+    return read(request)
 
 
 def _check_before_a_home_is_made(scope: Scope, request: "Request") -> None:
     """A first submit that is refused leaves nothing behind, not even the folder."""
-    from headway.home import find_home
+    from headway.base.home import find_home
 
-    here = os.getcwd()
-    if find_home(scope.home, os.environ, here)[1]:
+    if find_home(scope.home, os.environ, os.getcwd())[1]:
         return
-    from headway.errors import NotFoundError
-    from headway.submission import specify
+    from headway.base.errors import NotFoundError
 
-    specify(request, environ=os.environ, working_directory=here)
+    _check(request)
     if request.after:
         raise NotFoundError(f"there is no job-{request.after[0]}; nothing was ever submitted here")
+
+
+def _check(request: "Request") -> None:
+    from headway.jobs.specification import specify
+
+    specify(request, environ=os.environ, working_directory=os.getcwd())

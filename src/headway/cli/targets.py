@@ -5,24 +5,22 @@ from typing import Any
 
 import click
 
+from headway.base.errors import InvalidInputError
+from headway.cli.named_command import NamedCommand
 from headway.cli.options import DURATION, WHOLE_NUMBER, parse_env
 from headway.cli.render import emit, fields, say, table
 from headway.cli.scope import Scope
 from headway.core.targets import Target
-from headway.errors import InvalidInputError
-from headway.submission import parse_lock, split_command
-from headway.targeting import (
-    add_target,
-    remove_target,
-    require_target,
+from headway.jobs.specification import parse_lock, split_command
+from headway.workitems.targets import (
     target_document,
-    targets,
 )
 
 
-@click.command()
-@click.argument("name", metavar="NAME")
+@click.command(cls=NamedCommand)
+@click.argument("target_name", metavar="NAME")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD ...")
+@click.option("--name", metavar="NAME", help="Its name, if it is not given as NAME.")
 @click.option("--prefix", metavar="P", help="Subjects that begin so belong to it.")
 @click.option("--cwd", metavar="DIR", help="Where it runs; else in the project.")
 @click.option("--env", multiple=True, metavar="K[=V]", help="A variable (repeat).")
@@ -34,11 +32,21 @@ from headway.targeting import (
 @click.option("--workflow", metavar="NAME", help="Not yet: a workflow as recipe.")
 @click.option("--replace", is_flag=True, help="Give a target of that name this recipe.")
 @click.pass_obj
-def add(scope: Scope, /, name: str, argv: tuple[str, ...], replace: bool, **options: Any) -> None:
+def add(
+    scope: Scope,
+    /,
+    target_name: str,
+    argv: tuple[str, ...],
+    name: str | None,
+    replace: bool,
+    **options: Any,
+) -> None:
     """Make a target: a name with a command for its subjects.
 
     {subject}, {title}, {target}, {args} and names given with --var stand for what is slung.
     """
+    if name not in (None, target_name):
+        raise click.UsageError(f"It has two names, {target_name} and {name}; give one.")
     if options["workflow"] is not None:
         raise InvalidInputError(
             f"--workflow {options['workflow']}: a workflow cannot be a recipe yet; "
@@ -48,7 +56,7 @@ def add(scope: Scope, /, name: str, argv: tuple[str, ...], replace: bool, **opti
         parse_lock(lock)
     helper = options["helper"]
     target = Target(
-        name=name,
+        name=target_name,
         argv=argv,
         prefix=options["prefix"],
         cwd=options["cwd"],
@@ -59,7 +67,7 @@ def add(scope: Scope, /, name: str, argv: tuple[str, ...], replace: bool, **opti
         retries=options["retries"],
         helper=split_command(helper, "--helper") if helper is not None else (),
     )
-    made = add_target(scope.connect_or_create(), target, replace=replace)
+    made = scope.connect_or_create().targets.add(target, replace=replace)
     say(f"target {made.name}: {shlex.join(made.argv)}")
 
 
@@ -68,7 +76,7 @@ def add(scope: Scope, /, name: str, argv: tuple[str, ...], replace: bool, **opti
 @click.pass_obj
 def list_targets(scope: Scope, as_json: bool) -> None:
     """List the targets."""
-    found = targets(scope.connect())
+    found = scope.connect().targets.list()
     if as_json:
         emit({"targets": [target_document(each) for each in found]})
         return
@@ -85,26 +93,24 @@ def list_targets(scope: Scope, as_json: bool) -> None:
 @click.pass_obj
 def show(scope: Scope, name: str, as_json: bool) -> None:
     """Show all about one target."""
-    client = scope.connect()
-    with client.store.read() as tx:
-        target = require_target(tx, name)
-    told = target_document(target)
+    target = scope.connect().targets.show(name)
+    document = target_document(target)
     if as_json:
-        emit({"target": told})
+        emit({"target": document})
         return
     print(target.name)
     entries = [
-        ("prefix", told["prefix"]),
+        ("prefix", document["prefix"]),
         ("command", shlex.join(target.argv)),
-        ("asks for", ", ".join(told["placeholders"]) or None),
-        ("directory", told["cwd"]),
-        ("variables", ", ".join(told["env"]) or None),
-        ("resources", ", ".join(told["resources"]) or None),
-        ("locks", ", ".join(told["locks"]) or None),
-        ("timeout", told["timeout"]),
-        ("retries", str(told["retries"]) if told["retries"] else None),
+        ("asks for", ", ".join(document["placeholders"]) or None),
+        ("directory", document["cwd"]),
+        ("variables", ", ".join(document["env"]) or None),
+        ("resources", ", ".join(document["resources"]) or None),
+        ("locks", ", ".join(document["locks"]) or None),
+        ("timeout", document["timeout"]),
+        ("retries", str(document["retries"]) if document["retries"] else None),
         ("helper", shlex.join(target.helper) or None),
-        ("made", f"{told['created_at']} by {told['created_by']}"),
+        ("made", f"{document['created_at']} by {document['created_by']}"),
     ]
     print(*fields(entries), sep="\n")
 
@@ -114,5 +120,5 @@ def show(scope: Scope, name: str, as_json: bool) -> None:
 @click.pass_obj
 def remove(scope: Scope, name: str) -> None:
     """Remove a target; what was slung to it stays as it is."""
-    remove_target(scope.connect_to_change(), name)
+    scope.connect_to_change().targets.remove(name)
     say(f"target {name} is removed")

@@ -5,17 +5,18 @@ from typing import Any
 
 import click
 
+from headway.base.text import plain
+from headway.cli.named_command import NamedJobCommand, is_named_by_option
 from headway.cli.options import describes_a_template
 from headway.cli.render import age, emit, fields, moment, paint, say, table
 from headway.cli.scope import Scope
-from headway.cli.templated import given_words, parse_params
-from headway.graphs import is_agent
-from headway.templates import require_template, template_document, template_documents
-from headway.templating import add_template, archive_template
-from headway.text import plain
+from headway.cli.template_options import given_words, parse_params
+from headway.jobs.graph_file import is_agent
+from headway.jobs.stored_templates import template_document
+from headway.jobs.templates import add_template
 
 
-@click.command()
+@click.command(cls=NamedJobCommand)
 @click.argument("template", metavar="NAME")
 @click.option(
     "--param",
@@ -39,14 +40,18 @@ def add(
     """Store a job with its options under a name; `submit --template NAME` makes jobs of it.
 
     Retries are 3 unless --retries says otherwise. Jobs have copies: replacing a template changes
-    none that was made before.
+    none that was made before. Without NAME, --name is the template's.
     """
     words = given_words(context, options)
+    if is_named_by_option(context):
+        del words["name"]
     if not words.get("argv") and "shell" not in words and not is_agent(words):
         raise click.UsageError("What is to run? Give a command after --, or --shell STRING.")
     scope: Scope = context.obj
     client = scope.connect_or_create()
-    made = add_template(client, template, params=parse_params(param), replace=replace, **words)
+    made = add_template(
+        client.context, template, params=parse_params(param), replace=replace, **words
+    )
     if as_json:
         emit({"template": template_document(made)})
         return
@@ -60,8 +65,7 @@ def add(
 def list_templates(scope: Scope, archived: bool, as_json: bool) -> None:
     """List the templates that make jobs."""
     client = scope.connect()
-    with client.store.read() as tx:
-        found = template_documents(tx, archived=archived)
+    found = client.templates.list(archived=archived)
     if as_json:
         emit({"templates": found})
         return
@@ -91,23 +95,22 @@ def list_templates(scope: Scope, archived: bool, as_json: bool) -> None:
 def show(scope: Scope, name: str, as_json: bool) -> None:
     """Show one template: its command, parameters and options."""
     client = scope.connect()
-    with client.store.read() as tx:
-        told = template_document(require_template(tx, name))
+    document = client.templates.show(name)
     if as_json:
-        emit({"template": told})
+        emit({"template": document})
         return
     now = client.now()
-    state = "  archived" if told["archived_at"] else ""
-    print(f"{paint(plain(told['name']), 'bold')}{state}")
-    job = told["job"]
+    state = "  archived" if document["archived_at"] else ""
+    print(f"{paint(plain(document['name']), 'bold')}{state}")
+    job = document["job"]
     rest = [word for word in job if word not in ("argv", "shell")]
     for line in fields(
         [
             ("command", _command(job)),
-            *(("parameter", each) for each in _parameters(told)),
+            *(("parameter", each) for each in _parameters(document)),
             *((word.replace("_", " "), _written(job[word])) for word in rest),
-            ("added", f"{moment(told['created_at'], now)} by {told['created_by']}"),
-            ("archived", moment(told["archived_at"], now)),
+            ("added", f"{moment(document['created_at'], now)} by {document['created_by']}"),
+            ("archived", moment(document["archived_at"], now)),
         ]
     ):
         print(line)
@@ -118,7 +121,7 @@ def show(scope: Scope, name: str, as_json: bool) -> None:
 @click.pass_obj
 def archive(scope: Scope, name: str) -> None:
     """Let a template make no more jobs; those that it made go on."""
-    done = archive_template(scope.connect_to_change(), name)
+    done = scope.connect_to_change().templates.archive(name)
     say(f"template {name} {'is' if done else 'was already'} archived; it makes no jobs")
 
 
@@ -136,7 +139,8 @@ def _command(job: dict[str, Any]) -> str:
     return shlex.join(job["argv"]) if job.get("argv") else str(job["shell"])
 
 
-def _parameters(told: dict[str, Any]) -> list[str]:
+def _parameters(document: dict[str, Any]) -> list[str]:
     return [
-        name if default is None else f"{name}={default}" for name, default in told["params"].items()
+        name if default is None else f"{name}={default}"
+        for name, default in document["params"].items()
     ]

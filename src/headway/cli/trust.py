@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from headway import trust as record
+from headway.admin.trust import TrustedPart, parts_of
+from headway.base import trust as record
+from headway.base.errors import ConflictError, NotFoundError
+from headway.base.home import Home, find_home, refuse_no_home, refuse_unsafe
+from headway.base.text import plain
 from headway.cli.render import emit, fields, paint, say, table
 from headway.cli.scope import Scope
-from headway.errors import ConflictError, NotFoundError
-from headway.home import Home, find_home, refuse_no_home, refuse_unsafe
-from headway.person import refuse_inside_job
-from headway.text import plain
-from headway.trustparts import Part, parts_of
+from headway.jobs.actor import refuse_inside_job
 
 
 @click.command()
@@ -80,7 +80,7 @@ def _is_recorded(home: Home) -> bool:
     return record.is_trusted(home.path, without)
 
 
-def _show(home: Home, parts: list[Part]) -> None:
+def _show(home: Home, parts: list[TrustedPart]) -> None:
     if not parts:
         print(plain(f"{home.path} holds nothing yet that needs trust"))
         return
@@ -92,7 +92,7 @@ def _show(home: Home, parts: list[Part]) -> None:
 
 
 def _document(
-    home: Home, parts: list[Part], refusal: str | None, *, recorded: bool
+    home: Home, parts: list[TrustedPart], refusal: str | None, *, recorded: bool
 ) -> dict[str, Any]:
     return {
         "home": home.path,
@@ -132,7 +132,7 @@ def _list(*, as_json: bool) -> int:
     return 0
 
 
-def _state(entry: record.Entry) -> str:
+def _state(entry: record.TrustedFolder) -> str:
     if not os.path.lexists(entry.path):
         return "gone"
     without: dict[str, str] = {**os.environ, record.VARIABLE: ""}

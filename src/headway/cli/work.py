@@ -7,12 +7,12 @@ from datetime import datetime
 
 import click
 
+from headway.base.clock import SECOND
+from headway.base.text import plain
 from headway.cli.options import WHOLE_NUMBER
 from headway.cli.scope import Scope
-from headway.clock import SECOND
-from headway.config import SETTINGS, Config, store_setting
-from headway.engine.worker import TRUST, Mode, Worker
-from headway.text import plain
+from headway.jobs.settings import SETTINGS, Config, store_setting
+from headway.worker.process import TRUST, Worker, WorkerMode
 
 
 @click.command()
@@ -55,16 +55,18 @@ def work(
             sys.stderr.write(f"{now:%Y-%m-%d %H:%M:%S} {plain(message)}\n")
             sys.stderr.flush()
 
-    advice = unused_places(config, store_setting(client.settings(), "scheduler.max_active"))
+    advice = unused_places(
+        config, store_setting(client.scheduler.settings(), "scheduler.max_active")
+    )
     if advice is not None and not background:
         say(advice)
     ending = Worker(
-        client.store,
+        client.context.store,
         client.home,
         config,
-        client.host,
+        client.context.host,
         clock,
-        mode=Mode.BACKGROUND if background else Mode.FOREGROUND,
+        mode=WorkerMode.BACKGROUND if background else WorkerMode.FOREGROUND,
         say=say,
         patient=patient,
     ).run()
@@ -75,7 +77,7 @@ def work(
 
 
 def unused_places(config: Config, cap: int) -> str | None:
-    """What to say to who asks for processes or threads that can never be busy all at once."""
+    """The advice if more processes or threads are asked for than can ever be busy at once."""
     places = config["app.processes"] * config["app.threads"]
     if not config["app.modules"] or not 0 < cap < places:
         return None

@@ -1,7 +1,7 @@
 """Artifacts: named facts that one job makes and others need.
 
 Written `kind:name`, as in `plan_doc:login`, `custom:report:june` or `file:/srv/data.csv`. Custom
-ones are there when a job has published them; all others are looked up where they are: in the
+ones are there when a job has published them; all others are probed where they are: in the
 repository, on disk, in a job's folder. Those of a repository are known by their text and the
 repository, which together are the artifact's key.
 """
@@ -10,7 +10,7 @@ import re
 from enum import StrEnum
 from typing import NamedTuple
 
-from headway.errors import InvalidInputError
+from headway.base.errors import InvalidInputError
 
 
 class ArtifactKind(StrEnum):
@@ -105,7 +105,7 @@ def parse_artifact(text: str) -> Artifact:
 
 
 def artifact_key(text: str, repo: str | None) -> ArtifactKey:
-    """What the artifact is known by: two repositories may have a branch of the same name."""
+    """The key of the artifact: two repositories may have a branch of the same name."""
     kind = text.partition(":")[0]
     return f"{text} {repo}" if repo and kind in IN_REPOSITORY else text
 
@@ -119,5 +119,5 @@ def split_key(key: ArtifactKey) -> tuple[str, str | None]:
 
 
 def artifact_topic(key: ArtifactKey) -> str:
-    """What a job is filed under while it waits for this artifact."""
+    """The topic under which a job is parked while it waits for this artifact."""
     return f"artifact:{key}"

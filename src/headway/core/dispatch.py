@@ -1,5 +1,6 @@
-"""What one pass would start, what it leaves, and why. Pure: status, dry run and a pass that is made
-for someone who asks are told from the same plan."""
+"""The plan of one pass: which jobs it starts, which it leaves, and why. Pure.
+
+Status, dry run and a pass by hand use the same plan."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -22,7 +23,7 @@ class DispatchPlan(NamedTuple):
     to_dispatch: tuple[Job, ...]
     skipped: tuple[Left, ...]
     reason: str
-    unseen: frozenset[Question] = frozenset()  # what must be looked up to plan better
+    unseen: frozenset[Question] = frozenset()  # what must be probed to plan better
 
 
 def plan_dispatch(jobs: Iterable[Job], facts: Facts, *, batch: int) -> DispatchPlan:

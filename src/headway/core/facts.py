@@ -1,4 +1,4 @@
-"""Everything a gate may look at, gathered before the question is asked."""
+"""All facts that a gate may use, loaded before it is asked."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -26,7 +26,8 @@ def waits_for_last(after: Sequence[JobId]) -> bool:
     """Whether a job waits for the last of its predecessors that has not ended, not for the first.
 
     Jobs end by and large in the order in which they were submitted. A job that waits for the first
-    of very many would be looked at whenever one of them ends; the last is, as a rule, the only one.
+    of very many would be checked whenever one of them ends. With the last it is usually checked
+    once.
     """
     return len(after) > MANY
 
@@ -51,8 +52,8 @@ class Producer(NamedTuple):
 
 
 class ArtifactView(NamedTuple):
-    """What the store knows of an artifact: whether a job has published it, who makes it, and
-    whether a rewind has withdrawn it, so that a look at the world does not count."""
+    """The store's record of an artifact: whether a job has published it, which jobs make it, and
+    whether a rewind has withdrawn it, so that a probe does not count."""
 
     published: bool = False
     withdrawn: bool = False
@@ -60,10 +61,10 @@ class ArtifactView(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a look at the world showed: a commit, the names of changed files, or nothing for no.
+    """The result of a probe: a commit, the names of changed files, or nothing for no.
 
-    `trouble` says why it could not be looked at; it is `final` if no later look can succeed. One
-    that is not `fresh` still tells where a job stands, but nothing is started on it.
+    `trouble` says why the probe failed; it is `final` if no later one can succeed. An answer that
+    is not `fresh` is still shown, but nothing is started on it.
     """
 
     found: str | None = None
@@ -91,10 +92,10 @@ class LockView(NamedTuple):
 
 
 class Occupant(NamedTuple):
-    """Whoever holds capacity now: a slot, and `keys` of the limits. One of the keys may name what
-    it holds instead of a slot.
+    """A holder of capacity: a slot, and `keys` of the limits. One of the keys may name what it
+    holds instead of a slot.
 
-    `borrowed_from` is the job that lends it all of it that this one holds itself.
+    `borrowed_from` is the job that lends it all that that job holds itself.
     """
 
     job_id: JobId | None
@@ -116,8 +117,8 @@ class RateView(NamedTuple):
     until: int | None = None
 
 
-class Door(NamedTuple):
-    """The one way in: pause, the host's health, the caps, what waiting jobs lend.
+class Capacity(NamedTuple):
+    """What may start now: pause, the host's health, the caps, what waiting jobs lend.
 
     `running` counts the slots in use, and `usage` what is in use of each of the `limits` and of the
     places for entries of the jobs file, of which there are `parallel`; what a
@@ -141,7 +142,7 @@ class Door(NamedTuple):
     lent: Mapping[JobId, Collection[str]] = NOTHING
     rates: Mapping[str, RateView] = NOTHING
     policies: Sequence[ConcurrencyPolicy] = BUILT_IN
-    twice: Collection[str] = ()  # what a lender and who borrowed from it both have now
+    twice: Collection[str] = ()  # what a lender and its borrower both have now
     next_pass: int | None = None  # with a delay between passes: not before then
     strain: Wait | None = None  # the host has more to do than the settings allow
     reserved: Reservation | None = None
@@ -149,7 +150,9 @@ class Door(NamedTuple):
     unlent: Mapping[JobId, Collection[str]] = NOTHING
 
 
-TOLD_FOR = 30_000_000  # a host that has not said again what it knows is not counted on any more
+REPORT_VALID_FOR = (
+    30_000_000  # a host that has not said again what it knows is not counted on any more
+)
 IMPORTING = "the modules are being imported"
 NO_HOST = "its host cannot be started"
 
@@ -167,11 +170,11 @@ class TaskView(NamedTuple):
 
 class Facts(NamedTuple):
     """`types` of jobs can be run and `queues` are served where this is asked; `hosts` names others
-    that a job may belong to. `answers` are looks at the world;
+    that a job may belong to. `answers` are results of probes;
     `home` and `jobs_folder` are where our own files are."""
 
     now: int
-    door: Door = Door()
+    capacity: Capacity = Capacity()
     predecessors: Mapping[JobId, tuple[Predecessor, ...]] = NOTHING
     locks: Mapping[str, LockView] = NOTHING
     types: Collection[str] = ("command",)

@@ -1,8 +1,8 @@
-"""What is due of a schedule: which slots fire, which are skipped and why, and when to look again.
+"""The due slots of a schedule: which fire, which are skipped and why, and when to check again.
 
 A slot is an instant that the schedule's rule names. Slots are taken in order: `next_slot` is the
-first that nothing is known of, and every one before it was fired or skipped. However long nobody
-looked, one call looks at a bounded number of them and leaves the rest to the next; slots that are
+first that nothing is known of, and every one before it was fired or skipped. However late it is
+called, one call handles a bounded number of them and leaves the rest to the next. Slots that are
 skipped in a row are one range.
 
 Pure: the rule, the time and the jobs that are still active are given.
@@ -23,7 +23,7 @@ MISSED = "missed: no worker looked at that time"
 _MASK = (1 << 64) - 1
 
 
-class Rule(Protocol):
+class SlotRule(Protocol):
     """When slots are; instants are µs UTC."""
 
     def next_after(self, instant: int) -> int | None:
@@ -35,7 +35,7 @@ class Rule(Protocol):
 
 
 class CatchUp(StrEnum):
-    """What becomes of slots that nobody looked at in time."""
+    """The policy for slots that were missed."""
 
     LATEST = "latest"  # the newest within the window fires
     ALL = "all"  # each within the window fires
@@ -43,14 +43,14 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What becomes of a slot while a job of an earlier one is active."""
+    """The policy for a slot while a job of an earlier one is active."""
 
     SKIP = "skip"
     QUEUE = "queue"
     REPLACE = "replace"
 
 
-class Outcome(StrEnum):
+class SlotOutcome(StrEnum):
     FIRED = "fired"
     SKIPPED = "skipped"
 
@@ -103,7 +103,7 @@ class Active(NamedTuple):
     running: bool
 
 
-class Skipped(NamedTuple):
+class SkippedSlots(NamedTuple):
     """Slots in a row that do not fire, and why."""
 
     first: int
@@ -113,23 +113,23 @@ class Skipped(NamedTuple):
 
 
 class Firing(NamedTuple):
-    """What became of one slot that fired, or of a range that was skipped, as it is kept."""
+    """The stored record of one slot that fired, or of a range that was skipped."""
 
     schedule_id: int
     slot: int
     last_slot: int
     slots: int
-    outcome: Outcome
+    outcome: SlotOutcome
     reason: str | None
     job_id: JobId | None
     at: int
 
 
 class Fired(NamedTuple):
-    """What is to be done: a job for each of `slots`, records of what is skipped, and the next."""
+    """The decision: a job for each of `slots`, records of skipped ranges, and the next slot."""
 
     slots: tuple[int, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedSlots, ...]
     next_slot: int | None
     next_fire_at: int | None
 
@@ -140,7 +140,7 @@ class Fired(NamedTuple):
 
 
 class Share(NamedTuple):
-    """How much one call may do: slots to look at, and jobs to make."""
+    """How much one call may do: slots to handle, and jobs to make."""
 
     slots: int = MOST_LOOKED_AT
     jobs: int = MOST_FIRED
@@ -174,7 +174,7 @@ def fires_at(schedule: Schedule, slot: int | None) -> int | None:
 
 def fire(
     schedule: Schedule,
-    rule: Rule,
+    rule: SlotRule,
     now: int,
     active: Sequence[Active],
     taken: int | None = None,
@@ -195,19 +195,23 @@ def fire(
     return _went_on(schedule, rule, slots, (*skipped, *overlapping), last)
 
 
-_Looked = tuple[tuple[int, ...], tuple[Skipped, ...], int]
+_Looked = tuple[tuple[int, ...], tuple[SkippedSlots, ...], int]
 _Span = tuple[int, int]  # slots after the first instant and not after the second
 
 
 def _went_on(
-    schedule: Schedule, rule: Rule, slots: Sequence[int], skipped: Sequence[Skipped], last: int
+    schedule: Schedule,
+    rule: SlotRule,
+    slots: Sequence[int],
+    skipped: Sequence[SkippedSlots],
+    last: int,
 ) -> Fired:
     following = rule.next_after(last)
     return Fired(tuple(slots), tuple(skipped), following, fires_at(schedule, following))
 
 
-def _latest(schedule: Schedule, rule: Rule, span: _Span, now: int, most: int) -> _Looked:
-    """The newest due slot, if it lies in the window; it is known only when all were looked at."""
+def _latest(schedule: Schedule, rule: SlotRule, span: _Span, now: int, most: int) -> _Looked:
+    """The newest due slot, if it lies in the window; it is known only when all were checked."""
     slots, before, last = _due(schedule, rule, span, now, most)
     if last is None:
         return (), (), span[0]
@@ -219,14 +223,14 @@ def _latest(schedule: Schedule, rule: Rule, span: _Span, now: int, most: int) ->
     return (last,), (_missed(rule, span[0], before, slots - 1),), last
 
 
-def _missed(rule: Rule, after: int, last: int, slots: int) -> Skipped:
-    return Skipped(rule.next_after(after) or last, last, slots, MISSED)
+def _missed(rule: SlotRule, after: int, last: int, slots: int) -> SkippedSlots:
+    return SkippedSlots(rule.next_after(after) or last, last, slots, MISSED)
 
 
-def _each(schedule: Schedule, rule: Rule, span: _Span, now: int, share: Share) -> _Looked:
+def _each(schedule: Schedule, rule: SlotRule, span: _Span, now: int, share: Share) -> _Looked:
     """Every due slot in the window, the oldest first; what lies before the window is missed."""
     after, until = span
-    skipped: list[Skipped] = []
+    skipped: list[SkippedSlots] = []
     missed = 0
     surely_too_old = min(now - schedule.window - max(schedule.jitter, 1), until)
     if surely_too_old > after:
@@ -248,14 +252,14 @@ def _each(schedule: Schedule, rule: Rule, span: _Span, now: int, share: Share) -
     return tuple(slots), tuple(skipped), after
 
 
-def _skip_one_more(skipped: list[Skipped], before: int, slot: int) -> None:
+def _skip_one_more(skipped: list[SkippedSlots], before: int, slot: int) -> None:
     if skipped and skipped[-1].last == before:
         skipped[-1] = skipped[-1]._replace(last=slot, slots=skipped[-1].slots + 1)
     else:
-        skipped.append(Skipped(slot, slot, 1, MISSED))
+        skipped.append(SkippedSlots(slot, slot, 1, MISSED))
 
 
-def _due(schedule: Schedule, rule: Rule, span: _Span, now: int, most: int) -> Counted:
+def _due(schedule: Schedule, rule: SlotRule, span: _Span, now: int, most: int) -> Counted:
     """How many slots are due, the last but one of them, and the last. The jitter of the newest may
     not be over."""
     after, until = span
@@ -283,7 +287,7 @@ def _is_too_old(schedule: Schedule, slot: int, now: int) -> bool:
 
 def _without_overlap(
     overlap: Overlap, slots: tuple[int, ...], active: Sequence[Active]
-) -> tuple[tuple[int, ...], tuple[Skipped, ...]]:
+) -> tuple[tuple[int, ...], tuple[SkippedSlots, ...]]:
     """Those that fire although, or because, jobs are active; the others with the reason."""
     objection = overlapping(overlap, active)
     if objection is not None:
@@ -307,14 +311,14 @@ def overlapping(overlap: Overlap, active: Sequence[Active]) -> str | None:
     return _FULL if overlap is Overlap.QUEUE and len(active) >= MOST_ACTIVE else None
 
 
-def _in_a_row(slots: Sequence[int], reason: str) -> tuple[Skipped, ...]:
-    return (Skipped(slots[0], slots[-1], len(slots), reason),) if slots else ()
+def _in_a_row(slots: Sequence[int], reason: str) -> tuple[SkippedSlots, ...]:
+    return (SkippedSlots(slots[0], slots[-1], len(slots), reason),) if slots else ()
 
 
 # -- clocks and zones that changed -----------------------------------------------------------------
 
 
-def rewound(schedule: Schedule, rule: Rule, now: int) -> Schedule:
+def rewound(schedule: Schedule, rule: SlotRule, now: int) -> Schedule:
     """After a clock went back: what lies in the future again comes at its time. What fired is not
     fired again, which its record sees to; so nothing is taken back that has none any more."""
     changed_at = min(schedule.changed_at, now)
@@ -324,7 +328,7 @@ def rewound(schedule: Schedule, rule: Rule, now: int) -> Schedule:
     return _found_anew(schedule._replace(changed_at=changed_at), waiting, now)
 
 
-def rezoned(schedule: Schedule, rule: Rule, now: int) -> Schedule:
+def rezoned(schedule: Schedule, rule: SlotRule, now: int) -> Schedule:
     """With other rules of its time zone: the slots after those that are known of already."""
     known = max(schedule.looked_at, schedule.changed_at)
     waiting = schedule.next_slot
@@ -333,7 +337,7 @@ def rezoned(schedule: Schedule, rule: Rule, now: int) -> Schedule:
     return _found_anew(schedule, waiting, now)
 
 
-def begun(schedule: Schedule, rule: Rule, now: int) -> Schedule:
+def begun(schedule: Schedule, rule: SlotRule, now: int) -> Schedule:
     """As it is from now on, when it was made, changed, enabled or disabled: earlier slots do not
     exist for it."""
     if not schedule.enabled:
@@ -345,7 +349,7 @@ def _found_anew(schedule: Schedule, slot: int | None, now: int) -> Schedule:
     return schedule._replace(next_slot=slot, next_fire_at=fires_at(schedule, slot), looked_at=now)
 
 
-def kept_part(firing: Firing, rule: Rule, now: int) -> Firing | None:
+def kept_part(firing: Firing, rule: SlotRule, now: int) -> Firing | None:
     """Of a skipped range what does not lie in the future."""
     slots, _, last = rule.slots_until(firing.slot - 1, now, firing.slots)
     if last is None:

@@ -24,13 +24,13 @@ class Expected(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """How long jobs took in the past: those of each name, and all of them."""
+    """How long jobs of each name took in the past."""
 
     by_name: Mapping[str, int]
-    overall: int | None
 
     def of(self, name: str) -> int | None:
-        return self.by_name.get(name, self.overall)
+        """None if no job of that name has ended: what others took says nothing about it."""
+        return self.by_name.get(name)
 
 
 def pace_of(ended: Iterable[Job]) -> Pace:
@@ -39,11 +39,7 @@ def pace_of(ended: Iterable[Job]) -> Pace:
     for job in ended:
         if job.started_at is not None and job.finished_at is not None:
             taken.setdefault(job.name, []).append(max(0, job.finished_at - job.started_at))
-    every = [each for times in taken.values() for each in times]
-    return Pace(
-        {name: sum(times) // len(times) for name, times in taken.items()},
-        sum(every) // len(every) if every else None,
-    )
+    return Pace({name: sum(times) // len(times) for name, times in taken.items()})
 
 
 def forecast(

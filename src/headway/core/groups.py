@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from headway.core import wait_words as say
 from headway.core.facts import Facts
 from headway.core.model import NOTHING, Job, JobId, Wait, WaitKind, shown
 from headway.core.states import ACTIVE, WAITING, Move, Status
@@ -16,7 +17,7 @@ from headway.core.states import ACTIVE, WAITING, Move, Status
 GroupId = int
 
 
-class Mode(StrEnum):
+class GroupMode(StrEnum):
     SEQUENTIAL = "sequential"  # a member starts when those before it have ended
     PARALLEL = "parallel"
 
@@ -29,10 +30,10 @@ class GroupStatus(StrEnum):
 
 
 class Group(NamedTuple):
-    """`ended_at` says since when its end has been told; a rewind of a member takes it back."""
+    """`ended_at` says when its end was recorded; a rewind of a member takes it back."""
 
     id: GroupId
-    mode: Mode
+    mode: GroupMode
     on_failure: str
     created_at: int
     created_by: str
@@ -51,7 +52,7 @@ class Member(NamedTuple):
     status: Status
 
 
-class Tally(NamedTuple):
+class GroupTally(NamedTuple):
     """How many members of a group are in each status, and whether any job of it ever ran."""
 
     counts: Mapping[Status, int] = NOTHING
@@ -66,7 +67,7 @@ class Tally(NamedTuple):
         return sum(count for status, count in self.counts.items() if status not in ACTIVE)
 
 
-def status_of(group: Group, tally: Tally) -> GroupStatus:
+def status_of(group: Group, tally: GroupTally) -> GroupStatus:
     """Terminal only when it is closed and all members are. One that was skipped has not failed, and
     where nothing ever ran, nothing was done in part."""
     if group.closed_at is None or tally.done < tally.members:
@@ -90,16 +91,16 @@ class Fate(NamedTuple):
 
 
 class GroupFailurePolicy(Protocol):
-    """What becomes of the rest when a member's chain has ended without success: in a sequential
-    group the members after it, in a parallel one all that have not begun. None: it goes on. What
-    runs is never touched."""
+    """The fate of the rest when a member's chain has ended without success. In a sequential group
+    the rest are the members after it, in a parallel one all that have not begun. None: they go on.
+    Running jobs are never touched."""
 
     def __call__(self, group: Group, job: Job) -> Fate | None: ...
 
 
 def stop(group: Group, job: Job) -> Fate | None:
     """The rest is cancelled."""
-    if group.mode is Mode.SEQUENTIAL:
+    if group.mode is GroupMode.SEQUENTIAL:
         return Fate(Move.CANCEL, "predecessor failed")
     return Fate(Move.CANCEL, f"{shown(job.id)} of {shown_group(group.id)} failed")
 
@@ -130,7 +131,7 @@ def is_rest(group: Group, job: Job, member: Job) -> bool:
     way, as one that runs is."""
     if member.status not in WAITING or _goes_on_by_itself(member):
         return False
-    if group.mode is Mode.PARALLEL:
+    if group.mode is GroupMode.PARALLEL:
         return True
     return (member.sequence_number or 0) > (job.sequence_number or 0)
 
@@ -151,7 +152,7 @@ def turns_among(jobs: Iterable[Job], groups: Mapping[GroupId, Group]) -> dict[Jo
     before: dict[GroupId, JobId] = {}
     found = {}
     for job in jobs:
-        if job.group_id is None or groups[job.group_id].mode is not Mode.SEQUENTIAL:
+        if job.group_id is None or groups[job.group_id].mode is not GroupMode.SEQUENTIAL:
             continue
         if job.group_id in before:
             found[job.id] = before[job.group_id]
@@ -164,16 +165,13 @@ def turn_in_group(job: Job, facts: Facts) -> Wait | None:
     ahead = facts.turns.get(job.id)
     if ahead is None:
         return None
-    return Wait(
-        WaitKind.GROUP,
-        f"waiting for its turn in {shown_group(job.group_id or 0)}, after {shown(ahead)}",
-        topics=(turn_topic(ahead),),
-        remedy=f"wait for {shown(ahead)} to end",
-    )
+    words = say.not_its_turn(shown_group(job.group_id or 0), ahead)
+    return Wait(WaitKind.GROUP, words.detail, topics=(turn_topic(ahead),), remedy=words.remedy)
 
 
 def turn_topic(chain: JobId) -> str:
-    """What a member is filed under while this chain, which is before it, has not ended."""
+    """The topic under which a member is parked while this chain, which is before it, has not
+    ended."""
     return f"turn:{chain}"
 
 

@@ -4,7 +4,7 @@ They are named tuples: a frozen dataclass takes about a millisecond to define, a
 would pay for all of them at its start.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from headway.core.states import Status
 Json = Any
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
 JobId = int
+TYPES = frozenset({"command", "function", "agent"})  # of jobs
 
 POSITION_GAP = 100  # between two jobs of one priority, so that one can be put between them
 
@@ -22,7 +23,7 @@ OrderKey = tuple[int, int, int, int]
 
 
 class WaitKind(StrEnum):
-    """What holds a job back. The first five are the job graph's; the rest show as `queued`."""
+    """The kinds of waits. The first five are the job graph's; the rest show as `queued`."""
 
     DEPENDENCIES = "dependencies"
     PINNED_HEAD = "pinned_head"
@@ -71,19 +72,19 @@ class RetryPolicy(NamedTuple):
 
 
 class Stage(StrEnum):
-    """Where a waiting job is filed, so that a planning step touches only what changed.
+    """The stage of a waiting job, so that a planning step touches only what changed.
 
-    `woken` jobs are to be looked at; `ready` ones passed every gate but the door (pause, cap) and
-    stand there in dispatch order; `filed` ones lie under what they wait for until that wakes them.
+    `woken` jobs must be checked. `ready` ones passed every gate but capacity, and stand in dispatch
+    order. `parked` ones stand under what they wait for, until that wakes them.
     """
 
     WOKEN = "woken"
     READY = "ready"
-    FILED = "filed"
+    PARKED = "filed"  # the word that stores have had from the beginning
 
 
-class Sight(StrEnum):
-    """What can be asked about the world outside of the store."""
+class ProbeKind(StrEnum):
+    """The kinds of questions about the world outside of the store."""
 
     HEAD = "head"  # the commit that is checked out
     BRANCH = "branch"  # the commit that a local branch is at
@@ -95,35 +96,35 @@ class Sight(StrEnum):
 
 
 class Question(NamedTuple):
-    """Something to look up outside: in a repository, on disk, by asking a registered condition."""
+    """A question for a probe: of a repository, of the disk, or of a registered condition."""
 
-    sight: Sight
+    kind: ProbeKind
     repo: str = ""
     name: str = ""
 
     @property
     def topic(self) -> str:
-        """What a job is filed under while it waits for another answer."""
-        return f"look:{self.sight}:{self.repo}:{self.name}"
+        """The topic under which a job is parked while it waits for another answer."""
+        return f"look:{self.kind}:{self.repo}:{self.name}"
 
 
 class Wait(NamedTuple):
-    """Why a job does not start now, and what it is filed under until that changes."""
+    """Why a job does not start now, and what it is parked under until that changes."""
 
     kind: WaitKind
     detail: str
     topics: tuple[str, ...] = ()  # an event on any of these wakes the job
     until: int | None = None  # so does this instant
-    at_door: bool = False  # it stands in the one ordered queue for a slot
+    for_capacity: bool = False  # it stands in the one ordered queue for a slot
     remedy: str = ""  # what would clear it, for people
-    asks: tuple[Question, ...] = ()  # what must be looked up, now or again, to decide
+    asks: tuple[Question, ...] = ()  # what must be probed, now or again, to decide
 
 
 class Block(NamedTuple):
     """Why a job can never start: it ends in `status`.
 
-    `asks` is what was looked up to know it. Such a look may be older than the end of a job that has
-    just changed the world, so it must be made once more before the end of this one is final.
+    `asks` are the questions whose answers led to it. A probe may be older than the end of a job
+    that has just changed the world. So it is repeated before the end of this job is final.
     """
 
     kind: WaitKind
@@ -191,7 +192,7 @@ class JobSpec(NamedTuple):
     produces: tuple[str, ...] = ()
     pinned_head: PinnedHead | None = None
     preconditions: tuple[str, ...] = ()
-    repo: str | None = None  # the repository that its gates look at
+    repo: str | None = None  # the repository that its gates ask about
     require_approval: bool = False
     group: str | None = None  # by its id or its name
     last: bool = False  # no other joins that group after it
@@ -205,6 +206,8 @@ class JobSpec(NamedTuple):
 
 
 class Job(NamedTuple):
+    """A job as it is stored. `FIELDS` says of each field what is done with it."""
+
     id: JobId
     name: str
     type: str
@@ -223,7 +226,6 @@ class Job(NamedTuple):
     attempt: int = 1
     retries_used: int = 0
     not_before: int | None = None  # the later of its submitter's time and of a wait to try again
-    requested_start: int | None = None  # of a later job of its chain: its submitter's time alone
     env_digest: str | None = None
     key: str | None = None
     spec_digest: str = ""
@@ -241,11 +243,6 @@ class Job(NamedTuple):
     finished_at: int | None = None
     cancel_requested_at: int | None = None
     cancel_requested_by: str | None = None
-    needs: tuple[str, ...] = ()
-    produces: tuple[str, ...] = ()
-    pinned_head: PinnedHead | None = None
-    preconditions: tuple[str, ...] = ()
-    repo: str | None = None
     approval: Approval | None = None
     level: int | None = None  # the priority that dispatch goes by; None: its own
     group_id: int | None = None
@@ -253,9 +250,16 @@ class Job(NamedTuple):
     subject: str | None = None
     target: str | None = None
     template_id: str | None = None
+    schedule_id: str | None = None
+    # Each of these shares a column with others, so they stand last.
+    requested_start: int | None = None  # of a later job of its chain: its submitter's time alone
+    needs: tuple[str, ...] = ()
+    produces: tuple[str, ...] = ()
+    pinned_head: PinnedHead | None = None
+    preconditions: tuple[str, ...] = ()
+    repo: str | None = None
     resources: tuple[str, ...] = ()
     rates: tuple[Rate, ...] = ()
-    schedule_id: str | None = None
 
     @property
     def order(self) -> OrderKey:
@@ -295,6 +299,159 @@ class Job(NamedTuple):
         return self.cancel_requested_at is not None
 
 
+# -- the table of a job's fields ---------------------------------------------------------------
+
+
+class Digest(StrEnum):
+    """Whether a field is part of what two submits under one key must have in common."""
+
+    ALWAYS = "always"
+    IF_SET = "if_set"  # as all newer fields are: the digests of stored jobs stay what they are
+
+
+class Hinders(StrEnum):
+    """What a function call that has this field is not."""
+
+    READY = "ready"  # not ready as soon as it is submitted: a gate must be asked first
+    SIMPLE = "simple"  # not simple: it must be claimed, or settled, one by one
+    BOTH = "both"
+
+
+class Field(NamedTuple):
+    """One row of the table: what is done with a field wherever jobs are made, stored and shown.
+
+    A row may also stand for a field that only a specification has, or for a key that only a
+    document has (`show` is then `made`). The default of a field stands in `Job`.
+    """
+
+    name: str
+    asked: bool = False  # a job has just what its specification asks for
+    kept: bool = False  # the next job of its chain has the same
+    digest: Digest | None = None
+    column: str = ""  # of the table `jobs`; `gates.pin` is the key `pin` of a column of JSON
+    form: str = ""  # how it is written there (`store.rows`); nothing: as it is
+    later: bool = False  # a new job has the default, and is stored without it
+    shown: str = ""  # the key of the document, which is also a field of lists
+    show: str = ""  # how the document shows it (`jobs.views.documents`); nothing: as it is
+    word: str = ""  # graphs and tasks take it under its name: `text`, `texts`, `whole`, `flag`
+    hinders: Hinders | None = None
+    alike: bool = False  # jobs of one model share it, and a bulk insert writes it
+
+
+NOT_READY = frozenset({Hinders.READY, Hinders.BOTH})
+NOT_SIMPLE = frozenset({Hinders.SIMPLE, Hinders.BOTH})
+_ALWAYS, _IF_SET = Digest.ALWAYS, Digest.IF_SET
+_READY, _SIMPLE, _BOTH = Hinders.READY, Hinders.SIMPLE, Hinders.BOTH
+
+
+def _asked(name: str, digest: Digest | None, **more: Any) -> Field:
+    """What a submitter asks for: the jobs of a chain all have it, and show it under its name."""
+    given = {"column": name, "shown": name, "kept": True, **more}
+    return Field(name, asked=True, digest=digest, **given)
+
+
+def _own(name: str, **more: Any) -> Field:
+    """What a job gets from elsewhere, and shows under its name."""
+    return Field(name, **{"column": name, "shown": name, **more})
+
+
+def _made(key: str) -> Field:
+    """What only the document has."""
+    return Field("", shown=key, show="made")
+
+
+# In the order of the document; then what it does not show.
+FIELDS: tuple[Field, ...] = (
+    _own("id", show="job"),
+    _asked("name", _ALWAYS, word="text", alike=True),
+    _asked("slug", _ALWAYS, word="text", alike=True),
+    _asked("type", _ALWAYS, alike=True),
+    _own("status", form="status", shown="state", show="value"),
+    _made("status"),
+    _own("reason", later=True),
+    _asked("labels", _ALWAYS, form="object", show="object", alike=True),
+    _asked("priority", _ALWAYS, word="whole", alike=True),
+    _own("position", kept=True),
+    _asked("params", _ALWAYS, form="object", show="params", alike=True),
+    _own(
+        "after",
+        kept=True,
+        digest=_ALWAYS,
+        column="after_ids",
+        form="ids",
+        show="jobs",
+        hinders=_READY,
+    ),
+    _asked("needs", _IF_SET, column="gates.needs", show="list", word="texts", hinders=_BOTH),
+    _asked(
+        "produces", _IF_SET, column="gates.produces", show="list", word="texts", hinders=_SIMPLE
+    ),
+    _asked("locks", _ALWAYS, form="locks", show="locks", hinders=_BOTH),
+    _asked("pinned_head", _IF_SET, column="gates.pin", form="pin", show="pin", hinders=_BOTH),
+    _asked("preconditions", _IF_SET, column="gates.preconditions", show="list", hinders=_BOTH),
+    _own("approval", kept=True, form="approval", show="approval", hinders=_SIMPLE),
+    _own("wait", column="wait_kind", form="wait", later=True, show="made", hinders=_SIMPLE),
+    _own("waited_on", form="texts", later=True, show="list"),
+    _own("group_id", kept=True, show="group", hinders=_SIMPLE),
+    _own("sequence_number", kept=True),
+    _asked("template_id", _IF_SET),
+    _asked("schedule_id", None),
+    _made("workflow"),
+    _asked("subject", _IF_SET, word="text", hinders=_BOTH),
+    _asked("target", _IF_SET, word="text", hinders=_BOTH),
+    _made("sling"),
+    _asked(
+        "resources", _IF_SET, column="quota.resources", show="list", word="texts", hinders=_BOTH
+    ),
+    _asked("rates", _IF_SET, column="quota.rates", form="rates", show="rates", hinders=_BOTH),
+    _own("retry_of", show="job"),
+    _own("attempt"),
+    _made("max_attempts"),
+    _own("created_at", show="instant"),
+    _own("not_before", show="instant"),
+    _own("started_at", later=True, show="instant"),
+    _own("finished_at", later=True, show="instant"),
+    _own("cancel_requested_at", later=True, show="instant", hinders=_SIMPLE),
+    _made("execution_root"),
+    _made("worktree"),
+    _own("submitted_by", kept=True, show="or_null"),
+    _made("run"),
+    _own("chain", kept=True, shown=""),
+    _asked("retry", _ALWAYS, form="retry", shown="", alike=True),
+    _own("retries_used", shown=""),
+    _own("requested_start", column="gates.at", shown="", hinders=_SIMPLE),
+    _own("env_digest", kept=True, shown=""),
+    _asked("key", None, kept=False, column="idempotency_key", shown="", word="text"),
+    _own("spec_digest", shown=""),
+    _asked("on_finish", _ALWAYS, form="texts", shown="", hinders=_SIMPLE, alike=True),
+    _own("launch_failures", later=True, shown=""),
+    _own("last_failure", later=True, shown=""),
+    _own("launch_wait", form="kind", later=True, shown=""),
+    _own("stage", form="stage", shown=""),
+    _own("queue", kept=True, shown=""),
+    _own("cancel_requested_by", later=True, shown=""),
+    _own("level", kept=True, form="level", shown=""),
+    _asked("repo", _IF_SET, column="gates.repo", shown="", hinders=_BOTH),
+    # Of specifications alone; what a job has instead is decided when it is made.
+    Field("delay", digest=_ALWAYS, hinders=_READY),
+    Field("at", digest=_ALWAYS, hinders=_READY),
+    Field("require_approval", digest=_IF_SET, word="flag", hinders=_READY),
+    Field("group", digest=_IF_SET, hinders=_READY),
+    Field("last", digest=_IF_SET, word="flag"),
+    Field("place", digest=_IF_SET),
+)
+
+
+def of_job(fields: Iterable[Field]) -> tuple[str, ...]:
+    """The names of those that a job has."""
+    return tuple(field.name for field in fields if field.name in Job._fields)
+
+
+def of_spec(fields: Iterable[Field]) -> tuple[str, ...]:
+    """The names of those that a specification has."""
+    return tuple(field.name for field in fields if field.name in JobSpec._fields)
+
+
 class Run(NamedTuple):
     """The audit record of a job's one execution."""
 
@@ -324,7 +481,7 @@ class Claim(NamedTuple):
     borrowed_from: JobId | None = None
     probe: bool = False  # made while the host's breaker was open
     function_host: str | None = None  # the process that makes its call, if it is a function
-    lease_until: int | None = None  # in a store of several hosts: its host was heard of until then
+    lease_until: int | None = None  # with several hosts: its host has renewed it until then
     occupies: tuple[str, ...] = ()  # what it takes of the limits while it runs
 
 
@@ -333,7 +490,7 @@ EARLIER_LIVES = "an earlier start of it still runs"
 
 
 class Pause(NamedTuple):
-    """Who holds dispatch up: everywhere, or on one host."""
+    """A pause of dispatch: everywhere, or on one host."""
 
     actor: str
     reason: str | None
@@ -352,7 +509,7 @@ class HostTrouble(NamedTuple):
     remedy: str = "free what is used up; it is tried again by itself"
 
 
-TASKS_TOPIC = "tasks"  # what a job is filed under whose function nobody here knows
+TASKS_TOPIC = "tasks"  # of jobs that are parked because no host knows their function
 FUNCTION = "function"  # the type of such jobs
 AGENT = "agent"  # the type of jobs that a coding agent does
 OF_JOBS_FILE = "jobs.yaml:"  # with an entry's name: what the jobs of that entry say made them
@@ -360,12 +517,12 @@ FUNCTIONS = "functions"  # and their queue
 
 
 def chain_topic(chain: JobId) -> str:
-    """What a job is filed under while it waits for this chain."""
+    """The topic under which a job is parked while it waits for this chain."""
     return f"chain:{chain}"
 
 
 def lock_topic(key: str) -> str:
-    """What a job is filed under while it waits for this lock."""
+    """The topic under which a job is parked while it waits for this lock."""
     return f"lock:{key}"
 
 

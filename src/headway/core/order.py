@@ -56,7 +56,7 @@ class Standing(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Who stands around a place in a level, the nearest first."""
+    """The jobs around a place in a level, the nearest first."""
 
     before: tuple[Standing, ...] = ()
     after: tuple[Standing, ...] = ()

@@ -14,7 +14,7 @@ CLOCK_TOLERANCE = 10 * SECOND
 NEVER = 253_402_300_799_000_000  # the end of the year 9999
 
 
-class Rule(Protocol):
+class EntryRule(Protocol):
     def next_after(self, instant: int) -> int | None: ...
 
 
@@ -25,7 +25,7 @@ class Timing(NamedTuple):
     interval: int = 0
     active: int | None = None
     idle: int | None = None
-    rule: Rule | None = None
+    rule: EntryRule | None = None
 
     @property
     def follows_other_work(self) -> bool:
@@ -66,7 +66,7 @@ def ask_again_after(waited: int, timing: Timing) -> int:
 
 
 def after_a_clock_went_back(timing: Timing, *, next_at: int, ended: int | None, now: int) -> int:
-    """When to look, if this was found before: never later than what would be found now.
+    """When to check, if this was found before: never later than what would be found now.
 
     A slot that lies only a little ahead stays taken: small corrections of a clock are common, and
     do not make it run twice.

@@ -7,10 +7,11 @@ reserves is gone for the next. So locks, slots and limits are plain arithmetic.
 from collections.abc import Iterable
 from typing import NamedTuple, assert_never
 
-from headway.core import admission
+from headway.core import capacity as admission
+from headway.core import wait_words as say
 from headway.core.facts import Facts, Holder, LockView, Reserver
 from headway.core.gates import GATES
-from headway.core.graphgates import too_old
+from headway.core.gates.graph import too_old
 from headway.core.model import Block, Job, JobId, Objection, Question, Wait, WaitKind, lock_topic
 from headway.core.states import Move
 
@@ -22,10 +23,10 @@ class Start(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """It waits. The first objection is the one that is shown; it is filed under all of them.
+    """It waits. The first objection is shown; the job is parked under all of them.
 
-    An `expected` one passes every gate, and starts if one more look at the world shows the same as
-    the last: meanwhile its locks and its slot are kept for it, or others would take them each time.
+    An `expected` one passes every gate, and starts if one more probe gives the same answer.
+    Meanwhile its locks and its slot are kept for it, or others would take them each time.
     """
 
     waits: tuple[Wait, ...]
@@ -36,8 +37,8 @@ class Hold(NamedTuple):
         return self.waits[0]
 
     @property
-    def at_door(self) -> bool:
-        return any(wait.at_door for wait in self.waits)
+    def for_capacity(self) -> bool:
+        return any(wait.for_capacity for wait in self.waits)
 
     @property
     def reserves(self) -> bool:
@@ -46,13 +47,13 @@ class Hold(NamedTuple):
 
     @property
     def until(self) -> int | None:
-        """Not the instant of a rate: that is looked at once, for all who wait for it."""
+        """Not the instant of a rate: the step keeps that once, for all that wait for it."""
         timed = (wait for wait in self.waits if wait.kind is not WaitKind.RATE)
         return min((wait.until for wait in timed if wait.until is not None), default=None)
 
     @property
     def asks(self) -> tuple[Question, ...]:
-        """What must be looked up in the world to decide otherwise."""
+        """The questions whose answers could change the decision."""
         return tuple(question for wait in self.waits for question in wait.asks)
 
     def topics(self, job: Job) -> tuple[str, ...]:
@@ -86,10 +87,10 @@ def decide(job: Job, facts: Facts) -> Decision:
                 assert_never(objection)
     if waits:
         return Hold(tuple(waits))
-    look = too_old(job, facts) if job.repo or job.needs or job.subject else None
-    if look is not None:
-        return Hold((look,), expected=True)
-    return Start(admission.borrows(job, facts.door))
+    stale = too_old(job, facts) if job.repo or job.needs or job.subject else None
+    if stale is not None:
+        return Hold((stale,), expected=True)
+    return Start(admission.borrows(job, facts.capacity))
 
 
 def explain(job: Job, facts: Facts) -> tuple[Objection, ...]:
@@ -111,12 +112,8 @@ class Batch(NamedTuple):
 
     def wait(self) -> Wait:
         """Why one that passes every gate does not start in this pass."""
-        return Wait(
-            WaitKind.CAPACITY,
-            f"one pass starts at most {self.most}",
-            at_door=True,
-            remedy="the next pass starts it, if its turn comes",
-        )
+        words = say.pass_is_full(self.most)
+        return Wait(WaitKind.CAPACITY, words.detail, for_capacity=True, remedy=words.remedy)
 
 
 def plan(
@@ -127,10 +124,10 @@ def plan(
     batch: Batch | None = None,
 ) -> tuple[Planned, ...]:
     """Decide for each job in dispatch order, at most `limit` of them starting: those after the last
-    permitted start are left out, they were not looked at.
+    permitted start are left out, they were not checked.
 
-    In a `batch` all are decided. What may start beyond it waits at the door, and counts there for
-    those behind it; its locks it takes only when it starts.
+    In a `batch` all are decided. A job that may start beyond it is held by capacity, and counts
+    there for those behind it. It takes its locks only when it starts.
     """
     locks = dict(facts.locks)
     facts = facts._replace(locks=locks)
@@ -141,15 +138,17 @@ def plan(
             break
         decision = decide(job, facts)
         if batch is not None and started >= batch.left and _would_start(decision):
-            lender = admission.borrows(job, facts.door)
-            facts = facts._replace(door=admission.enter(job, facts.door, lender))
+            lender = admission.borrows(job, facts.capacity)
+            facts = facts._replace(capacity=admission.enter(job, facts.capacity, lender))
             planned.append(Planned(job, Hold((batch.wait(),))))
             continue
         planned.append(Planned(job, decision))
         match decision:
             case Start():
                 started += 1
-                facts = facts._replace(door=admission.enter(job, facts.door, decision.borrows))
+                facts = facts._replace(
+                    capacity=admission.enter(job, facts.capacity, decision.borrows)
+                )
                 for lock in job.locks:
                     view = locks.get(lock.key, LockView())
                     holder = Holder(job.id, lock.mode)
@@ -159,8 +158,8 @@ def plan(
                     _reserve(job, locks)
                 if decision.expected:
                     started += 1
-                    lender = admission.borrows(job, facts.door)
-                    facts = facts._replace(door=admission.enter(job, facts.door, lender))
+                    lender = admission.borrows(job, facts.capacity)
+                    facts = facts._replace(capacity=admission.enter(job, facts.capacity, lender))
             case Block():
                 pass
             case _:

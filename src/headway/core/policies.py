@@ -1,4 +1,4 @@
-"""What of each limit a job takes while it runs: the concurrency policies.
+"""Concurrency policies: which limits a job takes while it runs.
 
 A policy names keys, each a kind and a word (`resource:ollama`); how many may run at once under a
 key is a setting (`scheduler.limits.resource.ollama`). A key without a limit counts and holds
@@ -55,8 +55,8 @@ def place_of(job: Job) -> str:
 
 
 def keys_of(job: Job, policies: Sequence[ConcurrencyPolicy]) -> tuple[str, ...]:
-    """What the job takes beside its slot, by every policy. A job that takes no slot names what it
-    takes instead."""
+    """The keys that the job takes beside its slot, by every policy. A job that takes no slot names
+    what it takes instead."""
     keys = tuple(key for policy in policies for key in policy.keys(job))
     return (ENTRY, *keys) if job.is_entry else keys
 
@@ -87,9 +87,9 @@ def own_rate(key: str) -> Rate | None:
 
 
 class LimitTopic(NamedTuple):
-    """What a job is filed under that lacks a limit: those of one queue together, since only who
-    serves it may start them. Entries of the jobs file are filed apart from jobs that need a slot:
-    they may start while no slot is free."""
+    """The topic under which a job is parked that lacks a limit. Jobs of one queue are parked
+    together, since only a host that serves it may start them. Entries of the jobs file are parked
+    apart from jobs that need a slot: they may start while no slot is free."""
 
     key: str
     queue: str = ""

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from headway.core import wait_words as say
 from headway.core.model import Wait, WaitKind
 
 
@@ -15,19 +16,11 @@ class Measured(NamedTuple):
 def strained(measured: Measured, *, most_load: float, least_memory: int) -> Wait | None:
     """Why nothing is to be started now; a bound of 0 is none."""
     if most_load and measured.load is not None and measured.load > most_load:
-        return Wait(
-            WaitKind.PRESSURE,
-            f"the load per processor is {measured.load:.2f}, above {most_load:g}",
-            at_door=True,
-            remedy="wait for it to fall, or raise scheduler.pressure.load",
-        )
+        return _strained(say.high_load(measured.load, most_load))
     if least_memory and measured.memory is not None and measured.memory < least_memory:
-        mebi = 1 << 20
-        return Wait(
-            WaitKind.PRESSURE,
-            f"{measured.memory / mebi:.0f} MiB of memory are available, less than "
-            f"{least_memory / mebi:.0f} MiB",
-            at_door=True,
-            remedy="wait for memory to be freed, or lower scheduler.pressure.memory",
-        )
+        return _strained(say.little_memory(measured.memory, least_memory))
     return None
+
+
+def _strained(words: say.Words) -> Wait:
+    return Wait(WaitKind.PRESSURE, words.detail, for_capacity=True, remedy=words.remedy)

@@ -1,9 +1,11 @@
 """A slot for a caller outside of the queue: what is known of one, and how long it stands.
 
 Its holder renews it. One that is not renewed in time is gone, so a holder that dies without a word
-keeps the queue waiting no longer than that.
+keeps the queue waiting no longer than that. When it expires, and when it may be removed, is decided
+here; `jobs.expiry` ends its processes and removes its row.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from headway.core.model import JobId
@@ -44,15 +46,28 @@ class Reservation(NamedTuple):
 STANDS_BESIDES = 20_000_000  # microseconds
 
 
+def is_expired(reservation: Reservation, now: int) -> bool:
+    """Whether nobody has renewed it in time."""
+    return reservation.expires_at <= now
+
+
 def removable_at(reservation: Reservation, host_id: str) -> int:
-    """When this host may look after one that nobody renews. If nobody is there to end what it has
-    left on its own host, others do not wait for that forever."""
+    """When this host may remove one that nobody renews. If nobody ends its processes on its own
+    host, others do not wait for that forever."""
     return reservation.expires_at if reservation.host_id == host_id else given_up_at(reservation)
 
 
 def given_up_at(reservation: Reservation) -> int:
     """When it goes even if something of it may be left."""
     return reservation.expires_at + STANDS_BESIDES
+
+
+def may_go(reservation: Reservation, host_id: str, now: int, is_gone: Callable[[], bool]) -> bool:
+    """Whether this host may remove it now. `is_gone` ends its processes here, and says whether
+    nothing of them is left; it is asked only of one that is past its time."""
+    if removable_at(reservation, host_id) > now:
+        return False
+    return is_gone() or given_up_at(reservation) <= now
 
 
 def renewal_period(expiry: int) -> int:

@@ -9,28 +9,29 @@ DAY = 86_400_000_000
 _EVER = 1 << 62
 
 
-class Place(NamedTuple):
+class EndPlace(NamedTuple):
     """Where a job stands among the ended ones: by its end, then by its id."""
 
     at: int
     job_id: JobId
 
 
-class Rule(NamedTuple):
-    """What goes: what ended more than so many days ago, and what is not among the newest so many.
-    None says nothing. What the second takes must be older than `spare`, in microseconds."""
+class RetentionRule(NamedTuple):
+    """Which jobs are removed: those that ended more than so many days ago, and those not among the
+    newest so many. None is no bound. The second removes only jobs older than `spare`, in
+    microseconds."""
 
     days: int | None
     jobs: int | None
     spare: int = 0
 
 
-class Limits(NamedTuple):
+class RetentionLimits(NamedTuple):
     """A rule at one instant: all that ended before `before`, and all before `beyond` in the order
     that ended before `spared_since`."""
 
     before: int | None = None
-    beyond: Place | None = None
+    beyond: EndPlace | None = None
     spared_since: int = 0
 
     @property
@@ -41,8 +42,8 @@ class Limits(NamedTuple):
             bounds.append(min(self.beyond.at + 1, self.spared_since))
         return max(bounds, default=None)
 
-    def take(self, place: Place) -> bool:
-        """Whether a chain goes whose last job stands there."""
+    def take(self, place: EndPlace) -> bool:
+        """Whether a chain is removed whose last job has this place."""
         if self.before is not None and place.at < self.before:
             return True
         return self.beyond is not None and place < self.beyond and place.at < self.spared_since
@@ -65,18 +66,18 @@ class Obstacle(NamedTuple):
     by: JobId  # the job that refers to the chain, or the member itself
 
 
-def automatic(days: int, jobs: int) -> Rule:
+def automatic(days: int, jobs: int) -> RetentionRule:
     """The rule of the settings, where 0 says nothing. Whatever the number, nobody loses the
     results of the last night."""
-    return Rule(days or None, jobs or None, spare=DAY)
+    return RetentionRule(days or None, jobs or None, spare=DAY)
 
 
-def limits_of(rule: Rule, *, now: int, nth_newest: Place | None) -> Limits:
+def limits_of(rule: RetentionRule, *, now: int, nth_newest: EndPlace | None) -> RetentionLimits:
     """`nth_newest` is the last that the number spares, if there are so many."""
     before = None
     if rule.days is not None:
         before = now - rule.days * DAY if rule.days else _EVER
     beyond = nth_newest
     if rule.jobs == 0:
-        beyond = Place(_EVER, 0)
-    return Limits(before, beyond, now - rule.spare if rule.spare else _EVER)
+        beyond = EndPlace(_EVER, 0)
+    return RetentionLimits(before, beyond, now - rule.spare if rule.spare else _EVER)

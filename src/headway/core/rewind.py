@@ -1,4 +1,4 @@
-"""What a rewind does to each member of the set it re-runs: the rules, without any effect.
+"""The rules of a rewind: its effect on each member of the set that it re-runs. Pure.
 
 The set is a job and everything downstream of it, each chain by its last job. A member that has
 ended gets a new job in its chain, so that no evidence is lost; one that waits is put back to the
@@ -8,9 +8,9 @@ start in place. Upstream is not touched.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from headway.base.errors import ConflictError
 from headway.core.model import Approval, ApprovalState, Job, JobId, shown
 from headway.core.states import ACTIVE, TERMINAL, Move, Status, after
-from headway.errors import ConflictError
 
 MOST_NAMED = 5
 
@@ -32,16 +32,24 @@ class Rewind(NamedTuple):
 
 
 def plan_rewind(root: Job, downstream: Sequence[Job]) -> Rewind:
-    """What re-running `root` and all that follows from it means; refused while any of it runs."""
+    """What re-running `root` and all that follows from it means; refused while any of it runs, or
+    if all of it succeeded."""
+    if all(job.status is Status.SUCCEEDED for job in (root, *downstream)):
+        what = "and all that follows from it " if downstream else ""
+        raise ConflictError(
+            f"{shown(root.id)} {what}succeeded; there is nothing to retry (--again runs it anew)"
+        )
+    return plan_repeat(root, downstream)
+
+
+def plan_repeat(root: Job, downstream: Sequence[Job]) -> Rewind:
+    """The same, also if all of it succeeded."""
     members = (root, *downstream)
     running = [shown(job.id) for job in members if job.status is Status.RUNNING]
     if running:
         some = ", ".join(running[:MOST_NAMED])
         verb = "is" if len(running) == 1 else "are"
         raise ConflictError(f"{some} {verb} running; cancel it or wait for its end, then retry")
-    if all(job.status is Status.SUCCEEDED for job in members):
-        what = "and all that follows from it " if downstream else ""
-        raise ConflictError(f"{shown(root.id)} {what}succeeded; there is nothing to retry")
     for job in members:
         if job.status in ACTIVE:
             after(job.status, Move.RESET)

@@ -7,17 +7,31 @@ changes nothing itself: the caller applies the answer in the transaction that re
 
 import errno as errnos
 import os
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from headway.core.backoff import EARLIER_DELAY, LAUNCH_DELAYS, LAUNCH_STRIKES, retry_delay
-from headway.core.model import AGENT, EARLIER_LIVES, Job, WaitKind, shown
+from headway.core.backoff import (
+    EARLIER_DELAY,
+    LAUNCH_DELAYS,
+    LAUNCH_STRIKES,
+    retry_delay,
+)
+from headway.core.model import (
+    AGENT,
+    EARLIER_LIVES,
+    FIELDS,
+    Job,
+    WaitKind,
+    of_job,
+    shown,
+)
 from headway.core.states import Move, Status, after
 
 
 class Ending(StrEnum):
-    """What is known about how a claim ended: what a supervisor wrote, what a function did, and
-    verdicts of recovery or of the planner."""
+    """How a claim ended: written by a supervisor, reported by a function, or a verdict of recovery
+    or of the planner."""
 
     EXITED = "exited"
     SIGNALLED = "signalled"
@@ -68,7 +82,7 @@ class Outcome(NamedTuple):
     changed: bool = False
 
 
-class Retry(NamedTuple):
+class ChainRetry(NamedTuple):
     """The chain goes on: a new job, not before this instant, of this many used retries."""
 
     not_before: int | None
@@ -83,7 +97,7 @@ class Ended(NamedTuple):
     exit_code: int | None
     error: str | None
     reason: str | None
-    retry: Retry | None = None
+    retry: ChainRetry | None = None
     executed: bool = True
     launch_failures: int = 0  # with the last of them its circuit broke
     last_failure: str | None = None
@@ -92,8 +106,8 @@ class Ended(NamedTuple):
 class Undone(NamedTuple):
     """Nothing was started: back to the queue, no attempt burned.
 
-    A cause of the job counts towards its three strikes; a cause of the host counts against no job
-    and closes the door for all until a probe succeeds.
+    A cause of the job counts towards its three strikes. A cause of the host counts against no job,
+    and holds all back until a trial start succeeds.
     """
 
     cause: str
@@ -172,7 +186,7 @@ def _verdict(job: Job, outcome: Outcome) -> tuple[Move, str | None]:
 
 
 def _means_skipped(job: Job, outcome: Outcome) -> bool:
-    """Only the exit code of the job's own program can. That of an agent whose stream told of an
+    """Only the exit code of the job's own program can. That of an agent whose stream reported an
     error, or that was stopped, is its wrapper's, which names the program's own in classes."""
     if outcome.exit_code not in job.params.get("skip_exit_codes", ()):
         return False
@@ -180,7 +194,7 @@ def _means_skipped(job: Job, outcome: Outcome) -> bool:
     return not by_wrapper or str(outcome.exit_code) in outcome.classes
 
 
-def _reason(job: Job, error: str | None, retry: Retry | None) -> str | None:
+def _reason(job: Job, error: str | None, retry: ChainRetry | None) -> str | None:
     if retry is not None or job.max_executions == 1:
         return error
     if job.retries_used >= job.retry.max_attempts:
@@ -199,17 +213,17 @@ def _cancelled(job: Job, outcome: Outcome) -> Ended:
     )
 
 
-def _retry(job: Job, outcome: Outcome, chance: float, since: int) -> Retry | None:
+def _retry(job: Job, outcome: Outcome, chance: float, since: int) -> ChainRetry | None:
     if job.cancelling:
         return None
     if outcome.ending is Ending.ASKED_AGAIN and job.attempt < MOST_ASKED_AGAIN:
-        return Retry(since + (outcome.after or 0), job.retries_used)
+        return ChainRetry(since + (outcome.after or 0), job.retries_used)
     if job.retries_used >= job.retry.max_attempts:
         return None
     if outcome.ending is Ending.DATA_ERROR or not _retryable(job, outcome):
         return None
     nth = job.retries_used + 1
-    return Retry(since + retry_delay(job.retry, nth, chance), nth)
+    return ChainRetry(since + retry_delay(job.retry, nth, chance), nth)
 
 
 def _retryable(job: Job, outcome: Outcome) -> bool:
@@ -253,8 +267,8 @@ def never_ran(job: Job, cause: str) -> Ended | Undone:
 
 
 def beside(job: Job, cause: str, now: int) -> Ended | Undone:
-    """An earlier start of the job still runs, which the store does not know of: it waits, and is
-    looked at again, ever more rarely. That counts against nobody."""
+    """An earlier start of the job still runs, which the store does not know of. The job waits, and
+    is checked again, ever more rarely. That counts against nobody."""
     verdict = never_ran(job, cause)
     if isinstance(verdict, Ended):
         return verdict
@@ -295,12 +309,12 @@ def _not_launched(job: Job, outcome: Outcome, cooldown: int, since: int) -> Ende
     )
 
 
-def _after_cooldown(job: Job, cause: str, cooldown: int, since: int) -> Retry | None:
+def _after_cooldown(job: Job, cause: str, cooldown: int, since: int) -> ChainRetry | None:
     """Half-open: one more job, which burns no retry; what can never be launched is not for ever
     tried again."""
     if not cooldown or job.attempt >= MOST_ASKED_AGAIN:
         return None
-    return Retry(since + cooldown, job.retries_used, cooling=cause)
+    return ChainRetry(since + cooldown, job.retries_used, cooling=cause)
 
 
 def later_of(wait: int | None, submitters_time: int | None) -> int | None:
@@ -309,23 +323,13 @@ def later_of(wait: int | None, submitters_time: int | None) -> int | None:
     return max((each for each in (wait, submitters_time) if each is not None), default=None)
 
 
-def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
+def next_in_chain(job: Job, retry: ChainRetry, *, new_id: int, now: int) -> Job:
     """The new job that carries on the chain of `job`: the same work, a fresh life."""
-    return Job(
+    return job._replace(
+        **_FRESH,
         id=new_id,
-        name=job.name,
-        type=job.type,
         status=Status.QUEUED,
-        priority=job.priority,
-        position=job.position,
-        params=job.params,
         created_at=now,
-        chain=job.chain,
-        slug=job.slug,
-        labels=job.labels,
-        after=job.after,
-        locks=job.locks,
-        retry=job.retry,
         retry_of=job.id,
         attempt=job.attempt + 1,
         retries_used=retry.retries_used,
@@ -333,26 +337,19 @@ def next_in_chain(job: Job, retry: Retry, *, new_id: int, now: int) -> Job:
         requested_start=job.submitters_time,
         launch_wait=None if retry.cooling is None else WaitKind.LAUNCH,
         last_failure=retry.cooling,
-        env_digest=job.env_digest,
-        on_finish=job.on_finish,
-        submitted_by=job.submitted_by,
-        queue=job.queue,
-        needs=job.needs,
-        produces=job.produces,
-        pinned_head=job.pinned_head,
-        preconditions=job.preconditions,
-        repo=job.repo,
-        approval=job.approval,
-        level=job.level,
-        group_id=job.group_id,
-        sequence_number=job.sequence_number,
-        subject=job.subject,
-        target=job.target,
-        template_id=job.template_id,
-        schedule_id=job.schedule_id,
-        resources=job.resources,
-        rates=job.rates,
     )
+
+
+# What the next job of a chain has anew, but for what it gets from its place in the chain.
+_OF_ITS_PLACE = frozenset(
+    {"id", "status", "created_at", "retry_of", "attempt", "retries_used"}
+    | {"not_before", "requested_start", "launch_wait", "last_failure"}
+)
+_FRESH: Mapping[str, Any] = {
+    name: Job._field_defaults[name]
+    for name in of_job(field for field in FIELDS if not field.kept)
+    if name not in _OF_ITS_PLACE
+}
 
 
 def follow_up(job: Job, ended: Ended, *, new_id: int, now: int) -> Job | None:
@@ -384,3 +381,43 @@ def follow_up(job: Job, ended: Ended, *, new_id: int, now: int) -> Job | None:
         submitted_by=job.submitted_by,
         queue=job.queue,
     )
+
+
+class Verdict(NamedTuple):
+    """How a claim ended, and whether its process tree is proven gone."""
+
+    outcome: Outcome
+    tree_gone: bool
+    document: Mapping[str, Any] | None = None
+
+    @property
+    def left(self) -> bool:
+        """Whether processes of it were left alone, as its policy wants."""
+        return self.document is not None and self.document.get("tree") == "left"
+
+
+class NeverRan(NamedTuple):
+    """Nothing was started, and that is proven."""
+
+    cause: str
+
+
+class HostFailed(NamedTuple):
+    """Nothing was started, because the host could not."""
+
+    kind: WaitKind
+    cause: str
+
+
+class StillRuns(NamedTuple):
+    """Nothing was started, because an earlier start of the job still runs."""
+
+    cause: str
+
+
+Judgement = Verdict | NeverRan | HostFailed | StillRuns
+
+
+def has_changed(judgement: Judgement) -> bool:
+    """Whether its claim was undone because the world is not as its gates had seen it."""
+    return isinstance(judgement, Verdict) and judgement.outcome.changed

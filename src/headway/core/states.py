@@ -7,7 +7,7 @@ here, with `None` for "refused"; no other module assigns a status that this tabl
 from collections.abc import Mapping
 from enum import StrEnum
 
-from headway.errors import InvalidTransitionError
+from headway.base.errors import InvalidTransitionError
 
 
 class Status(StrEnum):

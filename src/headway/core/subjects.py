@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from headway.core import wait_words as say
 from headway.core.facts import Facts
-from headway.core.model import Block, Job, Objection, Question, Sight, Wait, WaitKind
+from headway.core.model import Block, Job, Objection, ProbeKind, Question, Wait, WaitKind
 from headway.core.states import Status
 
 # It stands in command lines, so it never looks like an option and never has a space.
 SUBJECT = re.compile(r"[A-Za-z0-9][!-~]{0,199}")
-MOST_NAMED = 5
 SLING = "sling"  # the parameter that holds the record
 # Variables that the record has a field for, whether the recipe uses them or not.
 RECORDED = ("merge", "base_branch", "no_merge", "account", "agent", "raw", "owned", "mode")
@@ -38,7 +38,7 @@ class ItemKind(StrEnum):
 
 
 class Item(NamedTuple):
-    """A work item as its source tells it.
+    """A work item as its source describes it.
 
     `blockers` are those that must be closed first and are not; `hold` says what else keeps it from
     being worked on, `trouble` why it cannot be understood.
@@ -76,11 +76,11 @@ def recorded_value(name: str, given: Mapping[str, str]) -> str | bool | None:
 
 
 def subject_question(job: Job) -> Question | None:
-    """What shows how the subject of a slung job stands."""
+    """The question about the state of a slung job's subject."""
     if job.subject is None or SLING not in job.params:
         return None
     record = job.params[SLING]
-    return Question(Sight.SUBJECT, f"{record['source']}:{record['place']}", job.subject)
+    return Question(ProbeKind.SUBJECT, f"{record['source']}:{record['place']}", job.subject)
 
 
 def seen_text(item: Item) -> str:
@@ -95,38 +95,29 @@ def subject_ready(job: Job, facts: Facts) -> Objection | None:
         return None
     subject, answer = job.subject, facts.answers.get(question)
     if answer is None:
-        return _held(question, f"looking at {subject}", "wait a moment")
+        return _held(question, say.looks_at_subject(subject))
     if answer.trouble is not None:
-        remedy = f"correct it, or headway scheduler clear --subject {subject}"
-        return _held(question, f"{subject} cannot be looked at: {answer.trouble}", remedy)
+        return _held(question, say.unseen_subject(subject, answer.trouble))
     if answer.found is None:
         where = question.repo.partition(":")[2]
-        return _held(
-            question,
-            f"{subject} is not in {where} any more",
-            f"put it back, or headway scheduler clear --subject {subject}",
-        )
+        return _held(question, say.lost_subject(subject, where))
     state, hold, blockers = answer.found.split("\n")
     if state == ItemState.CLOSED:
+        words = say.closed_subject(subject)
         return Block(
             WaitKind.SUBJECT,
-            f"subject {subject} is closed",
+            words.detail,
             status=Status.CANCELLED,
-            remedy="open it again and sling it",
+            remedy=words.remedy,
             asks=(question,),
         )
     if blockers:
-        named = _named(blockers.split())
-        return _held(question, f"blocked by {named}", f"wait until {named} is closed")
+        return _held(question, say.blocked_subject(blockers.split()))
     if hold:
-        return _held(question, hold, f"let {subject} be worked on where it is kept")
+        return _held(question, say.held_subject(subject, hold))
     return None
 
 
-def _named(blockers: list[str]) -> str:
-    more = len(blockers) - MOST_NAMED
-    return ", ".join(blockers[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _held(question: Question, detail: str, remedy: str) -> Wait:
-    return Wait(WaitKind.SUBJECT, detail, topics=(question.topic,), remedy=remedy, asks=(question,))
+def _held(question: Question, words: say.Words) -> Wait:
+    topics, asks = (question.topic,), (question,)
+    return Wait(WaitKind.SUBJECT, words.detail, topics=topics, remedy=words.remedy, asks=asks)

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from headway.base.shells import scripts
 from headway.core.model import NOTHING
-from headway.core.shells import scripts
 
 KNOWN = ("subject", "title", "target", "args")
 _PLAIN = re.compile(r"[A-Za-z0-9._/:@-]*")
@@ -52,8 +52,8 @@ def filled(words: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def run_as_code(words: Sequence[str], values: Mapping[str, str]) -> tuple[str, str] | None:
-    """A placeholder whose value a shell would run, and the shell. It is looked for with the values
-    filled in as well, because one of them may be the shell, or its option."""
+    """A placeholder whose value a shell would run, and the shell. The search is repeated with the
+    values filled in, because one of them may be the shell, or its option."""
     places = scripts(words) | scripts(filled(words, values))
     for place, shell in sorted(places.items()):
         for name in sorted(placeholders([words[place]]) - {"target"}):

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextvars import ContextVar
-from typing import Any
+import os
+from collections.abc import Callable, Mapping, Sequence
 
-from headway.errors import InvalidInputError, NotFoundError
-from headway.functions.journal import line
-from headway.hints import json_value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from headway.units import Duration
+from headway.base.current import inside
+from headway.base.errors import InvalidInputError, NotFoundError
+from headway.functions.host.journal import line
+from headway.functions.type_checks import json_value
 
 LONGEST_TEXT = 500
 
@@ -21,29 +17,6 @@ LONGEST_TEXT = 500
 def storable(text: str) -> str:
     """The text with escapes for what no store keeps as text: NUL, and halves of characters."""
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
-
-
-class Skip(Exception):  # noqa: N818  it is no error
-    """Raised by a function that has nothing to do: its job ends as skipped."""
-
-
-class Retry(Exception):  # noqa: N818
-    """Raised by a function that asks to be called again: the chain's next job, after a while."""
-
-    after = 0  # microseconds
-
-    def __init__(self, reason: str = "", *, after: Duration = 0) -> None:
-        from headway.units import read_duration
-
-        super().__init__(reason)
-        self.after = read_duration(after, "after")
-
-
-def wait_before(asked: Retry) -> int:
-    """The next try, in microseconds; a class of the user's own may have set anything."""
-    from headway.units import LONGEST
-
-    return max(0, min(int(asked.after), LONGEST))
 
 
 class Current:
@@ -83,13 +56,26 @@ class Current:
         return self._log
 
     def progress(self, fraction: float, text: str = "") -> None:
-        """Tell those who watch how far it has come, from 0 to 1."""
+        """Record how far it has come, from 0 to 1, for those who watch."""
         if not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
             raise InvalidInputError(f"progress {fraction!r} is not a number from 0 to 1")
         problem = json_value(text, "")
         if problem or not isinstance(text, str):
             raise InvalidInputError(f"progress: the text {problem or 'is not a str'}")
         self._add(line("p", self.token, [round(fraction, 4), storable(text[:LONGEST_TEXT])]))
+
+    def run(
+        self,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """Run a command, with its output in the job's log; a cancel of the job ends it. Raises
+        `subprocess.CalledProcessError` unless it exits with 0."""
+        from headway.functions.command import run_command
+
+        run_command(self, argv, cancelled=self.cancelled, cwd=cwd, env=env)
 
     def cancelled(self) -> bool:
         """Whether someone asked for this job's end; it is ended by force after its grace."""
@@ -102,28 +88,18 @@ class Current:
             self.cancel()
 
 
-_current: ContextVar[Current | None] = ContextVar("headway_current", default=None)
+def present() -> Current | None:
+    """The same as `current`, or None outside of a job."""
+    found = inside()
+    return found if isinstance(found, Current) else None
 
 
 def current() -> Current:
     """The job that this function runs as."""
-    found = _current.get()
+    found = present()
     if found is None:
         raise NotFoundError(
             "this function does not run as a job; current() is for tasks, not for threads "
             "that they start"
         )
     return found
-
-
-def present() -> Current | None:
-    return _current.get()
-
-
-def become(job: Current | None) -> Any:
-    """Enter a job's context; `leave` takes what this returns."""
-    return _current.set(job)
-
-
-def leave(before: Any) -> None:
-    _current.reset(before)

@@ -1,18 +1,20 @@
 """The only package that knows SQL, and the only source of truth.
 
-`base` is the seam, `sqlstore` the one implementation over the named queries in `sql/`, `sqlite` the
-database underneath. `open_store` finds the right one for a URL.
+A `Store` gives transactions. A transaction has nouns (`tables`, and `bulk` for many at once) over
+the named queries in `sql/`; `sqlite` and `postgres` are the databases underneath. `open_store`
+finds the right one for a URL. No rule of the scheduler is decided here, and nothing but base and
+core may be imported.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headway.errors import InvalidInputError
+from headway.base.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from headway.clock import Clock
-    from headway.store.base import Store
+    from headway.base.clock import Clock
+    from headway.store.store import Store
 
 
 def open_store(
@@ -24,27 +26,27 @@ def open_store(
     poll_only: bool = False,
     reading: bool = False,
 ) -> Store:
-    """Open the store at `url` (`sqlite:///absolute/path`); `create` makes a missing file. Who is
-    only `reading` makes no schema on a server, either, and finds an empty store there.
+    """Open the store at `url` (`sqlite:///absolute/path`); `create` makes a missing file. A
+    process that is only `reading` makes no schema on a server, and finds an empty store there.
 
     A network file system is refused, unless `unsafe_fs` says to use it all the same. `poll_only`
     is for servers behind a pooler in transaction mode.
     """
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite" and rest.startswith("/"):
-        from headway.store.sqlite import open_database
-        from headway.store.sqlitestore import SqliteStore
+        from headway.store.sqlite.database import open_database
+        from headway.store.sqlite.store import SqliteStore
 
         return SqliteStore(open_database(rest, create=create, unsafe_fs=unsafe_fs), clock)
     if scheme in ("postgresql", "postgres"):
         try:
-            from headway.store.postgres import has_schema
-            from headway.store.postgres import open_database as open_postgres
+            from headway.store.postgres.database import has_schema
+            from headway.store.postgres.database import open_database as open_postgres
         except ImportError as error:
             raise InvalidInputError(
                 f"a PostgreSQL store needs psycopg: pip install 'headway[postgres]' ({error})"
             ) from None
-        from headway.store.pgstore import PostgresStore
+        from headway.store.postgres.store import PostgresStore
 
         if reading and not has_schema(url, poll_only=poll_only):
             return open_nothing(clock)
@@ -55,8 +57,8 @@ def open_store(
 
 
 def open_nothing(clock: Clock) -> Store:
-    """An empty store that is nowhere, for who reads where none was made; it cannot be written."""
-    from headway.store.sqlite import open_nothing as open_database
-    from headway.store.sqlitestore import SqliteStore
+    """An empty store that is nowhere, for reads where none was made. It cannot be written."""
+    from headway.store.sqlite.database import open_nothing as open_database
+    from headway.store.sqlite.store import SqliteStore
 
     return SqliteStore(open_database(), clock)

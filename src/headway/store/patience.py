@@ -1,12 +1,12 @@
 """How long a process waits: for its turn to write to a file, and for a server.
 
 A worker that is busy writes nearly all the time, and from one commit to its next transaction there
-is less than a tenth of a millisecond. Who looks more and more seldom, as SQLite itself does, finds
-that gap after a second or so; and everybody who submits waits for it.
+is less than a tenth of a millisecond. A writer that polls more and more rarely, as SQLite itself
+does, finds that gap after a second or so, and every submit waits for it.
 
 A server may hang, or be cut off without a word. People get an error that says so in less than a
-minute. A worker must heed signals meanwhile, and comes again anyway: it waits for two seconds, and
-when it has been told to leave, not beyond the time that it was given.
+minute. A worker must obey signals meanwhile, and tries again anyway. It waits for two seconds, and
+after a signal to leave no longer than its grace.
 """
 
 from time import monotonic, sleep
@@ -47,7 +47,7 @@ class Patience:
         self.is_interruptible = True
 
     def end_within(self, seconds: float) -> None:
-        """Told by who has to leave."""
+        """Called by a writer that has to leave."""
         self.ends_at = monotonic() + seconds
 
     def have_time(self) -> None:

@@ -1,12 +1,16 @@
 """The named queries: read from the .sql files, with the few spellings that databases differ in.
 
 A query begins with `-- name: the_name`, followed by `(hot)` when it runs in a planning step or at
-the end of a job; a test asks the database for the plan of each hot one and refuses a scan.
+the end of a job; a test asks the database for the plan of each hot one and refuses a scan. A query
+that writes has a line `-- changes: jobs, claims`, which names the tables. A word in brackets after
+them says what that means for the step cache; `Effect` has those words. A test holds the line to the
+statement.
 """
 
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -14,22 +18,23 @@ from typing import Any, NamedTuple
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
 _NAME = re.compile(r"^-- name: (\w+)( \(hot\))?$", re.M)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-_OF_A_SUBMIT = ("jobs.sql", "scheduler.sql")
+_OF_A_SUBMIT = ("jobs.sql", "events.sql")
 _OTHERS = (
-    "planning.sql",
+    "settings.sql",
+    "hosts.sql",
     "claims.sql",
+    "waits.sql",
     "calls.sql",
-    "functions.sql",
     "graph.sql",
     "groups.sql",
-    "governor.sql",
-    "order.sql",
-    "removing.sql",
-    "reservations.sql",
     "limits.sql",
-    "templates.sql",
+    "queue_order.sql",
+    "reservations.sql",
     "schedules.sql",
-    "entries.sql",
+    "templates.sql",
+    "jobsfile.sql",
+    "workitems.sql",
+    "retention.sql",
     "checks.sql",
 )
 _OF_ONE_DATABASE = (
@@ -37,10 +42,10 @@ _OF_ONE_DATABASE = (
     "jobs.sqlite.sql",
     "calls.postgres.sql",
     "calls.sqlite.sql",
-    "planning.postgres.sql",
     "claims.postgres.sql",
+    "waits.postgres.sql",
 )
-_CHANGED = re.compile(r"\A(?:update|insert into|delete from) (\w+)")
+_CHANGES = re.compile(r"^-- changes: ([\w, ]+?)(?: \(([\w ]+)\))?$", re.M)
 # The last job of a chain: of those that came after its first, which alone stand in an index.
 _LAST = (
     r"coalesce((select max(later.id) from jobs later "
@@ -54,11 +59,26 @@ _OBJECT = (  # compiled when it is used
 _OF_TABLE = r"(?m)^\s*create(?: unique)? (?:index|trigger) (\w+)[^;]*?\bon (\w+)"
 
 
+class Effect(Enum):
+    """The effect of a change on a transaction's step cache."""
+
+    ANY = ""  # whatever depends on the tables must be read again
+    FOLLOWED = "followed"  # the caller changes the step cache along with it
+    WAKES = "wakes"  # jobs become woken, whatever their stage was
+    TAKES_AWAY = "takes away"  # jobs leave where they lie, or stay there; none comes anywhere
+    ENDS = "ends"  # the same, of running jobs only
+    HOLDS = "holds"  # locks are held from now on
+
+
+NO_TABLES: frozenset[str] = frozenset()
+
+
 class Query(NamedTuple):
     name: str
     sql: str
     hot: bool
-    table: str | None = None  # what it changes
+    changes: frozenset[str] = NO_TABLES
+    effect: Effect = Effect.ANY
 
 
 class Dialect(NamedTuple):
@@ -73,7 +93,7 @@ class Dialect(NamedTuple):
     field: str  # one of those columns
     lists: str  # the same with a list for each row, or for each column
     item: str  # one of its columns
-    each: str  # a hint that such a table has few rows, to be looked up one by one
+    each: str  # a hint that such a table has few rows, to be read one by one
     chain: str  # of which chains jobs are
     parameter: str = r":\1"
     # Whether `lists` are of columns, and of plain calls one statement says what elsewhere many do.
@@ -84,8 +104,8 @@ class Dialect(NamedTuple):
 class Queries(dict[str, Query]):
     """The named queries by their names, each spelt when it is first asked for.
 
-    A submit reads two files. Who asks for more reads all others at once: whatever is installed
-    meanwhile, the queries of a worker belong together.
+    A submit reads two files. A process that asks for more reads all others at once: whatever is
+    installed meanwhile, the queries of a worker belong together.
     """
 
     def __init__(self, dialect: Dialect, columns: Mapping[str, str]) -> None:
@@ -103,7 +123,7 @@ class Queries(dict[str, Query]):
         return query
 
     def _read(self, file_names: Sequence[str]) -> dict[str, tuple[str, bool]]:
-        """What these say, and what is said of them for this database alone."""
+        """The queries of these files, with those for this database alone."""
         own = [each.replace(".sql", f".{self._dialect.name}.sql") for each in file_names]
         return _written_in((*file_names, *(each for each in own if each in _OF_ONE_DATABASE)))
 
@@ -134,8 +154,10 @@ class Queries(dict[str, Query]):
 
     def _spelt(self, name: str, text: str, hot: bool) -> Query:
         sql = spell(text, self._dialect, self._columns)
-        changed = _CHANGED.match(sql)
-        return Query(name, sql, hot, changed[1] if changed else None)
+        said = _CHANGES.search(text)
+        if said is None:
+            return Query(name, sql, hot)
+        return Query(name, sql, hot, frozenset(said[1].split(", ")), Effect(said[2] or ""))
 
 
 def _written_in(file_names: Sequence[str]) -> dict[str, tuple[str, bool]]:
@@ -149,12 +171,24 @@ def _written_in(file_names: Sequence[str]) -> dict[str, tuple[str, bool]]:
     }
 
 
+def statements_in(file_name: str, parameter: str) -> dict[str, str]:
+    """The statements of a file of one database, with parameters as that one spells them."""
+    return {
+        name: _PARAMETER.sub(parameter, _without_comments(text))
+        for name, (text, _) in _written_in((file_name,)).items()
+    }
+
+
 def spell(text: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
-    lines = (line for line in text.splitlines() if not line.startswith("--"))
-    sql = "\n".join(lines).strip()
+    sql = _without_comments(text)
     if "$" in sql:
         sql = _filled_in(sql, dialect, columns)
     return _PARAMETER.sub(dialect.parameter, sql)
+
+
+def _without_comments(text: str) -> str:
+    lines = (line for line in text.splitlines() if not line.startswith("--"))
+    return "\n".join(lines).strip()
 
 
 def _filled_in(sql: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
@@ -177,7 +211,8 @@ def parameters_of(sql: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=200)
 def by_place(sql: str) -> Callable[[Mapping[str, Any]], Any]:
-    """What puts the values of a text's parameters into that order; one alone keeps its name."""
+    """A getter that puts the values of a statement's parameters in order; a single one keeps its
+    name."""
     names = parameters_of(sql)
     return itemgetter(*names) if len(names) > 1 else dict
 

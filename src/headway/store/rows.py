@@ -6,10 +6,14 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headway.base.errors import DataError
 from headway.core.model import (
+    FIELDS,
     FUNCTION,
+    NOT_SIMPLE,
     NOTHING,
     Approval,
     ApprovalState,
@@ -24,24 +28,31 @@ from headway.core.model import (
     Stage,
     Wait,
     WaitKind,
+    of_job,
 )
 from headway.core.states import Status
-from headway.errors import DataError
 
 if TYPE_CHECKING:
     from headway.core.reservations import Reservation
-    from headway.store.seam_adding import Model
+    from headway.store.new_jobs import Model
+    from headway.store.records import Marker
 
 Row = Sequence[Any]
 
-_JOB_COLUMNS = (
-    "id, name, type, status, priority, position, params, created_at, chain, slug, labels, "
-    "after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, "
-    "idempotency_key, spec_digest, on_finish, submitted_by, launch_failures, last_failure, "
-    "launch_wait, stage, wait_kind, wait_detail, waited_on, reason, started_at, finished_at, "
-    "cancel_requested_at, cancel_requested_by, queue, gates, approval, level, group_id, "
-    "sequence_number, subject, target, template_id, quota, schedule_id"
-)
+# A field has a column of its own, or is one key of a column of JSON.
+_COLUMN = {field.name: field.column for field in FIELDS if field.column}
+_FORM = {field.name: field.form for field in FIELDS}
+_OWN = tuple(name for name in Job._fields if "." not in _COLUMN[name])
+_SHARED = {  # those of each column of JSON, by their keys there
+    column: {
+        _COLUMN[name].partition(".")[2]: name
+        for name in Job._fields
+        if _COLUMN[name].startswith(f"{column}.")
+    }
+    for column in ("gates", "quota")
+}
+_JOB_COLUMNS = ", ".join((*(_COLUMN[name] for name in _OWN), "wait_detail", *_SHARED))
+_AT = {column: place for place, column in enumerate(_JOB_COLUMNS.split(", "))}
 _CLAIM_COLUMNS = (
     "job_id, token, slot, worker_id, host_id, home, boot_id, folder, claimed_at, borrowed_from, "
     "probe, function_host, lease_until, occupies"
@@ -62,7 +73,32 @@ _SCHEDULE_COLUMNS = (
 )
 _FIRING_COLUMNS = "schedule_id, slot, last_slot, slots, outcome, reason, job_id, at"
 
+_LATER = of_job(field for field in FIELDS if field.later)
+_NEW = tuple(name for name in _OWN if name not in _LATER)  # those that a new job is stored with
+_NEW_COLUMNS = (*(_COLUMN[name] for name in _NEW), *_SHARED)
+
+
+_EMPTY = {  # how the absence of a value is written; of all other forms: null
+    **dict.fromkeys(("ids", "texts", "locks"), "[]"),
+    **dict.fromkeys(("object", "retry"), "{}"),
+}
+
+
+def _simple() -> str:
+    """The condition by which a ready job is a simple call, as `core.plaincalls.is_plain` says."""
+    hindering = [field for field in FIELDS if field.hinders in NOT_SIMPLE and field.column]
+    columns = {field.column.partition(".")[0]: _EMPTY.get(field.form) for field in hindering}
+    tests = (
+        f"{name} is null" if text is None else f"{name} = '{text}'"
+        for name, text in columns.items()
+    )
+    return " and ".join((f"type = '{FUNCTION}'", *tests))
+
+
 COLUMNS: Mapping[str, str] = {
+    "SIMPLE": _simple(),
+    "NEW": ", ".join(_NEW_COLUMNS),
+    "VALUES": ", ".join(f":{name}" for name in _NEW_COLUMNS),
     "SCHEDULE": _SCHEDULE_COLUMNS,
     "FIRING": _FIRING_COLUMNS,
     "GROUP": _GROUP_COLUMNS,
@@ -77,7 +113,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 
 
 def _encoder() -> Callable[[Any], str]:
-    """What `json` would make anew for every value, made once."""
+    """One encoder, which `json` would make anew for every value."""
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:  # an interpreter without it
         return _ENCODER.encode
@@ -141,8 +177,9 @@ _WAIT_KIND = {each.value: each for each in WaitKind}
 
 
 def load_outline(row: Row) -> Job:
-    """A job as far as a schedule shows it. Of the parameters only those of functions are read, for
-    the door asks for them: a whole job takes three times as long, and there may be 100,000."""
+    """A job with the fields that the graph view shows. Of the parameters only those of functions
+    are read, because capacity depends on them. A whole job takes three times as long, and there may
+    be 100,000."""
     try:
         return Job(
             id=row[0],
@@ -160,35 +197,36 @@ def load_outline(row: Row) -> Job:
             wait=Wait(_WAIT_KIND[row[10]], row[11]) if row[10] else None,
             queue=row[12],
             finished_at=row[13],
-            **(_load_gates(row[14]) if row[14] else {}),
+            **(_load_shared("gates", row[14]) if row[14] else {}),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"the row of job-{row[0]} cannot be read: {error}") from error
 
 
-_QUEUE = [each.strip() for each in _JOB_COLUMNS.split(",")].index("queue")
-
-
 def queue_of(row: Row) -> str:
     """In which queue a job stands, also one whose row cannot be read."""
-    return str(row[_QUEUE])
+    return str(row[_AT["queue"]])
 
 
 def stand_in(row: Row) -> Job:
-    """What is certain about a running job whose row cannot be read."""
+    """A job with what is certain about a running one whose row cannot be read."""
+
+    def of(column: str) -> Any:
+        return row[_AT[column]]
+
     return Job(
-        id=row[0],
-        name=str(row[1]),
-        type=str(row[2]),
+        id=of("id"),
+        name=str(of("name")),
+        type=str(of("type")),
         status=Status.RUNNING,
-        priority=row[4],
-        position=row[5],
+        priority=of("priority"),
+        position=of("position"),
         params={},
-        created_at=row[7],
-        chain=row[8],
-        level=row[38] if row[38] != row[4] else None,
-        group_id=row[39],
-        sequence_number=row[40],
+        created_at=of("created_at"),
+        chain=of("chain"),
+        level=of("level") if of("level") != of("priority") else None,
+        group_id=of("group_id"),
+        sequence_number=of("sequence_number"),
     )
 
 
@@ -200,7 +238,7 @@ def _mapping(text: str) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=1000)
-def _told_by(ending: str) -> str | None:
+def _task_in(ending: str) -> str | None:
     try:
         task = json.loads(f'{{"task":{ending}').get("task")
     except ValueError:
@@ -209,106 +247,70 @@ def _told_by(ending: str) -> str | None:
 
 
 def task_of(params: str) -> str | None:
-    """The task of a function without reading its arguments; None: that cannot be told.
+    """The task of a function without reading its arguments; None: it is unknown.
 
     Few endings come again and again. If what follows the last `"task":` is the rest of an object
     and nothing more, that name is the outermost object's own.
     """
-    return _told_by(params.rpartition('"task":')[2])
+    return _task_in(params.rpartition('"task":')[2])
 
 
 def _job(row: Row) -> Job:
-    return Job(
-        id=row[0],
-        name=row[1],
-        type=row[2],
-        status=_STATUS[row[3]],
-        priority=row[4],
-        position=row[5],
-        params=_mapping(row[6]),
-        created_at=row[7],
-        chain=row[8],
-        slug=row[9],
-        labels=_mapping(row[10]) if row[10] != "{}" else {},
-        after=tuple(json.loads(row[11])) if row[11] != "[]" else (),
-        locks=tuple(Lock(key, LockMode(mode)) for key, mode in json.loads(row[12]))
-        if row[12] != "[]"
-        else (),
-        retry=_load_retry(row[13]),
-        retry_of=row[14],
-        attempt=row[15],
-        retries_used=row[16],
-        not_before=row[17],
-        env_digest=row[18],
-        key=row[19],
-        spec_digest=row[20],
-        on_finish=tuple(json.loads(row[21])) if row[21] != "[]" else (),
-        submitted_by=row[22],
-        launch_failures=row[23],
-        last_failure=row[24],
-        launch_wait=WaitKind(row[25]) if row[25] else None,
-        stage=_STAGE[row[26]] if row[26] else None,
-        wait=Wait(WaitKind(row[27]), row[28]) if row[27] else None,
-        waited_on=tuple(json.loads(row[29])) if row[29] != "[]" else (),
-        reason=row[30],
-        started_at=row[31],
-        finished_at=row[32],
-        cancel_requested_at=row[33],
-        cancel_requested_by=row[34],
-        queue=row[35],
-        **(_load_gates(row[36]) if row[36] else {}),
-        approval=_load_approval(row[37]) if row[37] else None,
-        level=row[38] if row[38] != row[4] else None,
-        group_id=row[39],
-        sequence_number=row[40],
-        subject=row[41],
-        target=row[42],
-        template_id=row[43],
-        **(_load_quota(row[44]) if row[44] else {}),
-        schedule_id=row[45],
-    )
+    values = list(row[: len(_OWN)])
+    for place, known, read in _READ:
+        text = values[place]
+        values[place] = known[text] if text in known else read(text)
+    if values[_WAIT]:
+        values[_WAIT] = Wait(values[_WAIT], row[_DETAIL])
+    if values[_LEVEL] == values[_PRIORITY]:
+        values[_LEVEL] = None
+    if row[_GATES] is None and row[_QUOTA] is None:
+        return Job(*values)
+    shared = _load_shared("gates", row[_GATES]) if row[_GATES] else {}
+    if row[_QUOTA]:
+        shared |= _load_shared("quota", row[_QUOTA])
+    return Job(*values)._replace(**shared)
 
 
-def _load_gates(text: str) -> dict[str, Any]:
+def _load_shared(column: str, text: str) -> dict[str, Any]:
+    """The fields that a column of JSON has."""
     fields = _mapping(text)
-    pin = fields.get("pin")
     return {
-        "needs": tuple(fields.get("needs", ())),
-        "produces": tuple(fields.get("produces", ())),
-        "pinned_head": PinnedHead(*pin) if pin else None,
-        "preconditions": tuple(fields.get("preconditions", ())),
-        "repo": fields.get("repo"),
-        "requested_start": fields.get("at"),
+        name: _SHARED_FORMS[_FORM[name]](fields[key])
+        for key, name in _SHARED[column].items()
+        if key in fields
     }
+
+
+def _dump_shared(column: str, job: Job) -> str | None:
+    """Most jobs have none of these."""
+    fields = _SHARED_OF[column](job)
+    if not any(fields):
+        return None
+    return dump({key: value for key, value in zip(_SHARED[column], fields, strict=True) if value})
 
 
 def dump_gates(job: Job) -> str | None:
-    """Most jobs have none of these."""
-    fields = {
-        "needs": job.needs,
-        "produces": job.produces,
-        "pin": job.pinned_head,
-        "preconditions": job.preconditions,
-        "repo": job.repo,
-        "at": job.requested_start,
-    }
-    present = {name: value for name, value in fields.items() if value}
-    return dump(present) if present else None
+    """What is stored of the gates that a job asks for."""
+    return _dump_shared("gates", job)
 
 
-def _load_quota(text: str) -> dict[str, Any]:
-    fields = _mapping(text)
-    return {
-        "resources": tuple(fields.get("resources", ())),
-        "rates": tuple(Rate(*each) for each in fields.get("rates", ())),
-    }
+def _same(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
-def dump_quota(job: Job) -> str | None:
-    """Most jobs name no resource and no rate."""
-    fields = {"resources": job.resources, "rates": job.rates}
-    present = {name: value for name, value in fields.items() if value}
-    return dump(present) if present else None
+def _pin(value: Any) -> PinnedHead:
+    return PinnedHead(*value)
+
+
+def _rates(value: Any) -> tuple[Rate, ...]:
+    return tuple(Rate(*each) for each in value)
+
+
+_SHARED_FORMS: Mapping[str, Callable[[Any], Any]] = {"": _same, "pin": _pin, "rates": _rates}
+_SHARED_OF: Mapping[str, Callable[[Job], tuple[Any, ...]]] = {
+    column: itemgetter(*map(Job._fields.index, keys.values())) for column, keys in _SHARED.items()
+}
 
 
 def _load_approval(text: str) -> Approval:
@@ -344,56 +346,75 @@ def _load_retry(text: str) -> RetryPolicy:
     return RetryPolicy(**{**fields, "on": tuple(fields["on"])})
 
 
+def _load_texts(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+def _load_locks(text: str) -> tuple[Lock, ...]:
+    return tuple(Lock(key, LockMode(mode)) for key, mode in json.loads(text))
+
+
+def _dump_locks(locks: Sequence[Lock]) -> str:
+    return dump([(lock.key, lock.mode.value) for lock in locks])
+
+
+class _Form(NamedTuple):
+    """How a column is written that is not just the value of its field."""
+
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any]
+    known: Mapping[Any, Any]  # what need not be read
+
+
+_value = attrgetter("value")
+_FORMS: Mapping[str, _Form] = {
+    "status": _Form(Status, _value, _STATUS),
+    "stage": _Form(Stage, _value, {None: None, **_STAGE}),
+    "kind": _Form(WaitKind, _value, {None: None, **_WAIT_KIND}),
+    "wait": _Form(WaitKind, _value, {None: None, **_WAIT_KIND}),
+    "object": _Form(_mapping, dump, {"{}": NOTHING}),
+    "ids": _Form(_load_texts, _ids, {"[]": ()}),
+    "texts": _Form(_load_texts, dump, {"[]": ()}),
+    "locks": _Form(_load_locks, _dump_locks, {"[]": ()}),
+    "retry": _Form(_load_retry, dump_retry, {"{}": _NO_RETRY}),
+    "approval": _Form(_load_approval, dump_approval, {None: None}),
+}
+_READ = tuple(
+    (place, _FORMS[_FORM[name]].known, _FORMS[_FORM[name]].read)
+    for place, name in enumerate(_OWN)
+    if _FORM[name] in _FORMS
+)
+_WRITE = tuple(
+    (_COLUMN[name], _FORMS[_FORM[name]].write, _EMPTY.get(_FORM[name]))
+    for name in _NEW
+    if _FORM[name] in _FORMS
+)
+_WAIT, _LEVEL, _PRIORITY = map(_OWN.index, ("wait", "level", "priority"))
+_DETAIL, _GATES, _QUOTA = (_AT[column] for column in ("wait_detail", "gates", "quota"))
+_new_of: Callable[[Job], tuple[Any, ...]] = itemgetter(*map(Job._fields.index, _NEW))
+
+
 def dump_job(job: Job) -> dict[str, Any]:
-    """The parameters of `add_jobs`. What it waits for is stored only of one that lies filed."""
-    wait = job.wait if job.stage is Stage.FILED else None
-    return {
-        "id": job.id,
-        "name": job.name,
-        "type": job.type,
-        "status": job.status.value,
-        "priority": job.priority,
-        "position": job.position,
-        "params": dump(job.params),
-        "created_at": job.created_at,
-        "chain": job.chain,
-        "slug": job.slug,
-        "labels": dump(job.labels) if job.labels else "{}",
-        "after_ids": _ids(job.after),
-        "locks": dump([(lock.key, lock.mode.value) for lock in job.locks]) if job.locks else "[]",
-        "retry": dump_retry(job.retry),
-        "retry_of": job.retry_of,
-        "attempt": job.attempt,
-        "retries_used": job.retries_used,
-        "not_before": job.not_before,
-        "env_digest": job.env_digest,
-        "idempotency_key": job.key,
-        "spec_digest": job.spec_digest,
-        "on_finish": dump(job.on_finish) if job.on_finish else "[]",
-        "submitted_by": job.submitted_by,
-        "stage": job.stage.value if job.stage else None,
-        "queue": job.queue,
-        "gates": dump_gates(job),
-        "approval": dump_approval(job.approval) if job.approval else None,
-        "level": job.dispatch_level,
-        "group_id": job.group_id,
-        "sequence_number": job.sequence_number,
-        "subject": job.subject,
-        "target": job.target,
-        "template_id": job.template_id,
-        "quota": dump_quota(job),
-        "schedule_id": job.schedule_id,
-        "wait_kind": wait.kind.value if wait else None,
-        "wait_detail": wait.detail if wait else None,
-        "wake_at": wait.until if wait else None,
-        "checked_at": job.created_at if wait else None,
-        "waited_on": f'["{wait.kind.value}"]' if wait else "[]",
-    }
+    """The parameters of `add_jobs`. What it waits for is stored only of one that is parked."""
+    given: dict[str, Any] = dict(zip(_NEW_COLUMNS, _new_of(job), strict=False))
+    for column, write, empty in _WRITE:
+        value = given[column]
+        given[column] = write(value) if value else empty
+    given["level"] = job.dispatch_level
+    given["gates"] = dump_gates(job)
+    given["quota"] = _dump_shared("quota", job)
+    wait = job.wait if job.stage is Stage.PARKED else None
+    given["wait_kind"] = wait.kind.value if wait else None
+    given["wait_detail"] = wait.detail if wait else None
+    given["wake_at"] = wait.until if wait else None
+    given["checked_at"] = job.created_at if wait else None
+    given["waited_on"] = f'["{wait.kind.value}"]' if wait else "[]"
+    return given
 
 
 def written(model: Model) -> Mapping[str, Any]:
-    """The parameters of `add_jobs` for jobs of this model, but for what says nothing in it; and
-    what is told of each when it is submitted."""
+    """The parameters of `add_jobs` for jobs of this model, without the fields that mean nothing in
+    it; and those of the event of each submit."""
     if model.written is None:
         model.written = {**dump_job(model.job), "told": dump({"name": model.job.name})}
     return model.written
@@ -464,3 +485,19 @@ def load_run(row: Row) -> Run:
         artifacts=tuple(load(row[7], what)),
         finished_at=row[8],
     )
+
+
+def load_marker(row: Row) -> Marker:
+    from headway.store.records import Marker
+
+    key, job_id, at, data, withdrawn_at = row
+    value = load(data, f"the data of {key}") if data is not None else None
+    return Marker(key, job_id, at, value, withdrawn_at)
+
+
+def waited_on(job: Job, wait: Wait | None) -> list[str]:
+    """The kinds of waits that are remembered of this job, with this one."""
+    kinds = list(job.waited_on)
+    if wait is not None and wait.kind.value not in kinds:
+        kinds.append(wait.kind.value)
+    return kinds

@@ -1,104 +1,150 @@
-"""What every transaction stands on: how it asks named queries, how it changes rows, and what it
-must ask for again afterwards."""
+"""A transaction and its nouns: `tx.claims.begin(...)`, `tx.groups.members(...)`.
+
+`with store.write() as tx:` is one transaction. Only one write transaction exists at a time, so
+within it facts do not move. Every change of a claimed job is fenced by the claim's token.
+
+A noun is loaded when it is first asked for, so a submit loads only what it needs.
+"""
 
 from __future__ import annotations
 
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from headway.store.rows import dump
+from headway.store.access import Access
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable
 
     from headway.core.model import JobId
-    from headway.store.queries import Queries, Query
-    from headway.store.sqlstore import Statements
-    from headway.store.state import State, Whereabouts
-    from headway.store.waking import Woken
+    from headway.store.bulk.calls import Calls, CallsReader
+    from headway.store.bulk.insert import BulkInsert
+    from headway.store.database import Statements
+    from headway.store.queries import Queries
+    from headway.store.records import Remembered
+    from headway.store.tables.claims import ClaimsReader, ClaimsTable
+    from headway.store.tables.events import EventsReader, EventsTable
+    from headway.store.tables.graph import GraphReader, GraphTable
+    from headway.store.tables.groups import GroupsReader, GroupsTable
+    from headway.store.tables.hosts import HostsReader, HostsTable
+    from headway.store.tables.jobs import JobsReader, JobsTable
+    from headway.store.tables.jobsfile import JobsFilesReader, JobsFilesTable
+    from headway.store.tables.limits import LimitsReader, LimitsTable
+    from headway.store.tables.queue_order import QueueOrderReader, QueueOrderTable
+    from headway.store.tables.reservations import ReservationsReader, ReservationsTable
+    from headway.store.tables.retention import RetentionReader, RetentionTable
+    from headway.store.tables.schedules import SchedulesReader, SchedulesTable
+    from headway.store.tables.settings import SettingsReader, SettingsTable
+    from headway.store.tables.templates import TemplatesReader, TemplatesTable
+    from headway.store.tables.waits import WaitsReader, WaitsTable
+    from headway.store.tables.workitems import WorkItemsReader, WorkItemsTable
 
 
-class Asking:
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Noun(Generic[T_co]):
+    """A noun of a transaction. Its module is loaded when any transaction first asks for it; each
+    transaction makes its own once."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module = f"headway.store.{module}"
+        self._name = name
+        self._attribute = ""
+        self._make: Callable[[Access], Any] | None = None
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._attribute = name
+
+    def load(self) -> Callable[[Access], Any]:
+        """What makes it."""
+        if self._make is None:
+            self._make = getattr(__import__(self._module, fromlist=[self._name]), self._name)
+        return self._make
+
+    def __get__(self, tx: ReadTx, owner: type) -> T_co:
+        noun: T_co = (self._make or self.load())(tx._db)
+        tx.__dict__[self._attribute] = noun
+        return noun
+
+
+class ReadTx:
+    """A read transaction: all that it shows is of one moment."""
+
+    jobs: Noun[JobsReader] = Noun("tables.jobs", "JobsReader")
+    events: Noun[EventsReader] = Noun("tables.events", "EventsReader")
+    settings: Noun[SettingsReader] = Noun("tables.settings", "SettingsReader")
+    hosts: Noun[HostsReader] = Noun("tables.hosts", "HostsReader")
+    claims: Noun[ClaimsReader] = Noun("tables.claims", "ClaimsReader")
+    waits: Noun[WaitsReader] = Noun("tables.waits", "WaitsReader")
+    graph: Noun[GraphReader] = Noun("tables.graph", "GraphReader")
+    groups: Noun[GroupsReader] = Noun("tables.groups", "GroupsReader")
+    limits: Noun[LimitsReader] = Noun("tables.limits", "LimitsReader")
+    queue_order: Noun[QueueOrderReader] = Noun("tables.queue_order", "QueueOrderReader")
+    reservations: Noun[ReservationsReader] = Noun("tables.reservations", "ReservationsReader")
+    schedules: Noun[SchedulesReader] = Noun("tables.schedules", "SchedulesReader")
+    templates: Noun[TemplatesReader] = Noun("tables.templates", "TemplatesReader")
+    jobsfile: Noun[JobsFilesReader] = Noun("tables.jobsfile", "JobsFilesReader")
+    workitems: Noun[WorkItemsReader] = Noun("tables.workitems", "WorkItemsReader")
+    retention: Noun[RetentionReader] = Noun("tables.retention", "RetentionReader")
+    calls: Noun[CallsReader] = Noun("bulk.calls", "CallsReader")
+
     def __init__(
-        self,
-        database: Statements,
-        named: Queries,
-        now: int | Callable[[], int],
+        self, database: Statements, queries: Queries, now: int | Callable[[], int]
     ) -> None:
-        """`now` may be known only later: who shares a database learns it with the first answer."""
-        self._database = database
-        self._named = named
-        self._instant = now
-        self._unreadable: dict[JobId, str] = {}
-        self._state: State | None = None
-        self._whereabouts: Whereabouts | None = None
-        self._crowded = False  # more are woken than are looked at together
-        self._ahead: tuple[int, list[Any]] = 0, []  # plain calls, asked for with the state
-        self._looked: Woken | None = None  # who is woken, with all that is to be known of them
+        self._db = Access(database, queries, now)
 
     def now(self) -> int:
-        """The instant of this transaction; every row it writes carries the same."""
-        return self._now
+        """The instant of this transaction; every row that it writes carries the same."""
+        return self._db.now
 
-    @property
-    def _now(self) -> int:
-        if callable(self._instant):
-            self._instant = self._instant()
-        return self._instant
-
-    def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
-        return self._database.execute(self._named[query].sql, parameters)
-
-    def _ask(self, questions: Mapping[str, Mapping[str, Any]], /) -> list[list[Any]]:
-        """What several queries show that change nothing, each with its parameters."""
-        return self._database.ask([(self._named[each].sql, questions[each]) for each in questions])
-
-    def _one(self, query: str, /, **parameters: Any) -> tuple[Any, ...] | None:
-        rows = self._all(query, **parameters)
-        return rows[0] if rows else None
+    def unreadable(self) -> dict[JobId, str]:
+        """The rows that listings of this transaction met and could not read, with the error."""
+        return self._db.unreadable
 
 
-class Telling(Asking):
-    def _run(self, query: str, /, **parameters: Any) -> int:
-        """Run a change and say how many rows it touched."""
-        self._all(query, **parameters)
-        return self._database.changes()
+class WriteTx(ReadTx):
+    """A write transaction: all that can be read, and changes."""
 
-    def _tell(self, query: str, /, **parameters: Any) -> None:
-        """Run a change whose effect is not looked at: it may be sent along with the next."""
-        named = self._named[query]
-        self._forget(named)
-        self._database.tell(named.sql, parameters)
+    jobs: Noun[JobsTable] = Noun("tables.jobs", "JobsTable")
+    events: Noun[EventsTable] = Noun("tables.events", "EventsTable")
+    settings: Noun[SettingsTable] = Noun("tables.settings", "SettingsTable")
+    hosts: Noun[HostsTable] = Noun("tables.hosts", "HostsTable")
+    claims: Noun[ClaimsTable] = Noun("tables.claims", "ClaimsTable")
+    waits: Noun[WaitsTable] = Noun("tables.waits", "WaitsTable")
+    graph: Noun[GraphTable] = Noun("tables.graph", "GraphTable")
+    groups: Noun[GroupsTable] = Noun("tables.groups", "GroupsTable")
+    limits: Noun[LimitsTable] = Noun("tables.limits", "LimitsTable")
+    queue_order: Noun[QueueOrderTable] = Noun("tables.queue_order", "QueueOrderTable")
+    reservations: Noun[ReservationsTable] = Noun("tables.reservations", "ReservationsTable")
+    schedules: Noun[SchedulesTable] = Noun("tables.schedules", "SchedulesTable")
+    templates: Noun[TemplatesTable] = Noun("tables.templates", "TemplatesTable")
+    jobsfile: Noun[JobsFilesTable] = Noun("tables.jobsfile", "JobsFilesTable")
+    workitems: Noun[WorkItemsTable] = Noun("tables.workitems", "WorkItemsTable")
+    retention: Noun[RetentionTable] = Noun("tables.retention", "RetentionTable")
+    calls: Noun[Calls] = Noun("bulk.calls", "Calls")
+    bulk: Noun[BulkInsert] = Noun("bulk.insert", "BulkInsert")
 
-    def _forget(self, query: Query) -> None:
-        """What this query may have changed is asked for anew when it is needed."""
-        if query.table == "jobs" and query.name != "finish_calls":
-            self._ahead = 0, []
-        if query.table in ("jobs", "edges"):
-            self._looked = None
-        if self._state is not None and self._state.is_changed_by(query.name, query.table):
-            self._state = None
-        if self._whereabouts is not None and query.table is not None:
-            self._whereabouts = self._whereabouts.after(query.name, query.table)
+    def others_wrote(self) -> bool:
+        """Whether anyone but this process may have committed since the last write transaction in
+        which this was asked."""
+        return self._db.database.others_wrote()
 
-    def _all(self, query: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
-        named = self._named[query]
-        self._forget(named)
-        return self._database.execute(named.sql, parameters)
+    def remember(self) -> Remembered | None:
+        """The state that this transaction knows, for a later one in which nobody else can have
+        changed it; None: not enough."""
+        from headway.store.records import Remembered
 
-    def _listed(self, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
-        """The parameters of a table given by `$LISTS`, whose columns have these names."""
-        if self._named.at_once:
-            columns = map(list, zip(*rows, strict=True))
-            return {f"given_{name}": each for name, each in zip(names, columns, strict=True)}
-        return {"rows": dump(rows)}
+        cache = self._db.cache
+        if cache.state is None or cache.presence is None:
+            return None
+        return Remembered((self._db.database.undone, cache.state, cache.presence))
 
-    def _many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a change for each of these; for none, nothing is done."""
-        rows = iter(rows)
-        first = next(rows, None)
-        if first is None:
-            return
-        named = self._named[query]
-        self._forget(named)
-        self._database.execute_many(named.sql, chain((first,), rows))
+    def recall(self, known: Remembered) -> None:
+        """At the beginning: know this, as if it had been asked. It is refused if a transaction of
+        this process was undone since: perhaps the one that remembers it, and it never was so."""
+        from headway.base.errors import OthersWroteError
+
+        cache = self._db.cache
+        undone, cache.state, cache.presence = known.known
+        if undone != self._db.database.undone:
+            raise OthersWroteError("a change was undone since this was remembered; look again")

@@ -10,7 +10,7 @@ import errno
 import os
 import signal
 
-from headway.supervise import proc
+from headway.base import proc
 
 AT_ONCE = 500  # processes that are held while the list of members is read again
 _NO_ROOM = (errno.EMFILE, errno.ENFILE)
@@ -76,8 +76,8 @@ def is_populated(path: str) -> bool:
 
 
 def signal_all(path: str, *signals: int) -> None:
-    """Send the signals, one after the other, to each process that is in the cgroup now. Who is born
-    meanwhile, to clean up perhaps, is not asked."""
+    """Send the signals, one after the other, to each process that is in the cgroup now. A
+    process that is born meanwhile, to clean up perhaps, gets none."""
     waiting = _pids(path)
     while waiting:
         waiting = _signal_some(path, waiting, signals)

@@ -3,8 +3,8 @@
 It never returns and never runs a line of the command before the go byte: end of file on the go
 pipe, or another parent than the supervisor, is exit. What the job needs before it (a worktree) is
 prepared between the go byte and the exec; last of all, what its gates have seen of its repository
-is checked once more. What keeps it from exec'ing is told through the report pipe, which closes by
-itself when exec succeeds.
+is checked once more. An error that keeps it from exec'ing goes through the report pipe, which
+closes by itself when exec succeeds.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import os
 import signal
 from contextlib import suppress
 
-from headway.crashpoints import reach
-from headway.supervise import helper, proc
+from headway.base import proc
+from headway.base.crashpoints import reach
+from headway.supervise import helper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,8 +192,9 @@ def _prepare(wanted: dict[str, Any], env: dict[bytes, bytes]) -> None:
 
 
 def _check(wanted: dict[str, Any], token: str) -> None:
-    """Have looked once more at what the job's gates have seen: in the environment of the worker,
-    which looked before, and not in the job's. Last of all, so that little can change after it."""
+    """Have the answers of the job's gates probed once more. It runs in the environment of the
+    worker, which made the first probe, and not in the job's. It comes last, so that little can
+    change after it."""
     env = {name: value for name, value in os.environb.items() if name != b"HEADWAY_POINTS"}
     _keep_stops()
     running = helper.Helper(wanted, {**env, b"HEADWAY_CLAIM": token.encode()})
@@ -207,17 +209,17 @@ def _check(wanted: dict[str, Any], token: str) -> None:
 def _keep_stops() -> None:
     """A stop meanwhile is for the helper, which then ends its git in peace; it is kept for this
     process until then, so that the command is never reached."""
-    signal.set_wakeup_fd(-1)  # the supervisor's, who is not to hear of the helper
+    signal.set_wakeup_fd(-1)  # the supervisor's, which must not be woken by the helper
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
 
 
-def _await(running: helper.Helper) -> helper.Ended:
+def _await(running: helper.Helper) -> helper.HelperEnd:
     ended = running.wait()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # here a stop that came ends us
     return ended
 
 
-def _cause(ended: helper.Ended) -> int:
+def _cause(ended: helper.HelperEnd) -> int:
     """The errno that says whose fault it is: the job's, unless the helper knows better."""
     if ended.code is None:
         return errno.ETIMEDOUT

@@ -18,8 +18,10 @@ import sys
 import time
 from contextlib import suppress
 
-from headway.crashpoints import reach
-from headway.supervise import cgroup, proc
+from headway.base import proc
+from headway.base.crashpoints import reach
+from headway.base.source import SOURCE
+from headway.supervise import cgroup
 from headway.supervise.tree import Tree
 
 TYPE_CHECKING = False
@@ -27,9 +29,8 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, NoReturn
 
-_SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _MAIN = (
-    f"import sys; sys.path.insert(0, {_SOURCE!r}); "
+    f"import sys; sys.path.insert(0, {SOURCE!r}); "
     "from headway.supervise.direct import main; main(int(sys.argv[1]))"
 )
 # In our own process only KILL ends us, and nothing stops us but STOP.
@@ -63,7 +64,7 @@ class Overseen:
             )
         reach("direct.overseen")
         self._line = ours
-        self._told = b""
+        self._message = b""
         document = json.dumps(spec).encode()
         self._send(len(document).to_bytes(4, "big") + document)
 
@@ -75,35 +76,35 @@ class Overseen:
         self._send(RENEWED)
 
     def signal(self, number: int) -> None:
-        """Have the command hear a signal that only we got."""
+        """Pass on to the command a signal that only we received."""
         self._send(bytes([number]))
 
     def end(self) -> None:
-        """Have the whole tree killed, now; `ended` tells when it is gone."""
+        """Have the whole tree killed now; `ended` says when it is gone."""
         with suppress(OSError):
             self._line.shutdown(socket.SHUT_WR)
 
     def ended(self) -> dict[str, Any] | None:
         """After the line became readable: how it ended, or None if it has not."""
         try:
-            heard = self._line.recv(65536)
+            received = self._line.recv(65536)
         except OSError:
-            heard = b""
-        self._told += heard
-        if heard:
+            received = b""
+        self._message += received
+        if received:
             return None
         self._process.wait()
-        if self._told:
-            told: dict[str, Any] = json.loads(self._told)
-            return told
-        end_direct(self._token)  # it was killed, so that nobody else looks after the rest
+        if self._message:
+            message: dict[str, Any] = json.loads(self._message)
+            return message
+        end_direct(self._token)  # it was killed, so nobody else ends the rest
         return {"code": 1, "error": "the process that watches over the command was killed"}
 
     def close(self) -> None:
         self._line.close()
 
     def _send(self, data: bytes) -> None:
-        with suppress(OSError):  # it has ended, which is heard on the same line
+        with suppress(OSError):  # it has ended, which the same socket shows
             self._line.sendall(data)
 
 
@@ -136,14 +137,14 @@ def main(line: int) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_SETMASK, BLOCKED)
     wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, _heard)
+    signal.signal(signal.SIGCHLD, _note_signal)
     proc.set_child_subreaper()
     os.set_inheritable(line, False)
     caller = socket.socket(fileno=line)
     size = int.from_bytes(_receive(caller, 4), "big")
-    told = _Watch(caller, wake_read, json.loads(_receive(caller, size))).run()
+    message = _Watch(caller, wake_read, json.loads(_receive(caller, size))).run()
     with suppress(OSError):
-        caller.sendall(json.dumps(told).encode())
+        caller.sendall(json.dumps(message).encode())
         reach("direct.told")
     os._exit(0)
 
@@ -158,8 +159,8 @@ def _receive(caller: socket.socket, size: int) -> bytes:
     return got
 
 
-def _heard(_signum: int, _frame: FrameType | None) -> None:
-    """Nothing: the wakeup descriptor has told already."""
+def _note_signal(_signum: int, _frame: FrameType | None) -> None:
+    """Nothing to do: the wakeup descriptor has already reported it."""
 
 
 class _Watch:
@@ -218,25 +219,25 @@ class _Watch:
                 os.read(self._wake_fd, 4096)
                 self._reap()
             else:
-                self._hear(poll)
+                self._receive(poll)
 
-    def _hear(self, poll: select.poll) -> None:
+    def _receive(self, poll: select.poll) -> None:
         try:
-            heard = self._caller.recv(4096)
+            received = self._caller.recv(4096)
         except OSError:
-            heard = b""
-        if not heard:
+            received = b""
+        if not received:
             poll.unregister(self._caller.fileno())
             self._kill_at = 0.0
             return
-        for byte in heard:
+        for byte in received:
             if byte != RENEWED[0]:
                 proc.signal_process(self._main, self._main_start, sig=byte)
-        if RENEWED in heard and self._silent_at != _NEVER:
+        if RENEWED in received and self._silent_at != _NEVER:
             self._silent_at = time.monotonic() + self._spec["silence"]
 
     def _kill_all(self) -> None:
-        """The main process has ended: who is left goes, too."""
+        """The main process has ended: the rest of its tree is ended, too."""
         give_up_at = time.monotonic() + END_SECONDS
         while True:
             self._reap()
@@ -259,7 +260,7 @@ class _Watch:
 
 def _become(spec: dict[str, Any], supervisor: int, report: int) -> NoReturn:
     """Be the command. It dies with its supervisor, and does not stand still while it has a slot."""
-    code, told = NOT_RUNNABLE, ""
+    code, message = NOT_RUNNABLE, ""
     try:
         proc.set_pdeathsig(signal.SIGKILL)
         if os.getppid() != supervisor:
@@ -271,11 +272,11 @@ def _become(spec: dict[str, Any], supervisor: int, report: int) -> NoReturn:
         reach("direct.begins")
         os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
     except FileNotFoundError as error:
-        code, told = NOT_FOUND, f"{spec['argv'][0]} in {spec['cwd']}: {error.strerror}"
+        code, message = NOT_FOUND, f"{spec['argv'][0]} in {spec['cwd']}: {error.strerror}"
     except (OSError, ValueError) as error:
-        told = f"{spec['argv'][0]}: {getattr(error, 'strerror', None) or error}"
+        message = f"{spec['argv'][0]}: {getattr(error, 'strerror', None) or error}"
     finally:
-        os.write(report, f"{code}\n{told}"[:4000].encode(errors="replace"))
+        os.write(report, f"{code}\n{message}"[:4000].encode(errors="replace"))
         os._exit(code)
 
 

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from headway.supervise.records import Outcome, Started
+    from headway.supervise.records import OutcomeRecord, Started
 
 
 class Earlier:
@@ -22,7 +22,7 @@ class Earlier:
 
     __slots__ = ("created_at", "evidence", "lives", "outcome", "started")
 
-    def __init__(self, evidence: Evidence, *, lives: bool, outcome: Outcome | None) -> None:
+    def __init__(self, evidence: Evidence, *, lives: bool, outcome: OutcomeRecord | None) -> None:
         self.evidence = evidence
         self.lives = lives
         self.outcome = outcome

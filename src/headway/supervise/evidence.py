@@ -1,7 +1,7 @@
 """The files that say what became of one claim (docs/protocols.md, sections 1, 2 and 5).
 
-Every name carries the claim's token, and a file of another token is never evidence. Whether a
-supervisor lives is told by the lock alone; the files are judged by whoever holds it.
+Every name carries the claim's token, and a file of another token is never evidence. The lock alone
+says whether a supervisor lives; the holder of the lock judges the files.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import fcntl
 import json
 import os
 
-from headway.crashpoints import reach
+from headway.base.crashpoints import reach
 from headway.supervise.folder import Folder, UnsafeFolder, make_folder, write_all
-from headway.supervise.records import Outcome, Started
+from headway.supervise.records import OutcomeRecord, Started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["Evidence", "Outcome", "Started", "UnsafeFolder"]
+__all__ = ["Evidence", "OutcomeRecord", "Started", "UnsafeFolder"]
 
 # Larger than any outcome, so that a disk which the job filled still has room for it.
 RESERVED_BYTES = 16 * 1024
@@ -48,7 +48,7 @@ class Evidence:
         return evidence
 
     def make_sure_of_its_place(self) -> None:
-        """That whoever is told the folder's path finds this very folder there, and no other."""
+        """Make sure that the folder's path leads to this very folder, and to no other."""
         with Folder(self._path) as found, self._open() as own:
             if not os.path.sameopenfile(found.fd, own.fd):
                 raise UnsafeFolder(errno.EPERM, "another folder is in its place", self._path)
@@ -143,7 +143,7 @@ class Evidence:
         return None if content is None else Started.from_json(content)
 
     def write_started(self, started: Started) -> None:
-        """Record the start. Not synced: kill -9 keeps the page cache, boot ids tell a reboot."""
+        """Record the start. Not synced: kill -9 keeps the page cache, boot ids reveal a reboot."""
         with self._open() as folder:
             tmp = folder.open(f"started.{self.token}.tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             try:
@@ -171,19 +171,19 @@ class Evidence:
 
     def _wants(self, *steps: str) -> bool:
         """Whether one of these comes before the command. If the file is damaged, only the mark that
-        all of them are done can tell."""
+        all of them are done shows it."""
         try:
             spec = json.loads(self._read(f"claim.{self.token}") or b"{}")
             return any(step in spec for step in steps)
         except (ValueError, TypeError, RecursionError):
             return True
 
-    def read_outcome(self) -> Outcome | None:
+    def read_outcome(self) -> OutcomeRecord | None:
         """The claim's outcome; torn, damaged or foreign is none."""
         content = self._read(f"outcome.{self.token}.json")
-        return None if content is None else Outcome.from_json(content, token=self.token)
+        return None if content is None else OutcomeRecord.from_json(content, token=self.token)
 
-    def write_outcome(self, outcome: Outcome) -> None:
+    def write_outcome(self, outcome: OutcomeRecord) -> None:
         """Make the outcome durable: into the reserved blocks, fsync, rename, fsync the folder."""
         content = outcome.to_json()
         with self._open() as folder:
@@ -248,7 +248,7 @@ class Evidence:
         reach("evidence.worker_wanted")
 
     def take_worker_request(self) -> dict[str, Any] | None:
-        """What the job asked for since the last look."""
+        """The request that the job left since the last call, if any."""
         content = self._read(f"wanted.{self.token}")
         if content is None:
             return None

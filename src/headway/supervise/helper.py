@@ -13,7 +13,7 @@ import select
 import signal
 import time
 
-from headway.supervise import proc
+from headway.base import proc
 from headway.supervise.tree import kill_below
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ CHANGED = 76  # exit code: what the job is to start on is not as its gates have 
 NOT_STARTED = 127
 
 
-class Ended:
+class HelperEnd:
     """How it ended: the exit code, negative for a signal, None if it was too slow; its words."""
 
     __slots__ = ("_said", "_timeout_seconds", "code")
@@ -74,17 +74,17 @@ class Helper:
         os.set_blocking(self._said_fd, False)
         self._pidfd = os.pidfd_open(self._pid)  # ours to wait for, so the number is still its own
 
-    def wait(self) -> Ended:
-        """Hear it until it has ended, or end it when its time is over."""
-        in_time = self._hear_until(time.monotonic() + self._timeout_seconds)
+    def wait(self) -> HelperEnd:
+        """Read its output until it has ended, or end it when its time is over."""
+        in_time = self._receive_until(time.monotonic() + self._timeout_seconds)
         if not in_time:
             self._end()
         code = self._reap()
         os.close(self._said_fd)
         os.close(self._pidfd)
-        return Ended(code if in_time else None, self._said, self._timeout_seconds)
+        return HelperEnd(code if in_time else None, self._said, self._timeout_seconds)
 
-    def _hear_until(self, give_up_at: float) -> bool:
+    def _receive_until(self, give_up_at: float) -> bool:
         """Take in its words until it has ended; False if that takes too long."""
         poll = select.poll()
         poll.register(self._pidfd, select.POLLIN)
@@ -94,13 +94,13 @@ class Helper:
             if left <= 0:
                 return False
             ready = {fd for fd, _ in poll.poll(int(left * 1000) + 1)}
-            if self._said_fd in ready and not self._hear():
+            if self._said_fd in ready and not self._receive():
                 poll.unregister(self._said_fd)
             if self._pidfd in ready:
-                self._hear()
+                self._receive()
                 return True
 
-    def _hear(self) -> bool:
+    def _receive(self) -> bool:
         """The end of what it says is what counts; False when there will be no more."""
         try:
             words = os.read(self._said_fd, 65536)
@@ -112,7 +112,7 @@ class Helper:
     def _end(self) -> None:
         """Ask it to end, then end it with all that it started, sessions of their own or not."""
         proc.signal_pidfd(self._pidfd, signal.SIGTERM)
-        if self._hear_until(time.monotonic() + TO_END_SECONDS):
+        if self._receive_until(time.monotonic() + TO_END_SECONDS):
             return
         proc.signal_pidfd(self._pidfd, signal.SIGSTOP)
         kill_below(self._pid)

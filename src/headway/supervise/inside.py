@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 
-from headway.supervise import proc
+from headway.base import proc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

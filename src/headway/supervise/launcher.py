@@ -20,12 +20,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from headway.crashpoints import reach
+from headway.base.crashpoints import reach
+from headway.base.source import SOURCE
 
-_SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _MAIN = (
-    f"import sys; sys.path.insert(0, {_SOURCE!r}); "
-    "from headway.supervise.parent import main; main()"
+    f"import sys; sys.path.insert(0, {SOURCE!r}); from headway.supervise.parent import main; main()"
 )
 # Of the job that this process may itself be part of: not to be found in our children.
 _OF_A_JOB = ("HEADWAY_CLAIM", "HEADWAY_JOB_ID", "HEADWAY_RUN_ID", "HEADWAY_ATTEMPT")
@@ -67,10 +66,10 @@ class Launcher:
         self._queue: deque[tuple[str, bytes]] = deque()
         self._sent_at: dict[str, float] = {}
         self._late: list[Ack] = []
-        self._lost: set[str] = set()  # what was never answered, until somebody has been told
+        self._lost: set[str] = set()  # launches without an answer, until they were reported
         self._unwatch: list[Callable[[], None]] = []
         self.pidfd = -1
-        # Whoever waits for the parent sets this: it is told of each descriptor that can be waited
+        # The owner of the selector sets this: it is called with each descriptor that can be waited
         # for, and gives back how to have it forgotten, which is done before it is closed.
         self.watch: Callable[[int], Callable[[], None]] = lambda descriptor: lambda: None
 
@@ -115,7 +114,7 @@ class Launcher:
                 self._socket.send(request)
             except BlockingIOError:
                 return
-            except OSError:  # the parent is dead, which its pidfd tells
+            except OSError:  # the parent is dead, which its pidfd shows
                 return
             self._queue.popleft()
             self._sent_at[token] = time.monotonic()

@@ -16,6 +16,25 @@ RETRY_SECONDS = 1.0
 MOST_SEGMENTS = 64
 
 
+# What a full log means: `drop` forgets the oldest segments, `block` lets the command wait, `kill`
+# ends the job.
+
+
+def forgets(full: str) -> bool:
+    """Whether old segments make room for new ones."""
+    return full != "block"
+
+
+def most_to_take(full: str, room: int, chunk: int) -> int:
+    """How much output to take now; nothing: the log is full, and the command is to wait."""
+    return max(0, min(room, chunk)) if full == "block" else chunk
+
+
+def ends_the_job(full: str, room: int, got: int) -> bool:
+    """Whether so much output was too much for the room that there was."""
+    return full == "kill" and got > room
+
+
 class CappedLog:
     """Writes one stream. `offset` is its logical length, `dropped` how much of it is not kept."""
 
@@ -152,7 +171,7 @@ def read_log(folder: str, stream: str, offset: int, limit: int) -> tuple[bytes, 
                 name, start = found
                 try:
                     fd = opened.open(name, os.O_RDONLY)
-                except FileNotFoundError:  # deleted since it was listed: look again
+                except FileNotFoundError:  # deleted since it was listed: list again
                     continue
                 begin = max(offset, start)
                 try:

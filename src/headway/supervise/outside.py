@@ -1,9 +1,9 @@
 """Have a worker started from outside of a direct call.
 
-One that the command itself started would be part of its tree and end with it, and the worker's jobs
-would be cut off. So whoever is inside asks the caller, which is no part of that tree. The way to it
-is an abstract socket named by the token, which is gone with the caller; since anybody on the host
-can see the name, each side looks whether the other is the same user.
+A worker that the command itself started would be part of its tree and end with it, and so would the
+worker's jobs. So a process inside asks the caller, which is no part of that tree. It asks over an
+abstract socket named by the token, which disappears with the caller. Anybody on the host can see
+the name, so each side checks that the other is the same user.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import socket
 import struct
 from contextlib import suppress
 
-from headway.crashpoints import reach
+from headway.base.crashpoints import reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _CREDENTIALS = "3i"
 
 
 class Outside:
-    """The caller's side: hears those who want a worker."""
+    """The caller's side: receives requests for a worker."""
 
     def __init__(self, token: str, start: Callable[[dict[str, Any]], object]) -> None:
         self._start = start
@@ -42,7 +42,7 @@ class Outside:
 
     def answer(self) -> None:
         """Start what is asked for; a wrong request, or one that cannot be met, is passed over:
-        whoever wants a worker asks again."""
+        a process that wants a worker asks again."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             asking, _ = self._socket.accept()
             with asking:
@@ -69,7 +69,7 @@ def ask_outside(token: str, request: Mapping[str, Any]) -> bool:
             return False
         reach("direct.worker_wanted")
         with suppress(OSError):
-            asking.recv(1)  # end of file, once it is done; one that stands still hears it later
+            asking.recv(1)  # end of file, once it is done; a stopped process reads it later
     return True
 
 
@@ -79,6 +79,6 @@ def _address(token: str) -> bytes:
 
 def _is_ours(other: socket.socket) -> bool:
     size = struct.calcsize(_CREDENTIALS)
-    told = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    _, user, _ = struct.unpack(_CREDENTIALS, told)
+    credentials = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    _, user, _ = struct.unpack(_CREDENTIALS, credentials)
     return bool(user == os.geteuid())

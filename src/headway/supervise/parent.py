@@ -16,8 +16,9 @@ import select
 import signal
 import socket
 
-from headway.crashpoints import reach
-from headway.supervise import kernel, supervisor  # noqa: F401  loaded once, for all of them
+from headway.base import kernel  # noqa: F401  loaded once, for all of them
+from headway.base.crashpoints import reach
+from headway.supervise import supervisor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def main() -> NoReturn:
     supervisor.prepare_signals()
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # for all that come from here
-    host = supervisor.Host()
+    host = supervisor.ParentFacts()
     wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     # What is never collected is never written to, and stays shared with every supervisor.
@@ -58,7 +59,7 @@ def _take_socket() -> socket.socket:
     return requests
 
 
-def _serve_one(requests: socket.socket, host: supervisor.Host) -> bool:
+def _serve_one(requests: socket.socket, host: supervisor.ParentFacts) -> bool:
     """Start one supervisor; False at end of file."""
     try:
         request = requests.recv(REQUEST_BYTES)
@@ -82,7 +83,7 @@ def _serve_one(requests: socket.socket, host: supervisor.Host) -> bool:
     return True
 
 
-def _be_supervisor(folder: str, token: str, *, host: supervisor.Host) -> NoReturn:
+def _be_supervisor(folder: str, token: str, *, host: supervisor.ParentFacts) -> NoReturn:
     try:
         supervisor.supervise(folder, token, host=host)
     except BaseException as error:

@@ -11,7 +11,12 @@ import zlib
 
 VERSION = 1
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
-_LATER = ("changed", "patch", "verdict")  # unknown to the first release, and only there if needed
+_LATER = (
+    "changed",
+    "patch",
+    "unmade",
+    "verdict",
+)  # unknown to the first release, and only there if needed
 REASONS = ("exited", "signalled", "timed_out", "cancelled", "log_full", "spawn_error")
 
 _NONE = type(None)
@@ -36,6 +41,7 @@ _FORM_OF_AN_OUTCOME: dict[str, tuple[type, ...]] = {
     "logs": (dict,),
     "tree": (str,),
     "patch": (dict, _NONE),
+    "unmade": (list, _NONE),
     "verdict": (dict, _NONE),
 }
 _FORM_OF_A_LOG: dict[str, tuple[type, ...]] = {"bytes": (int,), "dropped": (int,)}
@@ -46,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class Started:
-    """Who runs the claim: written before the command is let go."""
+    """The processes of a claim, written before the command is let go."""
 
     __slots__ = (
         "boot_id",
@@ -99,7 +105,7 @@ class Started:
             )
 
 
-class Outcome:
+class OutcomeRecord:
     """How a claim ended. Times are µs UTC; the bytes of a log count also those dropped."""
 
     __slots__ = (
@@ -117,6 +123,7 @@ class Outcome:
         "started_at",
         "token",
         "tree",
+        "unmade",
         "usage",
         "verdict",
         "wait_status",
@@ -142,6 +149,7 @@ class Outcome:
         patch: dict[str, Any] | None = None,
         verdict: dict[str, Any] | None = None,
         changed: bool | None = None,
+        unmade: list[str] | None = None,
     ) -> None:
         self.token = token
         self.job = job
@@ -159,6 +167,7 @@ class Outcome:
         self.core_dumped = core_dumped
         self.patch = patch  # whether it was saved, for a job that asked for one
         self.changed = changed  # of a spawn_error: nothing failed, its gates would object now
+        self.unmade = unmade  # of a success: files that it was to make, and that are not there
         self.verdict = verdict  # why it failed, of a job whose main process says so
 
     def to_json(self) -> bytes:
@@ -171,7 +180,7 @@ class Outcome:
         return _encode(fields)
 
     @classmethod
-    def from_json(cls, content: bytes, *, token: str) -> Outcome | None:
+    def from_json(cls, content: bytes, *, token: str) -> OutcomeRecord | None:
         """The outcome of that token; None if torn, damaged, foreign or of an unknown version."""
         try:
             fields = json.loads(content)

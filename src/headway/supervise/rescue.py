@@ -1,4 +1,4 @@
-"""What recovery does about processes: look at them, and end those of a claim.
+"""The processes of a claim, for recovery: find them, and end them.
 
 Each is found by something that carries the claim's token (its cgroup, HEADWAY_CLAIM) or by a pid
 together with its start time and boot id. No bare number is ever signalled.
@@ -11,7 +11,8 @@ import select
 import signal
 import time
 
-from headway.supervise import cgroup, proc
+from headway.base import proc
+from headway.supervise import cgroup
 from headway.supervise.evidence import Evidence, UnsafeFolder
 from headway.supervise.records import Started
 
@@ -41,7 +42,8 @@ def end_claim(evidence: Evidence, patience: float = EMPTY_WITHIN_SECONDS) -> str
 
 
 def tree_is_empty(evidence: Evidence) -> bool:
-    """One look: no process in the claim's cgroup, none with its token in the environment."""
+    """Whether, right now, no process is in the claim's cgroup and none has its token in the
+    environment."""
     if any(cgroup.is_populated(path) for path in _cgroups(evidence.token, _read_started(evidence))):
         return False
     return not proc.processes_with_claim(evidence.token)
@@ -95,9 +97,9 @@ def is_stuck(evidence: Evidence) -> bool:
     return proc.is_stopped(started.supervisor_pid, started.supervisor_start)
 
 
-def tell_to_cancel(evidence: Evidence) -> None:
-    """Have the supervisor end its command; telling it twice changes nothing. OSError: there is no
-    room to tell it, so it is to be told again."""
+def ask_to_cancel(evidence: Evidence) -> None:
+    """Have the supervisor end its command; to ask twice changes nothing. OSError: the request could
+    not be written, so the caller must repeat it."""
     try:
         evidence.request_cancel()
     except (FileNotFoundError, UnsafeFolder):
@@ -106,7 +108,7 @@ def tell_to_cancel(evidence: Evidence) -> None:
 
 
 def poke_supervisor(evidence: Evidence) -> bool:
-    """Have the supervisor look for cancel.T now."""
+    """Have the supervisor check for cancel.T now."""
     fd = watch_supervisor(evidence)
     if fd is None:
         return False

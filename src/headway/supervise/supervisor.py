@@ -12,11 +12,13 @@ import resource
 import signal
 import time
 
-from headway.crashpoints import reach
-from headway.supervise import cgroup, child, proc, workerlock
+from headway.base import proc
+from headway.base import worker_lock as workerlock
+from headway.base.crashpoints import reach
+from headway.supervise import cgroup, child
 from headway.supervise.evidence import LONGEST_ERROR, Evidence
 from headway.supervise.helper import Helper
-from headway.supervise.records import Outcome, Started
+from headway.supervise.records import OutcomeRecord, Started
 from headway.supervise.tree import Tree, has_children, kill_below
 from headway.supervise.watch import STREAMS, Watch
 
@@ -32,11 +34,11 @@ GIVE_UP_SECONDS = 10.0
 # Only KILL ends a supervisor. These are blocked and not ignored, so that one which comes before the
 # child has its own dispositions is kept for it.
 BLOCKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-HEARD = (signal.SIGCHLD, signal.SIGUSR1)
+CAUGHT_SIGNALS = (signal.SIGCHLD, signal.SIGUSR1)
 
 
-class Host:
-    """What all supervisors of one parent share, looked up once."""
+class ParentFacts:
+    """The facts that all supervisors of one parent share, read once."""
 
     __slots__ = ("boot_id", "cgroup_base")
 
@@ -49,11 +51,11 @@ def prepare_signals() -> None:
     """Take the dispositions of a supervisor; in the parent, so that none is ever without them."""
     proc.heed_ignored_signals()
     signal.pthread_sigmask(signal.SIG_SETMASK, BLOCKED)
-    for sig in HEARD:
-        signal.signal(sig, _heard)
+    for sig in CAUGHT_SIGNALS:
+        signal.signal(sig, _note_signal)
 
 
-def supervise(folder: str, token: str, *, host: Host) -> None:
+def supervise(folder: str, token: str, *, host: ParentFacts) -> None:
     """Run the claim, if it may still run. For a fresh process that exits when this returns."""
     wake_fd = _stand_alone()
     try:
@@ -70,7 +72,7 @@ def supervise(folder: str, token: str, *, host: Host) -> None:
     _limit_descriptors(spec.get("descriptors"))
     outcome = _Run(spec, evidence, host=host, lock=lock, wake_fd=wake_fd).outcome()
     if _write_outcome(evidence, outcome, lock=lock):
-        _tell_worker(spec["worker"], token)
+        _wake_worker(spec["worker"], token)
 
 
 def _limit_descriptors(usual: int | None) -> None:
@@ -95,7 +97,13 @@ class _Run:
     )
 
     def __init__(
-        self, spec: dict[str, Any], evidence: Evidence, *, host: Host, lock: int, wake_fd: int
+        self,
+        spec: dict[str, Any],
+        evidence: Evidence,
+        *,
+        host: ParentFacts,
+        lock: int,
+        wake_fd: int,
     ) -> None:
         self._spec = spec
         self._evidence = evidence
@@ -108,7 +116,7 @@ class _Run:
         self._tree = Tree(None if base is None else cgroup.path_for(base, evidence.token))
         reach("supervisor.tree_made")
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> OutcomeRecord:
         try:
             command = child.Command(self._spec)
             main, pipes = self._fork(command)
@@ -140,6 +148,9 @@ class _Run:
         outcome = self._ended(watch, tree)
         if self._spec.get("verdict") and outcome.reason == "exited" and outcome.exit_code:
             outcome.verdict = self._evidence.read_verdict()
+        if "products" in self._spec and outcome.reason == "exited" and outcome.exit_code == 0:
+            products: list[str] = self._spec["products"]
+            outcome.unmade = [each for each in products if not os.path.lexists(each)] or None
         if "finish" in self._spec and outcome.reason != "spawn_error":
             outcome.patch = self._finish(self._spec["finish"], command.env)
             if tree == "gone":
@@ -147,8 +158,9 @@ class _Run:
         return outcome
 
     def _finish(self, wanted: dict[str, Any], env: dict[bytes, bytes]) -> dict[str, Any]:
-        """Have saved what the command leaves behind. Outside of its cgroup, so that no late look
-        at the tree meets it; whatever becomes of this changes nothing about how the job ended."""
+        """Have the patch of the command's worktree saved. The helper runs outside of the command's
+        cgroup, so that a late check of the tree does not meet it. Its outcome does not change how
+        the job ended."""
         try:
             self._evidence.make_sure_of_its_place()
             running = Helper(wanted, env, close=(self._lock,))
@@ -207,9 +219,9 @@ class _Run:
             )
         )
 
-    def _not_started(self, failure: child.SpawnError) -> Outcome:
+    def _not_started(self, failure: child.SpawnError) -> OutcomeRecord:
         _clear(self._tree)
-        return Outcome(
+        return OutcomeRecord(
             token=self._evidence.token,
             job=self._spec["job"],
             reason="spawn_error",
@@ -222,7 +234,7 @@ class _Run:
             tree="gone",
         )
 
-    def _ended(self, watch: Watch, tree: str) -> Outcome:
+    def _ended(self, watch: Watch, tree: str) -> OutcomeRecord:
         status = watch.wait_status or 0
         failure = watch.failure()
         died_of = _signal_name(os.WTERMSIG(status)) if os.WIFSIGNALED(status) else None
@@ -235,7 +247,7 @@ class _Run:
             died_of = {"cancelled": "SIGTERM", "log_full": "SIGKILL"}.get(reason, died_of)
         else:
             reason = "exited" if died_of is None else "signalled"
-        return Outcome(
+        return OutcomeRecord(
             token=self._evidence.token,
             job=self._spec["job"],
             reason=reason,
@@ -277,7 +289,7 @@ def _clear(tree: Tree) -> None:
 
 
 def _end_all_below() -> None:
-    """The command's own processes are gone: who is left here was started to save its patch."""
+    """The command's own processes are gone: those left here were started to save its patch."""
     give_up_at = time.monotonic() + GIVE_UP_SECONDS
     while has_children() and time.monotonic() < give_up_at:
         kill_below(os.getpid())
@@ -286,8 +298,8 @@ def _end_all_below() -> None:
             time.sleep(0.01)
 
 
-def _heard(_signum: int, _frame: FrameType | None) -> None:
-    """Nothing: the wakeup descriptor has told already."""
+def _note_signal(_signum: int, _frame: FrameType | None) -> None:
+    """Nothing to do: the wakeup descriptor has already reported it."""
 
 
 def _let_go(pipes: child.Pipes) -> None:
@@ -300,7 +312,7 @@ def _let_go(pipes: child.Pipes) -> None:
         os.close(pipes.go_write)
 
 
-def _write_outcome(evidence: Evidence, outcome: Outcome, *, lock: int) -> bool:
+def _write_outcome(evidence: Evidence, outcome: OutcomeRecord, *, lock: int) -> bool:
     """Write it, for as long as it takes; False if the whole folder was deleted meanwhile."""
     while True:
         try:
@@ -313,8 +325,9 @@ def _write_outcome(evidence: Evidence, outcome: Outcome, *, lock: int) -> bool:
             return True
 
 
-def _tell_worker(worker: dict[str, Any], token: str) -> None:
-    """Hint that the claim ended; where that is wanted, see to it that a worker hears it."""
+def _wake_worker(worker: dict[str, Any], token: str) -> None:
+    """Send a hint that the claim ended; where that is wanted, start a worker if none receives
+    it."""
     if worker["argv"] and not os.path.lexists(worker["stopped"]):
         _start_worker(worker)
     workerlock.wake(worker["socket"], b"ended " + token.encode())

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import signal
 
-from headway.supervise import cgroup, proc
+from headway.base import proc
+from headway.supervise import cgroup
 
 
 class Tree:
@@ -25,7 +26,7 @@ class Tree:
         """Fork a child that is in the cgroup before it does anything, or do without one."""
         if self.cgroup is None:
             return os.fork()
-        from headway.supervise.kernel import fork_into
+        from headway.base.kernel import fork_into
 
         try:
             return fork_into(self.cgroup)
@@ -39,7 +40,7 @@ class Tree:
         return pid
 
     def terminate(self) -> None:
-        """Ask every process to end; SIGCONT, so that stopped ones hear it."""
+        """Ask every process to end; SIGCONT, so that stopped ones receive it."""
         if self.cgroup is not None:
             cgroup.signal_all(self.cgroup, signal.SIGTERM, signal.SIGCONT)
             return
@@ -62,7 +63,7 @@ class Tree:
 
 def kill_below(ancestor: int) -> None:
     """Kill every descendant that the process has now."""
-    # Stopped first, all of them, so that none forks while the next is looked for.
+    # All of them are stopped first, so that none forks during the search for the next.
     stopped: set[tuple[int, int]] = set()
     while fresh := set(proc.descendants(ancestor)) - stopped:
         _signal_each(fresh, signal.SIGSTOP)

@@ -12,7 +12,7 @@ import signal
 import time
 
 from headway.supervise import child
-from headway.supervise.logs import CappedLog
+from headway.supervise.logs import CappedLog, ends_the_job, forgets, most_to_take
 from headway.supervise.overseer import Overseer
 
 TYPE_CHECKING = False
@@ -96,7 +96,7 @@ class Watch:
                 name,
                 head_bytes=caps["head_bytes"],
                 tail_bytes=caps["tail_bytes"],
-                forgets=caps["full"] != "block",
+                forgets=forgets(caps["full"]),
             )
             for name in STREAMS
         ]
@@ -173,9 +173,9 @@ class Watch:
             until = min(until, self._overseer.look_at)
         for fd, _ in self._poll.poll(_milliseconds(until - time.monotonic())):
             if fd == self._wake_fd:
-                self._hear_signals()
+                self._read_signals()
             elif fd == self._report_fd:
-                self._hear_child()
+                self._read_child()
             elif fd in self._open:  # else closed while dealing with the others
                 self._take_output(fd)
 
@@ -191,7 +191,7 @@ class Watch:
             self._oversee(self._overseer, now)
         if now >= self._kill_at:
             self._tree.kill()
-            # A process in an uninterruptible call may take for ever: do not look all the time.
+            # A process in an uninterruptible call may take for ever: do not poll all the time.
             self._kill_at = time.monotonic() + self._kill_pause
             self._kill_pause = min(1.0, 2 * self._kill_pause)
 
@@ -223,9 +223,9 @@ class Watch:
         self._kill_at = time.monotonic() + self._grace_seconds  # however long it takes to ask all
         self._tree.terminate()
 
-    def _hear_signals(self) -> None:
-        heard = os.read(self._wake_fd, 4096)
-        if signal.SIGUSR1 in heard or len(heard) == 4096:
+    def _read_signals(self) -> None:
+        received = os.read(self._wake_fd, 4096)
+        if signal.SIGUSR1 in received or len(received) == 4096:
             self._cancel_look_at = 0.0
             self._poked()
         self._reap()
@@ -251,9 +251,9 @@ class Watch:
                     "system_seconds": usage.ru_stime,
                     "max_rss_kb": usage.ru_maxrss,
                 }
-                self._hear_child()
+                self._read_child()
 
-    def _hear_child(self) -> None:
+    def _read_child(self) -> None:
         """Take in the report of an exec that failed; end of file says that it succeeded."""
         if self._report_fd < 0:
             return
@@ -270,11 +270,12 @@ class Watch:
     def _take_output(self, fd: int) -> None:
         """Take one chunk of output, unless the log is full and the command is to wait."""
         room = self._open[fd].room()
-        if self._full == "block" and room <= 0:
+        most = most_to_take(self._full, room, CHUNK_BYTES)
+        if not most:
             self._poll.unregister(fd)  # the pipe fills up, and then the command waits
             return
-        got = self._read_chunk(fd, min(room, CHUNK_BYTES) if self._full == "block" else CHUNK_BYTES)
-        if got > room and self._full == "kill" and self.stopped_for is None:
+        got = self._read_chunk(fd, most)
+        if ends_the_job(self._full, room, got) and self.stopped_for is None:
             self._reap()
             if self.wait_status is None:
                 self.stopped_for = "log_full"
@@ -289,7 +290,7 @@ class Watch:
         if data:
             self._open[fd].append(data, time.monotonic())
             return len(data)
-        if self._full == "block":
+        if not forgets(self._full):
             self._poll.register(fd, select.POLLIN)  # it may have been taken out
         self._poll.unregister(fd)
         os.close(fd)

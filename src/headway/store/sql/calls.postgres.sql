@@ -3,6 +3,7 @@
 -- a parameter the server knows no size, and would go through all of it for every row.
 
 -- name: start_calls_at_once
+-- changes: jobs, claims, runs, events (followed)
 with given as materialized (
   select * from unnest(:ids::bigint[], :tokens::text[], :given_slot::bigint[]) as each(job_id, token, slot)
 ), started as (
@@ -22,6 +23,7 @@ insert into events (at, actor, kind, job_id, data)
 select :at, :actor, 'running', given.job_id, '{"slot":' || given.slot || '}' from given
 
 -- name: finish_calls_at_once
+-- changes: claims, runs, jobs, events (followed)
 with ended as (
   delete from claims
   where job_id in $IDS(:ids) and state <> 'ended' and state <> 'gone'

@@ -51,7 +51,7 @@ where not exists (select 1 from jobs where id = runs.job_id and (runs.status is 
   or jobs.status = 'running'))
 order by job_id limit :limit
 
--- name: untold_groups
+-- name: unwritten_groups
 -- Closed, and all members have ended, but nobody was told.
 select id from job_groups where closed_at is not null and ended_at is null
   and not exists (select 1 from jobs where jobs.group_id = job_groups.id and finished_at is null)

@@ -3,6 +3,7 @@
 -- find every row as it was read before. Nobody who takes turns can have changed it since.
 
 -- name: end_claims_surely
+-- changes: claims (followed)
 with ended as (
   update claims set state = :state from $ROWS(:rows, job_id bigint, token text)
   where claims.job_id = given.job_id $EACH(claims.job_id, :ids) and claims.token = given.token
@@ -14,6 +15,7 @@ select cast(case count(*) when :count then '1'
 from ended
 
 -- name: claim_jobs_surely
+-- changes: jobs (followed)
 with claimed as (
   update jobs set status = 'running', stage = null, wait_kind = null, wait_detail = null,
     wake_at = null, checked_at = null, started_at = :at
@@ -25,6 +27,7 @@ select cast(case count(*) when :count then '1'
 from claimed
 
 -- name: finish_one_surely
+-- changes: claims, jobs, runs (followed)
 -- As `end_claims_surely`, `finish_jobs` and `finish_runs`, for a single claim.
 with ended as (
   update claims set state = :state
@@ -43,6 +46,7 @@ select cast(case count(*) when 1 then '1'
 from ended
 
 -- name: claim_one_surely
+-- changes: jobs, waits, claims, runs (followed)
 -- As `claim_jobs_surely`, `clear_waits`, `add_claims` and `add_runs`, for a single job.
 with claimed as (
   update jobs set status = 'running', stage = null, wait_kind = null, wait_detail = null,

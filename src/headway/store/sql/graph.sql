@@ -1,11 +1,14 @@
 -- name: add_needs
+-- changes: needs
 insert into needs (artifact, job_id) values (:artifact, :job_id) on conflict do nothing
 
 -- name: add_produces
+-- changes: produces
 insert into produces (artifact, job_id, chain) values (:artifact, :job_id, :chain)
 on conflict do nothing
 
 -- name: add_patch_maker
+-- changes: produces
 -- The patch of a job is made by its chain, which need not have said so.
 insert into produces (artifact, job_id, chain) select :artifact, id, chain from jobs where id = :maker
 on conflict do nothing
@@ -41,26 +44,28 @@ select distinct job_id from edges where chain in $IDS(:chains) order by job_id
 -- name: chains_of_jobs (hot)
 select id, chain from jobs where id in $IDS(:ids)
 
--- name: jobs_of_chains (hot)
-select $JOB from jobs where $CHAIN(jobs., in $IDS(:chains)) order by id
-
 -- name: publish
+-- changes: artifacts
 insert into artifacts (artifact, job_id, at, data, withdrawn_at)
 values (:artifact, :job_id, :at, :data, null)
 on conflict (artifact, job_id) do update set at = excluded.at, data = excluded.data, withdrawn_at = null
 
 -- name: end_withdrawals (hot)
+-- changes: withdrawals
 delete from withdrawals where chain in $IDS(:chains)
 
 -- name: end_withdrawal (hot)
+-- changes: withdrawals
 delete from withdrawals where artifact = :artifact and chain = :chain
 
 -- name: withdraw_markers
+-- changes: artifacts
 update artifacts set withdrawn_at = :at
 where withdrawn_at is null and job_id in $IDS(:ids)
 returning artifact
 
 -- name: withdraw_products
+-- changes: withdrawals
 insert into withdrawals (artifact, chain, at)
 select distinct artifact, chain, cast(:at as bigint) from produces where chain in $IDS(:chains)
 on conflict do nothing
@@ -94,32 +99,15 @@ select distinct artifact from needs where job_id in (select id from active)
 select $JOB from jobs where approval is not null and finished_at is null order by created_at, id
 
 -- name: set_approval (hot)
+-- changes: jobs
 update jobs set approval = :approval where id = :id and stage is not null
 
 -- name: set_gates (hot)
+-- changes: jobs
 update jobs set gates = :gates where id = :id and stage is not null
 
--- name: locks_held
-select key, job_id, mode from held_locks order by key, job_id
-
--- name: lock_waiters
--- Only what is filed under a lock has a mode.
-select topic, job_id, mode, reserves from waits where mode is not null
-order by topic, level desc, position, created_at, job_id limit :limit
-
--- name: topics_waited_for (hot)
--- One look at each, however many are filed under it.
-select given.topic from $ROWS(:rows, topic text)
-where exists (select 1 from waits where waits.topic = given.topic)
-
--- name: reset_jobs (hot)
--- A rewind puts a waiting job back to the start.
-update jobs set status = :status, stage = 'woken', wait_kind = null, wait_detail = null,
-  wake_at = null, checked_at = null, waited_on = '[]', not_before = :not_before,
-  launch_failures = 0, launch_wait = null, last_failure = null, approval = :approval
-where id = :id and stage is not null
-
 -- name: reopen_edges (hot)
+-- changes: edges
 -- Inside of a rewound set nothing is satisfied any more.
 update edges set mark = 'pending' where job_id in $IDS(:ids) and chain in $IDS(:chains)
 
@@ -146,6 +134,7 @@ from upstream left join edges on edges.job_id = upstream.id and edges.mark = 'pe
 select artifact, job_id from needs where job_id in $IDS(:ids) order by job_id, artifact
 
 -- name: own_worktrees
+-- changes: worktrees
 insert into worktrees (job_id, repo, path, branch, base, state, error, at)
 values (:job_id, :repo, :path, :branch, :base, :state, null, :at)
 on conflict do nothing
@@ -159,4 +148,39 @@ select job_id, repo, path, branch, base, state, error from worktrees where state
 order by job_id
 
 -- name: set_worktree_state
+-- changes: worktrees
 update worktrees set state = :state, error = :error, at = :at where job_id = :job_id
+
+-- name: awaited_edges (hot)
+-- The chains that the active job of this chain still waits for, and the one whose turn in a sequential
+-- group is next before its own.
+select edges.chain from edges
+where edges.job_id = $LAST(:chain) and mark = 'pending'
+union
+select ahead.chain from jobs mine
+join job_groups on job_groups.id = mine.group_id and job_groups.mode = 'sequential'
+join jobs ahead on ahead.group_id = mine.group_id and ahead.finished_at is null
+  and ahead.sequence_number = (
+    select max(each.sequence_number) from jobs each where each.group_id = mine.group_id
+      and each.finished_at is null and each.sequence_number < mine.sequence_number)
+where $CHAIN(mine., = :chain) and mine.finished_at is null and mine.group_id is not null
+
+-- name: add_edges
+-- changes: edges
+-- The mark is what the predecessor's chain shows now; later its end changes it.
+insert into edges (job_id, ord, declared, chain, mark)
+select :job_id, :ord, :declared, declared.chain,
+  case
+    when last.status = 'succeeded' then 'satisfied'
+    when last.finished_at is null then 'pending'
+    else 'failed'
+  end
+from jobs declared
+join jobs last on last.id = $LAST(declared.chain)
+where declared.id = :declared
+
+-- name: add_new_edges
+-- changes: edges
+-- To jobs that were added along with this one.
+insert into edges (job_id, ord, declared, chain, mark)
+values (:job_id, :ord, :declared, :chain, 'pending')

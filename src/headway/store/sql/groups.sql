@@ -1,9 +1,11 @@
 -- Groups and their members. A member is a chain: its last job, the one that nobody retried, decides.
 
 -- name: take_group_id
+-- changes: marks
 update marks set value = value + 1 where name = 'next_group_id' returning value - 1
 
 -- name: add_group
+-- changes: job_groups
 insert into job_groups (id, name, mode, on_failure, subject, created_at, created_by, closed_at, ended_at)
 values (:id, :name, :mode, :on_failure, :subject, :created_at, :created_by, :closed_at, :ended_at)
 
@@ -19,12 +21,15 @@ select $GROUP from job_groups where name = :name order by id desc limit 1
 select $GROUP from job_groups where ended_at is null or ended_at >= :since order by id desc limit :limit
 
 -- name: close_group (hot)
+-- changes: job_groups
 update job_groups set closed_at = :at where id = :id and closed_at is null
 
 -- name: set_group_ended (hot)
+-- changes: job_groups
 update job_groups set ended_at = :at where id = :id and ended_at is null
 
 -- name: reopen_groups (hot)
+-- changes: job_groups
 -- Members of these were rewound: the groups run again, and their end will be told again.
 update job_groups set ended_at = null where ended_at is not null
   and id in (select group_id from jobs where $CHAIN(jobs., in $IDS(:chains)))
@@ -99,17 +104,6 @@ join jobs on jobs.group_id = given.group_id and jobs.sequence_number < given.las
 order by jobs.chain
 
 -- name: join_group (hot)
+-- changes: jobs
 update jobs set group_id = :group_id, sequence_number = :sequence_number
 where id = :id and stage is not null and group_id is null
-
--- name: members_of_unended_groups (hot)
-select jobs.chain, min(jobs.id) from jobs
-join job_groups on job_groups.id = jobs.group_id and job_groups.ended_at is null
-where $CHAIN(jobs., in $IDS(:chains)) group by jobs.chain
-
--- name: groups_of_jobs (hot)
-select distinct group_id from jobs where id in $IDS(:ids) and group_id is not null
-
--- name: remove_empty_groups (hot)
-delete from job_groups where id in $IDS(:ids)
-  and not exists (select 1 from jobs where jobs.group_id = job_groups.id)

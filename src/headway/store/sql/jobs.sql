@@ -2,6 +2,7 @@
 -- taken for jobs that are still to come, and when jobs go. So a plain submit does not write it.
 
 -- name: take_ids (hot)
+-- changes: marks
 -- Reserve :count consecutive job ids and say the first of them.
 update marks set value = :count + case
     when value > (select coalesce(max(id), 0) from jobs) then value
@@ -9,16 +10,9 @@ update marks set value = :count + case
 where name = 'next_job_id' returning value - :count
 
 -- name: add_jobs
-insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
-  after_ids, locks, retry, retry_of, attempt, retries_used, not_before, env_digest, idempotency_key,
-  spec_digest, on_finish, submitted_by, launch_failures, stage, wait_kind, wait_detail, wake_at,
-  checked_at, waited_on, queue, gates, approval, level, group_id, sequence_number, subject, target,
-  template_id, quota, schedule_id)
-values (:id, :name, :type, :status, :priority, :position, :params, :created_at, :chain, :slug, :labels,
-  :after_ids, :locks, :retry, :retry_of, :attempt, :retries_used, :not_before, :env_digest,
-  :idempotency_key, :spec_digest, :on_finish, :submitted_by, 0, :stage, :wait_kind, :wait_detail,
-  :wake_at, :checked_at, :waited_on, :queue, :gates, :approval, :level, :group_id, :sequence_number,
-  :subject, :target, :template_id, :quota, :schedule_id)
+-- changes: jobs
+insert into jobs ($NEW, launch_failures, wait_kind, wait_detail, wake_at, checked_at, waited_on)
+values ($VALUES, 0, :wait_kind, :wait_detail, :wake_at, :checked_at, :waited_on)
 
 -- name: next_places (hot)
 -- The id that the first of new jobs would get, how much further than that new jobs stand, and the ageing
@@ -30,6 +24,7 @@ select case when value > (select coalesce(max(id), 0) from jobs) then value
 from marks where name = 'next_job_id'
 
 -- name: add_alike
+-- changes: jobs
 -- Jobs that differ in nothing but their parameters, each with the id and the position of its place.
 insert into jobs (id, name, type, status, priority, position, params, created_at, chain, slug, labels,
   after_ids, locks, retry, attempt, retries_used, env_digest, spec_digest, on_finish, submitted_by,
@@ -40,30 +35,14 @@ select :first + place, :name, :type, 'queued', :priority, :position + :gap * pla
 from $LISTS(:rows, place bigint, params text)
 
 -- name: tell_alike
+-- changes: events
 -- The event of each of the jobs from :first on, which have one name.
 insert into events (at, actor, kind, job_id, data)
 select created_at, submitted_by, 'submitted', id, :data from jobs
 where id >= :first and id < :first + :count order by id
 
--- name: add_edges
--- The mark is what the predecessor's chain shows now; later its end changes it.
-insert into edges (job_id, ord, declared, chain, mark)
-select :job_id, :ord, :declared, declared.chain,
-  case
-    when last.status = 'succeeded' then 'satisfied'
-    when last.finished_at is null then 'pending'
-    else 'failed'
-  end
-from jobs declared
-join jobs last on last.id = $LAST(declared.chain)
-where declared.id = :declared
-
--- name: add_new_edges
--- To jobs that were added along with this one.
-insert into edges (job_id, ord, declared, chain, mark)
-values (:job_id, :ord, :declared, :chain, 'pending')
-
 -- name: copy_edges
+-- changes: edges
 -- A retry waits for what its predecessor in the chain waited for; what was satisfied stays so.
 insert into edges (job_id, ord, declared, chain, mark)
 select :to_job, ord, declared, chain, mark from edges where job_id = :from_job
@@ -80,6 +59,14 @@ select $JOB from jobs where id in $IDS(:ids)
 -- name: job_by_key (hot)
 select $JOB from jobs where idempotency_key = :key
 
+-- name: active_with_slug (hot)
+select $JOB from jobs where slug = :slug and finished_at is null order by id limit :limit
+
+-- name: last_with_slug (hot)
+-- The one that ended last.
+select $JOB from jobs where slug = :slug and finished_at is not null
+order by finished_at desc, id desc limit 1
+
 -- name: last_in_chain (hot)
 select $JOB from jobs where id = $LAST(:chain)
 
@@ -92,6 +79,15 @@ select $JOB from jobs where id in (select id from active) order by created_at, i
 -- name: finished_jobs
 -- The newest :limit jobs that ended since :since.
 select $JOB from jobs where finished_at >= :since order by finished_at desc limit :limit
+
+-- name: ended_without_success
+-- The newest :limit of those that ended since :since without success and that nobody retried, among the newest
+-- :most that ended: so a million calls that succeeded cost no more than that.
+select $JOB from jobs where id in (
+  select id from jobs where finished_at >= :since order by finished_at desc limit :most)
+  and status <> 'succeeded' and status <> 'skipped'
+  and not exists (select 1 from jobs later where later.retry_of = jobs.id)
+order by finished_at desc, id desc limit :limit
 
 -- name: count_active
 select status, count(*) from jobs where id in (select id from active) group by status
@@ -154,6 +150,7 @@ union
 select env_digest from jobs where finished_at >= :since and env_digest is not null
 
 -- name: request_cancel (hot)
+-- changes: jobs
 update jobs set cancel_requested_at = :at, cancel_requested_by = :by
 where id = :id and status = 'running' and cancel_requested_at is null
 
@@ -163,3 +160,62 @@ from runs where job_id in $IDS(:ids)
 
 -- name: evidence_by_job
 select job_id, kind, document from evidence where job_id in $IDS(:ids) order by at
+
+-- name: keep_results
+-- changes: results
+insert into results (job_id, value) values (:job_id, :value) on conflict (job_id) do nothing
+
+-- name: results
+select job_id, value from results where job_id in $IDS(:ids)
+
+-- name: keep_progress
+-- changes: progress
+insert into progress (job_id, fraction, told, at) values (:job_id, :fraction, :told, :at)
+on conflict (job_id) do update set fraction = excluded.fraction, told = excluded.told,
+  at = excluded.at
+
+-- name: progress
+select job_id, fraction, told from progress where job_id in $IDS(:ids)
+
+-- name: jobs_of_chains (hot)
+select $JOB from jobs where $CHAIN(jobs., in $IDS(:chains)) order by id
+
+-- name: reset_jobs (hot)
+-- changes: jobs
+-- A rewind puts a waiting job back to the start.
+update jobs set status = :status, stage = 'woken', wait_kind = null, wait_detail = null,
+  wake_at = null, checked_at = null, waited_on = '[]', not_before = :not_before,
+  launch_failures = 0, launch_wait = null, last_failure = null, approval = :approval
+where id = :id and stage is not null
+
+-- name: topics_of (hot)
+select topic from waits where job_id = :job_id
+
+-- name: end_waiting (hot)
+-- changes: jobs
+-- A job ends without having run: blocked, cancelled or skipped.
+update jobs set status = :status, reason = :reason, finished_at = :finished_at, stage = null,
+  wake_at = null, checked_at = null, wait_kind = :wait_kind, wait_detail = :wait_detail,
+  waited_on = :waited_on
+where id = :id and stage is not null
+
+-- name: change_job
+-- changes: jobs
+update jobs set name = :name, slug = :slug, labels = :labels, priority = :priority, level = :level,
+  position = :position, params = :params
+where id = :id and stage is not null
+
+-- name: fail_unreadable (hot)
+-- changes: jobs
+update jobs set status = 'failed', reason = :reason, started_at = :at, finished_at = :at, stage = null,
+  wake_at = null, checked_at = null
+where id = :id and stage is not null
+
+-- name: add_failed_run
+-- changes: runs
+insert into runs (job_id, started_at, worker_id, params_snapshot, status, exit_code, error, artifacts,
+  finished_at)
+values (:job_id, :at, :worker_id, '{}', 'FAILED', 1, :error, '[]', :at)
+
+-- name: chain_number (hot)
+select chain from jobs where id = :job_id

@@ -9,6 +9,7 @@ select max(value, (select coalesce(max(id), 0) + 1 from jobs)),
 from marks where name = 'next_job_id' and not exists (select 1 from settings where key = 'scheduler.ageing')
 
 -- name: add_one_alike
+-- changes: jobs
 -- What add_alike says of a single job. What differs from one job of a model to the next stands first.
 insert into jobs (id, chain, position, first_event, params, created_at, name, type, status, priority, slug,
   labels, after_ids, locks, retry, attempt, retries_used, env_digest, spec_digest, on_finish, submitted_by,
@@ -18,5 +19,6 @@ values (:id, :id, :position, :event, :params, :at, :name, :type, 'queued', :prio
   0, :stage, '[]', :queue, :priority)
 
 -- name: tell_of_one_alike
+-- changes: events
 insert into events (at, actor, kind, job_id, data, apart)
 values (:at, :actor, 'submitted', :job_id, :told, 1)

@@ -1,7 +1,9 @@
 -- name: take_schedule_id
+-- changes: marks
 update marks set value = value + 1 where name = 'next_schedule_id' returning value - 1
 
 -- name: put_schedule
+-- changes: schedules
 insert into schedules (id, name, document, enabled, version, host_id, created_at, created_by, changed_at,
   next_slot, next_fire_at, looked_at, zones, last_slot, last_job, forgotten)
 values (:id, :name, :document, :enabled, :version, :host_id, :created_at, :created_by, :changed_at,
@@ -33,15 +35,18 @@ where id > :after and enabled = 1 and (zones <> :zones or looked_at > :now)
 order by id limit :limit
 
 -- name: move_schedules (hot)
+-- changes: schedules
 -- How far it has come; not if it was changed meanwhile.
 update schedules set changed_at = :changed_at, next_slot = :next_slot, next_fire_at = :next_fire_at,
   looked_at = :looked_at, zones = :zones, last_slot = :last_slot, last_job = :last_job
 where id = :id and version = :version
 
 -- name: remove_schedule
+-- changes: schedules
 delete from schedules where id = :id
 
 -- name: remove_firings
+-- changes: firings
 delete from firings where schedule_id = :schedule_id
 
 -- name: next_fire (hot)
@@ -71,10 +76,12 @@ where schedule_id in $IDS(:ids)
 select $FIRING from firings where schedule_id = :schedule_id order by slot desc limit :limit
 
 -- name: add_firings (hot)
+-- changes: firings
 insert into firings (schedule_id, slot, last_slot, slots, outcome, reason, job_id, at)
 values (:schedule_id, :slot, :last_slot, :slots, :outcome, :reason, :job_id, :at)
 
 -- name: grow_firings (hot)
+-- changes: firings
 update firings set last_slot = :last_slot, slots = :slots, at = :at
 where schedule_id = :schedule_id and slot = :slot and outcome = 'skipped'
 
@@ -83,6 +90,7 @@ select $FIRING from firings
 where schedule_id = :schedule_id and outcome = 'skipped' and last_slot > :after order by slot
 
 -- name: take_back_skipped
+-- changes: firings
 delete from firings where schedule_id = :schedule_id and outcome = 'skipped' and last_slot > :after
 
 -- name: missed_of_schedules
@@ -106,7 +114,9 @@ where schedule_id = :schedule_id and (at < :before or slot <= :until)
   and slot < (select coalesce(next_slot, 9223372036854775807) from schedules where id = :schedule_id)
 
 -- name: forget_firings
+-- changes: firings
 delete from firings where schedule_id = :schedule_id and last_slot <= :until
 
 -- name: note_forgotten
+-- changes: schedules
 update schedules set forgotten = :until where id = :id and coalesce(forgotten, 0) < :until

@@ -1,0 +1,111 @@
+"""What a shell offers for an unfinished word: jobs, templates, settings, runners and other names.
+
+Loaded only when a shell asks. It reads what is there and makes nothing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+import click
+from click.shell_completion import CompletionItem
+
+from headway.base.errors import HeadwayError
+from headway.cli.scope import Scope
+from headway.client import Client
+from headway.jobs.settings import SETTINGS
+
+Named = Iterator[tuple[str, str]]  # a word, and a few about it
+
+
+def _jobs(client: Client) -> Named:
+    for each in reversed(client.jobs.list(everything=False, limit=None).documents):
+        yield each["id"], f"{each['state']}: {each['name']}"
+
+
+def _groups(client: Client) -> Named:
+    for each in client.groups.list():
+        yield each["id"], f"{each['status']} {each['name'] or ''}".strip()
+
+
+def _templates(client: Client) -> Named:
+    for each in client.templates.list():
+        yield each["name"], "a template"
+
+
+def _schedules(client: Client) -> Named:
+    for each in client.schedules.list():
+        yield each["name"] or each["id"], "a schedule"
+
+
+def _targets(client: Client) -> Named:
+    for each in client.targets.list():
+        yield each.name, "a target"
+
+
+def _runners(client: Client) -> Named:
+    for each in client.runners.list():
+        yield each["name"], "a runner"
+
+
+def _settings(client: Client) -> Named:
+    for each in SETTINGS.values():
+        yield each.key, each.about
+
+
+Find = Callable[[Client], Named]
+
+# Options by their name, and arguments by what the help calls them.
+_OF_OPTIONS: Mapping[str, Find] = {
+    "after": _jobs,
+    "template": _templates,
+    "runner": _runners,
+    "group": _groups,
+    "target": _targets,
+}
+_OF_ARGUMENTS: Mapping[str, Find] = {
+    "JOB": _jobs,
+    "JOB|RUN": _jobs,
+    "GROUP": _groups,
+    "KEY": _settings,
+}
+# A NAME is of the noun that the command belongs to.
+_OF_NOUNS: Mapping[str, Find] = {
+    "templates": _templates,
+    "targets": _targets,
+    "runners": _runners,
+    "schedules": _schedules,
+}
+_NEW = ("add",)  # verbs whose NAME is not there yet
+
+
+def offer_candidates(path: str, command: click.Command) -> None:
+    """Let each parameter of the command offer what it could be."""
+    for parameter in command.params:
+        find = _finder(path, parameter)
+        if find is not None:
+            # Each parameter has this method; ours takes the place of the one that offers nothing.
+            setattr(parameter, "shell_complete", partial(_offered, find))  # noqa: B010
+
+
+def _finder(path: str, parameter: click.Parameter) -> Find | None:
+    if isinstance(parameter, click.Option):
+        return _OF_OPTIONS.get(parameter.name or "")
+    word = (parameter.metavar or "").strip("[]").removesuffix("...").strip().strip("[]")
+    noun, _, verb = path.rpartition(" ")
+    if word == "NAME":
+        return None if verb in _NEW else _OF_NOUNS.get(noun)
+    return _OF_ARGUMENTS.get(word)
+
+
+def _offered(find: Find, context: click.Context, incomplete: str) -> list[CompletionItem]:
+    given = context.find_root().params
+    scope = Scope(given.get("home"), given.get("store"), given.get("actor"))
+    scope.be_quiet()
+    try:
+        client = scope.connect_or_nothing()
+        named = list(find(client))
+    except HeadwayError:
+        return []  # a shell has no place to show why, and the command itself will say it
+    return [
+        CompletionItem(word, help=about) for word, about in named if word.startswith(incomplete)
+    ]

@@ -1,0 +1,1 @@
+"""`headway jobs ...`: one module for each command of the group."""

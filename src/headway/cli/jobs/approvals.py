@@ -1,0 +1,49 @@
+"""`headway jobs approvals`: what waits for a person, and what it would run."""
+
+from typing import Any
+
+import click
+
+from headway.base.text import plain, shortened
+from headway.cli.render import age, counted, emit, fields, paint, say, width
+from headway.cli.scope import Scope
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def approvals(scope: Scope, as_json: bool) -> None:
+    """What waits for a person: since when, and what it would run."""
+    client = scope.connect()
+    asking = client.jobs.approvals()
+    if as_json:
+        emit({"approvals": asking})
+        return
+    if not asking:
+        say("nothing waits for a person")
+        return
+    now = client.now()
+    for each in asking:
+        print("\n".join(_entry(each, now)))
+    waiting = sum(each["now"] for each in asking)
+    say(f"{counted(waiting, 'job')} to decide: headway jobs approve JOB, or reject JOB")
+    if not client.context.worker_is_there():
+        say("no worker is there, so nothing starts; `headway work` is one")
+
+
+def _entry(asked: dict[str, Any], now: int) -> list[str]:
+    head = f"{asked['id']}  {plain(asked['name'])}"
+    since = f"{age(asked['requested_at'], now)} ago"
+    wait = asked["wait"]
+    not_yet = f"not yet: {wait['detail']}" if wait else "not yet: its turn has not come"
+    return [
+        paint(shortened(head, width()), "bold"),
+        *fields(
+            [
+                ("asked", f"{since} by {asked['requested_by'] or 'its submitter'}"),
+                ("turn", None if asked["now"] else not_yet),
+                ("runs", asked["runs"]),
+                ("in", asked["directory"]),
+            ]
+        ),
+    ]

@@ -1,0 +1,1 @@
+"""`headway scheduler ...`: one module for each command of the group."""

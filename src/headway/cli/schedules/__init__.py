@@ -1,0 +1,1 @@
+"""`headway schedules ...`: one module for each command of the group."""

@@ -1,0 +1,1 @@
+"""The earlier name of a package."""

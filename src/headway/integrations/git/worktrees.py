@@ -1,0 +1,158 @@
+"""A job's own checkout on its own branch: made whole or not at all, and only ever once.
+
+Under the repository's lock: first the record of who owns it, then `git worktree add` without a
+checkout, the lock that keeps others from pruning it, the checkout, and last the marker. The
+checkout is a step of its own, since git clears up after itself when it fails inside `add`,
+and then a full disk is no longer full when the reason is examined.
+"""
+
+import os
+from contextlib import suppress
+
+from headway.base.errors import ConflictError, HeadwayError, InvalidInputError
+from headway.integrations.git import layout
+from headway.integrations.git.cleanup import Cleaned, clean, discard, guard_commits
+from headway.integrations.git.lock import WAIT_SECONDS, LockedRepository, holding
+from headway.integrations.git.ownership import (
+    Record,
+    Worktree,
+    drop_record,
+    read_marker,
+    read_record,
+    write_marker,
+    write_record,
+)
+from headway.integrations.git.program import GitError, is_oid, run, safe_branch
+
+__all__ = ["Cleaned", "Worktree", "clean", "make"]
+
+CHECKOUT_SECONDS = 600.0
+_PROBE_BYTES = 1024 * 1024
+
+
+def make(
+    worktree: Worktree,
+    owner: str,
+    *,
+    timeout: float = CHECKOUT_SECONDS,
+    wait_seconds: float = WAIT_SECONDS,
+) -> None:
+    """Make it, or find it whole as the same owner left it.
+
+    A GitError with `of_host` set is nothing that the job could be blamed for.
+    """
+    _check(worktree, owner)
+    path = layout.settled(worktree.path)
+    wanted = Record(owner, path, worktree.branch, worktree.base)
+    with holding(worktree.repo, wait_seconds) as held:
+        try:
+            if not _make_room(held, wanted):
+                return
+            write_record(held.common, wanted)
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            _add(held, wanted, timeout)
+        except OSError as error:
+            raise GitError(
+                f"the worktree {path} cannot be made: {error.strerror}", errno=error.errno
+            ) from None
+
+
+def _check(worktree: Worktree, owner: str) -> None:
+    if not safe_branch(worktree.branch):
+        raise InvalidInputError(
+            f"{worktree.branch!r} cannot be the name of a branch; choose another"
+        )
+    if not is_oid(worktree.base):
+        raise InvalidInputError(f"{worktree.base!r} is not the full name of a commit")
+    if not os.path.isabs(worktree.path) or not worktree.path.isprintable():
+        raise InvalidInputError(f"{worktree.path!r} cannot hold a worktree; choose another")
+    if not owner or not owner.isprintable():
+        raise InvalidInputError(f"{owner!r} cannot own a worktree; name the job")
+
+
+def _make_room(held: LockedRepository, wanted: Record) -> bool:
+    """Clear away what an earlier try left half-made. False: it is there, and whole."""
+    common, path = held.common, wanted.path
+    entry = layout.entry_of(common, path)
+    record = read_record(common, path)
+    if record is None:
+        _must_be_free(held.repo, wanted, entry)
+        return True
+    if record.owner != wanted.owner:
+        raise ConflictError(f"{path} belongs to {record.owner}; clean that one first")
+    marker = None if entry is None else read_marker(entry)
+    if marker is not None and entry is not None and not record.removing:
+        if _points_to(path, entry) and (marker.branch, marker.base) == (wanted.branch, wanted.base):
+            return False
+        if os.path.lexists(path):
+            raise ConflictError(f"{path} is not as {wanted.owner} left it; clean it first")
+        guard_commits(path, entry)
+    kept = discard(held, record)
+    if kept is not None:
+        raise ConflictError(
+            f"branch {kept} of {wanted.owner} has commits of its own or is in use; rename it first"
+        )
+    drop_record(common, path)
+    _must_be_free(held.repo, wanted, None)
+    return True
+
+
+def _must_be_free(repo: str, wanted: Record, entry: str | None) -> None:
+    if os.path.lexists(wanted.path) or entry is not None:
+        raise ConflictError(f"{wanted.path} is already there and not ours; move it away first")
+    ref = f"refs/heads/{wanted.branch}"
+    if run(repo, "show-ref", "--verify", "--quiet", "--", ref).code == 0:
+        raise ConflictError(
+            f"branch {wanted.branch} already exists in {repo}; choose another name or delete it"
+        )
+
+
+def _points_to(path: str, entry: str) -> bool:
+    try:
+        return os.path.samefile(layout.git_dir_of(path), entry)
+    except (GitError, OSError):
+        return False
+
+
+def _add(held: LockedRepository, wanted: Record, timeout: float) -> None:
+    common, path = held.common, wanted.path
+    try:
+        new_branch = ("--no-track", "--no-checkout", "-b", wanted.branch)
+        place = ("--end-of-options", path)
+        held.ask("worktree", "add", *new_branch, *place, wanted.base, timeout=timeout)
+        entry = layout.entry_of(common, path)
+        if entry is None:
+            raise GitError(f"git added {path} but does not list it; see git worktree list")
+        held.ask("worktree", "lock", "--reason", f"headway {wanted.owner}", *place)
+        checkout = ("reset", "--hard", "--quiet", "--no-recurse-submodules")
+        held.ask(*checkout, at=path, timeout=timeout)
+        write_marker(entry, wanted)
+    except (GitError, OSError) as error:
+        number = error.errno or _host_trouble(path, common)
+        # What is half-made is cleared away at once, or a full disk would stay full.
+        with suppress(HeadwayError, OSError):
+            if discard(held, wanted) is None:
+                drop_record(common, path)
+        words = os.strerror(number) if number else str(error)
+        raise GitError(f"the worktree {path} cannot be made: {words}", errno=number) from None
+
+
+def _host_trouble(path: str, common: str) -> int | None:
+    """git does not say why it could not write a file: try to write one."""
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    for place in (folder, common):
+        file = os.path.join(place, f".headway-probe-{os.getpid()}")
+        try:
+            fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            return error.errno
+        try:
+            os.write(fd, bytes(_PROBE_BYTES))
+            os.fsync(fd)
+        except OSError as error:
+            return error.errno
+        finally:
+            os.close(fd)
+            with suppress(OSError):
+                os.unlink(file)
+    return None

@@ -1,0 +1,192 @@
+"""Decisions of people about a waiting job: whether it may run, and on which commit.
+
+A decision and its consequences are one transaction, and only a waiting job can be decided on. So if
+an approval meets a cancel, exactly one comes first and the other is refused.
+"""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from headway.base.environment import kept_directory
+from headway.base.errors import ConflictError, InvalidInputError
+from headway.base.units import show_instant
+from headway.core.model import (
+    Approval,
+    ApprovalState,
+    Job,
+    JobId,
+    PinnedHead,
+    Wait,
+    WaitKind,
+    shown,
+)
+from headway.core.states import TERMINAL, Move, Status, after
+from headway.jobs.actor import require_person
+from headway.jobs.context import Context
+from headway.jobs.lifecycle import end_unstarted
+from headway.jobs.lookup import find_job, require
+from headway.jobs.repository_gates import pin_of
+from headway.store.new_jobs import Event
+from headway.store.transaction import ReadTx, WriteTx
+
+LONGEST_REASON = 2000
+
+
+def approve(context: Context, job_id: JobId) -> Job:
+    """Let a job pass its gate, now or when its turn comes."""
+    require_person(context, "approve")
+
+    def decide(tx: WriteTx) -> Job:
+        job, pending = _undecided(context, tx, job_id)
+        decided = _decided(pending, ApprovalState.APPROVED, context.actor, tx.now())
+        tx.graph.set_approval(job.id, decided)
+        tx.events.add([Event("approved", job.id)], actor=context.actor)
+        tx.waits.wake([job.id])
+        return job._replace(approval=decided)
+
+    job = context.store.transact(decide)
+    context.wake()
+    return job
+
+
+def reject(context: Context, job_id: JobId, reason: str | None) -> Job:
+    """End a job that a person does not want to run; the reason is kept."""
+    require_person(context, "reject")
+    reason = _checked(reason)
+    words = f"rejected by {context.actor}" + (f": {reason}" if reason else "")
+
+    def decide(tx: WriteTx) -> Job:
+        job, pending = _undecided(context, tx, job_id)
+        status = after(job.status, Move.BLOCK_BY_APPROVAL)
+        decided = _decided(pending, ApprovalState.REJECTED, context.actor, tx.now(), reason)
+        tx.graph.set_approval(job.id, decided)  # first: what has ended cannot be changed
+        tx.events.add([Event("rejected", job.id, {"reason": reason})], actor=context.actor)
+        wait = Wait(WaitKind.APPROVAL, words)
+        end_unstarted(tx, job, status, words, wait=wait, actor=context.actor)
+        return job._replace(approval=decided, status=status, reason=words)
+
+    job = context.store.transact(decide)
+    context.wake()
+    return job
+
+
+def inbox(context: Context) -> list[dict[str, Any]]:
+    """The jobs that wait for a person: first those that lack nothing else, then those whose turn
+    has not come; of each the oldest first."""
+    with context.store.read() as tx:
+        asking = [
+            job
+            for job in tx.graph.to_approve()
+            if job.approval is not None and job.approval.state is ApprovalState.PENDING
+        ]
+    asking.sort(key=lambda job: job.status is not Status.WAITING_ON_APPROVAL)
+    return [_asked(context, job, job.approval) for job in asking if job.approval is not None]
+
+
+def repin(context: Context, job_id: JobId) -> tuple[PinnedHead, PinnedHead]:
+    """Move a waiting job's pin to where its branch is now; the old pin and the new one."""
+    job = find_job(context, job_id)
+    seen = _movable_pin(job)
+    new = pin_of(job.repo or "", None if seen.head else seen.branch)
+
+    def move(tx: WriteTx) -> PinnedHead:
+        present = require(tx, [job_id])[job_id]
+        old = _movable_pin(present)
+        tx.graph.set_gates(present._replace(pinned_head=new))
+        data = {"branch": new.branch, "from": old.oid, "to": new.oid}
+        tx.events.add([Event("repinned", job_id, data)], actor=context.actor)
+        tx.waits.wake([job_id])
+        return old
+
+    old = context.store.transact(move)
+    context.wake()
+    return old, new
+
+
+def _movable_pin(job: Job) -> PinnedHead:
+    if job.pinned_head is None:
+        raise ConflictError(f"{shown(job.id)} is not pinned to a commit; submit it with --pin-head")
+    _refuse_unless_waiting(job)
+    return job.pinned_head
+
+
+def _undecided(context: Context, tx: ReadTx, job_id: JobId) -> tuple[Job, Approval]:
+    """The job and its pending approval; refused if there is nothing to decide."""
+    job = require(tx, [job_id])[job_id]
+    last = tx.jobs.last_in_chain(job.chain) or job
+    try:
+        if job.approval is None:
+            raise ConflictError(f"{shown(job_id)} asks for no approval; it is {job.status}")
+        if job.approval.state is not ApprovalState.PENDING:
+            by = job.approval.decided_by
+            raise ConflictError(f"{shown(job_id)} was already {job.approval.state} by {by}")
+        _refuse_unless_waiting(job)
+    except ConflictError as error:
+        if last.id == job.id or not _is_pending(last):
+            raise
+        raise ConflictError(f"{error}; of its chain {shown(last.id)} awaits approval") from None
+    return job, job.approval
+
+
+def _is_pending(job: Job) -> bool:
+    pending = job.approval is not None and job.approval.state is ApprovalState.PENDING
+    return pending and job.stage is not None
+
+
+def _refuse_unless_waiting(job: Job) -> None:
+    if job.status in TERMINAL:
+        raise ConflictError(f"{shown(job.id)} has already ended ({job.status})")
+    if job.stage is None:
+        raise ConflictError(f"{shown(job.id)} is already {job.status}")
+
+
+def _decided(
+    asked: Approval, state: ApprovalState, actor: str, now: int, reason: str | None = None
+) -> Approval:
+    return asked._replace(state=state, decided_at=now, decided_by=actor, reason=reason)
+
+
+def _checked(reason: str | None) -> str | None:
+    if reason is None or not reason.strip():
+        return None
+    reason = reason.strip()
+    if len(reason) > LONGEST_REASON:
+        raise InvalidInputError(
+            f"--reason has {len(reason)} characters; {LONGEST_REASON} are allowed"
+        )
+    return "".join(char if char.isprintable() else " " for char in reason)
+
+
+def _asked(context: Context, job: Job, approval: Approval) -> dict[str, Any]:
+    now = job.status is Status.WAITING_ON_APPROVAL
+    return {
+        "id": shown(job.id),
+        "name": job.name,
+        "state": job.status.value,
+        "now": now,
+        "requested_at": show_instant(approval.requested_at),
+        "requested_by": approval.requested_by or None,
+        "runs": what_it_runs(job.params),
+        "directory": _where_it_runs(context, job),
+        "attempt": job.attempt,
+        "wait": {"kind": job.wait.kind.value, "detail": job.wait.detail} if job.wait else None,
+    }
+
+
+def what_it_runs(params: Mapping[str, Any]) -> str:
+    """The command, the shell's line or the call, as a person would write it."""
+    if params.get("task"):
+        arguments = (f"{name}={value!r}" for name, value in (params.get("args") or {}).items())
+        return f"{params['task']}({', '.join(arguments)})"
+    if params.get("agent"):
+        agent = params["agent"]
+        words = f" -- {shlex.join(agent['argv'])}" if agent.get("argv") else ""
+        return f"{agent.get('runner')}{words}: {agent.get('prompt')}"
+    return str(params.get("shell") or shlex.join(params.get("argv") or ()))
+
+
+def _where_it_runs(context: Context, job: Job) -> str | None:
+    """Its directory as it was asked for, else that of its submitter; of another host: None."""
+    kept = kept_directory(context.home, job.env_digest) if job.env_digest else None
+    return job.params.get("cwd") or kept

@@ -1,0 +1,28 @@
+"""How people write which job they mean: an id in several spellings, or a slug."""
+
+import re
+
+from headway.base.errors import NotFoundError
+from headway.core.model import JobId
+
+SLUG = re.compile(r"[A-Za-z0-9._-]{1,64}")
+JOB_ID = re.compile(r"(?:job-|#)?([1-9][0-9]{0,17})")
+
+
+def parse_job_id(text: str) -> JobId:
+    match = JOB_ID.fullmatch(text.strip())
+    if not match:
+        raise NotFoundError(f"{text!r} is not a job; write it like job-24 or 24")
+    return int(match[1])
+
+
+def parse_reference(text: str) -> JobId | str:
+    """The id of a job, or a slug, which is a name that only a store can find."""
+    text = text.strip()
+    return text if SLUG.fullmatch(text) and not JOB_ID.fullmatch(text) else parse_job_id(text)
+
+
+def job_of_run(text: str) -> str:
+    """How the job is called that a run or a job is named for: a run has its number."""
+    number = text.strip().removeprefix("run-")
+    return number if JOB_ID.fullmatch(number) else text

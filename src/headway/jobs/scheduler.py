@@ -1,0 +1,90 @@
+"""The scheduler as people steer it: they pause it, let it go on, and change the store's settings.
+
+What else a changed setting changes is done in the transaction that changes it. Most settings are
+read when they are needed and have no effect of that kind.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headway.base.units import parse_duration
+from headway.core.model import Pause
+from headway.core.order import relevel
+from headway.jobs.context import Context
+from headway.jobs.settings import find_setting
+from headway.store.new_jobs import Event
+from headway.store.transaction import WriteTx
+
+
+def pause(context: Context, reason: str | None) -> Pause:
+    """Hold everything; a pause in force stays as it is."""
+
+    def transaction(tx: WriteTx) -> Pause | None:
+        if tx.settings.pause(
+            Pause(context.actor, reason, tx.now())
+        ):  # beside those of single hosts
+            tx.events.add([Event("paused", None, {"reason": reason})], actor=context.actor)
+        return tx.settings.pause_in_force()
+
+    in_force = context.store.transact(transaction)
+    assert in_force is not None  # noqa: S101
+    return in_force
+
+
+def resume(context: Context) -> bool:
+    """Let all hosts go on; False if nothing was paused."""
+
+    def transaction(tx: WriteTx) -> bool:
+        resumed = tx.settings.resume()
+        if resumed:
+            tx.settings.set_mark("crashes_forgiven_at", tx.now())
+            tx.events.add([Event("resumed")], actor=context.actor)
+        return resumed
+
+    resumed = context.store.transact(transaction)
+    context.wake()
+    return resumed
+
+
+def settings(context: Context) -> dict[str, Any]:
+    """The settings that are kept in the store, and have been changed."""
+    with context.store.read() as tx:
+        return tx.settings.all()
+
+
+def set_setting(context: Context, key: str, value: Any) -> None:
+    def transaction(tx: WriteTx) -> None:
+        tx.settings.set(key, value, by=context.actor)
+        tx.events.add([Event("set", None, {"key": key, "value": value})], actor=context.actor)
+        take_effect(tx, key, value)
+
+    context.store.transact(transaction)
+    context.wake()
+
+
+def unset_setting(context: Context, key: str) -> None:
+    """Let a setting have its default again."""
+    default = find_setting(key).default
+
+    def transaction(tx: WriteTx) -> None:
+        tx.settings.unset(key)
+        tx.events.add([Event("set", None, {"key": key, "value": default})], actor=context.actor)
+        take_effect(tx, key, default)
+
+    context.store.transact(transaction)
+    context.wake()
+
+
+def take_effect(tx: WriteTx, key: str, value: Any) -> None:
+    effect = EFFECTS.get(key)
+    if effect is not None:
+        effect(tx, value)
+
+
+def _other_levels(tx: WriteTx, ageing: str) -> None:
+    """Everyone stands where the new ageing puts it; another may come first for a lock."""
+    tx.queue_order.place(relevel(tx.queue_order.in_dispatch_order(), parse_duration(ageing)))
+    tx.waits.wake_first(tx.queue_order.locks_waited_for())
+
+
+EFFECTS: Mapping[str, Callable[[WriteTx, Any], None]] = {"scheduler.ageing": _other_levels}

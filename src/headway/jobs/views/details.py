@@ -1,0 +1,117 @@
+"""One job, its chain and its run, with all that is known of them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.base.errors import NotFoundError
+from headway.base.units import show_instant
+from headway.core.model import FUNCTION, Job, JobId, Run, shown
+from headway.core.states import Status
+from headway.jobs.context import Context
+from headway.jobs.lookup import require, unknown_job
+from headway.jobs.views.documents import job_document, made_by, worktrees_of
+from headway.jobs.views.hosts import ran_elsewhere
+from headway.jobs.views.present import hindrance_of, present_facts, present_wait
+from headway.store.transaction import ReadTx
+
+_RUN_ID = re.compile(r"(?:run-|#)?([1-9][0-9]{0,17})")
+
+
+def parse_run_id(text: str) -> JobId:
+    """A run has the number of its job."""
+    match = _RUN_ID.fullmatch(text.strip())
+    if not match:
+        raise NotFoundError(f"{text!r} is not a run; write it like run-24 or 24")
+    return int(match[1])
+
+
+def document(context: Context, job_id: JobId) -> dict[str, Any]:
+    """All about one job; for a running one also what hinders it."""
+    with context.store.read() as tx:
+        job = require(tx, [job_id])[job_id]
+        described = describe(context, tx, [job])[0]
+        wait = hindrance_of(context, tx, job)
+        if wait is not None:
+            described["wait"] = {"kind": wait.kind.value, "detail": wait.detail}
+        return described
+
+
+def chain_documents(context: Context, job_id: JobId) -> list[dict[str, Any]]:
+    """The documents of every job of this one's chain, the oldest first."""
+    with context.store.read() as tx:
+        job = require(tx, [job_id])[job_id]
+        return describe(context, tx, tx.jobs.chain(job.chain))
+
+
+def describe(context: Context, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    """Their documents, with the waits as they are now."""
+    ids = [job.id for job in jobs]
+    runs = tx.jobs.runs(ids)
+    evidence = tx.jobs.evidence(ids)
+    facts = present_facts(context, tx)
+    elsewhere = ran_elsewhere(context, tx, runs)
+    called = [job.id for job in jobs if job.id in runs and job.type == FUNCTION]
+    results = tx.jobs.results(called) if called else {}
+    progress = tx.jobs.progress(called) if called else {}
+    worktrees, made = worktrees_of(tx, jobs), made_by(tx, list(runs))
+    documents = []
+    for job in jobs:
+        there = elsewhere.get(job.id)
+        documents.append(
+            job_document(
+                job,
+                runs.get(job.id),
+                evidence.get(job.id, {}),
+                wait=present_wait(job, facts),
+                folder=there.folder if there else context.home.job(job.id),
+                host=there.host if there else None,
+                result=results.get(job.id),
+                progress=progress.get(job.id),
+                worktree=worktrees.get(job.id),
+                artifacts=made.get(job.id, ()),
+            )
+        )
+    return documents
+
+
+def executed(context: Context, run_id: JobId) -> Job:
+    """The job of this run; one that was never started has none."""
+    with context.store.read() as tx:
+        job = tx.jobs.by_id([run_id]).get(run_id)
+        if job is None:
+            raise unknown_job(tx, run_id, f"run-{run_id}")
+    if job.started_at is None:
+        raise NotFoundError(
+            f"there is no run-{run_id}: {shown(run_id)} was never started ({job.status}); "
+            f"`headway jobs show {shown(run_id)}`"
+        )
+    return job
+
+
+def chain_of(context: Context, job_id: JobId) -> list[dict[str, Any]]:
+    """Every job of the chain that this one belongs to, the oldest first."""
+    with context.store.read() as tx:
+        job = require(tx, [job_id])[job_id]
+        jobs = tx.jobs.chain(job.chain)
+        ids = [each.id for each in jobs]
+        runs, evidence = tx.jobs.runs(ids), tx.jobs.evidence(ids)
+    return [_entry(each, runs.get(each.id), evidence.get(each.id, {})) for each in jobs]
+
+
+def _entry(job: Job, run: Run | None, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    outcome = evidence.get("outcome") or {}
+    ended_well = job.status is Status.SUCCEEDED
+    return {
+        "id": shown(job.id),
+        "attempt": job.attempt,
+        "executions": job.max_executions,  # that its budget allows for
+        "retry_of": shown(job.retry_of) if job.retry_of else None,
+        "state": job.status.value,
+        "exit_code": run.exit_code if run else None,
+        "signal": None if ended_well else outcome.get("signal"),
+        "reason": job.reason,
+        "not_before": show_instant(job.not_before),
+        "started_at": show_instant(job.started_at),
+        "finished_at": show_instant(job.finished_at),
+    }

@@ -1,0 +1,157 @@
+"""Why a job does not run: every objection of the gates that decide, and what would clear each."""
+
+import re
+from typing import Any
+
+from headway.base.units import show_duration, show_instant
+from headway.core.artifacts import artifact_key
+from headway.core.facts import Facts
+from headway.core.model import (
+    Block,
+    Job,
+    JobId,
+    Objection,
+    Stage,
+    Wait,
+    WaitKind,
+    shown,
+)
+from headway.core.plan import explain
+from headway.core.states import TERMINAL, Status
+from headway.core.wait_words import not_produced, without_producer
+from headway.integrations.probes import answers_to
+from headway.jobs.context import Context
+from headway.jobs.facts import gather, tasks_known
+from headway.jobs.lookup import find_job
+from headway.jobs.views.capacity import (
+    with_holders,
+)
+from headway.jobs.views.present import hindrance_of, present_capacity
+from headway.jobs.worker_trouble import in_short_of, trouble_of
+from headway.store.transaction import ReadTx
+
+SECOND = 1_000_000
+_JOB = re.compile(r"\bjob-([1-9][0-9]*)\b")
+
+
+def why(context: Context, job_id: JobId) -> dict[str, Any]:
+    """Every objection to starting this job, what would clear each, and its place in the queue."""
+    job = find_job(context, job_id)
+    with context.store.read() as tx:
+        capacity = present_capacity(context, tx)
+        facts = gather(tx, [job], capacity, context.queues, tasks_known(tx), home=context.home)
+        objections = _explained(context, job, facts) if job.stage is not None else ()
+        hindrance = hindrance_of(context, tx, job)
+        objections = objections if hindrance is None else (hindrance,)
+        documents = [_objection(tx, job, with_holders(tx, each)) for each in objections]
+        ahead, queued = tx.waits.place_in_queue(job) if job.stage is not None else (0, 0)
+        remedy = _remedy_of_missing(tx, job)
+    for_capacity = job.stage in (Stage.READY, Stage.WOKEN)
+    return {
+        "id": shown(job.id),
+        "state": job.status.value,
+        "reason": job.reason,
+        "objections": documents,
+        "remedy": remedy,
+        "place": ahead + 1 if for_capacity else None,
+        "queued": queued,
+        "worker": context.worker_is_there(),
+        "worker_trouble": trouble_of(context.home),
+        "ended": job.status in TERMINAL,
+    }
+
+
+def _remedy_of_missing(tx: ReadTx, job: Job) -> str | None:
+    """What to do about a job that was blocked because something it needs is not there."""
+    if job.status is not Status.BLOCKED_BY_DEPENDENCY:
+        return None
+    for text in job.needs:
+        if job.reason != without_producer(text).detail:
+            continue
+        key = artifact_key(text, job.repo)
+        makers = tx.graph.artifact_views([key])[key].producers
+        good = [each.job_id for each in makers if each.status is Status.SUCCEEDED]
+        if good:
+            return not_produced(text, good[0]).remedy
+        return without_producer(text).remedy if not makers else None
+    return None
+
+
+def _explained(context: Context, job: Job, facts: Facts) -> tuple[Objection, ...]:
+    """Every objection, after the probes that the gates ask for."""
+    while True:
+        objections = explain(job, facts)
+        asked = {ask for each in objections if isinstance(each, Wait) for ask in each.asks}
+        unseen = asked - facts.answers.keys()
+        if not unseen:
+            return objections
+        answers = {**facts.answers, **answers_to(unseen, context.config.conditions)}
+        facts = facts._replace(answers=answers)
+
+
+def _objection(tx: ReadTx, job: Job, objection: Objection) -> dict[str, Any]:
+    """The objection as people see it: with the names of the jobs in the way, and for how long."""
+    final = isinstance(objection, Block)
+    others = {} if final else _in_the_way(tx, job, objection.remedy)
+    remedy = _JOB.sub(
+        lambda found: others[found[0]][0] if found[0] in others else found[0], objection.remedy
+    )
+    if objection.kind is WaitKind.APPROVAL and job.approval is not None:
+        remedy += f", {_rounded(tx.now() - job.approval.requested_at)} ago"
+    return {
+        "kind": objection.kind.value,
+        "detail": objection.detail,
+        "remedy": remedy or None,
+        "final": final,
+        "until": show_instant(None if isinstance(objection, Block) else objection.until),
+        "jobs": [document for _, document in others.values()],
+    }
+
+
+def _in_the_way(tx: ReadTx, job: Job, remedy: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """For each other job that a remedy names: how to call it, and what is known of it. Of a chain
+    that goes on it is the last job that counts."""
+    ids = {int(each) for each in _JOB.findall(remedy)} - {job.id}
+    found = {}
+    for named in tx.jobs.readable(sorted(ids)).values():
+        last = tx.jobs.last_in_chain(named.chain) or named
+        since = last.started_at or last.created_at
+        state = f"{last.status} for {_rounded(tx.now() - since)}"
+        now = f"now {shown(last.id)}, " if last.id != named.id else ""
+        document = {
+            "id": shown(last.id),
+            "name": last.name,
+            "state": last.status.value,
+            "since": show_instant(since),
+        }
+        found[shown(named.id)] = (f"{shown(named.id)} ({last.name}, {now}{state})", document)
+    return found
+
+
+def _rounded(passed: int) -> str:
+    """How long, in whole seconds from one on."""
+    return show_duration(passed - passed % SECOND if passed >= SECOND else max(0, passed))
+
+
+def why_not(context: Context, job_id: JobId) -> str | None:
+    """In a few words, what is in the way of a job that does not run: the first objection."""
+    documents = why(context, job_id)
+    if documents["ended"] or documents["state"] == Status.RUNNING:
+        return None
+    if documents["objections"]:
+        return _in_short(documents["objections"][0])
+    if not documents["worker"]:
+        return "no worker is there (`headway work` is one)"
+    return documents["worker_trouble"] and in_short_of(documents["worker_trouble"])
+
+
+def not_importable(context: Context, job_id: JobId) -> str | None:
+    """Why nobody can call the function of a job, if that is all that is in its way."""
+    objections = why(context, job_id)["objections"]
+    first = objections[0] if objections else None
+    return _in_short(first) if first and first["kind"] == WaitKind.TASK else None
+
+
+def _in_short(objection: dict[str, Any]) -> str:
+    remedy = f" ({objection['remedy']})" if objection["remedy"] else ""
+    return f"{objection['detail']}{remedy}"

@@ -1,0 +1,150 @@
+"""Schedules as people and programs see them: rule, next and last slot, what was missed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from headway.base.errors import InvalidInputError
+from headway.base.units import exact_duration, show_instant
+from headway.core.fire import Active, Firing, Schedule
+from headway.core.model import Job, JobId, shown
+from headway.schedules.manage import active_job, require_schedule
+from headway.schedules.timing.rules import rule_of
+from headway.schedules.timing.words import in_words
+from headway.store.records import Missed
+from headway.store.transaction import ReadTx
+
+if TYPE_CHECKING:
+    from headway.jobs.context import Context
+
+MOST_SLOTS = 10_000
+
+
+def schedules(context: Context) -> list[dict[str, Any]]:
+    """The documents of all, by their ids."""
+    with context.store.read() as tx:
+        return schedule_documents(tx, tx.schedules.all())
+
+
+def schedule(context: Context, reference: str) -> dict[str, Any]:
+    with context.store.read() as tx:
+        return schedule_documents(tx, [require_schedule(tx, reference)])[0]
+
+
+def schedule_slots(context: Context, reference: str, limit: int = 20) -> list[dict[str, Any]]:
+    """The records of its slots, the newest first."""
+    if not 1 <= limit <= MOST_SLOTS:
+        raise InvalidInputError(f"the limit {limit} is not between 1 and {MOST_SLOTS}")
+    with context.store.read() as tx:
+        found = tx.schedules.firings(require_schedule(tx, reference).id, limit)
+    return [_slot_document(each) for each in found]
+
+
+def schedule_documents(tx: ReadTx, found: Sequence[Schedule]) -> list[dict[str, Any]]:
+    ids = [each.id for each in found]
+    active = tx.schedules.active_jobs([each.shown for each in found]) if found else {}
+    missed = tx.schedules.missed(ids) if found else {}
+    jobs = _last_jobs(tx, [each.last_job for each in found if each.last_job is not None])
+    return [
+        _document(each, active.get(each.shown, []), missed.get(each.id), jobs) for each in found
+    ]
+
+
+def _last_jobs(tx: ReadTx, ids: Sequence[JobId]) -> dict[JobId, Job]:
+    """For each the last job of its chain; those that were removed are missing."""
+    if not ids:
+        return {}
+    lasts = tx.graph.chain_lasts(ids)
+    jobs = tx.jobs.readable(sorted(set(lasts.values())))
+    return {job_id: jobs[last] for job_id, last in lasts.items() if last in jobs}
+
+
+def _document(
+    schedule: Schedule,
+    active: Sequence[Active],
+    missed: Missed | None,
+    jobs: dict[JobId, Job],
+) -> dict[str, Any]:
+    said = schedule.document
+    no_rule = "" if isinstance(said.get("rule"), dict) else "it has no rule that can be read"
+    damaged = said.get("damaged") or no_rule
+    running = active_job(active)
+    return {
+        "id": schedule.shown,
+        "name": schedule.name,
+        "rule": None if damaged else _rule(said["rule"]),
+        "in_words": damaged or _words(said["rule"]),
+        "timezone": None if damaged else said["rule"].get("timezone", "UTC"),
+        "enabled": schedule.enabled,
+        "template": said.get("template"),
+        "job": _job(said.get("job")),
+        "params": said.get("params") or {},
+        "catch_up": said.get("catch_up"),
+        "window": _duration(said.get("window")),
+        "overlap": said.get("overlap"),
+        "jitter": _duration(said.get("jitter")),
+        "created_at": show_instant(schedule.created_at),
+        "created_by": schedule.created_by,
+        "changed_at": show_instant(schedule.changed_at),
+        "next_slot": show_instant(schedule.next_slot),
+        "next_fire_at": show_instant(schedule.next_fire_at),
+        "last_slot": show_instant(schedule.last_slot),
+        "last_job": _last_job(schedule.last_job, jobs),
+        "missed": None if missed is None else _missed(missed),
+        "active_job": None if running is None else shown(running.job_id),
+    }
+
+
+def _rule(said: dict[str, Any]) -> dict[str, Any]:
+    if not all(isinstance(said.get(word, 0), int) for word in ("every", "anchor", "at")):
+        return said  # which `in_words` says is wrong
+    if "every" in said and "anchor" in said:
+        return {"every": exact_duration(said["every"]), "anchor": show_instant(said["anchor"])}
+    return {"at": show_instant(said["at"])} if "at" in said else said
+
+
+def _words(said: dict[str, Any]) -> str:
+    try:
+        return in_words(rule_of(said))
+    except InvalidInputError as error:  # its time zone is gone
+        return str(error)
+
+
+def _job(words: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The job's words; of variables only the names, not the values."""
+    if words is None or "env" not in words:
+        return words
+    return {**words, "env": sorted(words["env"])}
+
+
+def _duration(micros: int | None) -> str | None:
+    return None if micros is None else exact_duration(micros)
+
+
+def _last_job(job_id: JobId | None, jobs: dict[JobId, Job]) -> dict[str, Any] | None:
+    if job_id is None:
+        return None
+    last = jobs.get(job_id)
+    state, reason = (None, "removed") if last is None else (last.status.value, last.reason)
+    return {"id": shown(job_id if last is None else last.id), "state": state, "reason": reason}
+
+
+def _missed(missed: Missed) -> dict[str, Any]:
+    return {
+        "slots": missed.slots,
+        "last_at": show_instant(missed.last_at),
+        "reason": missed.reason,
+    }
+
+
+def _slot_document(firing: Firing) -> dict[str, Any]:
+    return {
+        "slot": show_instant(firing.slot),
+        "last_slot": show_instant(firing.last_slot),
+        "slots": firing.slots,
+        "outcome": firing.outcome.value,
+        "reason": firing.reason,
+        "job": None if firing.job_id is None else shown(firing.job_id),
+        "at": show_instant(firing.at),
+    }

@@ -1,0 +1,1 @@
+"""SQLite underneath the store. Nothing here knows a noun of the scheduler."""

@@ -1,0 +1,43 @@
+"""What a job was to make and did not, and what nobody makes, is said where people look."""
+
+from commandline import CommandLine
+
+
+def test_a_success_without_its_file_says_so_everywhere(headway: CommandLine) -> None:
+    file = f"file:{headway.folder / 'plan.md'}"
+    done = headway("exec", "--produces", "file:plan.md", "--", "true")
+    assert done.stderr == f"headway: job-1 succeeded without making {file}\n"
+    assert headway("jobs", "wait", "1").stderr == done.stderr
+    document = headway.json("jobs", "show", "1")
+    assert document["job"]["run"]["not_produced"] == [file]
+    (event,) = [each for each in document["events"] if each["kind"] == "not_produced"]
+    assert event["data"] == {"artifacts": [file]}
+    assert "not made" in headway.out("jobs", "show", "1")
+    blocked = headway("exec", "--needs", "file:plan.md", "--", "true", code=10)
+    assert f"missing {file}" in blocked.stderr
+    said = "its producer succeeded without making it: correct that and retry it (job-1)"
+    assert f"headway: job-2: {said}\n" in blocked.stderr
+    assert said in headway.out("why", "2")
+
+
+def test_a_file_that_is_made_needs_no_word(headway: CommandLine) -> None:
+    done = headway("exec", "--produces", "file:plan.md", "--", "touch", "plan.md")
+    assert done.stderr == ""
+    assert headway.json("jobs", "show", "1")["job"]["run"]["not_produced"] == []
+    assert "not_produced" not in headway("jobs", "show", "1").stdout
+
+
+def test_a_failure_says_only_that(headway: CommandLine) -> None:
+    done = headway("exec", "--produces", "file:plan.md", "--", "false", code=1)
+    assert done.stderr == ""
+
+
+def test_what_nobody_makes_is_said_at_submit(still: CommandLine) -> None:
+    text = f"file:{still.folder / 'plan.md'}"
+    said = f"headway: job-1 needs {text}, which no job makes; submit one with --produces {text}\n"
+    done = still("submit", "--needs", "file:plan.md", "--", "true")
+    assert (done.stdout, done.stderr) == ("job-1\n", said)
+    still("submit", "--produces", "file:plan.md", "--", "true")
+    assert still("submit", "--needs", "file:plan.md", "--", "true").stderr == ""
+    (still.folder / "there").touch()
+    assert still("submit", "--needs", "file:there", "--", "true").stderr == ""

@@ -1,0 +1,186 @@
+"""Mistakes in what is written and read, most of them in queries."""
+
+from mutants.mutant import Mutant
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "store/sql/calls.sql:claim_calls",
+        ":lease_until, :function_host",
+        "null, :function_host",
+        "tests/store/test_store_calls.py::test_claimed_together_they_are_as_if_each_was_claimed[sqlite-1]",
+    ),
+    Mutant(
+        "store/sql/calls.sqlite.sql:ready_calls_besides",
+        " limit :window",
+        "",
+        "tests/store/test_store_calls.py::test_calls_are_found_behind_those_of_other_tasks[sqlite]",
+    ),
+    Mutant(
+        "store/sql/claims.sql:first_reservers",
+        " and reserves = 1",
+        "",
+        "tests/store/test_store_waiting_verbs.py::test_a_lock_view_has_all_holders_and_the_first_reserver_of_each_mode[sqlite]",
+    ),
+    Mutant(
+        "store/sql/claims.sql:end_claims",
+        "\n  and claims.state <> 'ended' and claims.state <> 'gone'",
+        "",
+        "tests/store/test_store_claim_verbs.py::test_a_second_finish_changes_nothing_and_its_outcome_is_kept_beside[sqlite]",
+    ),
+    Mutant(
+        "store/sql/claims.sql:end_claims",
+        " and claims.token = given.token",
+        "",
+        "tests/store/test_store_claim_verbs.py::test_a_stale_token_changes_nothing[sqlite]",
+    ),
+    Mutant(
+        "store/sql/claims.sql:prove_claim_gone",
+        " and state = 'ended'",
+        "",
+        "tests/store/test_store_claim_verbs.py::test_an_ended_claim_is_unproven_until_its_tree_is_gone[sqlite]",
+    ),
+    Mutant(
+        "store/sql/claims.sql:unclaim_job",
+        "stage = 'woken', ",
+        "",
+        "tests/store/test_store_claim_verbs.py::test_a_stale_token_changes_nothing[sqlite]",
+    ),
+    Mutant(
+        "store/sql/claims.sql:unclaim_job",
+        "started_at = null, ",
+        "",
+        "tests/store/test_store_claim_verbs.py::test_an_undone_claim_leaves_no_run_and_wakes_the_job[sqlite]",
+    ),
+    Mutant(
+        "store/sql/claims.sql:forget_claim",
+        " and token = :token",
+        "",
+        "tests/store/test_store_claim_verbs.py::test_a_stale_token_changes_nothing[sqlite]",
+    ),
+    Mutant(
+        "store/sql/claims.sql:claim_jobs",
+        " and stage is not null",
+        "",
+        "tests/store/test_store_claim_verbs.py::test_what_is_not_waiting_cannot_be_claimed[sqlite]",
+    ),
+    Mutant(
+        "store/sql/claims.sql:renew_leases",
+        "host_id = :host_id and ",
+        "",
+        "tests/store/test_store_claim_verbs.py::test_a_host_renews_its_own_leases_and_sees_what_is_cancelled[sqlite]",
+    ),
+    Mutant(
+        "store/sql/claims.sql:cancelling_jobs",
+        " and finished_at is null",
+        "",
+        "tests/store/test_store_claim_verbs.py::test_a_host_renews_its_own_leases_and_sees_what_is_cancelled[sqlite]",
+    ),
+    Mutant(
+        "store/sql/claims.sql:add_evidence",
+        "on conflict do nothing",
+        "on conflict (token, kind) do update set document = excluded.document",
+        "tests/store/test_store_claim_verbs.py::test_a_second_finish_changes_nothing_and_its_outcome_is_kept_beside[sqlite]",
+    ),
+    Mutant(
+        "store/sql/claims.sql:end_expired_lendings",
+        "expires_at < :now",
+        "expires_at <= :now",
+        "tests/store/test_store_claim_verbs.py::test_a_lending_lives_while_it_is_renewed[sqlite]",
+    ),
+    Mutant(
+        "store/sql/graph.sql:chain_ends",
+        "(select $LAST(asked.chain) from jobs asked where asked.id = :job_id)",
+        ":job_id",
+        "tests/store/test_store_graph_verbs.py::test_the_patch_of_a_job_is_made_by_its_chain_declared_or_not[sqlite]",
+    ),
+    Mutant(
+        "store/sql/graph.sql:set_approval",
+        " and stage is not null",
+        "",
+        "tests/store/test_store_graph_verbs.py::test_a_decision_about_a_job_is_kept_while_it_waits[sqlite]",
+    ),
+    Mutant(
+        "store/sql/graph.sql:withdraw_markers",
+        "withdrawn_at is null and ",
+        "",
+        "tests/store/test_store_graph_verbs.py::test_what_was_withdrawn_does_not_count_until_it_is_published_again[sqlite]",
+    ),
+    Mutant(
+        "store/sql/graph.sql:publish",
+        ", withdrawn_at = null",
+        "",
+        "tests/store/test_store_graph_verbs.py::test_what_was_withdrawn_does_not_count_until_it_is_published_again[sqlite]",
+    ),
+    Mutant(
+        "store/sql/graph.sql:published_keys",
+        " and withdrawn_at is null",
+        "",
+        "tests/store/test_store_graph_verbs.py::test_what_was_withdrawn_does_not_count_until_it_is_published_again[sqlite]",
+    ),
+    Mutant(
+        "store/sql/graph.sql:produced_by_chains",
+        "max(job_id)",
+        "min(job_id)",
+        "tests/store/test_store_graph_verbs.py::test_who_makes_and_who_needs_what[sqlite]",
+    ),
+    Mutant(
+        "store/sql/graph.sql:reopen_edges",
+        " and chain in $IDS(:chains)",
+        "",
+        "tests/store/test_store_graph_verbs.py::test_an_edge_within_the_rewound_is_open_again_and_others_stay_met[sqlite]",
+    ),
+    Mutant(
+        "store/sql/graph.sql:kept_worktrees",
+        "state <> 'cleaned'",
+        "state = 'owned'",
+        "tests/store/test_store_worktrees.py::test_what_was_cleaned_is_no_longer_kept_and_what_could_not_be_says_why[sqlite]",
+    ),
+    Mutant(
+        "store/sql/hosts.sql:reset_strikes",
+        "not_before = null, ",
+        "",
+        "tests/store/test_store_scheduler_verbs.py::test_a_reset_forgets_strikes_and_breakers[sqlite]",
+    ),
+    Mutant(
+        "store/sql/hosts.sql:open_breaker",
+        "\n  failures = excluded.failures, probe_at",
+        "\n  probe_at",
+        "tests/store/test_store_scheduler_verbs.py::test_each_host_has_its_own_breaker[sqlite]",
+    ),
+    Mutant(
+        "store/sql/waits.sql:wake_due",
+        "wake_at <= :now",
+        "wake_at < :now",
+        "tests/store/test_store_waking.py::test_a_job_blocked_in_a_round_wakes_those_looked_at_in_the_same_round[sqlite]",
+    ),
+    Mutant(
+        "store/sql/waits.sql:wake_next",
+        "created_at = :created_at and job_id > :job_id",
+        "created_at = :created_at and job_id >= :job_id",
+        "tests/store/test_store_waiting_verbs.py::test_the_next_in_order_after_a_job_is_woken[sqlite]",
+    ),
+    Mutant(
+        "store/sql/waits.sql:wake_everything",
+        " and wake_at is null",
+        "",
+        "tests/store/test_store_waiting_verbs.py::test_jobs_chains_and_everything_can_be_woken[sqlite]",
+    ),
+    Mutant(
+        "store/sql/waits.sql:ahead_in_queue",
+        "created_at = :created_at and id < :id",
+        "created_at = :created_at and id <= :id",
+        "tests/store/test_store_waiting_verbs.py::test_waiting_jobs_stand_in_dispatch_order[sqlite]",
+    ),
+    Mutant(
+        "store/sql/waits.sql:wake_dependents",
+        "mark <> 'satisfied'",
+        "mark = 'pending'",
+        "tests/store/test_store_waiting_verbs.py::test_a_row_that_cannot_be_read_stops_nobody_else_and_fails[sqlite]",
+    ),
+    Mutant(
+        "store/sql/waits.sql:stale_waiters",
+        "order by checked_at limit",
+        "order by id limit",
+        "tests/store/test_store_waiting_verbs.py::test_the_longest_unchecked_waiters_come_first[sqlite]",
+    ),
+)

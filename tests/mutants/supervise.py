@@ -1,0 +1,342 @@
+"""Mistakes in what starts, watches and ends a command, and in its evidence."""
+
+from mutants.mutant import Mutant
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "supervise/cgroup.py:_signal_some",
+        "                if pid in members:\n                    proc.signal_pidfd(fd, sig)",
+        "                proc.signal_pidfd(fd, sig)",
+        "tests/supervise/test_supervise_tree.py::test_a_number_that_became_a_strangers_is_not_signalled",
+    ),
+    Mutant(
+        "supervise/child.py:_candidates",
+        'folder + b"/" + argv[0] if folder else b"./" + argv[0]',
+        'folder + b"/" + argv[0]',
+        "tests/supervise/test_supervise_child.py::test_a_program_is_searched_for_as_execvp_does",
+    ),
+    Mutant(
+        "supervise/child.py:_environment",
+        '{**kept, **spec["env"], **own}',
+        '{**own, **kept, **spec["env"]}',
+        "tests/supervise/test_supervise_child.py::test_what_headway_says_of_a_job_goes_before_what_anybody_else_says",
+    ),
+    Mutant(
+        "supervise/child.py:_cause",
+        "        return errno.ETIMEDOUT\n",
+        "        return errno.ENOENT\n",
+        "tests/supervise/test_supervise_helpers.py::test_a_preparation_without_end_is_ended_with_all_that_it_started",
+    ),
+    Mutant(
+        "supervise/child.py:_cause",
+        "if ended.code != helper.OF_HOST:",
+        "if ended.code == helper.OF_HOST:",
+        "tests/supervise/test_supervise_helpers.py::test_what_cannot_be_prepared_is_no_start",
+    ),
+    Mutant(
+        "supervise/child.py:_environment",
+        ' if k not in spec.get("unset", ())',
+        "",
+        "tests/supervise/test_supervise_helpers.py::test_variables_of_another_repository_are_not_handed_on",
+    ),
+    Mutant(
+        "supervise/child.py:become_command",
+        "                _prepare(command.prepare, command.env)\n"
+        "                _enter(command.cwd)\n",
+        "                _prepare(command.prepare, command.env)\n",
+        "tests/supervise/test_supervise_helpers.py::test_what_is_prepared_is_there_when_the_command_begins",
+    ),
+    Mutant(
+        "supervise/child.py:become_command",
+        "                    evidence.mark_prepared()\n",
+        "                    pass\n",
+        "tests/supervise/test_supervise_helpers.py::test_what_is_prepared_is_there_when_the_command_begins",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence._wants",
+        "            return True\n",
+        "            return False\n",
+        "tests/supervise/test_supervise_evidence.py::test_of_a_damaged_claim_only_the_mark_says_that_all_was_done_before",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.link_outcome",
+        "            except FileExistsError:\n                return\n",
+        "            except FileExistsError:\n"
+        '                os.unlink("outcome.json", dir_fd=folder.fd)\n'
+        "                self.link_outcome()\n",
+        "tests/supervise/test_supervise_evidence.py::test_first_settled_outcome_stays_linked",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.write_outcome",
+        "                os.fsync(tmp)\n",
+        "",
+        "tests/supervise/test_supervise_durable.py::test_the_whole_outcome_is_synced_before_it_has_its_name",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.write_outcome",
+        "            os.fsync(folder.fd)\n",
+        "",
+        "tests/supervise/test_supervise_durable.py::test_the_whole_outcome_is_synced_before_it_has_its_name",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.write_outcome",
+        "os.O_WRONLY | os.O_CREAT)",
+        "os.O_WRONLY | os.O_CREAT | os.O_TRUNC)",
+        "tests/supervise/test_supervise_durable.py::test_an_outcome_is_written_into_the_room_that_was_kept_for_it",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.write_outcome",
+        "                os.ftruncate(tmp, len(content))\n",
+        "",
+        "tests/supervise/test_supervise_durable.py::test_the_whole_outcome_is_synced_before_it_has_its_name",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.may_start",
+        '                f"void.{token}",\n',
+        "",
+        "tests/supervise/test_supervise_crashes.py::test_void_or_cancelled_claim_never_runs",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.may_start",
+        '                f"started.{token}",\n',
+        "",
+        "tests/supervise/test_supervise_files.py::test_a_claim_may_start_once_and_only_if_nobody_forbade_it",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.has_begun",
+        'self._wants("prepare", "check")',
+        'self._wants("prepare")',
+        "tests/supervise/test_supervise_helpers.py::test_what_cannot_be_checked_is_no_start",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.prepare",
+        "            self._remove_files()\n",
+        "",
+        "tests/supervise/test_supervise_evidence.py::test_failed_prepare_leaves_nothing",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.prepare",
+        "        except (FileExistsError, UnsafeFolder):  # not ours to remove\n"
+        "            raise\n",
+        "",
+        "tests/supervise/test_supervise_durable.py::test_a_token_is_prepared_once_and_what_was_there_stays",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.read_crash",
+        "lines[-1]",
+        "lines[0]",
+        "tests/supervise/test_supervise_files.py::test_the_last_words_of_a_supervisor_are_its_last_line",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.try_lock",
+        "        except BlockingIOError:\n            os.close(fd)\n            return None\n",
+        "        except BlockingIOError:\n            return None\n",
+        "tests/supervise/test_supervise_files.py::test_no_descriptor_is_left_open",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.shed",
+        '            folder.remove(f"claim.{self.token}")\n',
+        '            folder.remove(f"claim.{self.token}")\n'
+        '            folder.remove(f"void.{self.token}")\n',
+        "tests/supervise/test_supervise_files.py::test_an_undoing_keeps_only_what_forbids_a_late_start",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.take_worker_request",
+        '            folder.remove(f"wanted.{self.token}")\n',
+        "            pass\n",
+        "tests/supervise/test_supervise_files.py::test_a_worker_is_asked_for_and_the_request_taken_once",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.may_start",
+        '                f"cancel.{token}",\n',
+        "",
+        "tests/supervise/test_supervise_files.py::test_a_claim_may_start_once_and_only_if_nobody_forbade_it",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.write_started",
+        '            folder.rename(f"started.{self.token}.tmp", f"started.{self.token}")\n',
+        '            os.link(f"started.{self.token}.tmp", f"started.{self.token}", src_dir_fd=folder.fd, dst_dir_fd=folder.fd)\n',
+        "tests/supervise/test_supervise_durable.py::test_a_start_is_seen_whole_or_not_at_all",
+    ),
+    Mutant(
+        "supervise/evidence.py:Evidence.read_verdict",
+        "[:LONGEST_ERROR]",
+        "",
+        "tests/supervise/test_supervise_files.py::test_words_of_the_main_process_are_cut_so_that_the_outcome_fits",
+    ),
+    Mutant(
+        "supervise/folder.py:Folder.has",
+        ", follow_symlinks=False",
+        "",
+        "tests/supervise/test_supervise_files.py::test_a_link_that_leads_nowhere_forbids_a_start_as_a_file_does",
+    ),
+    Mutant(
+        "supervise/folder.py:_open_checked",
+        " or status.st_mode & 0o022",
+        "",
+        "tests/supervise/test_supervise_evidence.py::test_unsafe_folders_are_refused",
+    ),
+    Mutant(
+        "supervise/folder.py:_open_checked",
+        "os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
+        "os.O_DIRECTORY | os.O_CLOEXEC",
+        "tests/supervise/test_supervise_evidence.py::test_unsafe_folders_are_refused",
+    ),
+    Mutant(
+        "supervise/folder.py:Folder.open",
+        "os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK",
+        "os.O_CLOEXEC | os.O_NONBLOCK",
+        "tests/supervise/test_supervise_evidence.py::test_planted_link_is_not_followed",
+    ),
+    Mutant(
+        "supervise/logs.py:_file_at",
+        " and (best is None or start < best[1])",
+        "",
+        "tests/supervise/test_supervise_logs.py::test_the_first_bytes_are_read_first_in_whatever_order_the_files_are_listed",
+    ),
+    Mutant(
+        "supervise/logs.py:CappedLog._wrote",
+        "            self._head_left -= count\n",
+        "            pass\n",
+        "tests/supervise/test_supervise_logs.py::test_each_byte_takes_of_the_room_of_a_log",
+    ),
+    Mutant(
+        "supervise/logs.py:read_log",
+        "begin - offset\n",
+        "0\n",
+        "tests/supervise/test_supervise_logs.py::test_endless_output_keeps_head_and_tail",
+    ),
+    Mutant(
+        "supervise/logs.py:_file_at",
+        "start + size > offset",
+        "start + size >= offset",
+        "tests/supervise/test_supervise_logs.py::test_tail_holds_at_least_its_size_for_any_writes",
+    ),
+    Mutant(
+        "supervise/logs.py:CappedLog._forget_oldest",
+        "kept - self._segments[0][1] >= self._tail_bytes",
+        "kept >= self._tail_bytes",
+        "tests/supervise/test_supervise_logs.py::test_tail_holds_at_least_its_size_for_any_writes",
+    ),
+    Mutant(
+        "supervise/logs.py:CappedLog._forget_oldest",
+        "            self.dropped += size\n",
+        "",
+        "tests/supervise/test_supervise_logs.py::test_tail_holds_at_least_its_size_for_any_writes",
+    ),
+    Mutant(
+        "supervise/logs.py:CappedLog._drop",
+        "            self._retry_at = now + RETRY_SECONDS\n",
+        "            self._retry_at = now\n",
+        "tests/supervise/test_supervise_logs.py::test_writing_after_a_failure_keeps_offsets_true",
+    ),
+    Mutant(
+        "supervise/logs.py:ends_the_job",
+        "got > room",
+        "got >= room",
+        "tests/supervise/test_supervise_logs.py::test_output_of_exactly_the_caps_is_not_full",
+    ),
+    Mutant(
+        "supervise/records.py:OutcomeRecord.from_json",
+        '            if fields["reason"] not in REASONS:\n                return None\n',
+        "",
+        "tests/supervise/test_supervise_evidence.py::test_outcome_for_an_unknown_reason_is_none",
+    ),
+    Mutant(
+        "supervise/records.py:OutcomeRecord.from_json",
+        ' or fields["token"] != token',
+        "",
+        "tests/supervise/test_supervise_evidence.py::test_outcome_of_another_token_is_none",
+    ),
+    Mutant(
+        "supervise/records.py:OutcomeRecord.from_json",
+        "            for name in _LATER:\n                fields.setdefault(name, None)\n",
+        "",
+        "tests/supervise/test_supervise_versions.py::test_an_outcome_of_version_1_is_understood",
+    ),
+    Mutant(
+        "supervise/records.py:OutcomeRecord.from_json",
+        '            if fields.pop("checksum") != _checksum(fields):\n'
+        "                return None\n",
+        '            fields.pop("checksum")\n',
+        "tests/supervise/test_supervise_evidence.py::test_damaged_outcome_is_none_at_every_byte",
+    ),
+    Mutant(
+        "supervise/rescue.py:_kill_recorded",
+        "    if started.boot_id != proc.boot_id():\n        return\n",
+        "",
+        "tests/supervise/test_supervise_evidence.py::test_recorded_process_of_another_boot_is_not_ended",
+    ),
+    Mutant(
+        "supervise/rescue.py:end_claim",
+        '"gone" if had_cgroup else "unproven"',
+        '"gone"',
+        "tests/supervise/test_supervise_crashes.py::test_what_a_dead_supervisor_left_is_found_and_ended",
+    ),
+    Mutant(
+        "supervise/rescue.py:watch_supervisor",
+        " or started.boot_id != proc.boot_id()",
+        "",
+        "tests/supervise/test_supervise_crashes.py::test_supervisor_of_another_boot_is_never_signalled",
+    ),
+    Mutant(
+        "supervise/supervisor.py:_Run.outcome",
+        ' and outcome.reason == "exited" and outcome.exit_code:',
+        ":",
+        "tests/supervise/test_supervise_outcomes.py::test_no_words_make_a_failure_of_a_success_or_speak_for_a_command",
+    ),
+    Mutant(
+        "supervise/supervisor.py:_Run.outcome",
+        ' and outcome.reason != "spawn_error"',
+        "",
+        "tests/supervise/test_supervise_helpers.py::test_nothing_is_saved_of_what_never_began",
+    ),
+    Mutant(
+        "supervise/supervisor.py:_wake_worker",
+        ' and not os.path.lexists(worker["stopped"])',
+        "",
+        "tests/supervise/test_supervise_workerlock.py::test_supervisor_that_ends_starts_a_worker_if_none_is_there",
+    ),
+    Mutant(
+        "supervise/supervisor.py:_write_outcome",
+        "            if os.fstat(lock).st_nlink == 0:\n                return False\n",
+        "            return False\n",
+        "tests/supervise/test_supervise_crashes.py::test_outcome_that_cannot_be_written_is_tried_again_under_the_lock",
+    ),
+    Mutant(
+        "supervise/supervisor.py:_Run._ended",
+        '{"cancelled": "SIGTERM", "log_full": "SIGKILL"}.get(reason, died_of)',
+        "died_of",
+        "tests/supervise/test_supervise_outcomes.py::test_cancel_sends_term_and_records_143",
+    ),
+    Mutant(
+        "supervise/tree.py:Tree.terminate",
+        "cgroup.signal_all(self.cgroup, signal.SIGTERM, signal.SIGCONT)",
+        "cgroup.signal_all(self.cgroup, signal.SIGTERM)",
+        "tests/supervise/test_supervise_outcomes.py::test_cancel_ends_a_stopped_command",
+    ),
+    Mutant(
+        "supervise/watch.py:Watch._deal_with",
+        "if self.stopped_for is None and not never_began:",
+        "if self.stopped_for is None:",
+        "tests/supervise/test_supervise_helpers.py::test_nothing_of_a_failed_preparation_is_left_whatever_the_policy",
+    ),
+    Mutant(
+        "supervise/watch.py:Watch._stop",
+        "        self._reap()\n",
+        "",
+        "tests/supervise/test_supervise_watch.py::test_who_has_ended_is_stopped_by_nobody",
+    ),
+    Mutant(
+        "supervise/watch.py:Watch._stop",
+        "if self._settled or self._kill_at != _NEVER:",
+        "if self._settled:",
+        "tests/supervise/test_supervise_watch.py::test_the_first_reason_counts",
+    ),
+    Mutant(
+        "supervise/watch.py:Watch.logs",
+        '"dropped": log.dropped',
+        '"dropped": 0',
+        "tests/supervise/test_supervise_logs.py::test_endless_output_keeps_head_and_tail",
+    ),
+)
