@@ -108,18 +108,27 @@ def _signal_some(path: str, pids: list[int], signals: tuple[int, ...]) -> list[i
 def _hold(pids: list[int]) -> tuple[dict[int, int], list[int]]:
     """Pidfds of the first of them, and who is left because there is no room for more."""
     held: dict[int, int] = {}
-    for place, pid in enumerate(pids):
-        if len(held) == AT_ONCE:
-            return held, pids[place:]
-        try:
-            held[pid] = os.pidfd_open(pid)
-        except OSError as error:
-            if error.errno in _NO_ROOM and len(held) > 1:
-                # One is given back: to read the list again takes a descriptor, too.
-                last, fd = held.popitem()
-                os.close(fd)
-                return held, [last, *pids[place:]]
-    return held, []
+    spare = _spare()  # to read the list again takes a descriptor, too
+    try:
+        for place, pid in enumerate(pids):
+            if len(held) == AT_ONCE:
+                return held, pids[place:]
+            try:
+                held[pid] = os.pidfd_open(pid)
+            except OSError as error:
+                if error.errno in _NO_ROOM and held:
+                    return held, pids[place:]
+        return held, []
+    finally:
+        if spare is not None:
+            os.close(spare)
+
+
+def _spare() -> int | None:
+    try:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
 def _pids(path: str) -> list[int]:
