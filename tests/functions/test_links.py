@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from harness import wait_for
 from lanes import Elsewhere, Lanes
 
+from harness import wait_for
 from headway.base.errors import NotFoundError
 from headway.core.states import Status
 from headway.functions.app import Handle
