@@ -5,6 +5,7 @@ import pty
 import shutil
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -362,6 +363,26 @@ def test_a_setting_that_is_written_into_an_untrusted_folder_waits_for_trust(
     assert bare.json("config", "get", "app.modules")["value"] == []
     bare("trust", "--yes")
     assert bare.json("config", "get", "app.modules")["value"] == ["mine"]
+
+
+def test_a_module_that_the_user_names_runs_beside_settings_that_need_no_trust(
+    bare: CommandLine,
+) -> None:
+    """The worker began anew for ever: it took the user's module for one of the folder."""
+    bare.home.mkdir(0o700)
+    (bare.home / "config.toml").write_text('[worker]\nidle = "1s"\n')
+    (bare.folder / "mine.py").write_text(
+        "import headway\napp = headway.App()\n@app.task\ndef double(x): return 2 * x\n"
+    )
+    assert bare.json("trust", code=4)["trust"]["trusted"] is False
+    with bare.start("work", "--app", "mine", stderr=subprocess.STDOUT) as worker:
+        call = "import mine; print(mine.double.submit(21).result(timeout=30))"
+        argv = [sys.executable, "-c", call]
+        done = subprocess.run(argv, cwd=bare.folder, env=bare.env, capture_output=True, text=True)
+        worker.terminate()
+        said, _ = worker.communicate(timeout=30)
+    assert done.stdout == "42\n", (done, said)
+    assert b"anew" not in said
 
 
 def test_a_unit_finds_the_record() -> None:

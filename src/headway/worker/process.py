@@ -137,8 +137,8 @@ class Worker:
             look_in_thread=True,
         )
         self._janitor = Janitor(store, home, clock, host_id=host.id, actor=self.id, say=say)
-        self._distrusted = bool(config.untrusted)
-        self._needs_trust = self._distrusted or bool(what_needs_trust(home, config))
+        self._trusted = not config.untrusted and is_trusted(home.path)
+        self._needs_trust = bool(config.untrusted) or bool(what_needs_trust(home, config))
         self._trust_at = self._home_at = 0.0
         self._recovered = False
         self._left = False  # it has given up its place
@@ -353,7 +353,7 @@ class Worker:
         if not self._needs_trust or now < self._trust_at:
             return False
         self._trust_at = now + POLL
-        return is_trusted(self._home.path) == self._distrusted
+        return is_trusted(self._home.path) != self._trusted
 
     def _changed_meanwhile(self, now: float) -> bool:
         """Check for commits of others, unless a hint made us check just now."""
