@@ -100,7 +100,27 @@ def test_a_limit_of_a_policy_that_is_gone_is_still_listed(still: CommandLine) ->
     from headway.client import connect
 
     client = connect(home=str(still.home), environ=still.env)
-    client.set_setting("scheduler.limits.customer.acme", 1)
+    with client.context.store.write() as tx:  # as a host that has the policy does
+        tx.settings.set("scheduler.limits.customer.acme", 1, by="another host")
     client.close()
     assert "a policy that is not installed" in still.out("config", "list")
     assert "customer acme: 0 of 1 used" in still.out("scheduler", "status")
+
+
+def test_a_stored_value_that_cannot_be_used_is_told_and_removed(still: CommandLine) -> None:
+    still("config", "set", "scheduler.max_active", "2")
+    from headway.client import connect
+
+    client = connect(home=str(still.home), environ=still.env)
+    with client.context.store.write() as tx:  # as a program of before did
+        tx.settings.set("scheduler.max_active", "three", by="earlier")
+        tx.settings.set("scheduler.maxactive", 3, by="earlier")
+    client.close()
+    assert "scheduler.max_active = 1" in still.out("config", "list").splitlines()
+    for command in (("status",), ("scheduler", "status")):
+        told = " ".join(still.out(*command).split())
+        assert "'three' is not a whole number; 1 counts" in told
+        assert "headway config unset scheduler.maxactive" in told
+    assert "is removed" in still("config", "unset", "scheduler.maxactive").stderr
+    still("config", "set", "scheduler.max_active", "2")
+    assert "setting" not in still.out("scheduler", "status")

@@ -1,17 +1,20 @@
 """All that the command line can do with the queue, a program can: by methods of the client."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness import Bench
-from headway.base.errors import ConflictError
+from headway.base.errors import ConflictError, HeadwayError, InvalidInputError
 from headway.core.order import Place, Side
 from headway.core.retention import RetentionRule
 from headway.core.states import Status
 from headway.core.targets import Target
 from headway.jobs.groups import Plan
+from headway.jobs.quotas import parse_rate
 from headway.jobs.request import Request
 from headway.workitems.sling import Wish
 
@@ -126,3 +129,66 @@ def test_an_agent_decides_nothing_that_a_person_must(bench: Bench, tmp_path: Pat
     with pytest.raises(ConflictError, match="token:bot may not approve: a person decides"):
         agent.jobs.approve(job)
     assert bench.client.jobs.approve(job).status is Status.QUEUED
+
+
+REFUSED_SETTINGS: list[tuple[str, Any, str]] = [
+    ("scheduler.max_active", "three", "scheduler.max_active: 'three' is not a whole number"),
+    ("scheduler.max_active", [2], "is a list; give one value"),
+    ("scheduler.maxactive", 3, "did you mean scheduler.max_active?"),
+    ("scheduler.ageing", 5, "'5' is not a duration"),
+    ("scheduler.limits.resource.gpu", "one", "'one' is not a whole number"),
+    ("worker.idle", "5m", "worker.idle stands in config.toml, not in the store"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "words"), REFUSED_SETTINGS)
+def test_a_setting_of_the_store_is_checked_as_the_command_does(
+    key: str, value: Any, words: str, bench: Bench
+) -> None:
+    with pytest.raises(HeadwayError, match=re.escape(words)):
+        bench.client.scheduler.set(key, value)
+    assert bench.client.scheduler.settings() == {}
+
+
+def test_a_setting_of_the_file_is_checked_as_the_command_does(bench: Bench) -> None:
+    with pytest.raises(InvalidInputError, match=re.escape("worker.idle: duration 'soon' is not")):
+        bench.client.admin.configure("worker.idle", "soon")
+    with pytest.raises(InvalidInputError, match="is kept in the store"):
+        bench.client.admin.configure("scheduler.max_active", 2)
+
+
+def test_a_setting_may_be_given_as_it_is_written(bench: Bench) -> None:
+    bench.client.scheduler.set("scheduler.max_active", "3")
+    assert bench.client.scheduler.settings() == {"scheduler.max_active": 3}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "scheduler.max_active",
+        "scheduler.batch_size",
+        "scheduler.spawn_delay",
+        "scheduler.ageing",
+        "scheduler.pressure.load",
+        "scheduler.limits.resource.gpu",
+        "scheduler.limits.rate.api",
+        "scheduler.maxactive",
+    ],
+)
+def test_a_stored_value_that_cannot_be_used_stops_nothing(key: str, bench: Bench) -> None:
+    """A program of before may have stored it."""
+    with bench.store.write() as tx:
+        tx.settings.set(key, "bad", by="earlier")
+    job = bench.client.submit(
+        Request(argv=("true",), resources=("gpu",), rates=(parse_rate("api"),))
+    ).job_id
+    assert bench.client.jobs.why(job)
+    bench.until_ended(job)
+    assert bench.client.jobs.get(job).status is Status.SUCCEEDED
+    (told,) = bench.client.scheduler.status()["unusable_settings"]
+    assert told["key"] == key and told["next"] == f"headway config unset {key}"
+    (found,) = [each for each in bench.client.admin.doctor() if each.check == "settings"]
+    assert found.level == "yellow" and key in found.detail
+    bench.client.scheduler.unset(key)
+    assert bench.client.scheduler.settings() == {}
+    assert not bench.client.scheduler.status()["unusable_settings"]

@@ -16,6 +16,7 @@ from headway.jobs.settings import (
     limits_set,
     load_config,
     store_setting,
+    unusable_settings,
     write_config,
 )
 
@@ -358,3 +359,48 @@ def test_a_limit_is_none_until_it_is_set_and_again_when_it_is_taken_away() -> No
     assert limits_set(stored) == {"resource:ollama": 2, "rate:r.x": "1/s"}
     assert store_setting({}, setting.key) is None
     assert store_setting(stored, "scheduler.limits.type.x") is None
+
+
+@pytest.mark.parametrize(
+    ("stored", "key", "counts"),
+    [
+        ("three", "scheduler.max_active", 1),
+        (-7, "scheduler.max_active", 1),
+        ([2], "scheduler.max_active", 1),
+        (None, "scheduler.max_active", 1),
+        ("3", "scheduler.max_active", 3),
+        (7, "scheduler.spawn_delay", "0s"),
+        ("soon", "scheduler.ageing", "0s"),
+        ("much", "scheduler.pressure.memory", "0"),
+        ("one", "scheduler.limits.resource.gpu", None),
+    ],
+)
+def test_a_stored_value_that_cannot_be_used_gives_way_to_the_default(
+    stored: Any, key: str, counts: Any
+) -> None:
+    assert store_setting({key: stored}, key) == counts
+    unusable = unusable_settings({key: stored})
+    assert [each.key for each in unusable] == ([] if counts == 3 else [key])
+    for each in unusable:
+        assert key in each.problem and each.remedy == f"headway config unset {key}"
+
+
+def test_rows_of_no_setting_are_named_and_limit_nobody() -> None:
+    stored = {
+        "scheduler.maxactive": 3,
+        "worker.idle": "5m",
+        "scheduler.limits.resource.gpu": "one",
+        "scheduler.limits.rate.api": 5,
+        "scheduler.limits.resource.a b": 1,
+        "scheduler.limits.elsewhere.acme": 2,
+        "scheduler.limits.elsewhere.other": "two",
+        "scheduler.limits.type.agent": 1,
+    }
+    assert limits_set(stored) == {"type:agent": 1, "elsewhere:acme": 2}
+    assert [each.key for each in unusable_settings(stored)] == [
+        "scheduler.limits.rate.api",
+        "scheduler.limits.resource.a b",
+        "scheduler.limits.resource.gpu",
+        "scheduler.maxactive",
+        "worker.idle",
+    ]

@@ -38,9 +38,10 @@ class Admin:
 
     def configure(self, key: str, value: Any) -> None:
         """Change a setting that stands in `config.toml`; `client.scheduler.set` has the others."""
-        from headway.jobs.settings import write_config
+        from headway.jobs.settings import find_setting, write_config
 
-        write_config(self._context.home, key, value)
+        checked = find_setting(key, in_store=False).read(value)
+        write_config(self._context.home, key, checked)
 
     def unset(self, key: str) -> bool:
         """Let a setting of `config.toml` have its default again; False if it does not stand there.

@@ -20,7 +20,8 @@ from headway.jobs.settings import (
     Trust,
     find_setting,
     store_setting,
-    write_config,
+    unusable_settings,
+    usable_value,
 )
 
 LEAVES_WITHIN = 10.0
@@ -55,7 +56,7 @@ def set_value(scope: Scope, key: str, value: str) -> None:
         client.set_setting(key, parsed)
         _say_mode_if_other(client, key, before, parsed)
     else:
-        write_config(client.home, key, parsed)
+        client.admin.configure(key, parsed)
         _say_if_kept_by_worker(client, key)
     say(f"{key} = {_written(parsed)}")
 
@@ -65,12 +66,17 @@ def set_value(scope: Scope, key: str, value: str) -> None:
 @click.pass_obj
 def unset(scope: Scope, key: str) -> None:
     """Let a setting have its default again."""
-    setting = find_setting(key)
     client = scope.connect_to_change()
     stored = client.scheduler.settings()
-    if setting.in_store and key in stored:
+    if any(key == each.key for each in unusable_settings(stored)):
         client.scheduler.unset(key)
-        _say_mode_if_other(client, key, stored[key], setting.default)
+        say(f"{key}: what the store had did not count; it is removed")
+        return
+    setting = find_setting(key)
+    if setting.in_store and key in stored:
+        before = store_setting(stored, key)
+        client.scheduler.unset(key)
+        _say_mode_if_other(client, key, before, setting.default)
     elif not setting.in_store and client.admin.unset(key):
         _say_if_kept_by_worker(client, key)
     else:
@@ -153,7 +159,11 @@ def _stored_limit(key: str) -> Setting:
         return find_setting(key)
     except NotFoundError:
         about = "a limit of a policy that is not installed here"
-        return Setting(key, None, str, about, Trust.HARMLESS)
+        return Setting(key, None, _as_stored, about, Trust.HARMLESS)
+
+
+def _as_stored(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
 
 
 def _document(client: Client, setting: Setting, stored: dict[str, Any]) -> dict[str, Any]:
@@ -169,8 +179,9 @@ def _document(client: Client, setting: Setting, stored: dict[str, Any]) -> dict[
 
 def _value(client: Client, setting: Setting, stored: dict[str, Any]) -> tuple[Any, str]:
     if setting.in_store:
-        source = "the store" if setting.key in stored else "default"
-        return store_setting(stored, setting.key), source
+        unusable = {each.key for each in unusable_settings(stored)}
+        counts = setting.key in stored and setting.key not in unusable
+        return usable_value(stored, setting), "the store" if counts else "default"
     source = "config.toml" if setting.key in client.config.values else "default"
     return client.config[setting.key], source
 

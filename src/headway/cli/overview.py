@@ -51,6 +51,8 @@ def print_state(client: Client) -> bool:
         _print_place("store", without_password(client.home.store_url))
     if document["queued_total"] and document["reason"]:
         print(*wrap(f"nothing starts: {document['reason']}", width()), sep="\n")
+    for each in document["unusable_settings"]:
+        print(*wrap(f"setting: {each['problem']}; {each['next']}", width()), sep="\n")
     return bool(document["paused"])
 
 

@@ -195,8 +195,7 @@ def count_capacity(
 
 def spacing(tx: ReadTx) -> int:
     """The delay between passes."""
-    text = tx.settings.all().get("scheduler.spawn_delay")
-    return parse_duration(text) if text is not None else 0
+    return parse_duration(store_setting(tx.settings.all(), "scheduler.spawn_delay"))
 
 
 def next_pass(tx: ReadTx) -> int | None:

@@ -7,6 +7,7 @@ read when they are needed and have no effect of that kind.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from headway.base.errors import HeadwayError
 from headway.base.units import parse_duration
 from headway.core.model import Pause
 from headway.core.order import relevel
@@ -53,20 +54,28 @@ def settings(context: Context) -> dict[str, Any]:
 
 
 def set_setting(context: Context, key: str, value: Any) -> None:
+    """Change a setting that is kept in the store; the value may be as a person writes it."""
+    checked = find_setting(key, in_store=True).read(value)
+
     def transaction(tx: WriteTx) -> None:
-        tx.settings.set(key, value, by=context.actor)
-        tx.events.add([Event("set", None, {"key": key, "value": value})], actor=context.actor)
-        take_effect(tx, key, value)
+        tx.settings.set(key, checked, by=context.actor)
+        tx.events.add([Event("set", None, {"key": key, "value": checked})], actor=context.actor)
+        take_effect(tx, key, checked)
 
     context.store.transact(transaction)
     context.wake()
 
 
 def unset_setting(context: Context, key: str) -> None:
-    """Let a setting have its default again."""
-    default = find_setting(key).default
+    """Let a setting have its default again. A row of no setting is removed, too."""
 
     def transaction(tx: WriteTx) -> None:
+        try:
+            default = find_setting(key, in_store=True).default
+        except HeadwayError:
+            if key not in tx.settings.all():
+                raise
+            default = None
         tx.settings.unset(key)
         tx.events.add([Event("set", None, {"key": key, "value": default})], actor=context.actor)
         take_effect(tx, key, default)

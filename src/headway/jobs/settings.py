@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from headway.base.errors import InvalidInputError, NotFoundError
+from headway.base.errors import HeadwayError, InvalidInputError, NotFoundError
 from headway.base.home import Home, is_store_url, without_password
 from headway.base.trust import NEXT_STEP, files_that_need_trust, is_trusted
 from headway.base.units import parse_duration, parse_size
@@ -460,11 +460,28 @@ def _starts(text: str) -> str:
 
 def limits_set(stored: Mapping[str, Any]) -> dict[str, int | str]:
     """The limits in force, by what they are about (`resource:ollama`); a rate as it is written."""
-    return {
-        key.removeprefix(LIMITS).replace(".", ":", 1): value
-        for key, value in stored.items()
-        if value is not None and key.startswith(LIMITS)
-    }
+    limits = {}
+    for key in stored:
+        if not key.startswith(LIMITS):
+            continue
+        value = _usable_limit(stored, key)
+        if value is not None:
+            limits[key.removeprefix(LIMITS).replace(".", ":", 1)] = value
+    return limits
+
+
+def _usable_limit(stored: Mapping[str, Any], key: str) -> int | str | None:
+    from headway.jobs.policies import KINDS
+
+    value: int | str | None = stored[key]
+    if key.removeprefix(LIMITS).partition(".")[0] not in KINDS:
+        # To look for the policies of packages takes too long for every step.
+        return value if isinstance(value, int) and value >= 0 else None
+    try:
+        value = store_setting(stored, key)
+    except HeadwayError:  # its key is no limit at all
+        return None
+    return value
 
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -624,6 +641,10 @@ def find_setting(key: str, *, in_store: bool | None = None) -> Setting:
         raise InvalidInputError(
             f"{key} is kept in the store, not in config.toml; use `headway config set {key} VALUE`"
         )
+    if in_store and not setting.in_store:
+        raise InvalidInputError(
+            f"{key} stands in config.toml, not in the store; use `headway config set {key} VALUE`"
+        )
     return setting
 
 
@@ -696,5 +717,54 @@ def _write_document(home: Home, document: Any) -> None:
 
 
 def store_setting(stored: Mapping[str, Any], key: str) -> Any:
-    """A value that is kept in the store, as it has it, or its default."""
-    return stored[key] if key in stored else find_setting(key).default
+    """The value of a setting that is kept in the store, or its default."""
+    return usable_value(stored, find_setting(key))
+
+
+def usable_value(stored: Mapping[str, Any], setting: Setting) -> Any:
+    """A value that cannot be used stops nobody: the default counts instead, and
+    `unusable_settings` names it."""
+    if setting.key not in stored:
+        return setting.default
+    try:
+        return setting.read(stored[setting.key])
+    except InvalidInputError:
+        return setting.default
+
+
+class UnusableSetting(NamedTuple):
+    """A row of the store that does not count."""
+
+    key: str
+    problem: str
+
+    @property
+    def remedy(self) -> str:
+        return f"headway config unset {self.key}"
+
+
+def unusable_settings(stored: Mapping[str, Any]) -> tuple[UnusableSetting, ...]:
+    """The rows that do not count: of no setting that is kept there, or with no value of it."""
+    found = []
+    for key, value in sorted(stored.items()):
+        if _is_of_other_policy(key):
+            continue
+        try:
+            setting = find_setting(key, in_store=True)
+        except HeadwayError as error:
+            found.append(UnusableSetting(key, str(error).partition(";")[0]))
+            continue
+        try:
+            setting.read(value)
+        except InvalidInputError as error:
+            default = "none" if setting.default is None else setting.default
+            found.append(UnusableSetting(key, f"{error}; {default} counts, its default"))
+    return tuple(found)
+
+
+def _is_of_other_policy(key: str) -> bool:
+    """Whether this is the limit of a policy that is not installed here, but may be elsewhere."""
+    from headway.jobs.policies import is_kind
+
+    kind, _, word = key.removeprefix(LIMITS).partition(".")
+    return key.startswith(LIMITS) and bool(kind and word) and not is_kind(kind)

@@ -12,13 +12,13 @@ from headway.base.clock import SECOND, Clock
 from headway.base.errors import WorkerPresentError
 from headway.base.home import Home
 from headway.base.host import Host
-from headway.base.units import parse_duration
 from headway.base.worker_lock import START, WorkerLock
 from headway.core.model import Job, JobId
 from headway.core.plan import Batch
 from headway.core.states import WAITING
+from headway.jobs.facts import spacing
 from headway.jobs.passes import PASS_SECONDS, Cycle
-from headway.jobs.settings import Config, store_setting
+from headway.jobs.settings import Config
 from headway.store.store import Store
 from headway.supervise.launcher import Launcher
 from headway.worker.step import Engine
@@ -78,7 +78,7 @@ def _pass(engine: Engine, clock: Clock, limit: int) -> list[JobId]:
         started.extend(_start_one(engine))
 
     with store.read() as tx:
-        delay = parse_duration(store_setting(tx.settings.all(), "scheduler.spawn_delay")) / SECOND
+        delay = spacing(tx) / SECOND
     Cycle(
         clock,
         capacity=capacity,

@@ -31,6 +31,7 @@ from headway.core.states import Status
 from headway.core.wait_words import how_to_import
 from headway.jobs.copied_claims import copied
 from headway.jobs.run_trouble import hindrance
+from headway.jobs.settings import unusable_settings
 from headway.jobs.views.hosts import claims_elsewhere
 from headway.store import queries
 from headway.store.inspect import INVARIANTS, inspect
@@ -358,6 +359,14 @@ def _hosts(place: OpenedHome) -> Iterator[Finding]:
         yield Finding("hosts", GREEN, f"{len(others)} others look after their jobs")
 
 
+def _settings(place: OpenedHome) -> Iterator[Finding]:
+    """Values that the store keeps and that do not count."""
+    with place.store.store.read() as tx:
+        unusable = unusable_settings(tx.settings.all())
+    for each in unusable:
+        yield Finding("settings", YELLOW, each.problem, each.remedy)
+
+
 # The order is that of the report. A red one of the first list ends it; the last list is for stores
 # with the schema of this program.
 STORE_CHECKS: tuple[StoreCheck, ...] = (_server, _store)
@@ -372,6 +381,7 @@ CONTENT_CHECKS: tuple[StoreCheck, ...] = (
     _worker,
     _supervisors,
     _pause,
+    _settings,
     _reservations,
     _launching,
     _groups,

@@ -46,6 +46,10 @@ def status(scope: Scope, as_json: bool) -> None:
             ("last start", last and f"{last}, {counted(document['last_dispatch_count'], 'job')}"),
             *(("limit", _limit(each)) for each in document["limits"]),
             *(("rate", _rate(each, now)) for each in document["rates"]),
+            *(
+                ("setting", f"{each['problem']}; {each['next']}")
+                for each in document["unusable_settings"]
+            ),
             ("pressure", document["pressure"]),
             *trouble_fields(document, now),
             ("worker", _worker(document, now)),

@@ -16,7 +16,7 @@ from headway.core.reservations import Reservation, is_expired
 from headway.core.states import Status
 from headway.jobs.context import Context
 from headway.jobs.launch_failures import launch_troubles
-from headway.jobs.settings import store_setting
+from headway.jobs.settings import store_setting, unusable_settings
 from headway.jobs.views.capacity import (
     limits_in_force,
     parked_for_entries,
@@ -59,6 +59,10 @@ def scheduler_status(context: Context) -> dict[str, Any]:
         "paused_reason": capacity.paused.reason if capacity.paused else None,
         "paused_hosts": paused_hosts,
         "max_active": capacity.max_active,
+        "unusable_settings": [
+            {"key": each.key, "problem": each.problem, "next": each.remedy}
+            for each in unusable_settings(settings)
+        ],
         "batch_size": store_setting(settings, "scheduler.batch_size"),
         "active": len(live) - entries + len(capacity.granted),
         "free": free_slots(capacity),
