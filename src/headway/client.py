@@ -162,10 +162,10 @@ class Client:
 
         return reserve(self.context, **asked)
 
-    def job(self, job_id: JobId) -> Job:
+    def job(self, job_id: JobId | str) -> Job:
         return self.jobs.get(job_id)
 
-    def document(self, job_id: JobId) -> dict[str, Any]:
+    def document(self, job_id: JobId | str) -> dict[str, Any]:
         """The document of a job, as `headway jobs show --json` prints it."""
         return self.jobs.show(job_id)
 
@@ -174,15 +174,15 @@ class Client:
         day's."""
         return self.jobs.list(**asked).documents
 
-    def wait(self, job_id: JobId, *, timeout: float | None = None) -> Job:
+    def wait(self, job_id: JobId | str, *, timeout: float | None = None) -> Job:
         """Wait for the end of a job and its retries; the last job of its chain."""
         return self.jobs.wait(job_id, timeout=timeout)
 
-    def cancel(self, job_ids: Sequence[JobId]) -> Sequence[Cancelled]:
+    def cancel(self, job_ids: Sequence[JobId | str]) -> Sequence[Cancelled]:
         """Cancel each job, or the active job of its chain; refused if any has already ended."""
         return self.jobs.cancel(job_ids)
 
-    def retry(self, job_id: JobId) -> Job:
+    def retry(self, job_id: JobId | str) -> Job:
         """Queue a job that ended without success, and all that follows from it, once more."""
         return self.jobs.get(self.jobs.retry(job_id).new_root)
 

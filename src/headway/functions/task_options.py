@@ -13,6 +13,17 @@ from headway.base.errors import InvalidInputError
 from headway.base.units import read_duration, read_instant
 from headway.core.model import FIELDS
 from headway.jobs.quotas import parse_rate
+from headway.jobs.request_values import (
+    read_each,
+    read_flag,
+    read_fraction,
+    read_group,
+    read_labels,
+    read_parsed,
+    read_text,
+    read_whole,
+    several,
+)
 from headway.jobs.specification import parse_lock
 
 
@@ -70,54 +81,12 @@ _ELSEWHERE = {
 }
 
 
-def several(name: str, given: Any) -> list[Any]:
-    if isinstance(given, list | tuple | set | frozenset):
-        return list(given)
-    raise InvalidInputError(f"{name} is {given!r}; give a list")
-
-
 def _duration(name: str, given: Any) -> int:
     return read_duration(given, name)
 
 
-def _of(kind: type, wanted: str) -> Callable[[str, Any], Any]:
-    def read(name: str, given: Any) -> Any:
-        if isinstance(given, kind) and (kind is bool or not isinstance(given, bool)):
-            return given
-        raise InvalidInputError(f"{name} is {given!r}, not {wanted}")
-
-    return read
-
-
-_text = _of(str, "a text")
-
-
 def _texts(name: str, given: Any) -> tuple[str, ...]:
     return tuple(str(each) for each in several(name, given))
-
-
-def _each(parse: Callable[[str], Any]) -> Callable[[str, Any], tuple[Any, ...]]:
-    return lambda name, given: tuple(parse(_text(name, each)) for each in several(name, given))
-
-
-def _fraction(name: str, given: Any) -> float:
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        return given
-    raise InvalidInputError(f"{name} is {given!r}, not a number from 0 to 1")
-
-
-def _labels(name: str, given: Any) -> Mapping[str, str]:
-    if not isinstance(given, Mapping):
-        raise InvalidInputError(f"{name} is {given!r}; give a dict of texts")
-    for key, value in given.items():
-        _text(f"{name}[{key!r}]", value)
-        _text(f"a name of {name}", key)
-    return given
-
-
-def _group(name: str, given: Any) -> str:
-    number = isinstance(given, int) and not isinstance(given, bool)
-    return str(given) if number else str(_text(name, given))
 
 
 def _causes(name: str, given: Any) -> tuple[str, ...]:
@@ -130,21 +99,21 @@ def _causes(name: str, given: Any) -> tuple[str, ...]:
 
 # How a word of the table of fields is read.
 _WORDS: Mapping[str, Callable[[str, Any], Any]] = {
-    "text": _text,
+    "text": read_text,
     "texts": _texts,
-    "whole": _of(int, "a whole number"),
-    "flag": _of(bool, "True or False"),
+    "whole": read_whole,
+    "flag": read_flag,
 }
 _READERS: dict[str, Callable[[str, Any], Any]] = {
     **{field.name: _WORDS[field.word] for field in FIELDS if field.word},
     **dict.fromkeys(("position", "retries"), _WORDS["whole"]),
     **dict.fromkeys(("delay", "timeout", "grace", "retry_base", "retry_cap"), _duration),
     "on_finish": _texts,
-    "labels": _labels,
-    "group": _group,
-    "retry_jitter": _fraction,
+    "labels": read_labels,
+    "group": read_group,
+    "retry_jitter": read_fraction,
     "retry_on": _causes,
-    "locks": _each(parse_lock),
-    "rates": _each(parse_rate),
+    "locks": read_each(read_parsed(parse_lock)),
+    "rates": read_each(read_parsed(parse_rate)),
 }
 OPTIONS = frozenset({*_READERS, "after", "at"})

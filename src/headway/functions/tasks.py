@@ -19,9 +19,10 @@ from headway.base.errors import InvalidInputError
 from headway.core.graph import place, show_cycle
 from headway.core.model import NOTHING, JobId, JobSpec
 from headway.functions.handle import no_attribute
-from headway.functions.task_options import OPTIONS, in_words, meant_option, refuse_unknown, several
+from headway.functions.task_options import OPTIONS, in_words, meant_option, refuse_unknown
 from headway.functions.type_checks import Check, check_for, json_value
 from headway.jobs.request import Request
+from headway.jobs.request_values import several
 from headway.jobs.specification import function_spec
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from headway.base.errors import InvalidInputError
 from headway.core.model import NOTHING, Job, JobId
 from headway.jobs.context import Context
 
@@ -46,12 +47,21 @@ class ClientNoun:
 class Jobs(ClientNoun):
     """`client.jobs`."""
 
-    def find(self, text: str) -> JobId:
-        """The id of the job that `24`, `#24`, `job-24` or a slug names. Of several with that slug
-        it is the one active job; if none is active, the one that ended last."""
+    def find(self, text: JobId | str) -> JobId:
+        """The id of the job that `24`, `#24`, `job-24` or a slug names; every verb takes them. Of
+        several with that slug it is the one active job; if none is active, the one that ended
+        last."""
+        if isinstance(text, int) and not isinstance(text, bool):
+            return text
+        if not isinstance(text, str):
+            raise InvalidInputError(f"{text!r} is not a job; give its id, as 24 or 'job-24'")
         from headway.jobs.lookup import find_id
 
         return find_id(self._context, text)
+
+    def _find_all(self, jobs: JobId | str | Sequence[JobId | str]) -> list[JobId]:
+        """One is as good as a list of one."""
+        return [self.find(each) for each in ([jobs] if isinstance(jobs, int | str) else jobs)]
 
     # -- submitting ----------------------------------------------------------------------------
 
@@ -76,57 +86,59 @@ class Jobs(ClientNoun):
 
     # -- looking -------------------------------------------------------------------------------
 
-    def get(self, job_id: JobId) -> Job:
+    def get(self, job_id: JobId | str) -> Job:
         from headway.jobs.lookup import find_job
 
-        return find_job(self._context, job_id)
+        return find_job(self._context, self.find(job_id))
 
-    def last_of_chain(self, job_id: JobId) -> Job:
+    def last_of_chain(self, job_id: JobId | str) -> Job:
         """The job that decides for this one's chain."""
         from headway.jobs.lookup import last_of_chain
 
-        return last_of_chain(self._context, job_id)
+        return last_of_chain(self._context, self.find(job_id))
 
-    def show(self, job_id: JobId) -> dict[str, Any]:
+    def show(self, job_id: JobId | str) -> dict[str, Any]:
         """The document of a job, as `headway jobs show --json` prints it."""
         from headway.jobs.views.details import document
 
-        return document(self._context, job_id)
+        return document(self._context, self.find(job_id))
 
-    def chain(self, job_id: JobId) -> list[dict[str, Any]]:
+    def chain(self, job_id: JobId | str) -> list[dict[str, Any]]:
         """The documents of every job of this one's chain, the oldest first."""
         from headway.jobs.views.details import chain_documents
 
-        return chain_documents(self._context, job_id)
+        return chain_documents(self._context, self.find(job_id))
 
-    def tries(self, job_id: JobId) -> list[dict[str, Any]]:
+    def tries(self, job_id: JobId | str) -> list[dict[str, Any]]:
         """How each job of the chain ended and why, and when the next one may start."""
         from headway.jobs.views.details import chain_of
 
-        return chain_of(self._context, job_id)
+        return chain_of(self._context, self.find(job_id))
 
-    def history(self, job_id: JobId) -> list[Event]:
+    def history(self, job_id: JobId | str) -> list[Event]:
         from headway.jobs.lookup import history
 
-        return history(self._context, job_id)
+        return history(self._context, self.find(job_id))
 
-    def ran_elsewhere(self, job_id: JobId) -> Elsewhere | None:
+    def ran_elsewhere(self, job_id: JobId | str) -> Elsewhere | None:
         """The host that ran this job, if its output is not here."""
         from headway.jobs.views.hosts import where_it_ran
 
-        return where_it_ran(self._context, job_id)
+        return where_it_ran(self._context, self.find(job_id))
 
-    def progress(self, job_id: JobId) -> Progress | None:
+    def progress(self, job_id: JobId | str) -> Progress | None:
         """How far a function says that it has come."""
         from headway.jobs.lookup import progress
 
-        return progress(self._context, job_id)
+        return progress(self._context, self.find(job_id))
 
-    def run(self, run_id: JobId) -> Job:
+    def run(self, run_id: JobId | str) -> Job:
         """The job of a run; one that was never started has none."""
+        from headway.jobs.references import job_of_run
         from headway.jobs.views.details import executed
 
-        return executed(self._context, run_id)
+        job = job_of_run(run_id) if isinstance(run_id, str) else run_id
+        return executed(self._context, self.find(job))
 
     def list(self, *, limit: int | None = None, **asked: Any) -> SearchResult:
         """The newest jobs that fit, by `created_at, id`; with nothing asked, active jobs and the
@@ -151,91 +163,91 @@ class Jobs(ClientNoun):
 
         return load_schedule(self._context, **asked)
 
-    def why(self, job_id: JobId) -> dict[str, Any]:
+    def why(self, job_id: JobId | str) -> dict[str, Any]:
         """Every objection to starting this job, and what would clear each."""
         from headway.jobs.views.why import why
 
-        return why(self._context, job_id)
+        return why(self._context, self.find(job_id))
 
-    def why_not(self, job_id: JobId) -> str | None:
+    def why_not(self, job_id: JobId | str) -> str | None:
         """In a few words, what is in the way of a job that does not run."""
         from headway.jobs.views.why import why_not
 
-        return why_not(self._context, job_id)
+        return why_not(self._context, self.find(job_id))
 
-    def wait(self, job_id: JobId, *, timeout: float | None = None) -> Job:
+    def wait(self, job_id: JobId | str, *, timeout: float | None = None) -> Job:
         """Wait for the end of the job and its retries; the last job of its chain."""
         from headway.jobs.wait import Waiter
 
-        return Waiter(self._context, job_id).until_ended(timeout=timeout)
+        return Waiter(self._context, self.find(job_id)).until_ended(timeout=timeout)
 
     # -- steering ------------------------------------------------------------------------------
 
-    def cancel(self, job_ids: Sequence[JobId]) -> Sequence[Cancelled]:
+    def cancel(self, job_ids: Sequence[JobId | str]) -> Sequence[Cancelled]:
         """Cancel each job, or the active job of its chain; refused if any has already ended."""
         from headway.jobs.cancel import cancel
 
-        return cancel(self._context, job_ids)
+        return cancel(self._context, self._find_all(job_ids))
 
-    def cancel_downstream(self, job_ids: Sequence[JobId]) -> Sequence[Cancelled]:
+    def cancel_downstream(self, job_ids: Sequence[JobId | str]) -> Sequence[Cancelled]:
         """Cancel these jobs and every active one that comes after them."""
         from headway.jobs.cancel import cancel_downstream
 
-        return cancel_downstream(self._context, job_ids)
+        return cancel_downstream(self._context, self._find_all(job_ids))
 
-    def retry(self, job_id: JobId) -> Rewound:
+    def retry(self, job_id: JobId | str) -> Rewound:
         """Queue a job that ended without success, and all that follows from it, once more."""
         from headway.jobs.retry import rewind
 
-        return rewind(self._context, job_id)
+        return rewind(self._context, self.find(job_id))
 
-    def preview_retry(self, job_id: JobId) -> Rewound:
+    def preview_retry(self, job_id: JobId | str) -> Rewound:
         """What `retry` would do now."""
         from headway.jobs.retry import preview
 
-        return preview(self._context, job_id)
+        return preview(self._context, self.find(job_id))
 
-    def repeat(self, job_id: JobId) -> Rewound:
+    def repeat(self, job_id: JobId | str) -> Rewound:
         """As `retry`, also of a job that succeeded."""
         from headway.jobs.retry import repeat
 
-        return repeat(self._context, job_id)
+        return repeat(self._context, self.find(job_id))
 
-    def preview_repeat(self, job_id: JobId) -> Rewound:
+    def preview_repeat(self, job_id: JobId | str) -> Rewound:
         """What `repeat` would do now."""
         from headway.jobs.retry import preview_repeat
 
-        return preview_repeat(self._context, job_id)
+        return preview_repeat(self._context, self.find(job_id))
 
-    def edit(self, job_id: JobId, **changes: Any) -> Edited:
+    def edit(self, job_id: JobId | str, **changes: Any) -> Edited:
         """Change a job that still waits. `headway.jobs.edit.Changes` has the words."""
         from headway.jobs.edit import Changes, edit
 
-        return edit(self._context, job_id, Changes(**changes))
+        return edit(self._context, self.find(job_id), Changes(**changes))
 
-    def move(self, job_id: JobId, place: Place) -> Moved:
+    def move(self, job_id: JobId | str, place: Place) -> Moved:
         """Put a waiting job elsewhere among those of its level."""
         from headway.jobs.order import move
 
-        return move(self._context, job_id, place)
+        return move(self._context, self.find(job_id), place)
 
-    def reorder(self, job_ids: Sequence[JobId]) -> Sequence[Moved]:
+    def reorder(self, job_ids: Sequence[JobId | str]) -> Sequence[Moved]:
         """Let these have, among the places that they have now, the order given."""
         from headway.jobs.order import reorder
 
-        return reorder(self._context, job_ids)
+        return reorder(self._context, self._find_all(job_ids))
 
-    def approve(self, job_id: JobId) -> Job:
+    def approve(self, job_id: JobId | str) -> Job:
         """Let a job run that asks for approval."""
         from headway.jobs.approvals import approve
 
-        return approve(self._context, job_id)
+        return approve(self._context, self.find(job_id))
 
-    def reject(self, job_id: JobId, reason: str | None = None) -> Job:
+    def reject(self, job_id: JobId | str, reason: str | None = None) -> Job:
         """End a job that asks for approval."""
         from headway.jobs.approvals import reject
 
-        return reject(self._context, job_id, reason)
+        return reject(self._context, self.find(job_id), reason)
 
     def approvals(self) -> Sequence[dict[str, Any]]:
         """What waits for a person, and what it would run."""
@@ -243,11 +255,11 @@ class Jobs(ClientNoun):
 
         return inbox(self._context)
 
-    def repin(self, job_id: JobId) -> tuple[PinnedHead, PinnedHead]:
+    def repin(self, job_id: JobId | str) -> tuple[PinnedHead, PinnedHead]:
         """Move a waiting job's pin to the present commit; the old pin and the new one."""
         from headway.jobs.approvals import repin
 
-        return repin(self._context, job_id)
+        return repin(self._context, self.find(job_id))
 
     # -- removing ------------------------------------------------------------------------------
 
@@ -260,11 +272,11 @@ class Jobs(ClientNoun):
 
         return gc(self._context, rule, preview=preview, **options)
 
-    def clean(self, job_id: JobId, **options: Any) -> Removed:
+    def clean(self, job_id: JobId | str, **options: Any) -> Removed:
         """Remove one ended job, with its chain and its files."""
         from headway.jobs.retention import clean
 
-        return clean(self._context, job_id, **options)
+        return clean(self._context, self.find(job_id), **options)
 
 
 class Groups(ClientNoun):

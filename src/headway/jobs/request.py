@@ -4,11 +4,18 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from headway.core.model import NOTHING, JobId, Lock, Rate
+from headway.core.model import NOTHING, JobId
+
+# What a program may give. Once a request is read it has what stands first.
+GivenDuration = Any  # microseconds, a timedelta, or a text like "5m"
+GivenInstant = Any  # µs UTC, a datetime, or a text like "2026-11-15T22:30"
+GivenLock = Any  # a `core.model.Lock`, or a text like "db:shared"
+GivenRate = Any  # a `core.model.Rate`, or a text like "claude=10/min"
 
 
 class Request(NamedTuple):
-    """A command to submit, as the CLI and the library take it. Durations are microseconds.
+    """A command to submit, as the CLI and the library take it. A duration is a text like "5m", a
+    timedelta, or a whole number of microseconds. `request_values` reads what a program gives.
 
     Requests that are submitted together may refer to each other: `local` is the name of this one
     among them, and `after` may have such names beside ids.
@@ -21,13 +28,13 @@ class Request(NamedTuple):
     labels: Mapping[str, str] = NOTHING
     priority: int = 0
     after: tuple[JobId | str, ...] = ()
-    locks: tuple[Lock, ...] = ()
-    delay: int = 0
-    at: int | None = None
-    timeout: int | None = None
-    grace: int = 10_000_000
+    locks: Sequence[GivenLock] = ()
+    delay: GivenDuration = 0
+    at: GivenInstant = None
+    timeout: GivenDuration = None
+    grace: GivenDuration = 10_000_000
     retries: int = 0
-    retry_base: int = 10_000_000
+    retry_base: GivenDuration = 10_000_000
     retry_on: tuple[str, ...] = ()
     skip_exit_codes: tuple[int, ...] = ()
     env: Mapping[str, str] = NOTHING
@@ -52,11 +59,11 @@ class Request(NamedTuple):
     last: bool = False  # no other joins that group after it
     position: int | None = None  # from 1, among those of its priority; None: the last
     resources: tuple[str, ...] = ()
-    rates: tuple[Rate, ...] = ()
+    rates: Sequence[GivenRate] = ()
     target: str | None = None
     subject: str | None = None
     template: str | None = None  # whose defaults it took
-    retry_cap: int = 3_600_000_000
+    retry_cap: GivenDuration = 3_600_000_000
     retry_jitter: float = 0.0
     agent: Mapping[str, Any] | None = None  # what `headway.jobs.agents.agent_request` puts together
 

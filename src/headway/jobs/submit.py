@@ -15,6 +15,7 @@ from headway.base.worker_lock import WAKE
 from headway.core.model import JobSpec
 from headway.jobs.insert import Origin, Submitted, Waiting, add_jobs, add_plain
 from headway.jobs.request import Request
+from headway.jobs.request_values import read_request
 from headway.jobs.settings import store_setting
 from headway.jobs.specification import specify
 
@@ -46,6 +47,7 @@ def submit_many(context: Context, requests: Sequence[Request]) -> list[Submitted
 
 def specify_all(context: Context, requests: Sequence[Request]) -> list[JobSpec]:
     """The checked specifications, with names among them resolved."""
+    requests = [read_request(each, context.clock.now) for each in requests]
     if not any(each.local is not None for each in requests):
         check = _check(context)
         return [check(_with_ids(context, each)) for each in requests]
