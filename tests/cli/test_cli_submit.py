@@ -184,3 +184,45 @@ def test_home_option_goes_before_everything(still: CommandLine, tmp_path: Path) 
     assert still.count() == 0
     assert still.out("jobs", "status", "1", env={"HEADWAY_HOME": str(other)}) == "queued"
     assert os.stat(other / "headway.db").st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("line", ["", "  "])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("submit",),
+        ("exec",),
+        ("direct",),
+        ("templates", "add", "zz"),
+        ("schedules", "add", "--every", "1h"),
+    ],
+    ids=" ".join,
+)
+def test_an_empty_command_is_refused(
+    command: tuple[str, ...], line: str, still: CommandLine
+) -> None:
+    """As of a script in which a variable is not set."""
+    for words in (("--shell", line), ("--no-check", "--", line)):
+        done = still(*command, *words, code=5)
+        assert "is empty" in done.stderr
+    assert not still.out("jobs", "list", "--all", "--fields", "id").strip()
+
+
+def test_an_empty_command_of_a_graph_is_refused(still: CommandLine) -> None:
+    (still.folder / "graph.json").write_text('[{"id": "a", "shell": " "}]')
+    assert "is empty" in still("submit", "--graph", "graph.json", code=5).stderr
+
+
+def test_an_empty_command_of_a_job_that_waits_is_refused(still: CommandLine) -> None:
+    still.submit("true")
+    assert "is empty" in still("jobs", "edit", "1", "--shell", "", code=5).stderr
+
+
+@pytest.mark.parametrize("option", ["--cwd", "--stdin"])
+def test_an_empty_path_is_refused(option: str, still: CommandLine) -> None:
+    assert f"{option} is empty" in still("submit", option, "", "--", "true", code=5).stderr
+
+
+@pytest.mark.parametrize("option", ["--home", "--store", "--as"])
+def test_an_empty_global_option_is_refused(option: str, still: CommandLine) -> None:
+    assert f"{option} is empty" in still(option, "", "jobs", "list", code=5).stderr

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from headway.base.errors import HeadwayError
+from headway.base.errors import HeadwayError, InvalidInputError
 from headway.cli.commands import SHORT, LazyGroup
 from headway.cli.scope import Scope
 
@@ -46,6 +46,9 @@ def cli(
     """Headway runs your commands when they may run, once, and never loses an outcome. Alone it
     says how things stand; `headway help COMMAND` tells more.
     """
+    for option, value in (("--home", home), ("--store", store), ("--as", actor)):
+        if value is not None and not value.strip():
+            raise InvalidInputError(f"{option} is empty; leave it out, or give a value")
     ctx.obj = Scope(home, store, actor)
     if version:
         from headway import __version__

@@ -313,8 +313,13 @@ def _check_words(request: Request) -> None:
     for each in request.after:
         if not isinstance(each, str) and each < 1:
             raise InvalidInputError(f"after {each} is not a job; the first is 1")
-    if request.argv and not request.argv[0]:
+    if request.argv and not request.argv[0].strip():
         raise InvalidInputError("the program's name is empty")
+    if request.shell is not None and not request.shell.strip():
+        raise InvalidInputError("the line for the shell (--shell) is empty")
+    for option, path in (("--cwd", request.cwd), ("--stdin", request.stdin)):
+        if path == "":
+            raise InvalidInputError(f"{option} is empty; leave it out, or give a path")
     if request.name is not None:
         _plain("name", request.name)
     if request.key is not None:
