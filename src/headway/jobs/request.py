@@ -68,6 +68,19 @@ class Request(NamedTuple):
     agent: Mapping[str, Any] | None = None  # what `headway.jobs.agents.agent_request` puts together
 
 
+_NOTHING_ELSE = Request()[1:]
+
+
+def is_plain(request: Request) -> bool:
+    """Whether it is a command of texts and nothing else, as most are: nothing has to be read."""
+    return (
+        isinstance(request, Request)
+        and isinstance(request.argv, tuple)
+        and all(isinstance(each, str) for each in request.argv)
+        and request[1:] == _NOTHING_ELSE
+    )
+
+
 def find_program(argv: Sequence[str], cwd: str, path: str) -> bool:
     """Whether what these words begin with can be executed there."""
     folders = [""] if "/" in argv[0] else path.split(os.pathsep)

@@ -14,8 +14,7 @@ from headway.base.errors import InvalidInputError
 from headway.base.worker_lock import WAKE
 from headway.core.model import JobSpec
 from headway.jobs.insert import Origin, Submitted, Waiting, add_jobs, add_plain
-from headway.jobs.request import Request
-from headway.jobs.request_values import read_request
+from headway.jobs.request import Request, is_plain
 from headway.jobs.settings import store_setting
 from headway.jobs.specification import specify
 
@@ -47,7 +46,7 @@ def submit_many(context: Context, requests: Sequence[Request]) -> list[Submitted
 
 def specify_all(context: Context, requests: Sequence[Request]) -> list[JobSpec]:
     """The checked specifications, with names among them resolved."""
-    requests = [read_request(each, context.clock.now) for each in requests]
+    requests = [each if is_plain(each) else _read(context, each) for each in requests]
     if not any(each.local is not None for each in requests):
         check = _check(context)
         return [check(_with_ids(context, each)) for each in requests]
@@ -55,6 +54,12 @@ def specify_all(context: Context, requests: Sequence[Request]) -> list[JobSpec]:
     for each in requests:
         graph.add(each)
     return graph.linked()
+
+
+def _read(context: Context, request: Request) -> Request:
+    from headway.jobs.request_values import read_request
+
+    return read_request(request, context.clock.now)
 
 
 def drafts(context: Context) -> Drafts:
