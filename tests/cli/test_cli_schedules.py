@@ -270,3 +270,36 @@ def test_help_offers_only_what_a_schedule_takes(said: Run) -> None:
     refused = said("schedules", "add", "--every", "1h", "--save-patch", "--", "true")
     assert refused.code == 5 and "looks at a repository" in refused.err
     assert "--worktree" in said("templates", "add", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("words", "argv"),
+    [
+        (("nightly", "--cron", "@daily", "--", "date"), ["date"]),
+        (("--cron", "@daily", "nightly", "--", "date", "-u"), ["date", "-u"]),
+        (("nightly", "--name", "nightly", "--cron", "@daily", "--", "date"), ["date"]),
+        (("nightly", "--cron", "@daily", "--shell", "date"), None),
+        (("--name", "nightly", "--cron", "@daily", "date", "now"), ["date", "now"]),
+    ],
+)
+def test_a_word_before_the_dashes_is_the_name(
+    words: tuple[str, ...], argv: list[str] | None, said: Run
+) -> None:
+    assert said("schedules", "add", *words).code == 0
+    assert document(said, "schedules", "show", "nightly")["schedule"]["job"].get("argv") == argv
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("test", "run", "--cron", "@daily", "--", "date"), "'test' and 'run' stand before"),
+        (("a", "--name", "b", "--cron", "@daily", "--", "date"), "two names, a and b"),
+        (("test", "--cron", "@daily", "--"), "What is to run?"),
+    ],
+)
+def test_other_words_before_the_dashes_are_refused(
+    words: tuple[str, ...], problem: str, said: Run
+) -> None:
+    done = said("schedules", "add", *words)
+    assert done.code == 2 and problem in " ".join(done.err.split())
+    assert document(said, "schedules", "list")["schedules"] == []

@@ -12,9 +12,12 @@ from headway.cli.template_options import given_values, given_words
 from headway.core.fire import CatchUp, Overlap
 from headway.jobs.graph_file import is_agent
 
+NAME_BEFORE_COMMAND = "headway.cli.name_before_command"
+
 
 class ScheduleCommand(JobCommand):
-    """The help begins with what a schedule says of itself."""
+    """The help begins with what a schedule says of itself. It may have a NAME before the dashes, as
+    templates and targets do; without dashes a word is the command."""
 
     sections: Mapping[str, tuple[str, ...]] = {
         "Schedule": (
@@ -24,9 +27,36 @@ class ScheduleCommand(JobCommand):
         **SECTIONS,
     }
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing and not {"-h", "--help"} & set(args):
+            self._find_name(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def _find_name(self, ctx: click.Context, args: list[str]) -> None:
+        cut = args.index("--") if "--" in args else len(args)
+        given, _, _ = self.make_parser(ctx).parse_args(args=list(args[:cut]))
+        words = given.get("argv")
+        before = words if isinstance(words, tuple) else ()
+        command_is_elsewhere = any(isinstance(given.get(each), str) for each in _COMMANDS)
+        if not before or (cut == len(args) and not command_is_elsewhere):
+            return
+        name, *more = before
+        if more:
+            raise click.UsageError(
+                f"{name!r} and {more[0]!r} stand before the command; give one NAME, and the "
+                "command after --",
+                ctx,
+            )
+        if given.get("name") not in (None, name) and isinstance(given.get("name"), str):
+            raise click.UsageError(f"It has two names, {name} and {given['name']}; give one.", ctx)
+        ctx.meta[NAME_BEFORE_COMMAND] = name
+
+
+_COMMANDS = ("shell", "template", "prompt", "prompt_file")  # what may stand for a command
+
 
 @click.command(cls=ScheduleCommand)
-@click.option("--name", metavar="WORD", help="Its name; else its id.")
+@click.option("--name", metavar="WORD", help="Its name; else NAME, else its id.")
 @click.option("--cron", metavar="EXPR", help="At the times of a cron expression, as '30 2 * * *'.")
 @click.option("--every", metavar="10m", help="Again and again, this far apart, counted from now.")
 @click.option("--at", metavar="TIME", help="Once: 22:30, 2026-11-15T22:30 or +10m.")
@@ -72,10 +102,12 @@ def add(
 ) -> None:
     """Make jobs at certain times, and print the schedule's id.
 
-    When: one of --cron, --every and --at. What: --template, or a command after --. Its jobs run in
-    the project's folder unless --cwd is given, and are retried 3 times unless --retries says
-    otherwise.
+    When: one of --cron, --every and --at. What: --template, or a command after --. A word before
+    the dashes is its name. Its jobs run in the project's folder unless --cwd is given, and are
+    retried 3 times unless --retries says otherwise.
     """
+    if NAME_BEFORE_COMMAND in context.meta:
+        name, options["argv"] = context.meta[NAME_BEFORE_COMMAND], options["argv"][1:]
     if [cron, every, at].count(None) != 2:
         raise click.UsageError("When? Give one of --cron EXPR, --every 10m and --at TIME.")
     words = given_words(context, options)
