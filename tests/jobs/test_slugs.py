@@ -3,7 +3,7 @@
 import pytest
 
 from harness import Bench
-from headway.base.errors import ConflictError, NotFoundError
+from headway.base.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.core.states import Status
 from headway.functions.app import App
 from headway.jobs.graph import GraphError
@@ -102,3 +102,20 @@ def test_functions_and_templates_name_jobs_by_their_slugs(bench: Bench) -> None:
     assert bench.job(after.job_id).after == (build,)
     app.close()
     assert bench.status(build) is Status.QUEUED
+
+
+@pytest.mark.parametrize("slug", ["12", "job-3", "run-3", "#4", "-", "--", "-x", "a b", ""])
+def test_a_slug_that_a_command_would_take_for_something_else_is_refused(
+    slug: str, bench: Bench
+) -> None:
+    with pytest.raises(InvalidInputError, match="slug"):
+        bench.submit("true", slug=slug)
+    waiting = bench.submit("true", slug="build")
+    with pytest.raises(InvalidInputError, match="slug"):
+        bench.client.jobs.edit(waiting, slug=slug)
+
+
+@pytest.mark.parametrize("slug", ["v1", "1st", "job-", "jobs-3", "2.0", ".hidden", "_x"])
+def test_a_slug_may_have_digits_among_others(slug: str, bench: Bench) -> None:
+    job = bench.submit("true", slug=slug)
+    assert bench.client.jobs.find(slug) == job

@@ -2,11 +2,24 @@
 
 import re
 
-from headway.base.errors import NotFoundError
+from headway.base.errors import InvalidInputError, NotFoundError
 from headway.core.model import JobId
 
 SLUG = re.compile(r"[A-Za-z0-9._-]{1,64}")
 JOB_ID = re.compile(r"(?:job-|#)?([1-9][0-9]{0,17})")
+
+
+def check_slug(slug: str) -> None:
+    """Whether a job may get this slug: no command may take it for an id or an option."""
+    if JOB_ID.fullmatch(job_of_run(slug)):
+        raise InvalidInputError(
+            f"slug {slug!r} looks like the id of a job; put a word before it, as build-{slug}"
+        )
+    if not SLUG.fullmatch(slug) or slug.startswith("-"):
+        raise InvalidInputError(
+            f"slug {slug!r} may have letters, digits, '.', '_', '-', at most 64 of them, and does "
+            "not begin with '-'"
+        )
 
 
 def parse_job_id(text: str) -> JobId:

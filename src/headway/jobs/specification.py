@@ -21,7 +21,7 @@ from headway.core.model import (
     LockMode,
     RetryPolicy,
 )
-from headway.jobs.references import JOB_ID, SLUG
+from headway.jobs.references import JOB_ID, check_slug
 from headway.jobs.request import Request, find_program
 
 TYPE_CHECKING = False
@@ -324,10 +324,8 @@ def _check_words(request: Request) -> None:
         _plain("name", request.name)
     if request.key is not None:
         _plain("key", request.key)
-    if request.slug is not None and not SLUG.fullmatch(request.slug):
-        raise InvalidInputError(
-            f"slug {request.slug!r} may have letters, digits, '.', '_', '-', at most 64 of them"
-        )
+    if request.slug is not None:
+        check_slug(request.slug)
     for label, value in request.labels.items():
         if not LABEL.fullmatch(label):
             raise InvalidInputError(f"label {label!r} may have letters, digits and . _ / -")
