@@ -226,3 +226,33 @@ def test_an_empty_path_is_refused(option: str, still: CommandLine) -> None:
 @pytest.mark.parametrize("option", ["--home", "--store", "--as"])
 def test_an_empty_global_option_is_refused(option: str, still: CommandLine) -> None:
     assert f"{option} is empty" in still(option, "", "jobs", "list", code=5).stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("submit", "--lock"),
+        ("submit", "--name"),
+        ("submit", "--slug"),
+        ("submit", "--after"),
+        ("exec", "--label", "a=b", "--resource"),
+        ("templates", "add", "t", "--name"),
+        ("targets", "add", "t", "--lock"),
+        ("schedules", "add", "--every", "1h", "--name"),
+        ("jobs", "edit", "1", "--name"),
+        ("--as",),
+    ],
+    ids=" ".join,
+)
+def test_the_dashes_are_never_the_value_of_an_option(
+    words: tuple[str, ...], still: CommandLine
+) -> None:
+    done = still(*words, "--", "true", code=2)
+    told = " ".join(done.stderr.split())
+    assert "needs a value before the --" in told or "requires an argument" in told
+
+
+def test_dashes_in_a_command_and_options_without_a_value_are_left_alone(still: CommandLine) -> None:
+    still("submit", "grep", "--name", "--", "x")
+    assert still.json("jobs", "show", "1")["job"]["name"] == "grep --name -- x"
+    assert "a value" not in still("submit", "--pin-head", "--", "true", code=None).stderr

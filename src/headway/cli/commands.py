@@ -147,6 +147,22 @@ MOST_MEANT = 3
 ALIKE = 0.7  # `restore` is not what is meant by `retry`
 
 
+def refuse_dashes_as_values(command: click.Command) -> None:
+    """The dashes before a command are never the value of an option. click takes them for one where
+    a value was forgotten, and the command would run with a lock, a name or a slug `--`."""
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.callback is None:
+            parameter.callback = _not_the_dashes
+
+
+def _not_the_dashes(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    if value == "--" or (isinstance(value, tuple) and "--" in value):
+        raise click.BadOptionUsage(
+            parameter.opts[0], f"Option '{parameter.opts[0]}' needs a value before the --.", ctx
+        )
+    return value
+
+
 class LazyGroup(click.Group):
     """A group whose commands are those of COMMANDS that begin with its path."""
 
@@ -170,6 +186,7 @@ class LazyGroup(click.Group):
 
         module, _, attribute = place.partition(":")
         command: click.Command = getattr(import_module(f"headway.cli.{module}"), attribute)
+        refuse_dashes_as_values(command)
         if ctx.resilient_parsing:  # a shell asks what could stand here
             from headway.cli.candidates import offer_candidates
 

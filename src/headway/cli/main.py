@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from headway.base.errors import HeadwayError, InvalidInputError
-from headway.cli.commands import SHORT, LazyGroup
+from headway.cli.commands import SHORT, LazyGroup, refuse_dashes_as_values
 from headway.cli.scope import Scope
 
 INTERRUPTED = 130
@@ -59,6 +59,9 @@ def cli(
         from headway.cli.overview import overview
 
         overview(ctx.obj)
+
+
+refuse_dashes_as_values(cli)
 
 
 def main() -> None:
