@@ -368,7 +368,6 @@ def test_a_name_made_from_a_command_is_always_one_printable_line(argv: list[str]
         ("repo:exclusive", "repo", LockMode.EXCLUSIVE),
         ("a:b", "a:b", LockMode.EXCLUSIVE),
         ("a:b:shared", "a:b", LockMode.SHARED),
-        ("repo:SHARED", "repo:SHARED", LockMode.EXCLUSIVE),
         ("../../x", "../../x", LockMode.EXCLUSIVE),
     ],
 )
@@ -495,3 +494,28 @@ def test_a_refused_submit_writes_nothing(bench: Bench) -> None:
             bench.client.submit_many([Request(argv=("true",)), request])
     assert bench.client.listing(everything=True) == []
     assert sorted(str(path) for path in bench.folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("db:read", "db:shared"),
+        ("db:share", "db:shared"),
+        ("db:Shared", "db:shared"),
+        ("db:ro", "db:shared"),
+        ("db:write", "db:exclusive"),
+        ("db:rw", "db:exclusive"),
+        ("a:b:w", "a:b:exclusive"),
+    ],
+)
+def test_a_word_that_only_looks_like_a_mode_is_refused(text: str, meant: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"did you mean '{meant}'") as refusal:
+        parse_lock(text)
+    assert f"'{text}:exclusive'" in str(refusal.value)
+    assert parse_lock(f"{text}:exclusive") == Lock(text)
+    assert parse_lock(meant)
+
+
+@pytest.mark.parametrize("text", ["repo:main", "read", ":read", "db:", "host:8080", "db:shard"])
+def test_other_words_behind_a_colon_are_of_the_key(text: str) -> None:
+    assert parse_lock(text) == Lock(text)

@@ -41,6 +41,12 @@ _USUAL_GRACE = 10_000_000
 RESERVED_TYPES = (FUNCTION, AGENT, "operation")  # those that have no command
 
 
+MODES = tuple(mode.value for mode in LockMode)
+_LIKE_MODES = {
+    "shared": {"shared", "share", "read", "reader", "readonly", "r", "ro"},
+    "exclusive": {"exclusive", "excl", "write", "writer", "w", "rw"},
+}
+
 _QUEUEING = Request._fields.index("type")
 _USUAL = Request()[_QUEUEING:]
 _TAKEN = tuple(name for name in Request._fields[_QUEUEING:] if name in JobSpec._fields)
@@ -57,8 +63,17 @@ def check_local(name: str) -> None:
 
 
 def parse_lock(text: str) -> Lock:
+    """`KEY`, `KEY:shared` or `KEY:exclusive`. Another word that people use for a mode is refused:
+    it would be part of the key, and so another lock."""
     key, colon, mode = text.rpartition(":")
-    if not colon or mode not in ("shared", "exclusive"):
+    if colon and key and mode not in MODES:
+        meant = next((each for each, words in _LIKE_MODES.items() if mode.lower() in words), None)
+        if meant is not None:
+            raise InvalidInputError(
+                f"lock {text!r}: {mode!r} is not a mode; did you mean '{key}:{meant}'? "
+                f"For a key of that name write '{text}:exclusive'"
+            )
+    if not colon or mode not in MODES:
         key, mode = text, "exclusive"
     _plain("lock", key)
     return Lock(key, LockMode(mode))
