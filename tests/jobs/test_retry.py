@@ -434,3 +434,47 @@ def test_what_wholly_succeeded_is_repeated_when_asked(bench: Bench) -> None:
     bench.client.pause("so that it stays")
     repeat(context, job)
     assert repeat(context, job).new_root == job + 4, "one that waits is put back, not doubled"
+
+
+# -- blocked jobs ------------------------------------------------------------------------------
+
+
+def test_why_of_an_ended_job_names_the_next_step(
+    bench: Bench, segment: tuple[int, int, int, int, int]
+) -> None:
+    up, root, follower, last, _ = segment
+    why = bench.client.jobs.why
+    from_root = f"headway jobs retry job-{root} runs it again, and all that follows from it"
+    assert why(follower)["remedy"] == why(last)["remedy"] == from_root
+    assert why(root)["remedy"] == (
+        f"headway jobs tail job-{root} shows its output; "
+        f"headway jobs retry job-{root} runs it again, and all that follows"
+    )
+    assert why(up)["remedy"] is None
+    new = rewind(bench.client.context, root).new_root
+    assert why(root)["remedy"] == f"it was retried; its last attempt is job-{new} (queued)"
+
+
+def test_why_of_a_job_whose_producer_failed_names_the_producer(bench: Bench) -> None:
+    maker = bench.submit("false", produces=("custom:report:june",))
+    user = bench.submit("true", needs=("custom:report:june",))
+    bench.until_ended(maker, user)
+    assert f"headway jobs retry job-{maker} " in bench.client.jobs.why(user)["remedy"]
+
+
+def test_why_of_a_rejected_and_a_cancelled_job(bench: Bench) -> None:
+    asking, waiting = bench.submit("true", require_approval=True), bench.submit("sleep", "60")
+    bench.client.jobs.reject(asking)
+    assert "asks for approval again" in bench.client.jobs.why(asking)["remedy"]
+    bench.client.cancel([waiting])
+    bench.until_ended(waiting)
+    assert bench.client.jobs.why(waiting)["remedy"] is None
+
+
+def test_why_of_an_unknown_outcome_says_that_it_may_have_done_its_work(bench: Bench) -> None:
+    job = bench.submit("true")
+    with bench.store.write() as tx:
+        waiting = tx.jobs.by_id([job])[job]
+        reason = "Scheduler crash recovery: outcome_unknown"
+        assert tx.jobs.end_waiting(waiting, Status.FAILED, reason, None)
+    assert "it may have done its work" in bench.client.jobs.why(job)["remedy"]

@@ -51,6 +51,7 @@ class Ending(StrEnum):
 
 
 UNKNOWABLE = frozenset({Ending.HOST_REBOOTED, Ending.EVIDENCE_MISSING, Ending.OUTCOME_UNKNOWN})
+_RECOVERED = "Scheduler crash recovery: "
 # A cancelled job that ends so ended because of the cancel, as far as anyone can know.
 _AS_CANCELLED = UNKNOWABLE | {Ending.HOST_DIED, Ending.HOST_KILLED}
 MOST_ASKED_AGAIN = 100
@@ -182,7 +183,12 @@ def _verdict(job: Job, outcome: Outcome) -> tuple[Move, str | None]:
             return Move.FAIL, f"host_killed ({outcome.error})"
         case _:
             detail = f" ({outcome.error})" if outcome.error else ""
-            return Move.FAIL, f"Scheduler crash recovery: {outcome.ending}{detail}"
+            return Move.FAIL, f"{_RECOVERED}{outcome.ending}{detail}"
+
+
+def is_unknown(reason: str | None) -> bool:
+    """Whether a job failed with this reason because nobody knows how it ended."""
+    return (reason or "").startswith(tuple(f"{_RECOVERED}{each}" for each in UNKNOWABLE))
 
 
 def _means_skipped(job: Job, outcome: Outcome) -> bool:

@@ -372,3 +372,40 @@ def how_to_import(trouble: str) -> str:
             "may set; it is tried again by itself"
         )
     return "correct the module; it is tried again by itself"
+
+
+# -- the next step after an end ----------------------------------------------------------------
+
+
+def retried_since(last: JobId, status: Status) -> str:
+    return f"it was retried; its last attempt is {shown(last)} ({status})"
+
+
+def unknown_outcome(job_id: JobId) -> str:
+    name = shown(job_id)
+    return (
+        f"it may have done its work: see headway jobs tail {name}, then headway jobs retry {name} "
+        "if it is to run again"
+    )
+
+
+def failed_itself(job_id: JobId, *, has_output: bool) -> str:
+    name = shown(job_id)
+    output = f"headway jobs tail {name} shows its output; " if has_output else ""
+    return f"{output}headway jobs retry {name} runs it again, and all that follows"
+
+
+def rejected(job_id: JobId) -> str:
+    return f"headway jobs retry {shown(job_id)} asks for approval again"
+
+
+def retry_from(root: JobId) -> str:
+    return f"headway jobs retry {shown(root)} runs it again, and all that follows from it"
+
+
+def then_retry(job_id: JobId, text: str) -> str:
+    """After a block for an artifact that nobody makes: a producer that comes now is too late."""
+    return (
+        f"nobody produces it: submit its producer (--produces {text}), then headway jobs retry "
+        f"{shown(job_id)}"
+    )

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from headway.base.units import show_duration, show_instant
+from headway.core import wait_words as say
 from headway.core.artifacts import artifact_key
 from headway.core.facts import Facts
 from headway.core.model import (
@@ -17,12 +18,13 @@ from headway.core.model import (
     shown,
 )
 from headway.core.plan import explain
+from headway.core.settle import is_unknown
 from headway.core.states import TERMINAL, Status
-from headway.core.wait_words import not_produced, without_producer
 from headway.integrations.probes import answers_to
 from headway.jobs.context import Context
 from headway.jobs.facts import gather, tasks_known
 from headway.jobs.lookup import find_job
+from headway.jobs.upstream import root_of_block
 from headway.jobs.views.capacity import (
     with_holders,
 )
@@ -31,6 +33,8 @@ from headway.jobs.worker_trouble import in_short_of, trouble_of
 from headway.store.transaction import ReadTx
 
 SECOND = 1_000_000
+# Others are as somebody wanted them: a success, a skip, a cancel.
+_ENDS_TO_SEE_TO = {Status.FAILED, Status.BLOCKED_BY_DEPENDENCY, Status.BLOCKED_BY_APPROVAL}
 _JOB = re.compile(r"\bjob-([1-9][0-9]*)\b")
 
 
@@ -45,7 +49,7 @@ def why(context: Context, job_id: JobId) -> dict[str, Any]:
         objections = objections if hindrance is None else (hindrance,)
         documents = [_objection(tx, job, with_holders(tx, each)) for each in objections]
         ahead, queued = tx.waits.place_in_queue(job) if job.stage is not None else (0, 0)
-        remedy = _remedy_of_missing(tx, job)
+        remedy = _next_step(tx, job)
     for_capacity = job.stage in (Stage.READY, Stage.WOKEN)
     return {
         "id": shown(job.id),
@@ -61,19 +65,39 @@ def why(context: Context, job_id: JobId) -> dict[str, Any]:
     }
 
 
+def _next_step(tx: ReadTx, job: Job) -> str | None:
+    """What to do about a job that ended without success; None if nobody has to do anything."""
+    if job.status not in _ENDS_TO_SEE_TO:
+        return None
+    last = tx.jobs.last_in_chain(job.chain)
+    if last is not None and last.id != job.id:
+        return say.retried_since(last.id, last.status)
+    if job.status is Status.FAILED:
+        if is_unknown(job.reason):
+            return say.unknown_outcome(job.id)
+        return say.failed_itself(job.id, has_output=job.started_at is not None)
+    if job.status is Status.BLOCKED_BY_APPROVAL:
+        return say.rejected(job.id)
+    root = root_of_block(tx, job)
+    if root is not None:
+        return say.retry_from(root.id)
+    for before in job.after:
+        if job.reason == say.missing_dependency(before).detail:
+            return say.missing_dependency(before).remedy
+    return _remedy_of_missing(tx, job)
+
+
 def _remedy_of_missing(tx: ReadTx, job: Job) -> str | None:
     """What to do about a job that was blocked because something it needs is not there."""
-    if job.status is not Status.BLOCKED_BY_DEPENDENCY:
-        return None
     for text in job.needs:
-        if job.reason != without_producer(text).detail:
+        if job.reason != say.without_producer(text).detail:
             continue
         key = artifact_key(text, job.repo)
         makers = tx.graph.artifact_views([key])[key].producers
         good = [each.job_id for each in makers if each.status is Status.SUCCEEDED]
         if good:
-            return not_produced(text, good[0]).remedy
-        return without_producer(text).remedy if not makers else None
+            return say.not_produced(text, good[0]).remedy
+        return say.then_retry(job.id, text) if not makers else None
     return None
 
 
