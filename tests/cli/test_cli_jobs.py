@@ -296,3 +296,12 @@ def test_a_backup_can_be_opened_as_a_store(headway: CommandLine) -> None:
     assert headway.out("backup", str(copy)) == str(copy)
     headway("backup", str(copy), code=6)
     assert headway.out("--store", f"sqlite://{copy}", "jobs", "status", "1") == "succeeded"
+
+
+def test_a_retry_of_a_blocked_job_names_the_one_to_retry(headway: CommandLine) -> None:
+    headway("submit", "--", "false")
+    headway("submit", "--after", "1", "--", "true")
+    headway("jobs", "wait", "2", code=None)
+    words = "it is blocked again, by job-1; `headway jobs retry job-1` runs both"
+    for more in (("--dry-run",), ()):
+        assert words in " ".join(headway("retry", "2", *more).stderr.split())

@@ -478,3 +478,16 @@ def test_why_of_an_unknown_outcome_says_that_it_may_have_done_its_work(bench: Be
         reason = "Scheduler crash recovery: outcome_unknown"
         assert tx.jobs.end_waiting(waiting, Status.FAILED, reason, None)
     assert "it may have done its work" in bench.client.jobs.why(job)["remedy"]
+
+
+def test_a_retry_that_will_be_blocked_again_names_the_job_to_retry(
+    bench: Bench, segment: tuple[int, int, int, int, int]
+) -> None:
+    _, root, follower, last, _ = segment
+    for blocked in (follower, last):
+        planned = preview(bench.client.context, blocked)
+        assert planned.blocked_by == root
+        assert planned.document([])["blocked_by"] == f"job-{root}"
+    assert rewind(bench.client.context, last).blocked_by == root
+    assert preview(bench.client.context, root).blocked_by is None
+    assert "blocked_by" not in rewind(bench.client.context, root).document([])

@@ -31,6 +31,7 @@ from headway.jobs.downstream import downstream
 from headway.jobs.lifecycle import continue_chain
 from headway.jobs.locks import give_up_locks
 from headway.jobs.lookup import require
+from headway.jobs.upstream import root_of_block
 from headway.jobs.worktrees import clean_worktrees
 from headway.store.new_jobs import Event
 from headway.store.transaction import ReadTx, WriteTx
@@ -46,6 +47,7 @@ class Rewound(NamedTuple):
     reset: tuple[JobId, ...]  # the jobs that are queued now: new ones, and those reset in place
     new_root: JobId
     kept_times: Mapping[JobId, int] = NOTHING  # of these jobs: what submitters gave, and is to come
+    blocked_by: JobId | None = None  # the job before the root that has to be retried instead
 
     def document(self, restarted: Sequence[str]) -> dict[str, Any]:
         document: dict[str, Any] = {
@@ -59,6 +61,8 @@ class Rewound(NamedTuple):
         if self.kept_times:
             kept = self.kept_times.items()
             document["not_before"] = {shown(each): show_instant(at) for each, at in kept}
+        if self.blocked_by is not None:
+            document["blocked_by"] = shown(self.blocked_by)
         return document
 
 
@@ -98,6 +102,7 @@ def _preview(context: Context, job_id: JobId, plan: Planner) -> Rewound:
             reset=members,
             new_root=rewind.root.id,
             kept_times=kept_times(rewind.members, tx.now()),
+            blocked_by=_blocked_by(tx, rewind.root),
         )
 
 
@@ -158,7 +163,14 @@ def _apply(context: Context, tx: WriteTx, requested: JobId, planned: Rewind) -> 
         reset=tuple(queued),
         new_root=new.get(planned.root.id, planned.root).id,
         kept_times=kept_times(waiting, now),
+        blocked_by=_blocked_by(tx, planned.root),
     )
+
+
+def _blocked_by(tx: ReadTx, root: Job) -> JobId | None:
+    """Upstream is not touched, so what blocked the root blocks it again."""
+    before = root_of_block(tx, root)
+    return None if before is None else before.id
 
 
 def _last_good(tx: ReadTx, root: Job) -> tuple[JobId, ...]:

@@ -41,6 +41,7 @@ def retry_job(client: Client, asked: JobId, *, again: bool, dry_run: bool, as_js
         else:
             print("\n".join(planned["retry_set"]))
             say(f"would run again: {listed(planned['retry_set'])}{_times(planned)}")
+            _say_if_blocked_again(planned)
         return
     seen = client.events.last()
     rewound = (jobs.repeat if again else jobs.retry)(asked)
@@ -55,6 +56,17 @@ def retry_job(client: Client, asked: JobId, *, again: bool, dry_run: bool, as_js
         + (f"started {listed(started)}" if started else "nothing was started yet")
         + _times(document)
     )
+    _say_if_blocked_again(document)
+
+
+def _say_if_blocked_again(document: Mapping[str, Any]) -> None:
+    """What came before is not touched by a retry, so what blocked the job blocks it again."""
+    before = document.get("blocked_by")
+    if before is not None:
+        say(
+            f"it is blocked again, by {before}; "
+            f"`headway jobs retry {before}` runs both, and all between them"
+        )
 
 
 def _times(document: Mapping[str, Any]) -> str:
