@@ -34,10 +34,31 @@ def test_a_failure_says_only_that(headway: CommandLine) -> None:
 
 def test_what_nobody_makes_is_said_at_submit(still: CommandLine) -> None:
     text = f"file:{still.folder / 'plan.md'}"
-    said = f"headway: job-1 needs {text}, which no job makes; submit one with --produces {text}\n"
     done = still("submit", "--needs", "file:plan.md", "--", "true")
-    assert (done.stdout, done.stderr) == ("job-1\n", said)
+    assert done.stdout == "job-1\n"
+    assert done.stderr == (
+        f"headway: job-1 needs {text}, which no job makes, so it is blocked; submit one with "
+        f"--produces {text}, then `headway jobs retry job-1` "
+        "(`headway config set scheduler.missing_producer wait` lets such jobs wait)\n"
+    )
     still("submit", "--produces", "file:plan.md", "--", "true")
     assert still("submit", "--needs", "file:plan.md", "--", "true").stderr == ""
     (still.folder / "there").touch()
     assert still("submit", "--needs", "file:there", "--", "true").stderr == ""
+
+
+def test_what_nobody_makes_yet_is_waited_for_if_that_is_set(still: CommandLine) -> None:
+    still("config", "set", "scheduler.missing_producer", "wait")
+    done = still("submit", "--needs", "custom:report:june", "--", "true")
+    assert "so it waits; submit one with --produces custom:report:june" in done.stderr
+    assert "retry" not in done.stderr
+
+
+def test_a_blocked_job_is_retried_once_its_file_has_a_producer(headway: CommandLine) -> None:
+    headway("submit", "--needs", "file:plan.md", "--", "true")
+    headway("jobs", "wait", "1", code=None)
+    told = " ".join(headway.out("why", "1").split())
+    assert "submit its producer" in told and "then headway jobs retry job-1" in told
+    headway("submit", "--produces", "file:plan.md", "--", "touch", "plan.md")
+    headway("jobs", "retry", "1")
+    headway("jobs", "wait", "1")

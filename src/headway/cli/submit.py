@@ -104,11 +104,26 @@ def _submit(client: "Client", request: "Request") -> "Submitted":
 
 
 def _say_what_nobody_makes(client: "Client", job_id: int) -> None:
-    """It is accepted: the job that makes it may come later."""
+    """It is accepted: the job that makes it may come later. What then becomes of this one is up to
+    a setting."""
     from headway.cli.render import say
+    from headway.jobs.settings import store_setting
 
-    for text in client.artifacts.without_producer(job_id):
-        say(f"job-{job_id} needs {text}, which no job makes; submit one with --produces {text}")
+    missing = client.artifacts.without_producer(job_id)
+    if not missing:
+        return
+    setting = "scheduler.missing_producer"
+    waits = store_setting(client.scheduler.settings(), setting) == "wait"
+    for text in missing:
+        needs = f"job-{job_id} needs {text}, which no job makes, so it "
+        submit_one = f"submit one with --produces {text}"
+        if waits:
+            say(f"{needs}waits; {submit_one}")
+        else:
+            say(
+                f"{needs}is blocked; {submit_one}, then `headway jobs retry job-{job_id}` "
+                f"(`headway config set {setting} wait` lets such jobs wait)"
+            )
 
 
 def _with_stdin(request: "Request") -> "Request":
