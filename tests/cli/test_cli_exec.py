@@ -155,3 +155,17 @@ def test_output_to_a_pipe_is_byte_for_byte(headway: CommandLine) -> None:
         check=True,
     )
     assert done.stdout == b"\x1b]52;c;aGk=\x07\x80\xff\n"
+
+
+def test_a_failure_that_is_not_among_those_to_retry_says_so(headway: CommandLine) -> None:
+    done = headway("exec", "--retries", "3", "--retry-on", "75", "--shell", "exit 3", code=3)
+    told = "exit code 3; not retried: it is not among --retry-on 75"
+    assert done.stderr == f"headway: job-1 failed: {told}\n"
+    assert told in " ".join(headway.out("jobs", "show", "1").split())
+
+
+def test_a_policy_without_retries_is_told(headway: CommandLine) -> None:
+    done = headway("exec", "--retry-base", "1s", "--retry-on", "75", "--", "true")
+    words = "nothing is retried without --retries N; this has no effect: --retry-base, --retry-on"
+    assert done.stderr == f"headway: {words}\n"
+    assert headway("exec", "--retries", "1", "--retry-base", "1s", "--", "true").stderr == ""

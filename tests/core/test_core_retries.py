@@ -238,3 +238,16 @@ def test_what_is_tried_again_waits_from_the_instant_that_is_given() -> None:
 def test_what_names_no_cause_is_refused(word: str) -> None:
     with pytest.raises(InvalidInputError, match="retry_on"):
         check_causes_of_call(["OSError", "shop.Busy", "7", "signal", word])
+
+
+def test_a_failure_that_the_policy_does_not_name_says_so() -> None:
+    named = running(retry=retries(3, on=("75", "signal")))
+    assert ended(named, failed(3)).reason == (
+        "exit code 3; not retried: it is not among --retry-on 75, signal"
+    )
+    many = running(retry=retries(3, on=tuple(str(each) for each in range(10, 20))))
+    assert (ended(many, failed(3)).reason or "").endswith("--retry-on 10, 11, 12, 13, 14, ...")
+    assert ended(named._replace(attempt=4, retries_used=3), failed(3)).reason == (
+        "exit code 3; attempt 4 of 4, no retry is left"
+    )
+    assert ended(named, outcome(Ending.DATA_ERROR, error="no row")).reason == "no row"

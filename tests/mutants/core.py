@@ -490,7 +490,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/core/test_core_retries.py::test_an_agent_is_never_tried_again_after_an_unknowable_outcome",
     ),
     Mutant(
-        "core/settle.py:_retryable",
+        "core/settle.py:_is_among_causes",
         "case Ending.SIGNALLED | Ending.LOG_FULL:",
         "case Ending.SIGNALLED:",
         "tests/core/test_core_retries.py::test_a_policy_may_name_what_is_tried_again",

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from headway.jobs.request import Request
 
 
+OF_A_POLICY = ("retry_base", "retry_cap", "retry_jitter", "retry_on")
+
+
 @click.command(cls=JobCommand, context_settings={"allow_interspersed_args": False})
 @describes_a_job
 @may_use_a_template
@@ -84,6 +87,7 @@ def submit_job(
         request = request_from_template(client, context, template, params, options)
         if reads_stdin(request):
             request = _with_stdin(request)
+        _say_if_never_retried(request)
         return client, _submit(client, request)
     if params:
         raise click.UsageError("--param is about a template; name it with --template.")
@@ -93,7 +97,22 @@ def submit_job(
         request = _with_stdin(request)
     _check_before_a_home_is_made(scope, request)
     client = scope.connect_or_create()
+    _say_if_never_retried(request)
     return client, _submit(client, request)
+
+
+def _say_if_never_retried(request: "Request") -> None:
+    """Options of a policy without any retry."""
+    if request.retries:
+        return
+    context = click.get_current_context()
+    typed = click.core.ParameterSource.COMMANDLINE
+    given = [name for name in OF_A_POLICY if context.get_parameter_source(name) is typed]
+    if given:
+        from headway.cli.render import say
+
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        say(f"nothing is retried without --retries N; this has no effect: {options}")
 
 
 def _submit(client: "Client", request: "Request") -> "Submitted":

@@ -55,6 +55,7 @@ _RECOVERED = "Scheduler crash recovery: "
 # A cancelled job that ends so ended because of the cancel, as far as anyone can know.
 _AS_CANCELLED = UNKNOWABLE | {Ending.HOST_DIED, Ending.HOST_KILLED}
 MOST_ASKED_AGAIN = 100
+MOST_CAUSES_NAMED = 5
 
 HOST_ERRNOS = {
     errnos.ENOSPC: WaitKind.STORAGE,
@@ -141,7 +142,7 @@ def settle(
         status=status,
         exit_code=_exit_code(outcome),
         error=error,
-        reason=_reason(job, error, retry) if status is Status.FAILED else error,
+        reason=_reason(job, outcome, error, retry) if status is Status.FAILED else error,
         retry=retry,
     )
 
@@ -200,11 +201,16 @@ def _means_skipped(job: Job, outcome: Outcome) -> bool:
     return not by_wrapper or str(outcome.exit_code) in outcome.classes
 
 
-def _reason(job: Job, error: str | None, retry: ChainRetry | None) -> str | None:
-    if retry is not None or job.max_executions == 1:
+def _reason(job: Job, outcome: Outcome, error: str | None, retry: ChainRetry | None) -> str | None:
+    """What went wrong, and why it is not tried again although retries were asked for."""
+    if retry is not None or job.max_executions == 1 or job.cancelling:
         return error
     if job.retries_used >= job.retry.max_attempts:
         return f"{error}; attempt {job.attempt} of {job.max_executions}, no retry is left"
+    if outcome.ending is not Ending.DATA_ERROR and not _is_among_causes(job, outcome):
+        named = ", ".join(job.retry.on[:MOST_CAUSES_NAMED])
+        more = ", ..." if len(job.retry.on) > MOST_CAUSES_NAMED else ""
+        return f"{error}; not retried: it is not among --retry-on {named}{more}"
     return error
 
 
@@ -235,6 +241,11 @@ def _retry(job: Job, outcome: Outcome, chance: float, since: int) -> ChainRetry 
 def _retryable(job: Job, outcome: Outcome) -> bool:
     if outcome.ending in UNKNOWABLE and job.type == AGENT:
         return False
+    return _is_among_causes(job, outcome)
+
+
+def _is_among_causes(job: Job, outcome: Outcome) -> bool:
+    """Whether the policy names this end; one that names none means all."""
     if not job.retry.on:
         return True
     match outcome.ending:
