@@ -305,3 +305,27 @@ def test_a_retry_of_a_blocked_job_names_the_one_to_retry(headway: CommandLine) -
     words = "it is blocked again, by job-1; `headway jobs retry job-1` runs both"
     for more in (("--dry-run",), ()):
         assert words in " ".join(headway("retry", "2", *more).stderr.split())
+
+
+@pytest.mark.parametrize("command", [("tail",), ("tail", "-f"), ("logs",)], ids=" ".join)
+def test_output_of_a_job_that_was_not_started_points_to_why(
+    headway: CommandLine, command: tuple[str, ...]
+) -> None:
+    headway("submit", "--", "false")
+    headway("submit", "--after", "1", "--", "true")
+    headway("jobs", "wait", "2", code=None)
+    again = headway("retry", "2").stdout.strip()
+    headway("jobs", "wait", "2", code=None)
+    told = f"{again} was not started (blocked_by_dependency); `headway why {again}` says why"
+    assert headway(*command, "2").stderr == f"headway: {told}\n"
+
+
+def test_an_earlier_attempt_is_named_only_if_it_has_output(headway: CommandLine) -> None:
+    headway("submit", "--", "sh", "-c", "echo out; exit 1")
+    headway("jobs", "wait", "1", code=None)
+    headway("scheduler", "pause")
+    headway("retry", "1")
+    told = "job-2 was not started (queued); `headway why job-2` says why"
+    done = headway("tail", "1")
+    assert done.stderr == f"headway: {told}; see `headway jobs tail --this job-1`\n"
+    assert headway.out("tail", "--this", "1") == "out"

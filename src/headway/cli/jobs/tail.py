@@ -1,5 +1,6 @@
 """`headway jobs tail`: the end of a job's output, or all that comes."""
 
+from itertools import takewhile
 from typing import NamedTuple
 
 import click
@@ -74,7 +75,7 @@ def print_output(shown_output: ShownOutput) -> int:
     """Print what is there now; returns the exit code."""
     client, waiter, output, _ = shown_output
     elsewhere = say_if_elsewhere(client, waiter.job)
-    _say_if_not_started(waiter.job)
+    _say_if_not_started(client, waiter.job)
     output.end()
     return NOT_HERE if elsewhere else 0
 
@@ -94,11 +95,16 @@ def follow_output(shown_output: ShownOutput) -> int:
             waiter.pause()
             chain.pump(waiter.job)
         chain.end(waiter.job)
+    _say_if_not_started(client, waiter.job)
     return NOT_HERE if is_elsewhere(client, waiter.job) else 0
 
 
-def _say_if_not_started(job: Job) -> None:
+def _say_if_not_started(client: Client, job: Job) -> None:
+    """What keeps it, or kept it, and which job of its chain has output."""
     if job.started_at is not None:
         return
-    before = f"; see `headway jobs tail --this {shown(job.retry_of or 0)}`"
-    say(f"{shown(job.id)} was not started ({job.status})" + (before if job.retry_of else ""))
+    name = shown(job.id)
+    before = takewhile(lambda each: each["id"] != name, client.jobs.chain(job.id))
+    with_output = [each["id"] for each in before if each["started_at"]]
+    output = f"; see `headway jobs tail --this {with_output[-1]}`" if with_output else ""
+    say(f"{name} was not started ({job.status}); `headway why {name}` says why{output}")
