@@ -169,3 +169,9 @@ def test_a_policy_without_retries_is_told(headway: CommandLine) -> None:
     words = "nothing is retried without --retries N; this has no effect: --retry-base, --retry-on"
     assert done.stderr == f"headway: {words}\n"
     assert headway("exec", "--retries", "1", "--retry-base", "1s", "--", "true").stderr == ""
+
+
+def test_a_blocked_job_has_the_next_step(headway: CommandLine) -> None:
+    headway("submit", "--", "false")
+    done = headway("exec", "--after", "1", "--", "true", code=None)
+    assert "job-2: headway jobs retry job-1 runs it again" in " ".join(done.stderr.split())

@@ -128,7 +128,7 @@ def report(client: Client, job: Job) -> int:
     own_word = job.status is Status.FAILED and job.reason == f"exit code {code}"
     if job.status is not Status.SUCCEEDED and not own_word:
         say(f"{shown(job.id)} {how_it_ended(job.status, job.reason)}")
-    if job.status is Status.BLOCKED_BY_DEPENDENCY and job.needs:
+    if job.status is Status.BLOCKED_BY_DEPENDENCY:
         remedy = client.jobs.why(job.id)["remedy"]
         if remedy:
             say(f"{shown(job.id)}: {remedy}")
