@@ -17,7 +17,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # room: the rooms that it may import, besides itself.
 BELOW_JOBS = "base core supervise store integrations"
-FEATURES = f"{BELOW_JOBS} jobs functions schedules workitems"
+FEATURES = f"{BELOW_JOBS} jobs workflows functions schedules workitems"
 ROOMS = {
     "base": "",
     "core": "base",
@@ -25,9 +25,10 @@ ROOMS = {
     "store": "base core",
     "integrations": "base core supervise",
     "jobs": BELOW_JOBS,
-    "functions": f"{BELOW_JOBS} jobs",
-    "schedules": f"{BELOW_JOBS} jobs",
-    "workitems": f"{BELOW_JOBS} jobs",
+    "workflows": f"{BELOW_JOBS} jobs",
+    "functions": f"{BELOW_JOBS} jobs workflows",
+    "schedules": f"{BELOW_JOBS} jobs workflows",
+    "workitems": f"{BELOW_JOBS} jobs workflows",
     "worker": FEATURES,
     "admin": FEATURES,
     "client": f"{FEATURES} admin",
