@@ -7,6 +7,7 @@ import pytest
 from commandline import CommandLine, Run
 
 from harness import Site
+from headway.base.worker_lock import worker_is_there
 from headway.jobs.settings import load_config
 
 
@@ -14,6 +15,31 @@ def test_config_set_makes_a_home_as_submit_does(bare: CommandLine) -> None:
     bare("config", "set", "worker.idle", "1s")
     assert bare.out("config", "get", "worker.idle") == "1s"
     assert bare.home.is_dir()
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["config", "set", "scheduler.max_active", "4"],
+        ["config", "unset", "scheduler.max_active"],
+        ["scheduler", "resume"],
+    ],
+)
+def test_a_setting_with_no_job_waiting_starts_no_worker(bare: CommandLine, argv: list[str]) -> None:
+    bare("init")
+    bare("config", "set", "scheduler.max_active", "2")
+    bare("scheduler", "pause")
+    bare(*argv)
+    assert not (bare.home / "run" / "worker.lock").exists()
+    assert bare.processes() == {}
+
+
+def test_a_setting_with_a_job_waiting_starts_a_worker(headway: CommandLine) -> None:
+    headway("init")
+    headway("submit", "--delay", "1h", "--", "true")
+    headway("stop")
+    headway("config", "set", "scheduler.max_active", "4")
+    assert worker_is_there(str(headway.home / "run" / "worker.lock"))
 
 
 def test_a_refused_config_set_makes_nothing(bare: CommandLine) -> None:

@@ -101,4 +101,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "None",
         "tests/jobs/test_status.py::test_the_last_start_and_what_waits_for_capacity_are_told[sqlite]",
     ),
+    Mutant(
+        "jobs/scheduler.py:_needs_worker",
+        "tx.jobs.anything_active() or ",
+        "",
+        "tests/cli/test_cli_place.py::test_a_setting_with_a_job_waiting_starts_a_worker",
+    ),
 )
