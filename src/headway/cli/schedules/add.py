@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from headway.cli.options import SECTIONS, JobCommand, describes_jobs_of_a_schedule
-from headway.cli.render import emit, say
+from headway.cli.render import emit
 from headway.cli.scope import Scope
 from headway.cli.template_options import given_values, given_words
 from headway.core.fire import CatchUp, Overlap
@@ -107,20 +107,9 @@ def add(
         emit({"schedule": client.schedules.show(made.shown)})
         return
     print(made.shown, flush=True)
-    _say_if_not_kept(scope)
+    from headway.cli.service import say_if_not_kept
 
-
-def _say_if_not_kept(scope: Scope) -> None:
-    """A schedule needs a worker when its time comes, and not only until the next boot."""
-    from headway.base.errors import HeadwayError
-    from headway.cli.service import is_kept
-
-    try:
-        kept = is_kept(scope)
-    except HeadwayError:
-        return  # whether one keeps it cannot be told; `service install` says why
-    if not kept:
-        say("no service keeps a worker after a reboot; next: headway service install")
+    say_if_not_kept(scope)
 
 
 def _check_rule(cron: str | None, timezone: str) -> None:
