@@ -294,5 +294,6 @@ def test_a_backup_can_be_opened_as_a_store(headway: CommandLine) -> None:
     headway("exec", "--", "true")
     copy = headway.folder / "copy.db"
     assert headway.out("backup", str(copy)) == str(copy)
-    headway("backup", str(copy), code=6)
+    refused = headway("backup", str(copy), code=4)
+    assert f"{copy} exists already; name another file" in refused.stderr
     assert headway.out("--store", f"sqlite://{copy}", "jobs", "status", "1") == "succeeded"

@@ -16,10 +16,7 @@ from stocked import (
     unclaim_of,
 )
 
-from headway.base.errors import (
-    InvalidInputError,
-    StoreError,
-)
+from headway.base.errors import ConflictError, InvalidInputError
 from headway.core.facts import REPORT_VALID_FOR, TaskView
 from headway.core.model import (
     HostTrouble,
@@ -179,7 +176,7 @@ def test_a_backup_is_a_whole_store_though_others_write(store: Store, tmp_path: P
     store.backup(str(copy))
     with store.write() as tx:
         add(tx)
-    with pytest.raises(StoreError, match="exists already"):
+    with pytest.raises(ConflictError, match="exists already"):
         store.backup(str(copy))
     restored = open_store(f"sqlite://{copy}", FakeClock(START))
     with restored.read() as tx:
