@@ -27,7 +27,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 @pytest.mark.parametrize(
     ("page", "shown_commands"),
     [
-        *(("graphs.md", 5), ("groups.md", 8), ("templates.md", 4), ("retries.md", 1)),
+        *(("graphs.md", 5), ("groups.md", 12), ("templates.md", 4), ("retries.md", 1)),
         *(("schedules.md", 7), ("agents.md", 2)),
     ],
 )
