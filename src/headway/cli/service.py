@@ -33,28 +33,39 @@ def install(scope: Scope, only_print: bool) -> None:
     """
     home, plan = _planned(scope)
     refuse_untrusted_store(home, os.environ)
-    if systemd.manager_is_there():
-        _install_unit(plan, only_print=only_print)
+    if only_print:
+        _print_plan(plan)
+    elif systemd.manager_is_there():
+        _install_unit(plan)
     elif crontab.cron_is_there():
-        _install_line(home, plan, only_print=only_print)
+        _install_line(home, plan)
     else:
-        raise _nobody_keeps_it(plan)
+        raise HeadwayError(_nobody_keeps_it(plan))
 
 
-def _nobody_keeps_it(plan: ServicePlan) -> HeadwayError:
-    return HeadwayError(
+def _print_plan(plan: ServicePlan) -> None:
+    """What would be put in place here; where nothing would, the unit, for use elsewhere."""
+    manager = systemd.manager_is_there()
+    if not manager and crontab.cron_is_there():
+        print(cron_line(plan))
+        say("it would be a line of your crontab")
+        return
+    sys.stdout.write(unit_text(plan))
+    say(f"it would be {systemd.unit_path(plan)}")
+    if not manager:
+        say(_nobody_keeps_it(plan))
+
+
+def _nobody_keeps_it(plan: ServicePlan) -> str:
+    return (
         "neither a systemd of this user's own answers (it does after a login, not after su; or "
         "after loginctl enable-linger) nor is there a crontab; have whatever starts programs here "
         f"run: {shlex.join(plan.argv)}"
     )
 
 
-def _install_unit(plan: ServicePlan, *, only_print: bool) -> None:
+def _install_unit(plan: ServicePlan) -> None:
     path = systemd.unit_path(plan)
-    if only_print:
-        sys.stdout.write(unit_text(plan))
-        say(f"it would be {path}")
-        return
     changed = systemd.install(plan)
     print(path)
     say("installed; a worker runs and comes back by itself" if changed else "it was already there")
@@ -62,12 +73,8 @@ def _install_unit(plan: ServicePlan, *, only_print: bool) -> None:
         say(LINGER)
 
 
-def _install_line(home: Home, plan: ServicePlan, *, only_print: bool) -> None:
+def _install_line(home: Home, plan: ServicePlan) -> None:
     line = cron_line(plan)
-    if only_print:
-        print(line)
-        say("it would be a line of your crontab")
-        return
     make_home(home)  # the line needs the folder of the log
     changed = crontab.install(plan)
     print(line)
