@@ -29,10 +29,17 @@ if TYPE_CHECKING:
     "--graph", metavar="FILE", help="Queue all jobs of a file, or of - for stdin, as one."
 )
 @click.option("--follow", is_flag=True, help="Then stream its output, as exec does.")
+@click.option("--raw", is_flag=True, help="With --follow: of an agent, print its stream.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_context
 def submit(
-    context: click.Context, /, graph: str | None, follow: bool, as_json: bool, **options: Any
+    context: click.Context,
+    /,
+    graph: str | None,
+    follow: bool,
+    raw: bool,
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """Queue a command and print its id.
 
@@ -44,6 +51,8 @@ def submit(
 
         _refuse_options_of_one(context)
         return submit_graph(scope, graph, as_json=as_json)
+    if raw and not follow:
+        raise click.UsageError("--raw is about the output; give --follow, too.")
     client, submitted = submit_job(scope, options, reads_stdin=asks_for_stdin)
     if as_json:
         from headway.cli.render import emit
@@ -54,7 +63,7 @@ def submit(
     if follow:
         from headway.cli.attend import follow_to_the_end
 
-        return follow_to_the_end(client, submitted.job_id, on_interrupt="ask")
+        return follow_to_the_end(client, submitted.job_id, on_interrupt="ask", raw=raw)
     client.close()
     return 0
 
