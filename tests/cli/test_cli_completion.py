@@ -39,6 +39,8 @@ def full(still: CommandLine) -> CommandLine:
         (["config", "unset", "app.m"], ["app.modules"]),
         (["runners", "show", "cl"], ["claude"]),
         (["submit", "--runner", "co"], ["codex", "command"]),
+        (["list", "--state", "r"], ["running"]),
+        (["list", "--status", "F"], ["FAILED"]),
         (["stat"], ["status"]),
     ],
 )

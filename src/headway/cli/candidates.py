@@ -14,6 +14,7 @@ from headway.base.errors import ConflictError, HeadwayError
 from headway.cli.scope import Scope
 from headway.client import Client
 from headway.core.model import shown
+from headway.core.states import API_STATUS, Status
 from headway.jobs.settings import SETTINGS
 
 Named = Iterator[tuple[str, str]]  # a word, and a few about it
@@ -59,6 +60,16 @@ def _settings(client: Client) -> Named:
         yield each.key, each.about
 
 
+def _states(client: Client) -> Named:
+    for each in Status:
+        yield each.value, f"shown as {API_STATUS[each]} by the API"
+
+
+def _statuses(client: Client) -> Named:
+    for each in sorted(set(API_STATUS.values())):
+        yield each, "a status of the API"
+
+
 Find = Callable[[Client], Named]
 
 # Options by their name, and arguments by what the help calls them.
@@ -70,6 +81,8 @@ _OF_OPTIONS: Mapping[str, Find] = {
     "runner": _runners,
     "group": _groups,
     "target": _targets,
+    "state": _states,
+    "status": _statuses,
 }
 _OF_ARGUMENTS: Mapping[str, Find] = {
     "JOB": _jobs,

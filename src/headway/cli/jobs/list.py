@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 @click.command("list")
 @click.option("--queue", is_flag=True, help="The waiting jobs, in the order of dispatch.")
 @click.option("--all", "everything", is_flag=True, help="Also those that ended before yesterday.")
-@click.option("--state", multiple=True, metavar="S", help="Only in this exact state (repeat).")
-@click.option("--status", multiple=True, metavar="S", help="Only with this API status (repeat).")
+@click.option("--state", multiple=True, metavar="S", help="In this state, as running (repeat).")
+@click.option(
+    "--status", multiple=True, metavar="S", help="With this API status, as FAILED (repeat)."
+)
 @click.option("--label", multiple=True, metavar="K=V", help="Only with this label (repeat).")
 @click.option("--group", multiple=True, metavar="G", help="Only of this group (repeat).")
 @click.option("--subject", multiple=True, metavar="S", help="Only about this subject (repeat).")
