@@ -1,5 +1,8 @@
 """What a job was to make and did not, and what nobody makes, is said where people look."""
 
+import json
+
+import pytest
 from commandline import CommandLine
 
 
@@ -41,3 +44,39 @@ def test_what_nobody_makes_is_said_at_submit(still: CommandLine) -> None:
     assert still("submit", "--needs", "file:plan.md", "--", "true").stderr == ""
     (still.folder / "there").touch()
     assert still("submit", "--needs", "file:there", "--", "true").stderr == ""
+
+
+@pytest.mark.parametrize("command", [["submit"], ["groups", "create"]])
+def test_what_no_job_of_a_graph_makes_is_said_at_submit(
+    still: CommandLine, command: list[str]
+) -> None:
+    jobs = [
+        {"id": "plan", "argv": ["true"], "produces": ["file:plan.md"]},
+        {"id": "build", "argv": ["true"], "needs": ["file:plan.md", "file:tools"]},
+        {"id": "test", "argv": ["true"], "needs": ["file:tools", "custom:cases:all"]},
+    ]
+    (still.folder / "graph.json").write_text(json.dumps(jobs))
+    done = still(*command, "--graph", "graph.json")
+    tools = f"file:{still.folder / 'tools'}"
+    assert done.stderr.splitlines() == [
+        f"headway: job-2 needs {tools}, which no job makes; submit one with --produces {tools}",
+        "headway: job-3 needs custom:cases:all, which no job makes; "
+        "submit one with --produces custom:cases:all",
+    ]
+
+
+def test_of_many_artifacts_that_nobody_makes_the_first_are_named(still: CommandLine) -> None:
+    jobs = [{"id": f"j{n}", "argv": ["true"], "needs": [f"custom:a:{n}"]} for n in range(12)]
+    (still.folder / "graph.json").write_text(json.dumps(jobs))
+    told = still("submit", "--graph", "graph.json").stderr.splitlines()
+    assert len(told) == 11
+    assert told[-1] == "headway: and 2 more artifacts are made by no job"
+
+
+def test_a_whole_graph_needs_no_word(still: CommandLine) -> None:
+    jobs = [
+        {"id": "plan", "argv": ["true"], "produces": ["file:plan.md"]},
+        {"id": "build", "argv": ["true"], "needs": ["file:plan.md"]},
+    ]
+    (still.folder / "graph.json").write_text(json.dumps(jobs))
+    assert still("submit", "--graph", "graph.json").stderr == ""

@@ -8,6 +8,7 @@ from headway.base.clock import SECOND
 from headway.base.errors import TimedOutError
 from headway.base.text import plain
 from headway.cli.graph_submit import read_graph_file
+from headway.cli.missing_producers import needing_others, say_what_nobody_makes
 from headway.cli.options import DURATION
 from headway.cli.render import (
     age,
@@ -90,7 +91,8 @@ def create(
     plan = Plan(mode, on_failure, name)
     if graph is not None:
         client, _, specs = read_graph_file(scope, graph)
-        made, _ = client.groups.submit_specifications(specs, plan)
+        made, submitted = client.groups.submit_specifications(specs, plan)
+        say_what_nobody_makes(client, needing_others(specs, submitted))
     else:
         client = scope.connect_or_create()
         ids = [client.jobs.find(each) for each in jobs]

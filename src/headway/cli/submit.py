@@ -108,16 +108,10 @@ def submit_job(
 def _submit(client: "Client", request: "Request") -> "Submitted":
     submitted = client.submit(request)
     if request.needs:
-        _say_what_nobody_makes(client, submitted.job_id)
+        from headway.cli.missing_producers import say_what_nobody_makes
+
+        say_what_nobody_makes(client, [submitted.job_id])
     return submitted
-
-
-def _say_what_nobody_makes(client: "Client", job_id: int) -> None:
-    """It is accepted: the job that makes it may come later."""
-    from headway.cli.render import say
-
-    for text in client.artifacts.without_producer(job_id):
-        say(f"job-{job_id} needs {text}, which no job makes; submit one with --produces {text}")
 
 
 def _with_stdin(request: "Request") -> "Request":

@@ -7,6 +7,7 @@ repository, which together are the artifact's key.
 """
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -108,6 +109,12 @@ def artifact_key(text: str, repo: str | None) -> ArtifactKey:
     """The key of the artifact: two repositories may have a branch of the same name."""
     kind = text.partition(":")[0]
     return f"{text} {repo}" if repo and kind in IN_REPOSITORY else text
+
+
+def paths_of_files(texts: Iterable[str]) -> list[str]:
+    """The paths of those artifacts that are files."""
+    split = (text.partition(":") for text in texts)
+    return [path for kind, _, path in split if kind == ArtifactKind.FILE]
 
 
 def split_key(key: ArtifactKey) -> tuple[str, str | None]:

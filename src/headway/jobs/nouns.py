@@ -407,9 +407,13 @@ class Artifacts(ClientNoun):
 
     def without_producer(self, job_id: JobId) -> Sequence[str]:
         """What this job needs, is not there, and no job makes."""
-        from headway.jobs.artifacts import without_producer
+        return [text for _, text in self.without_producers([job_id])]
 
-        return without_producer(self._context, job_id)
+    def without_producers(self, job_ids: Sequence[JobId]) -> Sequence[tuple[JobId, str]]:
+        """The same of several: each artifact once, with the first job that needs it."""
+        from headway.jobs.artifacts import without_producers
+
+        return without_producers(self._context, job_ids)
 
 
 class Events(ClientNoun):
