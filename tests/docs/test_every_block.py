@@ -65,7 +65,7 @@ ELSEWHERE = [
     ("docs/retries.md", ("console",), "test_example_pages.py"),
     ("docs/schedules.md", ("console", "python"), "test_example_pages.py"),
     ("docs/agents.md", ("console",), "test_example_pages.py"),
-    ("docs/jobs-file-python.md", ("toml", "python", "yaml"), "test_example_pages.py"),
+    ("docs/jobs-file.md", ("toml", "python"), "test_example_pages.py"),
     ("docs/jobs-file.md", ("yaml", "console"), "test_jobs_file_page.py"),
 ]
 
