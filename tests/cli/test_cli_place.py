@@ -7,6 +7,8 @@ import pytest
 from commandline import CommandLine, Run
 
 from harness import Site
+from headway.base.errors import InvalidInputError
+from headway.client import connect
 from headway.jobs.settings import load_config
 
 
@@ -14,6 +16,42 @@ def test_config_set_makes_a_home_as_submit_does(bare: CommandLine) -> None:
     bare("config", "set", "worker.idle", "1s")
     assert bare.out("config", "get", "worker.idle") == "1s"
     assert bare.home.is_dir()
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["submit", "--", "true"],
+        ["exec", "--", "true"],
+        ["config", "set", "worker.idle", "1s"],
+        ["templates", "add", "t", "--", "true"],
+    ],
+)
+def test_a_new_home_is_named_once(bare: CommandLine, argv: list[str]) -> None:
+    bare.env["HEADWAY_TRUST"] = "1"
+    assert f"headway: made {bare.home}\n" in bare(*argv).stderr
+    assert "made" not in bare("submit", "--", "true").stderr
+
+
+def test_init_names_a_new_home_once(bare: CommandLine) -> None:
+    done = bare("init")
+    assert (done.stdout + done.stderr).count(str(bare.home)) == 1
+
+
+@pytest.mark.parametrize("argv", [["submit", "--", "true"], ["init"], ["work"]])
+def test_no_home_is_made_in_the_root(bare: CommandLine, argv: list[str]) -> None:
+    home, bare.folder = bare.folder, Path("/")
+    done = bare(*argv, code=5)
+    bare.folder = home
+    assert "no home is made in /; change to the folder of your project" in done.stderr
+    assert not Path("/.headway").exists()
+
+
+def test_no_home_is_made_in_the_root_by_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    with pytest.raises(InvalidInputError, match="no home is made in /"):
+        connect(create=True, environ={})
+    assert not Path("/.headway").exists()
 
 
 def test_a_refused_config_set_makes_nothing(bare: CommandLine) -> None:
