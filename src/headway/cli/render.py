@@ -172,12 +172,15 @@ def moment(text: str | None, now: int) -> str | None:
     at = instant(text)
     if at is None or text is None:
         return None
-    whole = MICROSECONDS["s"]
-    distance = show_duration(abs(now - at) // whole * whole)
-    details = f"{distance} ago" if at <= now else f"in {distance}"
-    if abs(now - at) < whole:
+    details = f"{distance(now - at)} ago" if at <= now else f"in {distance(at - now)}"
+    if abs(now - at) < MICROSECONDS["s"]:
         details = "now"
     return f"{text[:19].replace('T', ' ')}Z ({details})"
+
+
+def distance(passed: int) -> str:
+    """How far two instants are apart, in whole seconds."""
+    return show_duration(passed - passed % MICROSECONDS["s"])
 
 
 def to_the_second(text: str) -> str:
