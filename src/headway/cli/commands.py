@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "jobs reorder": ("jobs.reorder:reorder", "Let waiting jobs take the order given."),
     "jobs gc": ("jobs.gc:gc", "Remove ended jobs that nobody needs, with their files."),
     "jobs clean": ("jobs.clean:clean", "Remove one ended job, with its files."),
-    "jobs approve": ("jobs.approve:approve", "Let a job run that asks for approval."),
+    "jobs approve": ("jobs.approve:approve", "Let jobs run that ask for approval."),
     "jobs reject": ("jobs.reject:reject", "End a job that asks for approval."),
     "jobs approvals": (
         "jobs.approvals:approvals",

@@ -53,4 +53,5 @@ def edit(scope: Scope, /, job: str, no_check: bool, as_json: bool, **options: An
         emit({"job": client.document(edited.job.id), "changed": list(edited.fields)})
         return
     what = f"changed {', '.join(edited.fields)}" if edited.fields else "it was like that already"
-    say(f"{shown(edited.job.id)}: {what}")
+    again = "; it must be approved again" if edited.asks_again else ""
+    say(f"{shown(edited.job.id)}: {what}{again}")

@@ -25,7 +25,7 @@ from headway.cli.render import (
 )
 from headway.cli.scope import Scope
 from headway.client import Client
-from headway.core.model import AGENT, FUNCTION
+from headway.core.model import AGENT, FUNCTION, ApprovalState
 from headway.core.states import Status
 from headway.jobs.references import parse_job_id
 from headway.jobs.views.fields import written
@@ -184,7 +184,7 @@ def _about(document: dict[str, Any], own: dict[str, Any], now: int) -> list[tupl
         ("produces", of("produces")),
         ("pinned head", of("pinned_head")),
         ("conditions", of("preconditions")),
-        ("approval", of("approval")),
+        ("approval", _approval(document)),
         ("locks", of("locks")),
         ("workflow", of("workflow")),
         ("worktree", of("worktree")),
@@ -270,6 +270,14 @@ def _json(value: Any) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}... (all: --json)"
+
+
+def _approval(document: dict[str, Any]) -> str | None:
+    """A job that has ended waits for nobody, though nobody has decided."""
+    approval = document["approval"]
+    if approval and approval["state"] == ApprovalState.PENDING and document["finished_at"]:
+        return "was not decided"
+    return written("approval", approval)
 
 
 def _attempt(entry: dict[str, Any]) -> str | None:
