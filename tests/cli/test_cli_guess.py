@@ -10,7 +10,7 @@ from commandline import CommandLine, Run
 from test_cli_docs import command
 
 from harness import Site
-from headway.cli.commands import COMMANDS, SECTIONS, SHORT
+from headway.cli.commands import COMMANDS, NEIGHBOURS, SECTIONS, SHORT
 from headway.cli.main import cli
 from headway.core.model import Claim
 from headway.core.states import Status
@@ -117,6 +117,21 @@ def test_help_prints_the_help_of_a_command(said: Run, words: list[str], usage: s
         (["runs", "retyr"], "'retyr'. (Did you mean retry?)"),
         (["pauze"], "'pauze'. (Did you mean headway scheduler pause?)"),
         (["gc"], "'gc'. (Did you mean headway jobs gc?)"),
+        (["kill"], "'kill'. (Did you mean headway cancel?)"),
+        (["ls"], "'ls'. (Did you mean headway list or headway status?)"),
+        (["ps"], "'ps'. (Did you mean headway list or headway status?)"),
+        (["log"], "'log'. (Did you mean headway logs?)"),
+        (["version"], "'version'. (Did you mean headway --version?)"),
+        (["run"], "(Did you mean headway exec or headway submit or headway scheduler run?)"),
+        (["add"], "(Did you mean headway submit or headway targets add or"),
+        (["restart"], "'restart'. (Did you mean headway retry?)"),
+        (["reject"], "'reject'. (Did you mean headway jobs reject?)"),
+        (["rm"], "(Did you mean headway cancel or headway jobs clean or"),
+        (["jobs", "rm"], "'rm'. (Did you mean cancel or clean?)"),
+        (["jobs", "kill"], "'kill'. (Did you mean cancel?)"),
+        (["jobs", "add"], "(Did you mean headway submit or"),
+        (["schedules", "rm"], "'rm'. (Did you mean remove?)"),
+        (["templates", "remove"], "'remove'. (Did you mean archive?)"),
         (["enable"], "'enable'. (Did you mean headway schedules enable?)"),
     ],
 )
@@ -125,6 +140,21 @@ def test_what_was_meant_is_found_in_all_nouns(said: Run, words: list[str], told:
     assert done.code == 2
     assert told in done.err
     assert "restore" not in done.err
+
+
+def test_the_words_of_neighbours_lead_to_commands() -> None:
+    for word, meant in NEIGHBOURS.items():
+        assert word not in COMMANDS, word
+        assert all(path in COMMANDS or path == "--version" for path in meant), word
+
+
+@pytest.mark.parametrize("option", ["--after", "--delay", "--lock", "--require-approval"])
+def test_an_option_that_only_submit_has_cannot_be_changed(said: Run, option: str) -> None:
+    said("submit", "--", "true")
+    done = said("jobs", "edit", "1", option, "1")
+    assert done.code == 2
+    assert f"{option} cannot be changed; cancel the job and submit it anew." in done.err
+    assert "'--name'?" in said("jobs", "edit", "1", "--nam", "1").err
 
 
 # -- names ----------------------------------------------------------------------------------------
@@ -173,6 +203,14 @@ def test_a_line_given_as_one_word_is_answered_with_how_to_write_it(bare: Command
     assert "--shell 'echo hi', or -- echo hi" in done.stderr
     assert not bare.home.exists()
     assert "--shell" not in bare("submit", "--", "no-such-program", "a", code=5).stderr
+
+
+@pytest.mark.parametrize("line", ["echo hi && ls", "cat a | wc", "ls *.py", "echo $HOME", "a > b"])
+def test_a_line_for_a_shell_is_not_offered_to_the_shell_that_one_types_in(
+    bare: CommandLine, line: str
+) -> None:
+    done = bare("submit", "--", line, code=5)
+    assert done.stderr.endswith(f"write --shell '{line}'\n")
 
 
 def test_a_succeeded_job_is_repeated_when_asked(headway: CommandLine) -> None:

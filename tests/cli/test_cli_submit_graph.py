@@ -102,6 +102,8 @@ def test_a_graph_runs_to_its_end(headway: CommandLine) -> None:
         ("", "graph: there is no job in it"),
         ("[]", "graph: there is no job in it"),
         ("7", "graph: it is not a graph"),
+        ("- id: a\n  argv: [true]\n", "graph: it is not JSON; write a list like"),
+        ("jobs:\n  - id: a\n", "graph: it is not JSON; write a list like"),
         ('{"jobs": 7}', "graph: it is not a graph"),
         ('{"jobs": [], "job": 1}', "graph: unknown key 'job' beside \"jobs\""),
         ('[{"id": "a", "argv": ["true"]}', "graph: line 1, column 31: "),

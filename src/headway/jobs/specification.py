@@ -413,7 +413,9 @@ def _meant_line(argv: Sequence[str]) -> str:
         return ""
     from shlex import quote
 
-    return f"; for a line of several words write --shell {quote(line)}, or -- {line}"
+    # As separate words it would be for the shell that one types in, with all of these.
+    split = "" if re.search(r"[|&;<>()$`*?\[\]{}~#'\"\\\n]", line) else f", or -- {line}"
+    return f"; for a line of several words write --shell {quote(line)}{split}"
 
 
 def _merged(locks: Sequence[Lock]) -> tuple[Lock, ...]:

@@ -11,7 +11,23 @@ from headway.core.model import shown
 from headway.jobs.edit import Changes
 
 
-@click.command()
+class EditCommand(click.Command):
+    """Says of an option that only `submit` has that it cannot be changed any more."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            from headway.cli.submit import submit
+
+            if not any(error.option_name in each.opts for each in submit.params):
+                raise
+            raise click.UsageError(
+                f"{error.option_name} cannot be changed; cancel the job and submit it anew.", ctx
+            ) from None
+
+
+@click.command(cls=EditCommand)
 @click.argument("job", metavar="JOB")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD ...]")
 @click.option("--name", metavar="TEXT", help="Another name.")
