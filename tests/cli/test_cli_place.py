@@ -31,6 +31,7 @@ def test_a_new_home_is_named_once(bare: CommandLine, argv: list[str]) -> None:
     bare.env["HEADWAY_TRUST"] = "1"
     assert f"headway: made {bare.home}\n" in bare(*argv).stderr
     assert "made" not in bare("submit", "--", "true").stderr
+    bare("stop")  # else a worker that is still coming up stays for as long as it may be idle
 
 
 def test_init_names_a_new_home_once(bare: CommandLine) -> None:
@@ -131,3 +132,16 @@ def test_doctor_says_that_there_is_no_config(said: Run, file_site: Site) -> None
     assert "config.toml is sound" in said("doctor").out
     Path(file_site.home.config).unlink()
     assert "no config.toml; every setting has its default" in said("doctor").out
+
+
+def test_a_module_that_is_not_there_is_named_when_it_is_set(said: Run, file_site: Site) -> None:
+    (file_site.folder / "tasks.py").write_text("raise SystemExit  # nobody imports it to look\n")
+    package = file_site.folder / "mail"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "tasks.py").touch()
+    done = said("config", "set", "app.modules", "tasks,mail.tasks,json.tool")
+    assert done.err == "headway: app.modules = tasks,mail.tasks,json.tool\n"
+    told = said("config", "set", "app.modules", "taks,mail.task").err
+    assert "app.modules = taks,mail.task\n" in told
+    assert f"there is no module taks and no mail.task yet, neither in {file_site.folder}" in told
