@@ -95,6 +95,14 @@ def test_a_setting_gets_its_default_again(said: Run, file_site: Site) -> None:
     assert "was not set; it is 30s, its default" in said("config", "unset", "worker.idle").err
 
 
+def test_an_empty_default_is_called_empty(said: Run) -> None:
+    said("config", "set", "app.modules", "json")
+    assert said("config", "unset", "app.modules").err == (
+        "headway: app.modules = empty, its default\n"
+    )
+    assert "it is empty, its default" in said("config", "unset", "app.modules").err
+
+
 def test_unsetting_the_cap_says_which_mode_it_is(said: Run) -> None:
     said("config", "set", "scheduler.max_active", "0")
     done = said("config", "unset", "scheduler.max_active")

@@ -80,9 +80,9 @@ def unset(scope: Scope, key: str) -> None:
     elif not setting.in_store and client.admin.unset(key):
         _say_if_kept_by_worker(client, key)
     else:
-        say(f"{key} was not set; it is {_written(setting.default)}, its default")
+        say(f"{key} was not set; it is {_default(setting)}, its default")
         return
-    say(f"{key} = {_written(setting.default)}, its default")
+    say(f"{key} = {_default(setting)}, its default")
 
 
 def _say_what_is_not_there(client: Client, modules: tuple[str, ...]) -> None:
@@ -203,6 +203,10 @@ def _value(client: Client, setting: Setting, stored: dict[str, Any]) -> tuple[An
         return store_setting(stored, setting.key), source
     source = "config.toml" if setting.key in client.config.values else "default"
     return client.config[setting.key], source
+
+
+def _default(setting: Setting) -> str:
+    return _written(setting.default) or "empty"
 
 
 def _written(value: Any) -> str:
