@@ -36,6 +36,9 @@ def as_document(document: dict[str, Any], names: Sequence[str], now: int) -> dic
 
 def as_table(documents: Sequence[dict[str, Any]], names: Sequence[str], now: int) -> list[str]:
     rows = [[_short(name, each, now) for name in names] for each in documents]
+    if "name" in names and "slug" not in names:
+        for row, each in zip(rows, documents, strict=True):
+            row[names.index("name")] = _called(each)
     state = names.index("state") if "state" in names else None
     colours = [state_colour(each["state"]) for each in documents] if state is not None else []
     wide = [at for at, name in enumerate(names) if name not in NARROW and name not in TIMES]
@@ -60,6 +63,12 @@ def _value(name: str, document: dict[str, Any], now: int) -> Any:
         case "age":
             return age(document["created_at"], now)
     return value_of(name, document)
+
+
+def _called(document: dict[str, Any]) -> str:
+    """By its slug, too: that is what one types."""
+    name, slug = str(document["name"]), document["slug"]
+    return f"{slug}: {name}" if slug and slug != name else name
 
 
 def _short(name: str, document: dict[str, Any], now: int) -> str:
