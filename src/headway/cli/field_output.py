@@ -4,7 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from headway.base.errors import InvalidInputError
-from headway.cli.render import age, fields, moment, paint, result, state_colour, table
+from headway.cli.render import (
+    USUAL_WIDTH,
+    age,
+    brief,
+    fields,
+    moment,
+    paint,
+    result,
+    state_colour,
+    table,
+    width,
+)
 from headway.jobs.views.fields import FORMATS, NARROW, parse_fields, title_of, value_of, written
 
 TIMES = ("created_at", "not_before", "started_at", "finished_at", "cancel_requested_at")
@@ -45,7 +56,13 @@ def as_table(documents: Sequence[dict[str, Any]], names: Sequence[str], now: int
     header = [title_of(name) for name in names]
     favoured = names.index("result") if "result" in names else None
     return table(
-        header, rows, flexible=wide, favoured=favoured, colours=colours, coloured=state or 0
+        header,
+        rows,
+        flexible=wide,
+        favoured=favoured,
+        reluctant=() if state is None else (state,),
+        colours=colours,
+        coloured=state or 0,
     )
 
 
@@ -74,6 +91,8 @@ def _called(document: dict[str, Any]) -> str:
 def _short(name: str, document: dict[str, Any], now: int) -> str:
     """For a narrow column: a time without its distance."""
     text = _text(name, document, now) or ""
+    if name == "result" and width() < USUAL_WIDTH:
+        return brief(text)
     return text.partition(" (")[0] if name in TIMES else text
 
 

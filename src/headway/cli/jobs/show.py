@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from headway.base.text import plain
+from headway.base.text import cells, plain
 from headway.base.units import MICROSECONDS, show_duration, show_instant, show_size
 from headway.cli.field_output import as_block, as_document, as_table, chosen_fields, chosen_format
 from headway.cli.render import (
+    GAP,
     emit,
     fields,
     how_far,
@@ -100,8 +101,24 @@ def _lines(
     lines += ["", paint("Events", "bold")]
     if len(events) > LAST_EVENTS:
         lines.append(f"  ({len(events) - LAST_EVENTS} earlier ones: --json)")
-    rows = [_event_row(each, now) for each in events[-LAST_EVENTS:]]
-    return lines + table(["  Time", "By", "Event", ""], rows, flexible=(1, 3))
+    return lines + _event_table([_event_row(each, now) for each in events[-LAST_EVENTS:]])
+
+
+def _event_table(rows: list[list[str]]) -> list[str]:
+    """What an event says is never cut: it goes below where there is no room for it."""
+    beside = [max(cells(plain(row[at])) for row in rows) for at in range(3)] if rows else []
+    room = width() - sum(beside) - 3 * GAP
+    below = [cells(plain(row[3])) > room for row in rows]
+    shown = [[*row[:3], "" if apart else row[3]] for row, apart in zip(rows, below, strict=True)]
+    header, *lines = table(["  Time", "By", "Event", ""], shown, flexible=(1,))
+    indent = " " * 4
+    drawn = [header]
+    for line, row, apart in zip(lines, rows, below, strict=True):
+        drawn.append(line)
+        if apart:
+            wrapped = wrap(plain(row[3]), width() - len(indent), break_on_hyphens=False)
+            drawn += [indent + each for each in wrapped]
+    return drawn
 
 
 def _title(document: dict[str, Any]) -> list[str]:
