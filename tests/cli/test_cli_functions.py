@@ -83,6 +83,7 @@ def test_show_has_task_arguments_and_result(shop: CommandLine) -> None:
     document = shop.json("jobs", "show", job)["job"]
     assert document["params"] == {"task": "shop.add", "args": {"a": 20, "b": 22}}
     assert document["run"]["result"] == 42
+    assert shop.out("jobs", "list", "--fields", "returned").split() == ["Returned", "42"]
     assert document["run"]["progress"] is None
     assert shop.out("jobs", "tail", job) == "adding"
 

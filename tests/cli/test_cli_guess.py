@@ -48,7 +48,10 @@ def test_the_options_of_submit_are_in_sections(said: Run) -> None:
 def test_the_help_of_the_program_is_grouped_by_what_one_wants(said: Run) -> None:
     told = said("--help").out
     assert told.index("Run:") < told.index("Look:") < told.index("Steer:") < told.index("Set up:")
-    assert "Short for `jobs ...`: list show logs" in told
+    epilog = " ".join(told.partition("Short for `jobs ...`: ")[2].split())
+    short, _, rest = epilog.partition("; and ")
+    assert all(f"jobs {name}" in COMMANDS for name in short.split())
+    assert rest.startswith("logs") and {*short.split(), "logs"} == set(SHORT)
 
 
 def test_short_names_do_what_those_of_jobs_do(headway: CommandLine) -> None:

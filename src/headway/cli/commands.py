@@ -143,6 +143,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
 }
 SHORT = ("list", "show", "logs", "tail", "wait", "why", "approve", "cancel", "retry")
+SHORT_OF_JOBS = tuple(name for name in SHORT if f"jobs {name}" in COMMANDS)
 # What other programs call it: the words that people try, and the commands that they mean.
 NEIGHBOURS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("add", "enqueue", "push", "queue", "new"), ("submit",)),
@@ -159,7 +160,7 @@ NEIGHBOURS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("info", "describe", "inspect", "get"), ("show",)),
     **dict.fromkeys(("rerun", "redo", "restart", "requeue"), ("retry",)),
     **dict.fromkeys(("prune", "purge", "cleanup"), ("jobs gc",)),
-    **dict.fromkeys(("worker", "daemon", "serve"), ("work",)),
+    **dict.fromkeys(("daemon", "serve"), ("work",)),
     **dict.fromkeys(("settings", "set"), ("config list", "config set")),
     "cron": ("schedules add",),
     "version": ("--version",),

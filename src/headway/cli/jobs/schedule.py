@@ -94,7 +94,7 @@ def _refuse_to_watch(chosen: str) -> None:
         raise InvalidInputError(f"--watch shows the summary; leave --format {chosen} out")
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         raise InvalidInputError(
-            "--watch needs stdout and stderr on a terminal; without it the summary is printed once"
+            "--watch needs stdout and stderr on a terminal; leave it out to print the summary once"
         )
     if os.environ.get("TERM", "dumb") in ("", "dumb", "unknown"):
         raise InvalidInputError(
