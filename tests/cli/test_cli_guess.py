@@ -249,8 +249,28 @@ def test_a_folder_that_was_removed_is_named_as_the_cause(bare: CommandLine) -> N
 def test_a_since_without_a_unit_says_so(said: Run) -> None:
     done = said("list", "--since", "5")
     assert done.code == 5
-    assert "'5' has no unit; write 5m, 5h or 5d" in done.err
+    assert "--since '5' has no unit; write 5m, 5h or 5d" in done.err
     assert said("list", "--since", "5m").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["submit", "--at", "never", "--", "true"], "--at 'never' is not a time; write"),
+        (["submit", "--at", "+x", "--", "true"], "--at 'x' is not a duration; write"),
+        (["submit", "--timeout", "5", "--", "true"], "--timeout '5' is not a duration; write"),
+        (["list", "--since", "then"], "--since 'then' is not a time; write it like 2h, 22:30 or"),
+        (["schedules", "add", "--at", "x", "--", "true"], "--at 'x' is not a time"),
+        (["config", "set", "worker.idle", "5"], "worker.idle: '5' is not a duration"),
+        (["config", "set", "logs.head", "much"], "logs.head: 'much' is not a size"),
+    ],
+)
+def test_the_same_mistake_is_told_in_the_same_words(
+    said: Run, words: list[str], problem: str
+) -> None:
+    done = said(*words)
+    assert done.code == 5
+    assert problem in done.err
 
 
 def test_a_schedule_says_that_no_service_keeps_a_worker(

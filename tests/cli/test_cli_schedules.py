@@ -278,7 +278,7 @@ def test_explain_knows_schedules_intervals_and_single_times(said: Run) -> None:
         (["--cron", "@reboot"], 5, "headway service install"),
         (["--cron", "@daily", "--count", "0"], 5, "--count 0 is not between 1 and 1000"),
         (["--cron", "@daily", "--count", "many"], 5, "--count 'many' is not a whole number"),
-        (["--cron", "@daily", "--from", "then"], 5, "time 'then' is not a time"),
+        (["--cron", "@daily", "--from", "then"], 5, "--from 'then' is not a time"),
     ],
 )
 def test_explain_refuses_what_it_does_not_understand(

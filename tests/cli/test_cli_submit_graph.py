@@ -121,7 +121,7 @@ def test_a_graph_runs_to_its_end(headway: CommandLine) -> None:
         ('{"id": "a", "argv": ["true"], "timeout": 5}', 'timeout is 5; give a duration like "5m"'),
         ('{"id": "a", "argv": ["true"], "timeout": "5"}', "timeout '5' is not a duration"),
         ('{"id": "a", "argv": ["true"], "after": [7]}', "after is [7]; give a list of local"),
-        ('{"id": "a", "argv": ["true"], "at": "never"}', "time 'never' is not a time"),
+        ('{"id": "a", "argv": ["true"], "at": "never"}', "at 'never' is not a time"),
         ('{"id": "a", "argv": ["nowhere"]}', "program 'nowhere' was not found"),
         ('{"id": "a", "argv": ["true"], "needs": ["x"]}', "artifact 'x' is not of a known kind"),
         ('{"id": "a", "argv": ["true"], "after": ["a"]}', "a cycle: a -> a"),

@@ -253,7 +253,7 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         raise click.UsageError("What is to run? Give a command after --, or --shell STRING.")
     given = {name: options[name] for name in Request._fields if name in options}
     given |= {field: read(options[option]) for option, (field, read) in _READ.items()}
-    given |= {"at": None, **when(options["delay"], options["at"], now)}
+    given |= {"at": None, **when(options["delay"], options["at"], now, "--at")}
     return Request(**given | {"agent": agent, "position": _position(options)})
 
 
