@@ -39,6 +39,9 @@ def full(still: CommandLine) -> CommandLine:
         (["config", "unset", "app.m"], ["app.modules"]),
         (["runners", "show", "cl"], ["claude"]),
         (["submit", "--runner", "co"], ["codex", "command"]),
+        (["list", "--format", ""], ["block", "table", "json"]),
+        (["show", "--format", "b"], ["block"]),
+        (["jobs", "schedule", "--format", "s"], ["summary", "svg"]),
         (["stat"], ["status"]),
     ],
 )

@@ -19,6 +19,15 @@ from headway.jobs.specification import parse_lock, split_command, when
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def completes(words: Sequence[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """What a shell is offered for an option that takes one of these words."""
+
+    def offer(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return offer
+
+
 class WholeNumber(click.ParamType):  # type: ignore[type-arg]
     """An integer; anything else is invalid input, not a misuse of the command."""
 

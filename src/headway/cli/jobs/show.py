@@ -11,6 +11,7 @@ import click
 from headway.base.text import cells, plain
 from headway.base.units import MICROSECONDS, show_duration, show_instant, show_size
 from headway.cli.field_output import as_block, as_document, as_table, chosen_fields, chosen_format
+from headway.cli.options import completes
 from headway.cli.render import (
     GAP,
     emit,
@@ -29,7 +30,7 @@ from headway.client import Client
 from headway.core.model import AGENT, FUNCTION, ApprovalState
 from headway.core.states import Status
 from headway.jobs.references import parse_job_id
-from headway.jobs.views.fields import written
+from headway.jobs.views.fields import FORMATS, written
 from headway.store.new_jobs import Event
 
 LAST_EVENTS = 12
@@ -40,7 +41,13 @@ LONGEST_VALUE = 2000
 @click.command()
 @click.argument("job", metavar="JOB")
 @click.option("--fields", metavar="A,B", help="What to show, with commas between.")
-@click.option("--format", "as_format", metavar="F", help="block, table or json.")
+@click.option(
+    "--format",
+    "as_format",
+    metavar="F",
+    shell_complete=completes(FORMATS),
+    help="block, table or json.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
 def show(scope: Scope, job: str, fields: str | None, as_format: str | None, as_json: bool) -> None:
