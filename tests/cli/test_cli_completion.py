@@ -41,6 +41,9 @@ def full(still: CommandLine) -> CommandLine:
         (["submit", "--runner", "co"], ["codex", "command"]),
         (["list", "--state", "r"], ["running"]),
         (["list", "--status", "F"], ["FAILED"]),
+        (["list", "--format", ""], ["block", "table", "json"]),
+        (["show", "--format", "b"], ["block"]),
+        (["jobs", "schedule", "--format", "s"], ["summary", "svg"]),
         (["stat"], ["status"]),
     ],
 )

@@ -107,6 +107,10 @@ def submit_job(
 
 def _submit(client: "Client", request: "Request") -> "Submitted":
     submitted = client.submit(request)
+    if request.at is not None and request.at <= client.now():
+        from headway.cli.render import say
+
+        say(f"the time of --at has passed; job-{submitted.job_id} starts at once")
     if request.needs:
         from headway.cli.missing_producers import say_what_nobody_makes
 

@@ -98,11 +98,20 @@ def parse_artifact(text: str) -> Artifact:
     if not colon or kind not in set(ArtifactKind):
         raise InvalidInputError(
             f"artifact {text[:60]!r} is not of a known kind: {', '.join(ArtifactKind)}"
+            + _meant(text, kind, name)
         )
     form, example = _FORMS[ArtifactKind(kind)]
     if len(text) > LONGEST or not text.isprintable() or not form.fullmatch(name):
         raise InvalidInputError(f"artifact {text[:60]!r} is not of the form {example}")
     return Artifact(ArtifactKind(kind), name)
+
+
+def _meant(text: str, kind: str, name: str) -> str:
+    """A text without a kind is most often a path; a kind without its beginning is known."""
+    if kind == text:
+        return f"; did you mean file:{text[:60]}?"
+    like = [each for each in ArtifactKind if each.endswith(f"_{kind}")]
+    return f"; did you mean {' or '.join(f'{each}:{name[:60]}' for each in like)}?" if like else ""
 
 
 def artifact_key(text: str, repo: str | None) -> ArtifactKey:

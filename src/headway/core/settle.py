@@ -195,7 +195,7 @@ def _means_skipped(job: Job, outcome: Outcome) -> bool:
 
 
 def _reason(job: Job, error: str | None, retry: ChainRetry | None) -> str | None:
-    if retry is not None or job.max_executions == 1:
+    if retry is not None or not job.retry.max_attempts:
         return error
     if job.retries_used >= job.retry.max_attempts:
         return f"{error}; attempt {job.attempt} of {job.max_executions}, no retry is left"

@@ -231,6 +231,12 @@ class Jobs(ClientNoun):
 
         return approve(self._context, job_id)
 
+    def approve_all(self, job_ids: Sequence[JobId]) -> Sequence[Job]:
+        """Let jobs run that ask for approval; all of them, or none if one cannot be approved."""
+        from headway.jobs.approvals import approve_all
+
+        return approve_all(self._context, job_ids)
+
     def reject(self, job_id: JobId, reason: str | None = None) -> Job:
         """End a job that asks for approval."""
         from headway.jobs.approvals import reject
