@@ -122,7 +122,8 @@ class Governed:
 
     def _add(self, count: int, **fields: Any) -> None:
         with self._store.write() as tx:
-            first, position = tx.jobs.take_ids(count), tx.next_position(0)
+            position = tx.jobs.next_places().position
+            first = tx.jobs.take_ids(count)
             tx.jobs.add([self._job(first + n, position + 100 * n, fields) for n in range(count)])
 
     def _job(self, job_id: int, position: int, fields: dict[str, Any]) -> Job:

@@ -145,7 +145,7 @@ class System:
                 "type": "command",
                 "status": Status.QUEUED,
                 "priority": 0,
-                "position": tx.next_position(0),
+                "position": tx.jobs.next_places().position,
                 "params": {"argv": ["true"]},
                 "created_at": tx.now(),
                 "chain": job_id,

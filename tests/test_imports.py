@@ -17,7 +17,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # room: the rooms that it may import, besides itself.
 BELOW_JOBS = "base core supervise store integrations"
-FEATURES = f"{BELOW_JOBS} jobs functions schedules workitems"
+FEATURES = f"{BELOW_JOBS} jobs workflows functions schedules workitems"
 ROOMS = {
     "base": "",
     "core": "base",
@@ -25,15 +25,16 @@ ROOMS = {
     "store": "base core",
     "integrations": "base core supervise",
     "jobs": BELOW_JOBS,
-    "functions": f"{BELOW_JOBS} jobs",
-    "schedules": f"{BELOW_JOBS} jobs",
-    "workitems": f"{BELOW_JOBS} jobs",
+    "workflows": f"{BELOW_JOBS} jobs",
+    "functions": f"{BELOW_JOBS} jobs workflows",
+    "schedules": f"{BELOW_JOBS} jobs workflows",
+    "workitems": f"{BELOW_JOBS} jobs workflows",
     "worker": FEATURES,
     "admin": FEATURES,
     "client": f"{FEATURES} admin",
     "cli": f"{FEATURES} client admin worker __init__",  # its version
     "testing": f"{FEATURES} client worker",
-    "earlier": f"{FEATURES} client testing",
+    "aliases": f"{FEATURES} client testing",
 }
 # What users' functions are given has a client; so have programs that are started by `python -m`.
 HAVE_A_CLIENT = {
@@ -225,6 +226,41 @@ def test_a_class_name_is_used_once() -> None:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(name)
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_a_class_is_small_and_has_few_ancestors() -> None:
+    """A class of the store has at most 40 public methods, with those of its ancestors; no class has
+    more than three ancestors of ours."""
+    classes = {
+        node.name: (name, node)
+        for name, tree in sources().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+
+    def ancestors(of: str) -> set[str]:
+        bases = {each.id for each in classes[of][1].bases if isinstance(each, ast.Name)}
+        own = bases & classes.keys()
+        return own.union(*map(ancestors, own))
+
+    def methods(of: str) -> set[str]:
+        functions = (each for each in classes[of][1].body if isinstance(each, ast.FunctionDef))
+        return {each.name for each in functions if not each.name.startswith("_")}
+
+    sizes = {
+        name: len(methods(name).union(*map(methods, ancestors(name))))
+        for name, (module, _) in classes.items()
+        if room_of(module) == "store"
+    }
+    assert {name: size for name, size in sizes.items() if size > 40} == {}
+    assert [name for name in classes if len(ancestors(name)) > 3] == []
+    assert len(ancestors("JobsTable")) == 2 and sizes["JobsTable"] > 20, "it finds what there is"
+
+
+def test_the_package_root_has_few_names() -> None:
+    names = {each.name for each in SOURCE.iterdir() if not each.name.startswith("__")}
+    assert names - {"py.typed"} == {*ROOMS.keys() - {"client"}, "client.py"}
+    assert len(ROOMS) <= 18
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -24,7 +24,7 @@ __all__ = [
     "poll",
 ]
 
-__path__ = [*__path__, f"{__path__[0]}/earlier"]  # modules that have another name by now
+__path__ = [*__path__, f"{__path__[0]}/aliases"]  # modules that have another name by now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -184,6 +184,14 @@ def test_print_changes_nothing(systemd: System) -> None:
     assert not (systemd.state / "crontab").exists()
 
 
+def test_print_needs_neither_systemd_nor_cron(bare: System) -> None:
+    told = bare("service", "install", "--print")
+    assert told.out.startswith("# Made by `headway service install`")
+    assert "work --wait" in told.out
+    assert "it would be " in told.err and "have whatever starts programs here run: " in told.err
+    assert bare.units == []
+
+
 def test_who_does_not_linger_is_told_how(systemd: System) -> None:
     (systemd.state / "linger").write_text("no\n")
     assert "loginctl enable-linger" in systemd("service", "install").err

@@ -193,8 +193,8 @@ def test_without_an_offset_an_instant_is_local(
 )
 def test_what_is_no_instant_is_refused_by_name(text: str) -> None:
     with pytest.raises(InvalidInputError) as refusal:
-        parse_instant(text, NOW)
-    assert f"time {text.removeprefix('+')!r}"[:60] in str(refusal.value)
+        parse_instant(text, NOW, what="--at")
+    assert f"--at {text.removeprefix('+')!r}"[:60] in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,10 @@ def test_the_stream_of_an_agent_is_told_in_lines_or_raw(headway: CommandLine) ->
     assert headway("jobs", "tail", "-f", "1").stdout == "all is well\n"
     denied = headway("submit", "--follow", "--prompt", "denied", code=1)
     assert denied.stdout.splitlines()[-2:] == ["! denied Bash", "all is well"]
+    followed = headway("submit", "--follow", "--raw", "--prompt", "do it").stdout.splitlines()
+    assert [json.loads(line)["type"] for line in followed[1:]] == ["system", "result"]
+    refused = headway("submit", "--raw", "--prompt", "do it", code=2)
+    assert "give --follow, too" in refused.stderr
     install(headway, "gemini")
     text = headway("exec", "--runner", "command", "--prompt", "x", "--", "echo", '{"a": 1}')
     assert text.stdout == '{"a": 1}\n'

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commandline import CommandLine, wait_for
+from commandline import CommandLine, Run, wait_for
 
 import warm
 from harness import Site
@@ -209,3 +209,42 @@ def test_repin_by_the_command(still: CommandLine) -> None:
     still("jobs", "repin", "2", code=3)
     still("submit", "--", "true")
     assert "is not pinned" in still("jobs", "repin", "2", code=4).stderr
+
+
+def test_several_jobs_are_approved_together_or_not_at_all(still: CommandLine) -> None:
+    for _ in range(3):
+        still("submit", "--require-approval", "--", "true")
+    still("submit", "--", "true")
+    assert "job-4 asks for no approval" in still("approve", "1", "4", code=4).stderr
+    assert still.json("show", "1")["job"]["approval"]["state"] == "pending", "none was"
+    told = still("approve", "1", "2", "1").stderr
+    assert told == "headway: approved job-1, job-2 as ada; nothing was started yet\n"
+    document = still.json("approve", "3")
+    assert document["job"]["id"] == "job-3" and document["jobs"] == [document["job"]]
+    assert [still.json("show", each)["job"]["approval"]["state"] for each in "123"] == [
+        "approved"
+    ] * 3
+
+
+def test_an_edit_says_that_the_approval_is_void(said: Run) -> None:
+    said("submit", "--require-approval", "--", "echo", "1")
+    assert "approved" not in said("jobs", "edit", "1", "--", "echo", "2").err
+    said("jobs", "approve", "1")
+    assert "approved" not in said("jobs", "edit", "1", "--name", "other").err
+    told = said("jobs", "edit", "1", "--", "echo", "3").err
+    assert told == "headway: job-1: changed command; it must be approved again\n"
+    assert "approved again" not in said("jobs", "edit", "1", "--", "echo", "4").err
+
+
+def test_the_inbox_does_not_count_what_is_not_yet_to_decide(said: Run) -> None:
+    said("submit", "--delay", "1h", "--require-approval", "--", "true")
+    told = said("jobs", "approvals").err
+    assert "0 jobs" not in told
+    assert "nothing has to be decided now, but it can be: headway jobs approve JOB" in told
+
+
+def test_a_job_that_ended_undecided_is_not_pending(said: Run) -> None:
+    said("submit", "--require-approval", "--", "true")
+    assert "approval   pending" in said("show", "1").out
+    said("cancel", "1")
+    assert "approval   was not decided" in said("show", "1").out

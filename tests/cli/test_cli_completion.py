@@ -39,6 +39,11 @@ def full(still: CommandLine) -> CommandLine:
         (["config", "unset", "app.m"], ["app.modules"]),
         (["runners", "show", "cl"], ["claude"]),
         (["submit", "--runner", "co"], ["codex", "command"]),
+        (["list", "--state", "r"], ["running"]),
+        (["list", "--status", "F"], ["FAILED"]),
+        (["list", "--format", ""], ["block", "table", "json"]),
+        (["show", "--format", "b"], ["block"]),
+        (["jobs", "schedule", "--format", "s"], ["summary", "svg"]),
         (["stat"], ["status"]),
     ],
 )
@@ -46,6 +51,24 @@ def test_a_shell_is_offered_what_is_there(
     full: CommandLine, words: list[str], names: list[str]
 ) -> None:
     assert offered(full, *words) == names
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show"],
+        ["jobs", "cancel"],
+        ["submit", "--after"],
+        ["jobs", "move", "job-1", "--before"],
+        ["jobs", "schedule", "--job"],
+    ],
+)
+def test_a_shell_is_offered_the_slugs_of_jobs(still: CommandLine, words: list[str]) -> None:
+    still.submit("--slug", "build", "--", "true")
+    for _ in range(2):
+        still.submit("--slug", "twice", "--", "true")
+    assert offered(still, *words, "") == ["job-3", "job-2", "job-1", "build"]
+    assert offered(still, *words, "b") == ["build"]
 
 
 def test_where_no_home_is_nothing_is_offered_and_made(bare: CommandLine) -> None:

@@ -83,6 +83,7 @@ def test_show_has_task_arguments_and_result(shop: CommandLine) -> None:
     document = shop.json("jobs", "show", job)["job"]
     assert document["params"] == {"task": "shop.add", "args": {"a": 20, "b": 22}}
     assert document["run"]["result"] == 42
+    assert shop.out("jobs", "list", "--fields", "returned").split() == ["Returned", "42"]
     assert document["run"]["progress"] is None
     assert shop.out("jobs", "tail", job) == "adding"
 
@@ -235,3 +236,21 @@ def test_the_time_of_a_retry_is_shown_as_a_time() -> None:
             *("  00:00:00Z", "w", "retried"),
             f"by job-2, not_before {time}",
         ]
+
+
+def test_the_doctor_names_a_module_that_changed_after_its_import(shop: CommandLine) -> None:
+    def stale() -> list[str]:
+        found = shop.json("doctor", code=None)["findings"]
+        return [each["detail"] for each in found if "changed since" in each["detail"]]
+
+    shop("config", "set", "app.modules", "shop")
+    assert stale() == []
+    worker = shop.start("work")
+    shop("jobs", "wait", submit(shop, "add.submit(20, 22)"))
+    assert stale() == []
+    later = (shop.folder / "shop.py").stat().st_mtime + 3600
+    os.utime(shop.folder / "shop.py", (later, later))
+    assert stale() == ["shop has changed since the import"]
+    worker.terminate()
+    worker.communicate(timeout=60)
+    assert stale() == [], "the next worker imports it anew"

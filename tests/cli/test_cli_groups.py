@@ -141,6 +141,32 @@ def test_why_jobs_of_a_group_stay_is_said_until_it_has_ended(site: Site) -> None
     assert document(site, "groups", "list", "--all")["groups"] == []
 
 
+def test_a_failed_member_is_said_to_have_stopped_an_open_group(site: Site) -> None:
+    site.run("groups", "create", "--name", "g")
+    one, _ = (site.submit("true", group="g") for _ in range(2))
+    site.run("jobs", "cancel", str(one))
+    told = document(site, "groups", "show", "g")["group"]
+    assert (told["status"], told["stopped_by"]) == ("RUNNING", f"job-{one}")
+    assert "RUNNING (stopped)  2 of 2" in site.run("groups", "list").stdout
+    shown = site.run("groups", "show", "g").stdout
+    assert "status      RUNNING (stopped)" in shown
+    assert f"stopped     job-{one} did not succeed; headway jobs retry job-{one}" in shown
+    assert "nobody joins while it is stopped" in shown and "others may join" not in shown
+    waited = site.run("groups", "wait", "g", check=False)
+    assert f"group-1 has stopped, nobody joins it; headway jobs retry job-{one}" in waited.stderr
+    assert "others may join" not in waited.stderr
+    site.run("groups", "close", "g")
+    closed = document(site, "groups", "list")["groups"][0]
+    assert (closed["status"], closed["stopped_by"]) == ("CANCELLED", None)
+
+
+def test_a_group_that_goes_on_after_failures_is_not_stopped(site: Site) -> None:
+    site.run("groups", "create", "--name", "g", "--on-failure", "continue")
+    site.run("jobs", "cancel", str(site.submit("true", group="g")))
+    assert document(site, "groups", "show", "g")["group"]["stopped_by"] is None
+    assert "RUNNING (open)" in site.run("groups", "list").stdout
+
+
 def test_nothing_runs_over_eighty_columns(site: Site) -> None:
     site.run("groups", "create", "--name", "n" * 200)
     site.submit("true", group="1", name="m" * 150)

@@ -10,7 +10,7 @@ from commandline import CommandLine, Run
 from test_cli_docs import command
 
 from harness import Site
-from headway.cli.commands import COMMANDS, SECTIONS, SHORT
+from headway.cli.commands import COMMANDS, NEIGHBOURS, SECTIONS, SHORT
 from headway.cli.main import cli
 from headway.core.model import Claim
 from headway.core.states import Status
@@ -48,7 +48,10 @@ def test_the_options_of_submit_are_in_sections(said: Run) -> None:
 def test_the_help_of_the_program_is_grouped_by_what_one_wants(said: Run) -> None:
     told = said("--help").out
     assert told.index("Run:") < told.index("Look:") < told.index("Steer:") < told.index("Set up:")
-    assert "Short for `jobs ...`: list show logs" in told
+    epilog = " ".join(told.partition("Short for `jobs ...`: ")[2].split())
+    short, _, rest = epilog.partition("; and ")
+    assert all(f"jobs {name}" in COMMANDS for name in short.split())
+    assert rest.startswith("logs") and {*short.split(), "logs"} == set(SHORT)
 
 
 def test_short_names_do_what_those_of_jobs_do(headway: CommandLine) -> None:
@@ -117,6 +120,21 @@ def test_help_prints_the_help_of_a_command(said: Run, words: list[str], usage: s
         (["runs", "retyr"], "'retyr'. (Did you mean retry?)"),
         (["pauze"], "'pauze'. (Did you mean headway scheduler pause?)"),
         (["gc"], "'gc'. (Did you mean headway jobs gc?)"),
+        (["kill"], "'kill'. (Did you mean headway cancel?)"),
+        (["ls"], "'ls'. (Did you mean headway list or headway status?)"),
+        (["ps"], "'ps'. (Did you mean headway list or headway status?)"),
+        (["log"], "'log'. (Did you mean headway logs?)"),
+        (["version"], "'version'. (Did you mean headway --version?)"),
+        (["run"], "(Did you mean headway exec or headway submit or headway scheduler run?)"),
+        (["add"], "(Did you mean headway submit or headway targets add or"),
+        (["restart"], "'restart'. (Did you mean headway retry?)"),
+        (["reject"], "'reject'. (Did you mean headway jobs reject?)"),
+        (["rm"], "(Did you mean headway cancel or headway jobs clean or"),
+        (["jobs", "rm"], "'rm'. (Did you mean cancel or clean?)"),
+        (["jobs", "kill"], "'kill'. (Did you mean cancel?)"),
+        (["jobs", "add"], "(Did you mean headway submit or"),
+        (["schedules", "rm"], "'rm'. (Did you mean remove?)"),
+        (["templates", "remove"], "'remove'. (Did you mean archive?)"),
         (["enable"], "'enable'. (Did you mean headway schedules enable?)"),
     ],
 )
@@ -125,6 +143,21 @@ def test_what_was_meant_is_found_in_all_nouns(said: Run, words: list[str], told:
     assert done.code == 2
     assert told in done.err
     assert "restore" not in done.err
+
+
+def test_the_words_of_neighbours_lead_to_commands() -> None:
+    for word, meant in NEIGHBOURS.items():
+        assert word not in COMMANDS, word
+        assert all(path in COMMANDS or path == "--version" for path in meant), word
+
+
+@pytest.mark.parametrize("option", ["--after", "--delay", "--lock", "--require-approval"])
+def test_an_option_that_only_submit_has_cannot_be_changed(said: Run, option: str) -> None:
+    said("submit", "--", "true")
+    done = said("jobs", "edit", "1", option, "1")
+    assert done.code == 2
+    assert f"{option} cannot be changed; cancel the job and submit it anew." in done.err
+    assert "'--name'?" in said("jobs", "edit", "1", "--nam", "1").err
 
 
 # -- names ----------------------------------------------------------------------------------------
@@ -175,6 +208,14 @@ def test_a_line_given_as_one_word_is_answered_with_how_to_write_it(bare: Command
     assert "--shell" not in bare("submit", "--", "no-such-program", "a", code=5).stderr
 
 
+@pytest.mark.parametrize("line", ["echo hi && ls", "cat a | wc", "ls *.py", "echo $HOME", "a > b"])
+def test_a_line_for_a_shell_is_not_offered_to_the_shell_that_one_types_in(
+    bare: CommandLine, line: str
+) -> None:
+    done = bare("submit", "--", line, code=5)
+    assert done.stderr.endswith(f"write --shell '{line}'\n")
+
+
 def test_a_succeeded_job_is_repeated_when_asked(headway: CommandLine) -> None:
     headway("exec", "--", "true")
     assert "--again" in headway("runs", "retry", "run-1", code=4).stderr
@@ -208,8 +249,28 @@ def test_a_folder_that_was_removed_is_named_as_the_cause(bare: CommandLine) -> N
 def test_a_since_without_a_unit_says_so(said: Run) -> None:
     done = said("list", "--since", "5")
     assert done.code == 5
-    assert "'5' has no unit; write 5m, 5h or 5d" in done.err
+    assert "--since '5' has no unit; write 5m, 5h or 5d" in done.err
     assert said("list", "--since", "5m").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["submit", "--at", "never", "--", "true"], "--at 'never' is not a time; write"),
+        (["submit", "--at", "+x", "--", "true"], "--at 'x' is not a duration; write"),
+        (["submit", "--timeout", "5", "--", "true"], "--timeout '5' is not a duration; write"),
+        (["list", "--since", "then"], "--since 'then' is not a time; write it like 2h, 22:30 or"),
+        (["schedules", "add", "--at", "x", "--", "true"], "--at 'x' is not a time"),
+        (["config", "set", "worker.idle", "5"], "worker.idle: '5' is not a duration"),
+        (["config", "set", "logs.head", "much"], "logs.head: 'much' is not a size"),
+    ],
+)
+def test_the_same_mistake_is_told_in_the_same_words(
+    said: Run, words: list[str], problem: str
+) -> None:
+    done = said(*words)
+    assert done.code == 5
+    assert problem in done.err
 
 
 def test_a_schedule_says_that_no_service_keeps_a_worker(
@@ -224,7 +285,7 @@ def test_a_schedule_says_that_no_service_keeps_a_worker(
     units = file_site.folder / "configuration" / "systemd" / "user"
     units.mkdir(parents=True)
     (units / f"{name}.service").write_text("")
-    assert said("schedules", "add", "--every", "1h", "--", "true").err == ""
+    assert "service" not in said("schedules", "add", "--every", "1h", "--", "true").err
 
 
 def test_output_on_another_host_is_not_found_here(tmp_path: Path, postgres_url: str) -> None:

@@ -5,6 +5,8 @@ import json
 import pytest
 from commandline import CommandLine, wait_for
 
+from headway.core.states import Status
+
 DOCUMENT = """
 id name slug type state status reason priority position params after needs produces locks
 pinned_head preconditions approval wait waited_on group_id sequence_number template_id
@@ -49,6 +51,13 @@ def test_list_filters(headway: CommandLine) -> None:
 )
 def test_list_refuses_what_it_does_not_know(still: CommandLine, argv: list[str]) -> None:
     assert argv[0] in still("jobs", "list", *argv, code=5).stderr
+
+
+def test_the_help_of_list_is_short_and_a_wrong_word_names_the_choices(still: CommandLine) -> None:
+    told = still.out("jobs", "list", "--help")
+    assert "waiting_on_locks" not in told and all(len(line) <= 80 for line in told.splitlines())
+    assert ", ".join(Status) in still("jobs", "list", "--state", "done", code=5).stderr
+    assert "COMPLETED, FAILED" in still("jobs", "list", "--status", "done", code=5).stderr
 
 
 @pytest.mark.req("V81")
@@ -294,7 +303,8 @@ def test_a_backup_can_be_opened_as_a_store(headway: CommandLine) -> None:
     headway("exec", "--", "true")
     copy = headway.folder / "copy.db"
     assert headway.out("backup", str(copy)) == str(copy)
-    headway("backup", str(copy), code=6)
+    refused = headway("backup", str(copy), code=4)
+    assert f"{copy} exists already; name another file" in refused.stderr
     assert headway.out("--store", f"sqlite://{copy}", "jobs", "status", "1") == "succeeded"
 
 

@@ -1,6 +1,7 @@
 """`headway jobsfile`: what is wrong with the file, how its entries stand, the schema."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from commandline import CommandLine
 
 from harness import Site
 from headway.base.units import show_instant
+from headway.base.worker_lock import STAYS, WorkerLock
 from headway.cli.jobsfile import _last, _next, _state, _when
 from headway.core.model import JobSpec
 from headway.jobs.insert import Origin, add_jobs
@@ -215,6 +217,54 @@ def test_what_is_not_there_is_said(file_site: Site, capsys: pytest.CaptureFixtur
     with file_site.client.context.store.write() as tx:
         tx.jobsfile.note_poll(file_site.client.context.host.id, "it is down")
     assert "the last poll failed" in listed()[-1] and listed()[-1].endswith("it is down")
+
+
+RUNNABLE = "jobs:\n  sweep: {type: command, run: ['true'], interval: 1h}\n"
+NO_WORKER = (
+    "headway: no worker is there to run it; next: headway service install, or headway work for now"
+)
+NOT_KEPT = "headway: no service keeps a worker after a reboot; next: headway service install"
+NOT_THERE_NOW = (
+    "headway: a service keeps a worker, but none is there now; next: headway service status"
+)
+
+
+def test_check_and_list_say_what_keeps_the_file_running(bare: CommandLine) -> None:
+    bare.env["XDG_CONFIG_HOME"] = str(bare.folder / "configuration")
+    bare.configure("[worker]\nautostart = false\n")
+    bare.make_store()
+    file = bare.home / "jobs.yaml"
+
+    def last_words(verb: str) -> str:
+        return bare("jobsfile", verb).stderr.splitlines()[-1]
+
+    file.write_text(RUNNABLE)
+    assert [last_words("check"), last_words("list")] == [NO_WORKER] * 2
+    with closing(WorkerLock(str(bare.home / "run" / "worker.lock"))) as lock:
+        assert lock.take(STAYS)
+        assert last_words("check") == NOT_KEPT
+        assert NOT_KEPT in bare("jobsfile", "list").stderr
+    name = bare.out("service", "status").split()[1]
+    units = bare.folder / "configuration" / "systemd" / "user"
+    units.mkdir(parents=True)
+    (units / f"{name}.service").write_text("")
+    assert [last_words("check"), last_words("list")] == [NOT_THERE_NOW] * 2
+
+
+@pytest.mark.parametrize("verb", ["check", "list"])
+def test_a_file_of_disabled_entries_needs_no_worker(bare: CommandLine, verb: str) -> None:
+    bare.configure()
+    bare.make_store()
+    (bare.home / "jobs.yaml").write_text(RUNNABLE.replace("1h", "1h, enabled: false"))
+    assert "worker" not in bare("jobsfile", verb).stderr
+
+
+def test_the_documents_of_check_and_list_say_nothing_beside_them(bare: CommandLine) -> None:
+    bare.configure()
+    bare.make_store()
+    (bare.home / "jobs.yaml").write_text(RUNNABLE)
+    assert bare("jobsfile", "check", "--json").stderr == ""
+    assert bare("jobsfile", "list", "--json").stderr == ""
 
 
 MISSING = "jobs:\n  sweep: {type: command, run: no-such-program, interval: 5m}\n"

@@ -5,10 +5,12 @@ from commandline import Run
 
 from harness import Site
 from headway.base.clock import SECOND
-from headway.base.text import cells
+from headway.base.text import cells, fitted
 from headway.cli.render import table
-from headway.jobs.specification import parse_lock
+from headway.jobs.request import Request
+from headway.jobs.specification import default_name, parse_lock
 
+ECHO = ("echo", *map(str, range(40)))
 NAME = "a long name that goes on and on, and then a little further"
 
 
@@ -17,7 +19,7 @@ def narrow(said: Run, file_site: Site, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("COLUMNS", "60")
     first = file_site.submit("true", name=NAME)
     file_site.submit(
-        *("echo", *map(str, range(40))),
+        *ECHO,
         after=(first,),
         locks=(parse_lock("repository:main"),),
         require_approval=True,
@@ -71,3 +73,38 @@ def test_titles_give_way_before_what_stands_below_them(monkeypatch: pytest.Monke
     title, line = table(header, [["0", "waiting_on_approval", "?", "x" * 50]], flexible=(3,))
     assert cells(title) <= 40 and cells(line) <= 40
     assert "waiting_on_approval" in line
+
+
+def test_the_state_gives_way_before_little_is_left_of_name_and_wait(
+    said: Run, file_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = file_site.submit("false", name="build the website")
+    file_site.submit("true", name="deploy the website", after=(first,), require_approval=True)
+    said("jobs", "cancel", "1")
+    said("scheduler", "run")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "blocked_by_dependency" in said("list").out, "where there is room"
+    monkeypatch.setenv("COLUMNS", "60")
+    _, _, line = said("list").out.splitlines()
+    assert cells(line) <= 60
+    assert line.split("  ")[1:4] == ["deploy the we...", "blocked_b...", "blocked by job-1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "cut"),
+    [
+        ("missing file:/tmp/newuser/nothere.txt", 30, "missing file:...er/nothere.txt"),
+        ("/tmp/newuser/nothere.txt", 15, ".../nothere.txt"),
+        ("missing file:/tmp/newuser/nothere.txt", 16, "missing file:..."),
+        ("dependency failed for job-2", 20, "dependency failed..."),
+        ("short /a", 20, "short /a"),
+    ],
+)
+def test_a_path_behind_a_few_words_is_cut_in_front(text: str, room: int, cut: str) -> None:
+    assert fitted(text, room) == cut
+    assert cells(fitted(text, room)) <= room
+
+
+def test_what_events_say_is_not_cut(narrow: Run) -> None:
+    told = " ".join(narrow("show", "2").out.partition("Events")[2].split())
+    assert f"name {default_name(Request(argv=ECHO))} " in told

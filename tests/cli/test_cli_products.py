@@ -1,5 +1,8 @@
 """What a job was to make and did not, and what nobody makes, is said where people look."""
 
+import json
+
+import pytest
 from commandline import CommandLine
 
 
@@ -38,8 +41,7 @@ def test_what_nobody_makes_is_said_at_submit(still: CommandLine) -> None:
     assert done.stdout == "job-1\n"
     assert done.stderr == (
         f"headway: job-1 needs {text}, which no job makes, so it is blocked; submit one with "
-        f"--produces {text}, then `headway jobs retry job-1` "
-        "(`headway config set scheduler.missing_producer wait` lets such jobs wait)\n"
+        f"--produces {text}, then `headway jobs retry job-1`\n"
     )
     still("submit", "--produces", "file:plan.md", "--", "true")
     assert still("submit", "--needs", "file:plan.md", "--", "true").stderr == ""
@@ -62,3 +64,40 @@ def test_a_blocked_job_is_retried_once_its_file_has_a_producer(headway: CommandL
     headway("submit", "--produces", "file:plan.md", "--", "touch", "plan.md")
     headway("jobs", "retry", "1")
     headway("jobs", "wait", "1")
+
+
+@pytest.mark.parametrize("command", [["submit"], ["groups", "create"]])
+def test_what_no_job_of_a_graph_makes_is_said_at_submit(
+    still: CommandLine, command: list[str]
+) -> None:
+    jobs = [
+        {"id": "plan", "argv": ["true"], "produces": ["file:plan.md"]},
+        {"id": "build", "argv": ["true"], "needs": ["file:plan.md", "file:tools"]},
+        {"id": "test", "argv": ["true"], "needs": ["file:tools", "custom:cases:all"]},
+    ]
+    (still.folder / "graph.json").write_text(json.dumps(jobs))
+    done = still(*command, "--graph", "graph.json")
+    tools = f"file:{still.folder / 'tools'}"
+    assert done.stderr.splitlines() == [
+        f"headway: job-2 needs {tools}, which no job makes, so it is blocked; "
+        f"submit one with --produces {tools}, then `headway jobs retry job-2`",
+        "headway: job-3 needs custom:cases:all, which no job makes, so it is blocked; "
+        "submit one with --produces custom:cases:all, then `headway jobs retry job-3`",
+    ]
+
+
+def test_of_many_artifacts_that_nobody_makes_the_first_are_named(still: CommandLine) -> None:
+    jobs = [{"id": f"j{n}", "argv": ["true"], "needs": [f"custom:a:{n}"]} for n in range(12)]
+    (still.folder / "graph.json").write_text(json.dumps(jobs))
+    told = still("submit", "--graph", "graph.json").stderr.splitlines()
+    assert len(told) == 11
+    assert told[-1] == "headway: and 2 more artifacts are made by no job"
+
+
+def test_a_whole_graph_needs_no_word(still: CommandLine) -> None:
+    jobs = [
+        {"id": "plan", "argv": ["true"], "produces": ["file:plan.md"]},
+        {"id": "build", "argv": ["true"], "needs": ["file:plan.md"]},
+    ]
+    (still.folder / "graph.json").write_text(json.dumps(jobs))
+    assert still("submit", "--graph", "graph.json").stderr == ""

@@ -382,7 +382,8 @@ def test_a_worker_that_is_there_forbids_it_and_none_comes_up_meanwhile(site: Sit
     file = backup(site)
     worker = site.worker()
     refused = site.run("restore", str(file), check=False)
-    assert refused.returncode == 4 and f"pid {worker.pid}" in refused.stderr
+    assert refused.returncode == 4
+    assert f"(pid {worker.pid}); `headway stop` ends it, or kill {worker.pid}" in refused.stderr
     worker.send_signal(signal.SIGTERM)
     worker.wait()
     stopped = start(site, file, "restore.prepared=stop")

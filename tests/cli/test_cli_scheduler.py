@@ -62,7 +62,7 @@ def test_pause_and_resume_are_idempotent(headway: CommandLine) -> None:
     assert "it was not paused" in headway("init").stderr + headway("scheduler", "resume").stderr
     headway("--as", "eve", "scheduler", "pause", "--reason", "lunch")
     again = headway("scheduler", "pause", "--reason", "other")
-    assert "paused by eve: lunch" in again.stderr
+    assert "already paused by eve: lunch" in again.stderr
     told = headway.json("scheduler", "status")
     assert (told["paused"], told["paused_by"], told["reason"]) == (
         True,
@@ -161,12 +161,22 @@ def test_work_is_one_per_home(still: CommandLine) -> None:
     worker = still.start("work")
     assert worker.stderr is not None
     assert b"is up" in worker.stderr.readline()
-    assert "a worker is already there" in still("work", code=4).stderr
+    told = still("work", code=4).stderr
+    assert f"a worker is already there (pid {worker.pid}); `headway stop` ends it" in told
     assert still.out("exec", "--", "echo", "hi") == "hi"
     worker.send_signal(signal.SIGINT)
     _, err = worker.communicate(timeout=60)
     assert worker.returncode == 0
     assert b"job-1 echo hi: succeeded" in err
+
+
+def test_one_slot_is_not_called_all(headway: CommandLine) -> None:
+    headway("submit", "--lock", "k", "--", "sleep", "600")
+    headway.until_running("1")
+    headway("submit", "--", "true")
+    assert headway.json("scheduler", "status")["reason"] == "the one slot is in use"
+    assert "nothing starts: the one slot is in use" in headway().stdout
+    assert headway("locks").stdout.splitlines()[1].split()[-1][-1] == "s", "0s, not now"
 
 
 def test_init_says_where(bare: CommandLine) -> None:

@@ -4,6 +4,7 @@ In this process and without a worker; tests/schedules/test_schedules.py tests wh
 """
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,30 @@ from headway.base.clock import SECOND
 from headway.core.fire import Firing, SlotOutcome
 
 DAY = 86_400 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("rule", "next_slot"),
+    [
+        (["--cron", "30 2 * * *"], r"... \d{4}-\d\d-\d\d at 02:30 UTC"),
+        (["--cron", "30 2 * * *", "--timezone", "Asia/Tokyo"], r"... \S+ at 02:30 Asia/Tokyo"),
+        (["--at", "22:30"], r"... \S+ at 22:30 UTC"),
+        (["--at", "22:30", "--timezone", "Asia/Tokyo"], r"... \S+ at 22:30 Asia/Tokyo"),
+        (["--every", "1h"], r"... \S+ at \d\d:\d\d(:\d\d)? UTC"),
+    ],
+)
+def test_a_new_schedule_says_when_it_fires_next_and_on_whose_clock(
+    said: Run, rule: list[str], next_slot: str
+) -> None:
+    done = said("schedules", "add", *rule, "--", "true")
+    assert done.out == "schedule-1\n"
+    assert re.search(
+        rf"^headway: fires next on {next_slot} \(in \d+\S+( \d+\S+)?\)$", done.err, re.M
+    )
+
+
+def test_a_disabled_schedule_has_no_next_slot(said: Run) -> None:
+    assert "fires" not in said("schedules", "add", "--every", "1h", "--disabled", "--", "true").err
 
 
 def document(said: Run, *argv: str) -> Any:
@@ -253,7 +278,7 @@ def test_explain_knows_schedules_intervals_and_single_times(said: Run) -> None:
         (["--cron", "@reboot"], 5, "headway service install"),
         (["--cron", "@daily", "--count", "0"], 5, "--count 0 is not between 1 and 1000"),
         (["--cron", "@daily", "--count", "many"], 5, "--count 'many' is not a whole number"),
-        (["--cron", "@daily", "--from", "then"], 5, "time 'then' is not a time"),
+        (["--cron", "@daily", "--from", "then"], 5, "--from 'then' is not a time"),
     ],
 )
 def test_explain_refuses_what_it_does_not_understand(

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from commandline import CommandLine
+from commandline import CommandLine, Run
 
 # The command line with JOB in the place of a job, and a word of what it prints then.
 TAKES_A_JOB = (
@@ -52,3 +52,33 @@ def test_several_active_jobs_with_a_slug_are_a_conflict(still: CommandLine) -> N
 def test_a_slug_that_nobody_has_is_not_found(still: CommandLine, asked: list[str]) -> None:
     done = still(*asked, code=3)
     assert "'nope' is not a job; write it like job-24 or 24, or by a slug" in done.stderr
+
+
+def test_a_list_shows_the_slug_with_the_name(said: Run) -> None:
+    said("submit", "--slug", "build", "--", "make", "all")
+    said("submit", "--slug", "test", "--name", "test", "--", "true")
+    said("submit", "--", "true")
+    names = [line[7:].partition("  ")[0] for line in said("list").out.splitlines()[1:]]
+    assert names == ["build: make all", "test", "true"]
+    assert "build: make all" in said("list", "--queue").out
+    assert "build:" not in said("list", "--fields", "slug,name").out
+    assert json.loads(said("list", "--json").out)["jobs"][0]["name"] == "make all"
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("hopes", "job-2 has that name, which is no slug"),
+        ("buidl", "did you mean build (job-1)?"),
+        ("nothing-like-it", "write it like job-24 or 24, or by a slug that a job has"),
+    ],
+)
+def test_a_word_that_is_no_slug_is_answered_with_what_was_meant(
+    said: Run, word: str, hint: str
+) -> None:
+    said("submit", "--slug", "build", "--", "true")
+    said("submit", "--name", "hopes", "--", "true")
+    for words in (["why", word], ["submit", "--after", word, "--", "true"]):
+        done = said(*words)
+        assert done.code == 3
+        assert f"{word!r} is not a job; {hint}" in done.err

@@ -32,6 +32,14 @@ def test_prints_the_id_of_a_stored_job_and_nothing_else(still: CommandLine) -> N
     )
 
 
+def test_a_time_that_has_passed_is_named(still: CommandLine) -> None:
+    done = still("submit", "--at", "2020-01-01T00:00", "--", "true")
+    assert done.stdout == "job-1\n"
+    assert done.stderr == "headway: the time of --at has passed; job-1 starts at once\n"
+    assert "passed" not in still("submit", "--at", "+1h", "--", "true").stderr
+    assert "passed" not in still("submit", "--at", "22:30", "--", "true").stderr
+
+
 def test_first_use_makes_the_home_in_the_repository(bare: CommandLine) -> None:
     (bare.folder / ".git").mkdir()
     inner = bare.folder / "inner"

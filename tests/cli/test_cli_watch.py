@@ -89,7 +89,7 @@ def test_a_job_that_failed_is_named_below_the_pane(headway: CommandLine, termina
     assert "failed:" not in watch.screen.text
     headway("exec", "--name", "build", "--", "sh", "-c", "exit 2", code=2)
     headway("exec", "--name", "deploy", "--after", "1", "--", "true", code=10)
-    line = "failed: job-2 deploy (blocked by job-1), job-1 build (exit 2)"
+    line = "failed: job-1 build (exit 2), job-2 deploy (blocked by job-1)"
     screen = watch.shows("blocked 1", line)
     assert screen.lines.index(line) > next(
         at for at, line in enumerate(screen.lines) if "nothing is running" in line

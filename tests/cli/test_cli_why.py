@@ -123,6 +123,11 @@ def approved(bench: Bench, repo: Path) -> int:
     return bench.submit("true", require_approval=True)
 
 
+def not_checked_yet(bench: Bench, repo: Path) -> int:
+    bench.engine.dispatching = False
+    return bench.submit("true", require_approval=True)
+
+
 def locks_free(bench: Bench, repo: Path) -> int:
     bench.submit("sleep", "60", name="deploy", locks=lock("repo"))
     return bench.submit("true", locks=lock("repo"))
@@ -188,7 +193,6 @@ ROWS: list[tuple[Given, str]] = [
           dependencies  missing custom:report:june
                         -> nobody produces it: submit its producer first, or set
                         scheduler.missing_producer to wait
-        place 1 of 1 in the queue
         """,
     ),
     (
@@ -221,6 +225,15 @@ ROWS: list[tuple[Given, str]] = [
         approved,
         """
         job-1 is waiting_on_approval:
+          approval  awaiting human approval
+                    -> headway jobs approve job-1, or reject it; asked for by tester, 5m
+                    ago
+        """,
+    ),
+    (
+        not_checked_yet,
+        """
+        job-1 is queued:
           approval  awaiting human approval
                     -> headway jobs approve job-1, or reject it; asked for by tester, 5m
                     ago

@@ -66,6 +66,30 @@ def test_a_worktree_needs_a_repository_and_a_base(
     assert shop.run("jobs", "list", "--all").stdout.count("job-") == 0
 
 
+@pytest.mark.parametrize("base", [[], ["main"], ["HEAD"]])
+def test_a_worktree_needs_a_commit(file_site: Site, base: list[str]) -> None:
+    git(file_site.folder, "init", "-q", "-b", "main")
+    refused = file_site.run("submit", "--worktree", *base, "--", "true", check=False)
+    assert refused.returncode == 3
+    assert "has no commit yet" in refused.stderr and "commit first" in refused.stderr
+    assert "git log" not in refused.stderr
+
+
+def test_a_clean_names_what_stays_of_a_worktree(shop: Site) -> None:
+    commit = "git -c user.name=A -c user.email=a@b commit -q --allow-empty -m two"
+    shop.run("exec", "--worktree", "--shell", f"{commit}; echo more >>file")
+    told = shop.run("jobs", "clean", "1").stderr.splitlines()
+    saved = Path(shop.home.saved, "job-1.patch")
+    assert told == [
+        "headway: removed job-1",
+        f"headway: kept {saved}",
+        "headway: kept branch headway/job-1",
+    ]
+    assert "+more" in saved.read_text()
+    shop.run("exec", "--worktree", "--", "true")
+    assert json.loads(shop.run("jobs", "clean", "2", "--json").stdout)["left"] == []
+
+
 @pytest.mark.req("V40")
 def test_a_cancel_makes_up_for_what_could_not_be_cleaned(shop: Site) -> None:
     shop.run("exec", "--worktree", "--shell", "echo more >>file; exit 1", check=False)

@@ -37,3 +37,19 @@ def test_only_what_is_in_a_repository_is_known_by_it(text: str, repo: str | None
 def test_what_no_line_could_show_or_nobody_could_name_is_no_artifact(text: str) -> None:
     with pytest.raises(InvalidInputError):
         parse_artifact(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("nothere.txt", "; did you mean file:nothere.txt?"),
+        ("branch:x", "; did you mean plan_branch:x or target_branch:x?"),
+        ("doc:login", "; did you mean plan_doc:login?"),
+        ("sentinel:login", "; did you mean merge_sentinel:login?"),
+        ("colour:red", "custom, file"),
+    ],
+)
+def test_an_unknown_kind_is_answered_with_what_was_meant(text: str, meant: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        parse_artifact(text)
+    assert str(refused.value).endswith(meant)

@@ -365,9 +365,19 @@ def test_a_hold_ends_at_the_earliest_of_its_times() -> None:
 
 NAME_IT = "headway config set app.modules {0}, or headway work --app {0}"
 NOT_FOUND = TaskView(
-    frozenset(), "importing it failed: ModuleNotFoundError: No module named 'shop'"
+    frozenset(), "importing shop failed: ModuleNotFoundError: No module named 'shop'"
 )
-FAULTY = TaskView(frozenset(), "importing it failed: ValueError: no")
+NAME_SHOP = "headway config set app.modules shop"
+MISNAMED = TaskView(
+    frozenset(), "importing shpo failed: ModuleNotFoundError: No module named 'shpo'"
+)
+NO_PACKAGE = TaskView(
+    frozenset(), "importing shop, mial.tasks failed: ModuleNotFoundError: No module named 'mial'"
+)
+LACKING = TaskView(
+    frozenset(), "importing shop failed: ModuleNotFoundError: No module named 'numpy'"
+)
+FAULTY = TaskView(frozenset(), "importing shop failed: ValueError: no")
 
 
 @pytest.mark.parametrize(
@@ -381,8 +391,21 @@ FAULTY = TaskView(frozenset(), "importing it failed: ValueError: no")
         ("shop.f.<locals>.g", TaskView(frozenset()), "is unknown", "define it at the top of its"),
         ("__main__.add", None, "no worker runs", "put it into a module: what was typed in"),
         ("shop.add", TaskView(frozenset({"shop.sub"})), "task shop.add is unknown", "known are"),
-        ("shop.add", NOT_FOUND, "No module named 'shop'", "modules are found beside .headway/"),
-        ("shop.add", FAULTY, "importing it failed: ValueError: no", "correct the module; it is"),
+        (
+            "shop.add",
+            NOT_FOUND,
+            "No module named 'shop'",
+            "correct app.modules, or move the module",
+        ),
+        ("shop.add", MISNAMED, "importing shpo failed", f"{NAME_SHOP}, if that is what was meant"),
+        (
+            "mail.tasks.send",
+            NO_PACKAGE,
+            "No module named 'mial'",
+            "app.modules mail.tasks, if that",
+        ),
+        ("shop.add", LACKING, "No module named 'numpy'", "modules are found beside"),
+        ("shop.add", FAULTY, "importing shop failed: ValueError: no", "correct the module; it is"),
         ("shop.add", TaskView((), IMPORTING), "are being imported", "it starts when they are"),
         ("shop.add", TaskView({"shop.add"}, IMPORTING), "are being imported", "it starts when"),
         ("shop.add", TaskView((), f"{NO_HOST}: full"), "full", "it is tried again by itself"),

@@ -9,7 +9,6 @@ from run_model import RunModel, play
 from headway.core.routes import (
     EVERY_OUTCOME,
     Arrival,
-    Edge,
     Go,
     Join,
     LoopCount,
@@ -18,6 +17,7 @@ from headway.core.routes import (
     NodeRule,
     PassedBy,
     Pending,
+    RouteEdge,
     RunState,
     Unreachable,
     accepted_from,
@@ -42,16 +42,16 @@ S, F, B, C, K, U = (
 GRAPHS = int(os.environ.get("HEADWAY_EXAMPLES", "200"))
 
 
-def after(source: str, *accepts: NodeOutcome) -> Edge:
-    return Edge(source, frozenset(accepts or {S}))
+def after(source: str, *accepts: NodeOutcome) -> RouteEdge:
+    return RouteEdge(source, frozenset(accepts or {S}))
 
 
-def on(source: str, *accepts: NodeOutcome) -> Edge:
+def on(source: str, *accepts: NodeOutcome) -> RouteEdge:
     """An alternative, which only `on` of the source names."""
-    return Edge(source, frozenset(accepts), required=False)
+    return RouteEdge(source, frozenset(accepts), required=False)
 
 
-def came(edge: Edge, outcome: NodeOutcome | None) -> Arrival:
+def came(edge: RouteEdge, outcome: NodeOutcome | None) -> Arrival:
     return Arrival(edge, outcome)
 
 
@@ -289,12 +289,12 @@ def random_rules(chance: random.Random) -> dict[str, NodeRule]:
                 ({S}, {S}, {S}, {F}, {F, B}, {S, K}, {K}, {C}, set(EVERY_OUTCOME))
             )
             found = accepted_from(frozenset(accepts), rules[source])
-            edges.append(Edge(source, found, required=S in found or chance.random() < 0.5))
+            edges.append(RouteEdge(source, found, required=S in found or chance.random() < 0.5))
         tolerates = frozenset({F}) if chance.random() < 0.15 else frozenset()
         join = Join.ANY if chance.random() < 0.2 else Join.ALL
         rules[name] = NodeRule(tuple(edges), join, tolerates)
     for place in range(chance.choice((0, 0, 1, 2))):
-        ended = tuple(Edge(name, EVERY_OUTCOME) for name in names)
+        ended = tuple(RouteEdge(name, EVERY_OUTCOME) for name in names)
         rules[f"finally{place}"] = NodeRule(ended, at_the_end=True)
     return rules
 

@@ -54,6 +54,7 @@ def test_who_asks_again_says_when_or_means_now(after: int | None, not_before: in
         (running(**USED_UP), FAILED, "exit code 7; attempt 3 of 3, no retry is left"),
         (running(retry=retries(2)), FAILED, "exit code 7"),
         (running(), FAILED, "exit code 7"),
+        (running(attempt=2), FAILED, "exit code 7"),  # after a retry by hand
         (
             running(retry=retries(2, on=("9",))),
             FAILED,

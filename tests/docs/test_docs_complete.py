@@ -161,6 +161,21 @@ def test_every_variable_of_a_job_is_documented() -> None:
         assert name in text, name
 
 
+def first_cells(page: Path, title: str) -> list[list[str]]:
+    """The first cells of the rows of each table that begins with this title."""
+    text = page.read_text(encoding="utf-8")
+    tables = re.findall(rf"^\| {title} \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.M)
+    return [[row.split("|")[1].strip() for row in rows.splitlines()] for rows in tables]
+
+
+@pytest.mark.parametrize(("page", "title"), [("cli.md", "option"), ("backup.md", "check")])
+def test_nothing_is_documented_twice_in_one_table(page: str, title: str) -> None:
+    tables = first_cells(DOCS / page, title)
+    assert tables
+    for cells in tables:
+        assert len(set(cells)) == len(cells), cells
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_relative_link_leads_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)

@@ -15,15 +15,16 @@ from typing import NamedTuple
 
 import click
 import pytest
+from test_scenes import ANY_BLOCK, SCENES
 from test_tour import run
 
 from harness import Site
+from headway.admin.service.plan import cron_line, make_plan
 from headway.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES += sorted((ROOT / "examples").rglob("*.md"))
-ANY_BLOCK = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.M | re.S)
 
 
 class Block(NamedTuple):
@@ -65,7 +66,7 @@ ELSEWHERE = [
     ("docs/retries.md", ("console",), "test_example_pages.py"),
     ("docs/schedules.md", ("console", "python"), "test_example_pages.py"),
     ("docs/agents.md", ("console",), "test_example_pages.py"),
-    ("docs/jobs-file-python.md", ("toml", "python", "yaml"), "test_example_pages.py"),
+    ("docs/jobs-file.md", ("toml", "python"), "test_example_pages.py"),
     ("docs/jobs-file.md", ("yaml", "console"), "test_jobs_file_page.py"),
 ]
 
@@ -96,46 +97,64 @@ HERE = [
     ("docs/graphs.md", "from headway import Request, connect"),
     ("docs/retries.md", "$ headway config set scheduler.cooldown"),
     ("docs/views.md", "$ headway config set display.lists.jobs.fields"),
+    ("docs/views.md", "headway submit --name build"),
+    ("docs/direct.md", "headway direct -- echo"),
+    ("docs/direct.md", "import headway"),
 ]
 
-OTHER_JOBS = "it names jobs, items or templates that a reader has and an empty folder has not"
-AGENT = "it needs an agent program that is not installed with Headway"
-SERVER = "it is a worker that stays, or needs one; tests/cli and tests/functions have them"
+AGENT = "it asks a model; `make test-runners` runs the agent programs"
 PART = "a part of a file of the reader's"
-SHOWN = "a picture of output; tests/jobs and tests/cli prove the form"
-HOST = "it changes the host: packages, services, folders outside of the project"
 LONG = "it takes minutes; `make` has it as a target of its own"
 
-# Not executed: page, how the block begins, why. An empty beginning is every other block of a page.
+# Not executed: page, how the block begins, why.
 NOT_EXECUTED = [
-    ("README.md", "make demo", LONG),
-    ("README.md", "pip install", HOST),
+    ("README.md", "make demo", "tests/docs/test_demo.py runs the demo"),
+    ("README.md", "pip install", "it installs Headway; tests/docs/test_dist.py does, elsewhere"),
     ("docs/agents.md", "$ headway submit --runner claude", AGENT),
     ("docs/agents.md", "$ headway exec --runner claude", AGENT),
     ("docs/agents.md", "argv = ", PART),
-    ("docs/backup.md", "headway backup", HOST),
+    ("docs/backup.md", "headway backup", "it writes to /var; docs/cli.md has it in a scene"),
     ("docs/benchmarks.md", "make bench", LONG),
     ("docs/capacity.md", "[project.entry-points", PART),
     ("docs/capacity.md", "class PerCustomer", PART),
-    ("docs/cli.md", "", OTHER_JOBS),
-    ("docs/direct.md", "", SERVER),
-    ("docs/functions.md", "", SERVER),
-    ("docs/gates.md", "headway jobs approvals", OTHER_JOBS),
+    ("docs/cli.md", "$ headway direct", "it waits for the end of a job that does not end"),
+    (
+        "docs/cli.md",
+        '{"version": 1, "requested_job"',
+        "a document; tests/cli/test_cli_jobs.py has it",
+    ),
+    ("docs/cli.md", "$ headway work", "a worker that stays; tests/cli and tests/worker have them"),
+    ("docs/cli.md", "$ headway service install", "it would change the host of whoever tests"),
+    ("docs/cli.md", '$ eval "$(headway completion', "it is for bash, and blocks are run by sh"),
+    (
+        "docs/functions.md",
+        "headway work --app shop",
+        "a worker that stays; tests/cli/test_cli_functions.py has it",
+    ),
+    ("docs/functions.md", "with psycopg.connect", "it needs a server, and tables of the reader's"),
     ("docs/graphs.md", "a = fetch.call", PART),
     ("docs/jobs-file.md", "# yaml-language-server", PART),
     ("docs/retries.md", "@app.task", PART),
-    ("docs/security.md", "$ git clone", HOST),
-    ("docs/service.md", "", HOST),
+    ("docs/security.md", "$ git clone", "it clones from another site"),
+    ("docs/service.md", "$ headway service install", "it would change the host of whoever tests"),
+    ("docs/service.md", "@reboot", "cron runs it; a test below compares the line"),
     ("docs/settings.md", "[", PART),
-    ("docs/sling.md", "", OTHER_JOBS),
     ("docs/torture.md", "make torture", LONG),
-    ("docs/views.md", "", SHOWN),
-    ("docs/worktrees.md", "", AGENT),
     ("examples/housekeeping/README.md", "", "tests/docs/test_housekeeping.py runs the example"),
 ]
 
 
+def executed_in_a_scene(block: Block) -> bool:
+    return any(
+        block.page == scene.page and block.text.startswith(begins)
+        for scene in SCENES.values()
+        for begins in scene.begins()
+    )
+
+
 def executed_elsewhere(block: Block) -> bool:
+    if executed_in_a_scene(block):
+        return True
     whole = any(block.page == page and block.kind in kinds for page, kinds, _ in ELSEWHERE)
     return whole or any(
         block.page == page and block.first.startswith(begins) for page, begins, _ in ONE_ELSEWHERE
@@ -224,6 +243,20 @@ def test_the_block_runs(site: Site, shell_env: dict[str, str], page: str, begins
         return
     for command in block.commands():
         run(site, shell_env, command, "...")
+
+
+def test_the_line_of_a_crontab_is_what_install_writes() -> None:
+    (block,) = [each for each in BLOCKS if each.first.startswith("@reboot")]
+    plan = make_plan(
+        "/srv/project/.headway",
+        python="/usr/bin/python3",
+        log="/srv/project/.headway/run/worker.log",
+        store_url=None,
+        grace_seconds=0,
+        environ={"PATH": "/usr/bin:/bin"},
+    )
+    shown, written = (text.rpartition("-")[0] for text in (block.first, cron_line(plan)))
+    assert shown == written, "but for the hash at its end"
 
 
 # -- read ------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 @pytest.mark.parametrize(
     ("page", "shown_commands"),
     [
-        *(("graphs.md", 5), ("groups.md", 8), ("templates.md", 4), ("retries.md", 1)),
+        *(("graphs.md", 5), ("groups.md", 12), ("templates.md", 4), ("retries.md", 1)),
         *(("schedules.md", 7), ("agents.md", 2)),
     ],
 )
@@ -52,8 +52,9 @@ def test_the_examples_show_what_happens(
 
 def test_the_housekeeping_of_the_page_runs(make_bench: Callable[..., Bench]) -> None:
     bench = make_bench(max_active=4)
-    page = (DOCS / "jobs-file-python.md").read_text(encoding="utf-8")
-    for _, options, content in BLOCK.findall(page):
+    page = (DOCS / "jobs-file.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Functions of your own")[2].partition("\n## ")[0]
+    for _, options, content in BLOCK.findall(section):
         if options.strip():
             (bench.folder / options.strip()).write_text(content)
     bench.engine.rounds.asking.modules = load_config(bench.home)["app.modules"]

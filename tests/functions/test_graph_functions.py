@@ -26,6 +26,59 @@ def test_a_function_waits_for_what_another_makes(make_shop: MakeShop) -> None:
     assert (first.finished_at or 0) <= (second.started_at or 0)
 
 
+MAKES = """
+@app.task
+def make(path, there=False, fails=False, skips=False):
+    if there:
+        open(path, "w").close()
+    if fails:
+        raise ValueError("no")
+    if skips:
+        raise Skip("no need")
+    return 7
+@app.task
+def silent():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "unmade"), [({}, True), ({"there": True}, False), ({"skips": True}, False)]
+)
+def test_a_success_without_its_file_says_so(
+    make_shop: MakeShop, given: dict[str, bool], unmade: bool
+) -> None:
+    shop = make_shop(MAKES)
+    path = str(shop.bench.folder / "plan.md")
+    handle = shop.make.submit(path, **given, produces=[f"file:{path}", "custom:plan:a"])
+    shop.ended(handle)
+    said = [f"file:{path}"] if unmade else []
+    document = shop.bench.client.document(handle.job_id)
+    assert document["run"]["not_produced"] == said
+    events = shop.bench.client.jobs.history(handle.job_id)
+    told = [each.data["artifacts"] for each in events if each.kind == "not_produced"]
+    assert told == ([said] if unmade else [])
+    if not given.get("skips"):
+        assert handle.result() == 7
+
+
+def test_a_failure_of_a_function_says_only_that(make_shop: MakeShop) -> None:
+    shop = make_shop(MAKES)
+    path = str(shop.bench.folder / "plan.md")
+    handle = shop.make.submit(path, fails=True, produces=[f"file:{path}"])
+    shop.ended(handle)
+    assert "not_produced" not in shop.bench.kinds(handle.job_id)
+
+
+def test_a_function_that_returns_nothing_says_what_it_did_not_make(make_shop: MakeShop) -> None:
+    shop = make_shop(MAKES)
+    path = str(shop.bench.folder / "plan.md")
+    handle = shop.silent.submit(produces=[f"file:{path}"])
+    shop.ended(handle)
+    document = shop.bench.client.document(handle.job_id)
+    assert document["run"]["not_produced"] == [f"file:{path}"]
+
+
 @pytest.mark.req("V66")
 def test_a_function_waits_for_a_person(make_shop: MakeShop) -> None:
     shop = make_shop(TASK)

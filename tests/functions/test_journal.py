@@ -156,7 +156,14 @@ def test_without_a_journal_there_are_no_deadlines(tmp_path: Path) -> None:
     assert not overseer.look(10.0) and overseer.look_at == 11.0
 
 
-@pytest.mark.parametrize("content", ["1700 12 .", '1700 12 [1,null,"it broke",null,null]'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "1700 12 .",
+        '1700 12 [1,null,"it broke",null,null]',
+        '1700 12 [0,null,null,null,null,["/srv/plan.md"]]',
+    ],
+)
 def test_an_end_that_is_torn_anywhere_is_no_end(content: str) -> None:
     from headway.core.model import Claim
     from headway.functions.pool.host import ClaimedCall, how_it_ended

@@ -30,7 +30,7 @@ def test_the_import_fails_and_says_what_to_do(make_shop: Callable[..., Shop]) ->
         lambda: [
             each["detail"]
             for each in why(shop.bench.client.context, handle.job_id)["objections"]
-            if each["detail"].startswith("importing it failed")
+            if each["detail"].startswith("importing shop_tasks failed")
         ],
         "the trouble to be known",
     )

@@ -66,7 +66,7 @@ WRONG_OPTIONS: list[tuple[str, Any, str]] = [
     ("delay", timedelta(days=-1), "it must be 0 s or more"),
     ("retry_base", timedelta(days=99_999), "it must be 0 s or more, up to a hundred years"),
     ("at", 5, "at is 5, not a time; give a datetime or a text"),
-    ("at", "tomorrow", "time 'tomorrow' is not a time"),
+    ("at", "tomorrow", "at 'tomorrow' is not a time"),
     ("locks", "repo", "locks is 'repo'; give a list"),
     ("locks", [1], "locks is 1, not a text"),
     ("rates", [1], "rates is 1, not a text"),

@@ -358,7 +358,7 @@ def test_a_module_that_cannot_be_imported_holds_its_jobs_until_it_is_corrected(
 
     shop.bench.until(lambda: "failed" in objection(shop, handle)[1], "the trouble to be known")
     error = "ModuleNotFoundError: No module named 'nowhere_to_be_found'"
-    assert objection(shop, handle) == ("task", f"importing it failed: {error}")
+    assert objection(shop, handle) == ("task", f"importing shop_tasks failed: {error}")
     shop.bench.until_ended(command)
     pool = shop.bench.engine.pool
     for _ in range(2):
@@ -378,7 +378,10 @@ def test_a_module_that_kills_its_host_is_reported(make_shop: MakeShop) -> None:
     shop.write("import os; os._exit(7)\n", raw=True)
     handle = shop.echo.submit()
     shop.bench.until(lambda: "died" in objection(shop, handle)[1], "the death to be known")
-    assert objection(shop, handle) == ("task", "its host died while it was imported: exit code 7")
+    assert objection(shop, handle) == (
+        "task",
+        "its host died while it imported shop_tasks: exit code 7",
+    )
     handle.cancel()
 
 

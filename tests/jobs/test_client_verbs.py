@@ -151,7 +151,7 @@ def test_a_setting_of_the_store_is_checked_as_the_command_does(
 
 
 def test_a_setting_of_the_file_is_checked_as_the_command_does(bench: Bench) -> None:
-    with pytest.raises(InvalidInputError, match=re.escape("worker.idle: duration 'soon' is not")):
+    with pytest.raises(InvalidInputError, match=re.escape("worker.idle: 'soon' is not")):
         bench.client.admin.configure("worker.idle", "soon")
     with pytest.raises(InvalidInputError, match="is kept in the store"):
         bench.client.admin.configure("scheduler.max_active", 2)

@@ -70,7 +70,7 @@ def test_the_last_start_and_what_waits_for_capacity_are_told(quiet: Bench) -> No
         "last_dispatch_at": show_instant(NOW + 5_000_000),
         "last_dispatch_count": 2,
     }
-    assert "slots" in reason
+    assert reason == "all 2 slots are in use"
 
 
 @pytest.mark.req("G38")

@@ -101,4 +101,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "None",
         "tests/jobs/test_status.py::test_the_last_start_and_what_waits_for_capacity_are_told[sqlite]",
     ),
+    Mutant(
+        "jobs/scheduler.py:_needs_worker",
+        "tx.jobs.anything_active() or ",
+        "",
+        "tests/cli/test_cli_place.py::test_a_setting_with_a_job_waiting_starts_a_worker",
+    ),
+    Mutant(
+        "jobs/views/why.py:_would_queue",
+        "hold.for_capacity or hold.expected",
+        "True",
+        "tests/cli/test_cli_why.py::test_why_says_what_is_in_the_way_who_and_for_how_long[sqlite-not_checked_yet]",
+    ),
+    Mutant(
+        "jobs/membership.py:stopped_by",
+        " and fate_of_rest(group, culprit) is not None",
+        "",
+        "tests/cli/test_cli_groups.py::test_a_group_that_goes_on_after_failures_is_not_stopped[sqlite]",
+    ),
 )

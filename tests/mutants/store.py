@@ -183,4 +183,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "order by id limit",
         "tests/store/test_store_waiting_verbs.py::test_the_longest_unchecked_waiters_come_first[sqlite]",
     ),
+    Mutant(
+        "store/sql/groups.sql:failed_in_group",
+        "case status when 'cancelled' then 1 else 0 end, ",
+        "",
+        "tests/store/test_store_group_verbs.py::test_the_culprit_goes_before_those_that_were_cancelled_for_it[sqlite]",
+    ),
 )

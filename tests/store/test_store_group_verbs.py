@@ -110,6 +110,16 @@ def test_the_last_job_of_a_chain_counts_for_its_group(store: Store) -> None:
         assert tx.groups.last_number(group.id) == 3
 
 
+def test_the_culprit_goes_before_those_that_were_cancelled_for_it(store: Store) -> None:
+    with store.write() as tx:
+        group = made(tx)
+        one, two = members(tx, group, 2)
+        end(tx, two, Status.FAILED)
+        tx.jobs.end_waiting(one, Status.CANCELLED, f"job-{two.id} failed", None)
+        culprit = tx.groups.failed_member(group.id)
+        assert culprit is not None and culprit.id == two.id
+
+
 def test_a_group_of_which_nothing_ran_says_so(store: Store) -> None:
     with store.write() as tx:
         group = made(tx)

@@ -191,6 +191,16 @@ def test_skip_and_retry_are_ends_of_their_own(app: headway.App) -> None:
     assert retried.result() == 2
 
 
+def test_a_success_without_its_file_says_so(app: headway.App, tmp_path: Path) -> None:
+    @app.task
+    def write() -> None:
+        return None
+
+    handle = write.submit(produces=[f"file:{tmp_path}/plan.md"])
+    drain(app)
+    assert handle.document()["run"]["not_produced"] == [f"file:{tmp_path}/plan.md"]
+
+
 def test_locks_are_free_again_for_the_next(app: headway.App) -> None:
     held: list[int] = []
 

@@ -21,7 +21,6 @@ from headway.base.errors import (
     HeadwayError,
     InvalidInputError,
     StoreBusyError,
-    WorkerPresentError,
 )
 from headway.base.home import Home
 from headway.base.new_home import make_home
@@ -267,12 +266,7 @@ def _no_worker(home: Home) -> Iterator[None]:
     try:
         for byte in (COMING, STAYS, START):
             if not lock.take(byte):
-                pid = lock.read_pid()
-                raise WorkerPresentError(
-                    f"a worker is there (pid {pid}); stop it with: kill {pid}"
-                    if pid
-                    else "a worker is there; stop it first"
-                )
+                raise lock.occupied()
         lock.write_pid()
         yield
     finally:

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from headway.admin.modules import module_file
 from headway.base.clock import SystemClock
 from headway.base.errors import HeadwayError
 from headway.base.home import Home, without_password
@@ -47,9 +48,8 @@ def _settings(home: Home, config: Config) -> Iterator[TrustedPart]:
 
 def _module(home: Home, name: str) -> str:
     """Where it would be imported from, as far as that is in the project."""
-    path = os.path.join(os.path.dirname(home.path), *name.split("."))
-    found = [each for each in (f"{path}.py", f"{path}/__init__.py") if os.path.exists(each)]
-    return f"imports {found[0]}" if found else "imports it from the PYTHONPATH"
+    found = module_file(home, name)
+    return f"imports {found}" if found else "imports it from the PYTHONPATH"
 
 
 def _files(home: Home) -> Iterator[TrustedPart]:

@@ -64,7 +64,7 @@ class StoreUndoneError(StoreBusyError):
     """Others were in the way, or the line was lost; it is certain that nothing was changed."""
 
 
-class OthersWroteError(StoreUndoneError):
+class OthersWroteError(StoreBusyError):
     """It was written for a state that is not so any more; nothing was changed."""
 
 

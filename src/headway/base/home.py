@@ -254,6 +254,16 @@ def refuse_no_home(path: str) -> None:
     )
 
 
+def refuse_root(path: str) -> None:
+    """Refuse to make a home in `/` that nobody named: a service or a script has merely forgotten
+    to change its folder, and every folder below would use that home from then on."""
+    if path == "/.headway":
+        raise InvalidInputError(
+            "no home is made in /; change to the folder of your project, or name one with --home "
+            "or HEADWAY_HOME"
+        )
+
+
 def _strangers(path: str) -> list[str]:
     """What lies in a folder that no home holds. What we make ourselves counts as ours only in a
     folder of our name or beside our own `.gitignore`: others, too, have folders of these names."""

@@ -1,5 +1,6 @@
 """Text of strangers on one line of a terminal: made harmless, measured, cut to fit. Pure."""
 
+LEAST_PATH = 8
 _NO_WIDTH = ("Mn", "Me", "Cf")  # what is drawn onto the character before it, or not at all
 
 
@@ -51,6 +52,19 @@ def ending(text: str, room: int) -> str:
 
 
 def fitted(text: str, room: int) -> str:
-    """The text cut to the room: a path in front, because its end says which it is."""
-    is_path = text.startswith(("/", "~/", "./", "../")) and " " not in text
-    return ending(text, room) if is_path else shortened(text, room)
+    """The text cut to the room: a path in front, because its end says which it is. Of a path at
+    the end of a few words, as in `missing file:/srv/data.csv`, these stay."""
+    words, path = _path_at_the_end(text)
+    if path and room - cells(words) >= LEAST_PATH:
+        return words + ending(path, room - cells(words))
+    return shortened(text, room)
+
+
+def _path_at_the_end(text: str) -> tuple[str, str]:
+    """What stands before it, and the path; that is empty if there is none."""
+    before, space, last = text.rpartition(" ")
+    kind, colon, name = last.rpartition(":")
+    path = name if colon else last
+    if not path.startswith(("/", "~/", "./", "../")):
+        return text, ""
+    return before + space + kind + colon, path

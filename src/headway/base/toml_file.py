@@ -30,7 +30,7 @@ _TOKEN = re.compile(
 )
 
 
-def read_content(path: str) -> bytes | None:
+def read_content(path: str, *, largest: int = LARGEST_FILE) -> bytes | None:
     """What stands in a file; None if there is none. A link that leads nowhere is an error, so that
     nothing else takes the place of what someone meant to be there."""
     try:
@@ -44,14 +44,14 @@ def read_content(path: str) -> bytes | None:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise InvalidInputError(f"{path} is not a file")
         content = b""
-        while len(content) <= LARGEST_FILE and (more := os.read(descriptor, LARGEST_FILE + 1)):
+        while len(content) <= largest and (more := os.read(descriptor, largest + 1)):
             content += more
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
     finally:
         os.close(descriptor)
-    if len(content) > LARGEST_FILE:
-        raise InvalidInputError(f"{path} is larger than 64 KiB")
+    if len(content) > largest:
+        raise InvalidInputError(f"{path} is larger than {largest >> 10} KiB")
     return content
 
 
@@ -61,7 +61,7 @@ def parse(path: str, content: bytes) -> dict[str, Any]:
 
     try:
         text = content.decode("utf-8")
-        _refuse_excess(path, text)
+        refuse_excess(path, text)
         return tomllib.loads(text)
     except ValueError as error:  # not TOML, not UTF-8, or a number of thousands of digits
         raise InvalidInputError(f"{path}: {error}") from None
@@ -69,7 +69,8 @@ def parse(path: str, content: bytes) -> dict[str, Any]:
         raise InvalidInputError(f"{path}: its values nest too deeply") from None
 
 
-def _refuse_excess(path: str, text: str) -> None:
+def refuse_excess(path: str, text: str, *, most_keys: int = MOST_KEYS) -> None:
+    """Look through a text before the parser does."""
     keys = dots = brackets = at = 0
     while match := _TOKEN.match(text, at):
         at = match.end()
@@ -90,5 +91,5 @@ def _refuse_excess(path: str, text: str) -> None:
             raise InvalidInputError(
                 f"{path}: line {line}: its values nest too deeply; {DEEPEST} levels are allowed"
             )
-    if keys > MOST_KEYS:
-        raise InvalidInputError(f"{path} has more than {MOST_KEYS} keys")
+    if keys > most_keys:
+        raise InvalidInputError(f"{path} has more than {most_keys} keys")

@@ -27,17 +27,21 @@ _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.I)
 
 
-def parse_duration(text: str, what: str = "duration") -> int:
-    """`90s`, `1h30m`, `1.5h`, `250ms` as microseconds."""
+def _named(what: str, text: str) -> str:
+    return f"{what} {text!r}" if what else repr(text)
+
+
+def parse_duration(text: str, what: str = "") -> int:
+    """`90s`, `1h30m`, `1.5h`, `250ms` as microseconds; `what` is the option or key that has it."""
     stripped = text.strip()
     parts = _PART.findall(stripped)
     if not parts or "".join(number + unit for number, unit in parts) != stripped:
         raise InvalidInputError(
-            f"{what} {text!r} is not a duration; write it like 90s, 10m, 1h30m or 2d"
+            f"{_named(what, text)} is not a duration; write it like 90s, 10m, 1h30m or 2d"
         )
     total = sum(float(number) * MICROSECONDS[unit] for number, unit in parts)
     if total > LONGEST:
-        raise InvalidInputError(f"{what} {text!r} is longer than a hundred years")
+        raise InvalidInputError(f"{_named(what, text)} is longer than a hundred years")
     return round(total)
 
 
@@ -85,12 +89,12 @@ def exact_duration(micros: int) -> str:
     return f"{micros // size}{unit}" if micros else "0s"
 
 
-def parse_instant(text: str, now: int, zone: tzinfo | None = None) -> int:
+def parse_instant(text: str, now: int, zone: tzinfo | None = None, *, what: str = "") -> int:
     """An RFC 3339 time, `+10m` from now, or the next `22:30`, as µs UTC. Without an offset it is
     the time of this zone, else of the machine's."""
     stripped = text.strip()
     if stripped.startswith("+"):
-        return now + parse_duration(stripped[1:], "time")
+        return now + parse_duration(stripped[1:], what)
     if _CLOCK.fullmatch(stripped):
         return min(each for each in _showings(stripped, now, zone) if each > now)
     try:
@@ -100,7 +104,7 @@ def parse_instant(text: str, now: int, zone: tzinfo | None = None) -> int:
         since_epoch = moment.astimezone(UTC) - EPOCH
     except (ValueError, OverflowError):
         raise InvalidInputError(
-            f"time {text!r} is not a time; write it like 2026-11-15T22:30, "
+            f"{_named(what, text)} is not a time; write it like 2026-11-15T22:30, "
             "2026-11-15T22:30:00Z, 22:30 or +10m"
         ) from None
     return since_epoch // timedelta(microseconds=1)
@@ -127,26 +131,31 @@ def _showings(text: str, now: int, zone: tzinfo | None) -> list[int]:
 def read_instant(given: Any, now: int, what: str) -> int:
     """An `Instant` as µs UTC."""
     if isinstance(given, str):
-        return parse_instant(given, now)
+        return parse_instant(given, now, what=what)
     if isinstance(given, date):
-        return parse_instant(given.isoformat(), now)
+        return parse_instant(given.isoformat(), now, what=what)
     raise InvalidInputError(
         f"{what} is {given!r}, not a time; give a datetime or a text like '2026-11-15T22:30'"
     )
 
 
-def parse_since(text: str, now: int) -> int:
+def parse_since(text: str, now: int, what: str = "--since") -> int:
     """A time that has passed: `2h` ago, the last `22:30`, or an instant."""
     stripped = text.strip()
     if re.fullmatch(r"\d+(\.\d+)?", stripped):
         raise InvalidInputError(
-            f"time {text!r} has no unit; write {stripped}m, {stripped}h or {stripped}d"
+            f"{what} {text!r} has no unit; write {stripped}m, {stripped}h or {stripped}d"
         )
     if _CLOCK.fullmatch(stripped):
         return max(each for each in _showings(stripped, now, None) if each <= now)
     if _PART.match(stripped):
-        return now - parse_duration(stripped, "time")
-    return parse_instant(stripped, now)
+        return now - parse_duration(stripped, what)
+    try:
+        return parse_instant(stripped, now)
+    except InvalidInputError:
+        raise InvalidInputError(
+            f"{what} {text!r} is not a time; write it like 2h, 22:30 or 2026-11-15T22:30"
+        ) from None
 
 
 def show_instant(instant: int | None) -> str | None:
@@ -158,13 +167,13 @@ def show_instant(instant: int | None) -> str | None:
     return moment.strftime("%Y-%m-%dT%H:%M:%S") + fraction + "Z"
 
 
-def parse_size(text: str, what: str = "size") -> int:
+def parse_size(text: str, what: str = "") -> int:
     match = _SIZE.fullmatch(text.strip())
     if not match:
-        raise InvalidInputError(f"{what} {text!r} is not a size; write it like 64MiB or 10G")
+        raise InvalidInputError(f"{_named(what, text)} is not a size; write it like 64MiB or 10G")
     size = float(match[1]) * _SIZES[match[2].lower()]
     if size > LARGEST:
-        raise InvalidInputError(f"{what} {text!r} is larger than any disk")
+        raise InvalidInputError(f"{_named(what, text)} is larger than any disk")
     return round(size)
 
 

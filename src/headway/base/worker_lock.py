@@ -16,6 +16,7 @@ import time
 
 from headway.base import proc
 from headway.base.crashpoints import reach
+from headway.base.errors import WorkerPresentError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,16 @@ class WorkerLock:
         os.set_inheritable(fd, False)
         lock._fd = fd
         return lock
+
+    def occupied(self) -> WorkerPresentError:
+        """The error for one who needs a byte that a worker has. `headway stop` also says what ends
+        a worker that it leaves alone; without a store that can be read, a signal does."""
+        pid = self.read_pid()
+        if not pid:
+            return WorkerPresentError("a worker is already there; `headway stop` ends it")
+        return WorkerPresentError(
+            f"a worker is already there (pid {pid}); `headway stop` ends it, or kill {pid}"
+        )
 
     def is_held(self, byte: int, count: int = 1) -> bool:
         """True if anyone, this object included, holds the byte, or one of so many from it on."""

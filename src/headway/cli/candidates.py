@@ -4,22 +4,30 @@ Loaded only when a shell asks. It reads what is there and makes nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
 import click
 from click.shell_completion import CompletionItem
 
-from headway.base.errors import HeadwayError
+from headway.base.errors import ConflictError, HeadwayError
 from headway.cli.scope import Scope
 from headway.client import Client
+from headway.core.model import shown
+from headway.core.states import API_STATUS, Status
 from headway.jobs.settings import SETTINGS
 
 Named = Iterator[tuple[str, str]]  # a word, and a few about it
 
 
 def _jobs(client: Client) -> Named:
-    for each in reversed(client.jobs.list(everything=False, limit=None).documents):
+    """By id, the newest first; then by slug, each for the job that it stands for."""
+    newest = client.jobs.list(everything=False, limit=None).documents[::-1]
+    for each in newest:
         yield each["id"], f"{each['state']}: {each['name']}"
+    for slug in dict.fromkeys(each["slug"] for each in newest if each["slug"]):
+        with suppress(ConflictError):  # of several active jobs: it stands for none
+            yield slug, shown(client.jobs.find(slug))
 
 
 def _groups(client: Client) -> Named:
@@ -52,15 +60,29 @@ def _settings(client: Client) -> Named:
         yield each.key, each.about
 
 
+def _states(client: Client) -> Named:
+    for each in Status:
+        yield each.value, f"shown as {API_STATUS[each]} by the API"
+
+
+def _statuses(client: Client) -> Named:
+    for each in sorted(set(API_STATUS.values())):
+        yield each, "a status of the API"
+
+
 Find = Callable[[Client], Named]
 
 # Options by their name, and arguments by what the help calls them.
 _OF_OPTIONS: Mapping[str, Find] = {
     "after": _jobs,
+    "before": _jobs,
+    "job": _jobs,
     "template": _templates,
     "runner": _runners,
     "group": _groups,
     "target": _targets,
+    "state": _states,
+    "status": _statuses,
 }
 _OF_ARGUMENTS: Mapping[str, Find] = {
     "JOB": _jobs,

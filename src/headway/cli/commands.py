@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "jobs reorder": ("jobs.reorder:reorder", "Let waiting jobs take the order given."),
     "jobs gc": ("jobs.gc:gc", "Remove ended jobs that nobody needs, with their files."),
     "jobs clean": ("jobs.clean:clean", "Remove one ended job, with its files."),
-    "jobs approve": ("jobs.approve:approve", "Let a job run that asks for approval."),
+    "jobs approve": ("jobs.approve:approve", "Let jobs run that ask for approval."),
     "jobs reject": ("jobs.reject:reject", "End a job that asks for approval."),
     "jobs approvals": (
         "jobs.approvals:approvals",
@@ -143,6 +143,28 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
 }
 SHORT = ("list", "show", "logs", "tail", "wait", "why", "approve", "cancel", "retry")
+SHORT_OF_JOBS = tuple(name for name in SHORT if f"jobs {name}" in COMMANDS)
+# What other programs call it: the words that people try, and the commands that they mean.
+NEIGHBOURS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("add", "enqueue", "push", "queue", "new"), ("submit",)),
+    **dict.fromkeys(("run", "start"), ("exec", "submit")),
+    **dict.fromkeys(("kill", "abort", "terminate"), ("cancel",)),
+    **dict.fromkeys(
+        ("rm", "remove", "delete", "del"),
+        ("cancel", "jobs clean", "schedules remove", "templates archive"),
+    ),
+    **dict.fromkeys(("ls", "ps", "top"), ("list", "status")),
+    "history": ("list",),
+    **dict.fromkeys(("log", "output", "cat"), ("logs",)),
+    **dict.fromkeys(("follow", "attach"), ("tail",)),
+    **dict.fromkeys(("info", "describe", "inspect", "get"), ("show",)),
+    **dict.fromkeys(("rerun", "redo", "restart", "requeue"), ("retry",)),
+    **dict.fromkeys(("prune", "purge", "cleanup"), ("jobs gc",)),
+    **dict.fromkeys(("daemon", "serve"), ("work",)),
+    **dict.fromkeys(("settings", "set"), ("config list", "config set")),
+    "cron": ("schedules add",),
+    "version": ("--version",),
+}
 MOST_MEANT = 3
 ALIKE = 0.7  # `restore` is not what is meant by `retry`
 
@@ -206,13 +228,20 @@ class LazyGroup(click.Group):
             raise click.UsageError(meant, ctx) from None
 
     def _meant(self, word: str, inside: list[str]) -> list[str]:
-        """What was meant by a word that is no command here: the same word elsewhere, else one like
-        it here, else one like it elsewhere."""
+        """What was meant by a word that is no command here: what a neighbour calls so, here before
+        elsewhere, and the same word elsewhere; else one like it here, else one like it elsewhere.
+        """
         from difflib import get_close_matches
 
         elsewhere: dict[str, list[str]] = {}
         for path in COMMANDS:
             elsewhere.setdefault(path.rpartition(" ")[2], []).append(path)
+        theirs = NEIGHBOURS.get(word, ())
+        here = [last for path in theirs if (last := path.rpartition(" ")[2]) in inside]
+        if here and self._prefix:
+            return here
+        if theirs:
+            return _whole([*theirs, *elsewhere.get(word, ())])
         if word in elsewhere:
             return _said(elsewhere[word])
         close = get_close_matches(word, inside, MOST_MEANT, ALIKE)
@@ -231,4 +260,8 @@ class LazyGroup(click.Group):
 def _said(paths: list[str]) -> list[str]:
     """Whole commands. A short name stands for what it is short for."""
     short = [path for path in paths if " " not in path]
-    return [f"headway {path}" for path in (short or paths)[:MOST_MEANT]]
+    return _whole(short or paths)
+
+
+def _whole(paths: list[str]) -> list[str]:
+    return [f"headway {path}" for path in dict.fromkeys(paths)][:MOST_MEANT]

@@ -3,6 +3,10 @@
 `scheduler.*` are rows in the store, the rest stands in `config.toml`.
 """
 
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
 from typing import Any
 
 import click
@@ -59,6 +63,8 @@ def set_value(scope: Scope, key: str, value: str) -> None:
         client.admin.configure(key, parsed)
         _say_if_kept_by_worker(client, key)
     say(f"{key} = {_written(parsed)}")
+    if key == "app.modules":
+        _say_what_is_not_there(client, parsed)
 
 
 @click.command()
@@ -80,9 +86,33 @@ def unset(scope: Scope, key: str) -> None:
     elif not setting.in_store and client.admin.unset(key):
         _say_if_kept_by_worker(client, key)
     else:
-        say(f"{key} was not set; it is {_written(setting.default)}, its default")
+        say(f"{key} was not set; it is {_default(setting)}, its default")
         return
-    say(f"{key} = {_written(setting.default)}, its default")
+    say(f"{key} = {_default(setting)}, its default")
+
+
+def _say_what_is_not_there(client: Client, modules: tuple[str, ...]) -> None:
+    """They may come later, so they are kept. Nothing is imported to find out."""
+    project = os.path.dirname(client.home.path)
+    own = client.config.env.get("PYTHONPATH", "").split(os.pathsep)
+    places = [project, *(os.path.join(project, each) for each in own if each), *sys.path]
+    missing = [each for each in modules if not _is_module(each, places)]
+    if missing:
+        say(
+            f"there is no module {' and no '.join(missing)} yet, neither in {project} nor on the "
+            "PYTHONPATH"
+        )
+
+
+def _is_module(name: str, places: Sequence[str]) -> bool:
+    path, searched = "", list(places)
+    for part in name.split("."):
+        path = f"{path}.{part}" if path else part
+        found = PathFinder.find_spec(path, searched)
+        if found is None:
+            return False
+        searched = list(found.submodule_search_locations or ())
+    return True
 
 
 def _say_mode_if_other(client: Client, key: str, before: int, now: int) -> None:
@@ -184,6 +214,10 @@ def _value(client: Client, setting: Setting, stored: dict[str, Any]) -> tuple[An
         return usable_value(stored, setting), "the store" if counts else "default"
     source = "config.toml" if setting.key in client.config.values else "default"
     return client.config[setting.key], source
+
+
+def _default(setting: Setting) -> str:
+    return _written(setting.default) or "empty"
 
 
 def _written(value: Any) -> str:

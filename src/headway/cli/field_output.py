@@ -4,7 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from headway.base.errors import InvalidInputError
-from headway.cli.render import age, fields, moment, paint, result, state_colour, table
+from headway.cli.render import (
+    USUAL_WIDTH,
+    age,
+    brief,
+    fields,
+    moment,
+    paint,
+    result,
+    state_colour,
+    table,
+    width,
+)
 from headway.jobs.views.fields import FORMATS, NARROW, parse_fields, title_of, value_of, written
 
 TIMES = ("created_at", "not_before", "started_at", "finished_at", "cancel_requested_at")
@@ -36,13 +47,22 @@ def as_document(document: dict[str, Any], names: Sequence[str], now: int) -> dic
 
 def as_table(documents: Sequence[dict[str, Any]], names: Sequence[str], now: int) -> list[str]:
     rows = [[_short(name, each, now) for name in names] for each in documents]
+    if "name" in names and "slug" not in names:
+        for row, each in zip(rows, documents, strict=True):
+            row[names.index("name")] = _called(each)
     state = names.index("state") if "state" in names else None
     colours = [state_colour(each["state"]) for each in documents] if state is not None else []
     wide = [at for at, name in enumerate(names) if name not in NARROW and name not in TIMES]
     header = [title_of(name) for name in names]
     favoured = names.index("result") if "result" in names else None
     return table(
-        header, rows, flexible=wide, favoured=favoured, colours=colours, coloured=state or 0
+        header,
+        rows,
+        flexible=wide,
+        favoured=favoured,
+        reluctant=() if state is None else (state,),
+        colours=colours,
+        coloured=state or 0,
     )
 
 
@@ -62,9 +82,17 @@ def _value(name: str, document: dict[str, Any], now: int) -> Any:
     return value_of(name, document)
 
 
+def _called(document: dict[str, Any]) -> str:
+    """By its slug, too: that is what one types."""
+    name, slug = str(document["name"]), document["slug"]
+    return f"{slug}: {name}" if slug and slug != name else name
+
+
 def _short(name: str, document: dict[str, Any], now: int) -> str:
     """For a narrow column: a time without its distance."""
     text = _text(name, document, now) or ""
+    if name == "result" and width() < USUAL_WIDTH:
+        return brief(text)
     return text.partition(" (")[0] if name in TIMES else text
 
 

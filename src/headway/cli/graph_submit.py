@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from headway.base.clock import SystemClock
 from headway.base.errors import InvalidInputError, NotFoundError
 from headway.base.home import find_home
+from headway.cli.missing_producers import needing_others, say_what_nobody_makes
 from headway.cli.render import emit, say
 from headway.cli.scope import Scope
 from headway.jobs.graph import Drafts, GraphError
@@ -28,6 +29,7 @@ def submit_graph(scope: Scope, path: str, *, as_json: bool) -> int:
     _print_progress(f"storing {len(specs):,} jobs" if len(specs) > SMALL else "")
     submitted = client.jobs.submit_specifications(specs)
     _print_progress("")
+    say_what_nobody_makes(client, needing_others(specs, submitted))
     client.close()
     _show(drafts, submitted, as_json=as_json, keyed=any(spec.key is not None for spec in specs))
     return 0

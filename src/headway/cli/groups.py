@@ -8,6 +8,7 @@ from headway.base.clock import SECOND
 from headway.base.errors import TimedOutError
 from headway.base.text import plain
 from headway.cli.graph_submit import read_graph_file
+from headway.cli.missing_producers import needing_others, say_what_nobody_makes
 from headway.cli.options import DURATION
 from headway.cli.render import (
     age,
@@ -90,7 +91,8 @@ def create(
     plan = Plan(mode, on_failure, name)
     if graph is not None:
         client, _, specs = read_graph_file(scope, graph)
-        made, _ = client.groups.submit_specifications(specs, plan)
+        made, submitted = client.groups.submit_specifications(specs, plan)
+        say_what_nobody_makes(client, needing_others(specs, submitted))
     else:
         client = scope.connect_or_create()
         ids = [client.jobs.find(each) for each in jobs]
@@ -119,7 +121,7 @@ def list_groups(scope: Scope, everything: bool, as_json: bool) -> None:
     rows = [
         [
             each["id"],
-            each["status"] + ("" if each["closed_at"] else " (open)"),
+            _standing(each),
             f"{each['done']} of {each['total']}",
             each["mode"],
             each["on_failure"],
@@ -128,7 +130,7 @@ def list_groups(scope: Scope, everything: bool, as_json: bool) -> None:
         ]
         for each in found
     ]
-    colours = [_COLOURS[GroupStatus(each["status"])] for each in found]
+    colours = ["red" if each["stopped_by"] else _COLOURS[each["status"]] for each in found]
     header = ["Group", "Status", "Done", "Mode", "On failure", "Age", "Name"]
     for line in table(header, rows, flexible=(6,), colours=colours, coloured=1):
         print(line)
@@ -150,9 +152,13 @@ def show(scope: Scope, group: str, as_json: bool) -> None:
     now = client.now()
     title = document["id"] + (f"  {plain(document['name'])}" if document["name"] else "")
     print(paint(title, "bold"))
-    closed = moment(document["closed_at"], now) or "no: others may join; headway groups close"
+    stopped_by = document["stopped_by"]
+    stopped = stopped_by and f"{stopped_by} did not succeed; headway jobs retry {stopped_by}"
+    others = "nobody joins while it is stopped" if stopped_by else "others may join"
+    closed = moment(document["closed_at"], now) or f"no: {others}; headway groups close"
     entries = [
-        ("status", document["status"]),
+        ("status", _standing(document)),
+        ("stopped", stopped),
         ("progress", _progress(document)),
         ("mode", document["mode"]),
         ("on failure", document["on_failure"]),
@@ -221,10 +227,21 @@ def _say_how_it_ended(client: Client, document: dict[str, Any], lines: "WaitLine
     if more:
         lines.say(f"and {more} more; headway groups show {document['id']}")
     lines.say(f"{document['id']}: {summary(counts)}")
-    if not document["closed_at"]:
+    if document["stopped_by"]:
+        lines.say(
+            f"{document['id']} has stopped, nobody joins it; "
+            f"headway jobs retry {document['stopped_by']}, or headway groups close"
+        )
+    elif not document["closed_at"]:
         lines.say(f"{document['id']} is open: others may join; headway groups close")
     first = next((each.code for each in ends if each.code), 0)
     return first or int(any(map(failed, counts)))
+
+
+def _standing(document: dict[str, Any]) -> str:
+    """Its status, and what that does not say: whether a member has stopped it, or others join."""
+    open_still = " (open)" if document["closed_at"] is None else ""
+    return f"{document['status']}{' (stopped)' if document['stopped_by'] else open_still}"
 
 
 def _progress(document: dict[str, Any]) -> str:

@@ -29,7 +29,7 @@ def init(scope: Scope) -> None:
     above = home.path if existed else os.path.dirname(home.path)
     if os.path.isdir(above) and not scope.config_of(home)["store.unsafe_fs"]:
         refuse_network_file_system(above, file_system(above))
-    client = scope.connect_or_create()
+    client = scope.create()
     client.close()
     print(client.home.path)
     say("it was already there" if existed else "made; next: headway submit -- echo hello")

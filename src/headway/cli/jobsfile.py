@@ -13,9 +13,11 @@ from headway.base.trust import NEXT_STEP, is_trusted
 from headway.base.units import MICROSECONDS, show_duration
 from headway.cli.render import emit, fields, instant, moment, say, table
 from headway.cli.scope import Scope
+from headway.cli.service import say_what_keeps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from headway.schedules.jobsfile.model import Entry
     from headway.schedules.jobsfile.problems import Problem
 
 FEW_PROBLEMS = 5  # where they are not what was asked for
@@ -36,9 +38,9 @@ def check(scope: Scope, file: str | None, as_json: bool) -> int:
     name, content = _content(scope, file)
     problems = []
     missing: Sequence[Problem] = ()
-    names: list[str] = []
+    entries: Sequence[Entry] = ()
     try:
-        names = [entry.name for entry in read_jobs_file(content)]
+        entries = read_jobs_file(content)
         missing = _missing(scope, content)
     except JobsFileError as error:
         problems = error.problems
@@ -47,18 +49,24 @@ def check(scope: Scope, file: str | None, as_json: bool) -> int:
             {
                 "path": name,
                 "valid": not problems,
-                "entries": names,
+                "entries": [entry.name for entry in entries],
                 "problems": [problem.document() for problem in problems],
                 "missing": [problem.document() for problem in missing],
             }
         )
     elif not problems and not missing:
-        say(f"{name}: {_entries(len(names))}, nothing is wrong")
+        say(f"{name}: {_entries(len(entries))}, nothing is wrong")
     for problem in () if as_json else (*problems, *missing):
         say(f"{name}: {problem}")
     if file is None and not is_trusted(os.path.dirname(os.path.abspath(name))):
         say(f"{name} is not trusted, and nothing of it runs; {NEXT_STEP}")
+    elif file is None and not (as_json or problems or missing) and _has_enabled(entries):
+        say_what_keeps(scope)
     return InvalidInputError.exit_code if problems or missing else 0
+
+
+def _has_enabled(entries: "Sequence[Entry]") -> bool:
+    return any(entry.enabled for entry in entries)
 
 
 def _missing(scope: Scope, content: bytes) -> "Sequence[Problem]":
@@ -116,6 +124,8 @@ def list_entries(scope: Scope, as_json: bool) -> None:
     entries = details["entries"]
     if not entries:
         return
+    if details["jobs_file"]["state"] != "untrusted" and any(each["enabled"] for each in entries):
+        say_what_keeps(scope)
     rows = [
         [
             each["name"],
@@ -159,8 +169,6 @@ def _say_of_file(details: dict[str, Any], now: int) -> None:
         say(f"{path} has no entries")
     elif details["worker"] and not file["taken_over"]:
         say(f"{path} has changed; the worker takes it over within seconds")
-    if count and not details["worker"]:
-        say("no worker is there; `headway service install` keeps one, `headway work` is one")
     if file["poll"] and file["poll"]["trouble"]:
         say(f"the last poll failed, {moment(file['poll']['at'], now)}: {file['poll']['trouble']}")
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from headway.base.units import MICROSECONDS, show_duration
-from headway.cli.render import age, emit, say, table
+from headway.cli.render import age, emit, say, span, table
 from headway.cli.scope import Scope
 from headway.core.model import shown
 from headway.core.states import Status
@@ -57,8 +56,7 @@ def _rows(lock: dict[str, Any], now: int) -> list[list[str]]:
 def _held(holder: dict[str, Any]) -> str:
     if holder["held_ms"] is None:
         return ""
-    whole = holder["held_ms"] * 1000 // MICROSECONDS["s"] * MICROSECONDS["s"]
-    return show_duration(whole) if whole else "now"
+    return span(holder["held_ms"] * 1000)
 
 
 def _ordinal(number: int) -> str:

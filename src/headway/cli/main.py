@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from headway.base.errors import HeadwayError, InvalidInputError
-from headway.cli.commands import SHORT, LazyGroup, refuse_dashes_as_values
+from headway.cli.commands import SHORT_OF_JOBS, LazyGroup, refuse_dashes_as_values
 from headway.cli.scope import Scope
 
 INTERRUPTED = 130
@@ -33,7 +33,7 @@ class Commands(LazyGroup):
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=f"Short for `jobs ...`: {' '.join(SHORT)}",
+    epilog=f"Short for `jobs ...`: {' '.join(SHORT_OF_JOBS)}; and logs, all that a job wrote.",
 )
 @click.option("--home", metavar="DIR", help="The .headway folder to use (or HEADWAY_HOME).")
 @click.option("--store", metavar="URL", help="The store to use (or HEADWAY_STORE).")

@@ -19,6 +19,15 @@ from headway.jobs.specification import parse_lock, split_command, when
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def completes(words: Sequence[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """What a shell is offered for an option that takes one of these words."""
+
+    def offer(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return offer
+
+
 class WholeNumber(click.ParamType):  # type: ignore[type-arg]
     """An integer; anything else is invalid input, not a misuse of the command."""
 
@@ -253,7 +262,7 @@ def request_from(options: Mapping[str, Any], *, now: int) -> Request:
         raise click.UsageError("What is to run? Give a command after --, or --shell STRING.")
     given = {name: options[name] for name in Request._fields if name in options}
     given |= {field: read(options[option]) for option, (field, read) in _READ.items()}
-    given |= {"at": None, **when(options["delay"], options["at"], now)}
+    given |= {"at": None, **when(options["delay"], options["at"], now, "--at")}
     return Request(**given | {"agent": agent, "position": _position(options)})
 
 

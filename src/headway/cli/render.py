@@ -13,8 +13,11 @@ from headway.base.text import cells, fitted, plain
 from headway.base.units import MICROSECONDS, parse_instant, show_duration
 from headway.core.states import ACTIVE, Status
 
+USUAL_WIDTH = 80
 GAP = 2
 LEAST_COLUMN = 8
+LEAST_TEXT = 16  # of a text, before words of a few letters more give way
+LEAST_STATE = 10
 LEAST_TITLE = 3
 LEAST_OF_ALL = 4
 FAVOUR = 0.6
@@ -65,7 +68,7 @@ def counted(number: int, noun: str) -> str:
 def width() -> int:
     import shutil
 
-    return max(40, shutil.get_terminal_size((80, 24)).columns)
+    return max(40, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)
 
 
 def table(
@@ -74,16 +77,18 @@ def table(
     *,
     flexible: Sequence[int],
     favoured: int | None = None,
+    reluctant: Sequence[int] = (),
     colours: Sequence[str | None] = (),
     coloured: int = 0,
 ) -> list[str]:
     """Lines that fit the width: of the `flexible` columns the widest gives way, again and again;
-    the `favoured` one counts for less than it is. At last titles are cut.
+    the `favoured` one counts for less than it is. Where little of them is left, the `reluctant`
+    ones do. At last titles are cut.
 
     `colours` has one entry per row, for the column `coloured`.
     """
     rows = [[plain(cell) for cell in row] for row in rows]
-    widths = _widths(header, rows, flexible, favoured)
+    widths = _widths(header, rows, flexible, favoured, reluctant)
     header = [title[:room] for title, room in zip(header, widths, strict=True)]
     lines = [paint(_line(header, widths), "bold")]
     for number, row in enumerate(rows):
@@ -97,6 +102,7 @@ def _widths(
     rows: Sequence[Sequence[str]],
     flexible: Sequence[int],
     favoured: int | None,
+    reluctant: Sequence[int],
 ) -> list[int]:
     titles = [cells(title) for title in header]
     content = [max([0, *(cells(row[i]) for row in rows)]) for i in range(len(header))]
@@ -107,8 +113,11 @@ def _widths(
     def weight(at: int) -> tuple[float, int]:
         return widths[at] * (FAVOUR if at == favoured else 1), at
 
-    # Who gives way, and down to where: texts, then titles wider than what stands below, then texts.
+    # Who gives way, and down to where: texts, states, texts again, then titles wider than what
+    # stands below, then texts.
     for columns, least in (
+        (flexible, [LEAST_TEXT] * len(header)),
+        (reluctant, [LEAST_STATE] * len(header)),
         (flexible, [LEAST_COLUMN] * len(header)),
         (bare, below),
         (flexible, [LEAST_OF_ALL] * len(header)),
@@ -172,17 +181,30 @@ def moment(text: str | None, now: int) -> str | None:
     at = instant(text)
     if at is None or text is None:
         return None
-    whole = MICROSECONDS["s"]
-    distance = show_duration(abs(now - at) // whole * whole)
-    details = f"{distance} ago" if at <= now else f"in {distance}"
-    if abs(now - at) < whole:
+    details = f"{distance(now - at)} ago" if at <= now else f"in {distance(at - now)}"
+    if abs(now - at) < MICROSECONDS["s"]:
         details = "now"
     return f"{text[:19].replace('T', ' ')}Z ({details})"
+
+
+def distance(passed: int) -> str:
+    """How far two instants are apart, in whole seconds."""
+    return show_duration(passed - passed % MICROSECONDS["s"])
 
 
 def to_the_second(text: str) -> str:
     """An instant of a document, whole, as people read it."""
     return f"{text[:19].replace('T', ' ')}Z"
+
+
+def brief(reason: str) -> str:
+    """A reason in as few words as a narrow column has room for: the job to look at comes first."""
+    import re
+
+    blocking = re.match(r"dependency failed for (?:job )?(\S+)", reason)
+    if blocking:
+        return f"blocked by {blocking[1]}"
+    return reason.replace("waiting on job job-", "waiting on job-", 1)
 
 
 def how_it_ended(state: str, reason: str | None) -> str:

@@ -70,7 +70,8 @@ def restore(scope: Scope, file: str, force: bool, as_json: bool) -> None:
     if restored.lost:
         say(
             f"{counted(restored.lost, 'job')} submitted since the backup: lost to the store; "
-            f"{counted(len(restored.unknown), 'folder')} of theirs stay in {home.jobs}"
+            f"{counted(len(restored.unknown), 'folder')} of theirs "
+            f"{'stays' if len(restored.unknown) == 1 else 'stay'} in {home.jobs}"
         )
     if restored.unwatched:
         names = ", ".join(shown(each) for each in restored.unwatched)

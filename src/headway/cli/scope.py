@@ -41,7 +41,16 @@ class Scope:
         return self._connect()
 
     def connect_or_create(self) -> "Client":
-        """For commands that need a home: one is made where none is."""
+        """For commands that need a home: one is made where none is, and that is said."""
+        client = self.create()
+        if client.context.made_home:
+            from headway.cli.render import say
+
+            say(f"made {client.home.path}")
+        return client
+
+    def create(self) -> "Client":
+        """The same for the command that is there to make a home, and says so itself."""
         return self._connect(create=True)
 
     def connect_as_person(self) -> "Client":

@@ -14,10 +14,10 @@ from headway.base.errors import HeadwayError, NotFoundError
 from headway.base.home import Home, find_home, refuse_no_home, refuse_unsafe
 from headway.base.new_home import make_home
 from headway.base.store_trust import refuse_untrusted_store
-from headway.base.worker_lock import STAYS, WorkerLock
+from headway.base.worker_lock import STAYS, WorkerLock, worker_is_there
 from headway.cli.render import emit, fields, say
 from headway.cli.scope import Scope
-from headway.jobs.settings import choose_store
+from headway.jobs.settings import Config, choose_store
 
 LINGER = "it ends when you log out; to keep it, and to have it at boot: loginctl enable-linger"
 
@@ -33,28 +33,39 @@ def install(scope: Scope, only_print: bool) -> None:
     """
     home, plan = _planned(scope)
     refuse_untrusted_store(home, os.environ)
-    if systemd.manager_is_there():
-        _install_unit(plan, only_print=only_print)
+    if only_print:
+        _print_plan(plan)
+    elif systemd.manager_is_there():
+        _install_unit(plan)
     elif crontab.cron_is_there():
-        _install_line(home, plan, only_print=only_print)
+        _install_line(home, plan)
     else:
-        raise _nobody_keeps_it(plan)
+        raise HeadwayError(_nobody_keeps_it(plan))
 
 
-def _nobody_keeps_it(plan: ServicePlan) -> HeadwayError:
-    return HeadwayError(
+def _print_plan(plan: ServicePlan) -> None:
+    """What would be put in place here; where nothing would, the unit, for use elsewhere."""
+    manager = systemd.manager_is_there()
+    if not manager and crontab.cron_is_there():
+        print(cron_line(plan))
+        say("it would be a line of your crontab")
+        return
+    sys.stdout.write(unit_text(plan))
+    say(f"it would be {systemd.unit_path(plan)}")
+    if not manager:
+        say(_nobody_keeps_it(plan))
+
+
+def _nobody_keeps_it(plan: ServicePlan) -> str:
+    return (
         "neither a systemd of this user's own answers (it does after a login, not after su; or "
         "after loginctl enable-linger) nor is there a crontab; have whatever starts programs here "
         f"run: {shlex.join(plan.argv)}"
     )
 
 
-def _install_unit(plan: ServicePlan, *, only_print: bool) -> None:
+def _install_unit(plan: ServicePlan) -> None:
     path = systemd.unit_path(plan)
-    if only_print:
-        sys.stdout.write(unit_text(plan))
-        say(f"it would be {path}")
-        return
     changed = systemd.install(plan)
     print(path)
     say("installed; a worker runs and comes back by itself" if changed else "it was already there")
@@ -62,12 +73,8 @@ def _install_unit(plan: ServicePlan, *, only_print: bool) -> None:
         say(LINGER)
 
 
-def _install_line(home: Home, plan: ServicePlan, *, only_print: bool) -> None:
+def _install_line(home: Home, plan: ServicePlan) -> None:
     line = cron_line(plan)
-    if only_print:
-        print(line)
-        say("it would be a line of your crontab")
-        return
     make_home(home)  # the line needs the folder of the log
     changed = crontab.install(plan)
     print(line)
@@ -126,10 +133,31 @@ def _service_document(home: Home, plan: ServicePlan) -> dict[str, Any]:
     return document
 
 
-def is_kept(scope: Scope) -> bool:
-    """Whether the system keeps a worker for this home, as far as that can be told at once."""
-    _, plan = _planned(scope)
-    return os.path.exists(systemd.unit_path(plan)) or crontab.state(plan) is not None
+def say_if_not_kept(scope: Scope) -> None:
+    """What comes by itself needs a worker when its time comes, and not only until the next boot."""
+    if _is_kept(scope) is False:
+        say("no service keeps a worker after a reboot; next: headway service install")
+
+
+def say_what_keeps(scope: Scope) -> None:
+    """The same for what starts no worker by itself."""
+    home, _ = _home_of(scope)
+    if worker_is_there(home.worker_lock):
+        say_if_not_kept(scope)
+    elif _is_kept(scope):
+        say("a service keeps a worker, but none is there now; next: headway service status")
+    else:
+        say("no worker is there to run it; next: headway service install, or headway work for now")
+
+
+def _is_kept(scope: Scope) -> bool | None:
+    """Whether the system keeps a worker for this home, as far as that can be told at once. None:
+    it cannot be told; `service install` says why."""
+    try:
+        _, plan = _planned(scope)
+        return os.path.exists(systemd.unit_path(plan)) or crontab.state(plan) is not None
+    except HeadwayError:
+        return None
 
 
 def _shown(document: dict[str, Any]) -> list[tuple[str, str | None]]:
@@ -161,20 +189,23 @@ def remove(scope: Scope) -> None:
     say(f"{plan.name} is removed" if any(removed) else "no service is installed for this home")
 
 
-def _planned(scope: Scope) -> tuple[Home, ServicePlan]:
+def _home_of(scope: Scope) -> tuple[Home, Config]:
     found, exists = find_home(scope.home, os.environ, os.getcwd())
     if not exists:
         raise NotFoundError("there is no .headway/ to keep a worker for; `headway init` makes one")
     refuse_unsafe(found.path)
     refuse_no_home(found.path)
     config = scope.config_of(found)
+    return Home(found.path, choose_store(config, scope.store, os.environ)), config
+
+
+def _planned(scope: Scope) -> tuple[Home, ServicePlan]:
+    home, config = _home_of(scope)
     apart = scope.store or os.environ.get("HEADWAY_STORE")
-    chosen = choose_store(config, scope.store, os.environ)
-    if apart == (config.values.get("store.url") or f"sqlite://{found.database}"):
+    if apart == (config.values.get("store.url") or f"sqlite://{Home(home.path).database}"):
         apart = None
-    home = Home(found.path, chosen)
     plan = make_plan(
-        found.path,
+        home.path,
         python=sys.executable,
         log=home.worker_log,
         store_url=apart,

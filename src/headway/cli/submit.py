@@ -32,10 +32,17 @@ OF_A_POLICY = ("retry_base", "retry_cap", "retry_jitter", "retry_on")
     "--graph", metavar="FILE", help="Queue all jobs of a file, or of - for stdin, as one."
 )
 @click.option("--follow", is_flag=True, help="Then stream its output, as exec does.")
+@click.option("--raw", is_flag=True, help="With --follow: of an agent, print its stream.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_context
 def submit(
-    context: click.Context, /, graph: str | None, follow: bool, as_json: bool, **options: Any
+    context: click.Context,
+    /,
+    graph: str | None,
+    follow: bool,
+    raw: bool,
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """Queue a command and print its id.
 
@@ -47,6 +54,8 @@ def submit(
 
         _refuse_options_of_one(context)
         return submit_graph(scope, graph, as_json=as_json)
+    if raw and not follow:
+        raise click.UsageError("--raw is about the output; give --follow, too.")
     client, submitted = submit_job(scope, options, reads_stdin=asks_for_stdin)
     if as_json:
         from headway.cli.render import emit
@@ -57,7 +66,7 @@ def submit(
     if follow:
         from headway.cli.attend import follow_to_the_end
 
-        return follow_to_the_end(client, submitted.job_id, on_interrupt="ask")
+        return follow_to_the_end(client, submitted.job_id, on_interrupt="ask", raw=raw)
     client.close()
     return 0
 
@@ -117,32 +126,15 @@ def _say_if_never_retried(request: "Request") -> None:
 
 def _submit(client: "Client", request: "Request") -> "Submitted":
     submitted = client.submit(request)
+    if request.at is not None and request.at <= client.now():
+        from headway.cli.render import say
+
+        say(f"the time of --at has passed; job-{submitted.job_id} starts at once")
     if request.needs:
-        _say_what_nobody_makes(client, submitted.job_id)
+        from headway.cli.missing_producers import say_what_nobody_makes
+
+        say_what_nobody_makes(client, [submitted.job_id])
     return submitted
-
-
-def _say_what_nobody_makes(client: "Client", job_id: int) -> None:
-    """It is accepted: the job that makes it may come later. What then becomes of this one is up to
-    a setting."""
-    from headway.cli.render import say
-    from headway.jobs.settings import store_setting
-
-    missing = client.artifacts.without_producer(job_id)
-    if not missing:
-        return
-    setting = "scheduler.missing_producer"
-    waits = store_setting(client.scheduler.settings(), setting) == "wait"
-    for text in missing:
-        needs = f"job-{job_id} needs {text}, which no job makes, so it "
-        submit_one = f"submit one with --produces {text}"
-        if waits:
-            say(f"{needs}waits; {submit_one}")
-        else:
-            say(
-                f"{needs}is blocked; {submit_one}, then `headway jobs retry job-{job_id}` "
-                f"(`headway config set {setting} wait` lets such jobs wait)"
-            )
 
 
 def _with_stdin(request: "Request") -> "Request":

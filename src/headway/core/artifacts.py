@@ -7,6 +7,7 @@ repository, which together are the artifact's key.
 """
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -97,6 +98,7 @@ def parse_artifact(text: str) -> Artifact:
     if not colon or kind not in set(ArtifactKind):
         raise InvalidInputError(
             f"artifact {text[:60]!r} is not of a known kind: {', '.join(ArtifactKind)}"
+            + _meant(text, kind, name)
         )
     form, example = _FORMS[ArtifactKind(kind)]
     if len(text) > LONGEST or not text.isprintable() or not form.fullmatch(name):
@@ -104,10 +106,24 @@ def parse_artifact(text: str) -> Artifact:
     return Artifact(ArtifactKind(kind), name)
 
 
+def _meant(text: str, kind: str, name: str) -> str:
+    """A text without a kind is most often a path; a kind without its beginning is known."""
+    if kind == text:
+        return f"; did you mean file:{text[:60]}?"
+    like = [each for each in ArtifactKind if each.endswith(f"_{kind}")]
+    return f"; did you mean {' or '.join(f'{each}:{name[:60]}' for each in like)}?" if like else ""
+
+
 def artifact_key(text: str, repo: str | None) -> ArtifactKey:
     """The key of the artifact: two repositories may have a branch of the same name."""
     kind = text.partition(":")[0]
     return f"{text} {repo}" if repo and kind in IN_REPOSITORY else text
+
+
+def paths_of_files(texts: Iterable[str]) -> list[str]:
+    """The paths of those artifacts that are files."""
+    split = (text.partition(":") for text in texts)
+    return [path for kind, _, path in split if kind == ArtifactKind.FILE]
 
 
 def split_key(key: ArtifactKey) -> tuple[str, str | None]:

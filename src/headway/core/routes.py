@@ -53,7 +53,7 @@ class Join(StrEnum):
     ANY = "any"
 
 
-class Edge(NamedTuple):
+class RouteEdge(NamedTuple):
     """What a node waits for. A `required` edge must be taken where all are joined; of the others,
     which are alternatives, one must be."""
 
@@ -79,7 +79,7 @@ class LoopRule(NamedTuple):
 class NodeRule(NamedTuple):
     """What a workflow says of one node."""
 
-    edges: tuple[Edge, ...] = ()
+    edges: tuple[RouteEdge, ...] = ()
     join: Join = Join.ALL
     tolerates: frozenset[NodeOutcome] = frozenset()
     at_the_end: bool = False  # of `finally`: it runs when all others have ended
@@ -91,7 +91,7 @@ class NodeRule(NamedTuple):
 class Arrival(NamedTuple):
     """An edge, and the outcome that came along it; None while that is not decided."""
 
-    edge: Edge
+    edge: RouteEdge
     outcome: NodeOutcome | None
 
     @property
@@ -126,7 +126,7 @@ class PassedBy(NamedTuple):
     source: NodeId
 
 
-Judgement = Go | Pending | Unreachable | PassedBy
+RouteJudgement = Go | Pending | Unreachable | PassedBy
 
 
 def accepted_from(accepts: frozenset[NodeOutcome], source: NodeRule) -> frozenset[NodeOutcome]:
@@ -135,7 +135,7 @@ def accepted_from(accepts: frozenset[NodeOutcome], source: NodeRule) -> frozense
     return accepts | source.tolerates if NodeOutcome.SUCCEEDED in accepts else accepts
 
 
-def judge(arrivals: Sequence[Arrival], join: Join) -> Judgement:
+def judge(arrivals: Sequence[Arrival], join: Join) -> RouteJudgement:
     """What becomes of a node by what came along its edges.
 
     A blocking edge decides at once where all are joined. Otherwise nothing is decided before every

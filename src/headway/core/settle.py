@@ -203,7 +203,7 @@ def _means_skipped(job: Job, outcome: Outcome) -> bool:
 
 def _reason(job: Job, outcome: Outcome, error: str | None, retry: ChainRetry | None) -> str | None:
     """What went wrong, and why it is not tried again although retries were asked for."""
-    if retry is not None or job.max_executions == 1 or job.cancelling:
+    if retry is not None or not job.retry.max_attempts or job.cancelling:
         return error
     if job.retries_used >= job.retry.max_attempts:
         return f"{error}; attempt {job.attempt} of {job.max_executions}, no retry is left"

@@ -4,6 +4,7 @@ The gates decide, and say it with these. The details are contract: docs/concepts
 Pure.
 """
 
+import re
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from headway.core.states import Status
 
 MOST_NAMED = 5
 LOOKING_AGAIN = "looking once more"
+_IMPORTING_FAILED = re.compile(r"importing (.+?) failed: ")
+_MISSING = re.compile(r"No module named '([^']+)'")
 
 
 class Words(NamedTuple):
@@ -328,8 +331,12 @@ def no_worker_for(task: str) -> Words:
     return Words(f"no worker runs {task}", _how_to_run(task))
 
 
-def not_imported(trouble: str) -> Words:
-    return Words(trouble, how_to_import(trouble))
+def not_imported(task: str, trouble: str) -> Words:
+    meant = _module_of(task)
+    remedy = how_to_import(trouble)
+    if is_misnamed(trouble) and meant is not None and not _imports(trouble, meant):
+        remedy = f"headway config set app.modules {meant}, if that is what was meant; {remedy}"
+    return Words(trouble, remedy)
 
 
 def unknown_task(task: str, tasks: TaskView) -> Words:
@@ -342,13 +349,17 @@ def unknown_task(task: str, tasks: TaskView) -> Words:
 
 
 def _how_to_run(task: str) -> str:
-    """The module is what stands before the function's name, and before the class that has it."""
-    parts = task.split(".")[:-1]
-    module = ".".join(takewhile(lambda part: part.isidentifier() and part == part.lower(), parts))
-    module = module or "MODULE"
+    module = _module_of(task) or "MODULE"
     return _out_of_reach(task) or (
         f"headway config set app.modules {module}, or headway work --app {module}"
     )
+
+
+def _module_of(task: str) -> str | None:
+    """The module is what stands before the function's name, and before the class that has it."""
+    parts = task.split(".")[:-1]
+    found = takewhile(lambda part: part.isidentifier() and part == part.lower(), parts)
+    return ".".join(found) or None
 
 
 def _out_of_reach(task: str) -> str | None:
@@ -367,11 +378,24 @@ def how_to_import(trouble: str) -> str:
     if trouble.startswith(NO_HOST):
         return "it is tried again by itself"
     if "No module named" in trouble:
+        named = "correct app.modules, or move the module: " if is_misnamed(trouble) else ""
         return (
-            "modules are found beside .headway/ and on the PYTHONPATH, which [env] of config.toml "
-            "may set; it is tried again by itself"
+            f"{named}modules are found beside .headway/ and on the PYTHONPATH, which [env] of "
+            "config.toml may set; it is tried again by itself"
         )
     return "correct the module; it is tried again by itself"
+
+
+def is_misnamed(trouble: str) -> bool:
+    """Whether a module that app.modules names is not there, and not one that it imports."""
+    missing = _MISSING.search(trouble)
+    return missing is not None and _imports(trouble, missing[1])
+
+
+def _imports(trouble: str, module: str) -> bool:
+    asked = _IMPORTING_FAILED.match(trouble)
+    names = asked[1].split(", ") if asked is not None else ()
+    return any(f"{each}.".startswith(f"{module}.") for each in names)
 
 
 # -- the next step after an end ----------------------------------------------------------------

@@ -5,7 +5,7 @@ an approval meets a cancel, exactly one comes first and the other is refused.
 """
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.base.environment import kept_directory
@@ -35,19 +35,28 @@ LONGEST_REASON = 2000
 
 def approve(context: Context, job_id: JobId) -> Job:
     """Let a job pass its gate, now or when its turn comes."""
+    return approve_all(context, [job_id])[0]
+
+
+def approve_all(context: Context, job_ids: Sequence[JobId]) -> list[Job]:
+    """Let jobs pass their gates, now or when their turn comes; all of them or none."""
     require_person(context, "approve")
 
-    def decide(tx: WriteTx) -> Job:
-        job, pending = _undecided(context, tx, job_id)
-        decided = _decided(pending, ApprovalState.APPROVED, context.actor, tx.now())
-        tx.graph.set_approval(job.id, decided)
-        tx.events.add([Event("approved", job.id)], actor=context.actor)
-        tx.waits.wake([job.id])
-        return job._replace(approval=decided)
+    def decide(tx: WriteTx) -> list[Job]:
+        undecided = [_undecided(context, tx, job_id) for job_id in dict.fromkeys(job_ids)]
+        return [_let_pass(context, tx, job, pending) for job, pending in undecided]
 
-    job = context.store.transact(decide)
+    jobs = context.store.transact(decide)
     context.wake()
-    return job
+    return jobs
+
+
+def _let_pass(context: Context, tx: WriteTx, job: Job, pending: Approval) -> Job:
+    decided = _decided(pending, ApprovalState.APPROVED, context.actor, tx.now())
+    tx.graph.set_approval(job.id, decided)
+    tx.events.add([Event("approved", job.id)], actor=context.actor)
+    tx.waits.wake([job.id])
+    return job._replace(approval=decided)
 
 
 def reject(context: Context, job_id: JobId, reason: str | None) -> Job:

@@ -145,15 +145,18 @@ def show_artifact(context: Context, text: str, folder: str) -> dict[str, Any]:
         }
 
 
-def without_producer(context: Context, job_id: JobId) -> list[str]:
-    """What this job needs, is not there, and no job makes."""
+def without_producers(context: Context, job_ids: Sequence[JobId]) -> list[tuple[JobId, str]]:
+    """What these jobs need, is not there, and no job makes; each with the first that needs it."""
+    needed: dict[ArtifactKey, JobId] = {}
     with context.store.read() as tx:
-        job = tx.jobs.by_id([job_id])[job_id]
-        keys = [artifact_key(text, job.repo) for text in job.needs]
-        views = tx.graph.artifact_views(keys)
-    alone = [key for key in keys if not views[key].producers]
+        for job_id, job in tx.jobs.by_id(job_ids).items():
+            for text in job.needs:
+                needed.setdefault(artifact_key(text, job.repo), job_id)
+        views = tx.graph.artifact_views(list(needed))
+    alone = [key for key in needed if not views[key].producers]
     states = _states(context, alone, views, {}) if alone else {}
-    return [split_key(key)[0] for key in alone if states[key]["state"] != "present"]
+    missing = (key for key in alone if states[key]["state"] != "present")
+    return [(needed[key], split_key(key)[0]) for key in missing]
 
 
 def _named(key: ArtifactKey) -> dict[str, Any]:

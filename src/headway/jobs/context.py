@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from headway.base.clock import Clock, SystemClock
 from headway.base.environment import present_umask
 from headway.base.errors import NotFoundError, StoreError
-from headway.base.home import Home, find_home, refuse_no_home, refuse_unsafe
+from headway.base.home import Home, find_home, refuse_no_home, refuse_root, refuse_unsafe
 from headway.base.store_trust import refuse_untrusted_store
 from headway.base.worker_lock import WAKE, worker_is_there
 from headway.core.model import FUNCTIONS
@@ -52,8 +52,10 @@ class Context:
         host: Host | None = None,
         wake: Wake | None = None,
         reading: bool = False,
+        made_home: bool = False,
     ) -> None:
-        """Without `folder` or `umask` those of the process count, as they are at each verb."""
+        """Without `folder` or `umask` those of the process count, as they are at each verb.
+        `made_home`: the home was made to open this."""
         if home.store_url is not None:
             from headway.base.store_folders import settle_in
 
@@ -65,6 +67,7 @@ class Context:
         self.environ = environ
         self.actor = actor
         self.kind = kind
+        self.made_home = made_home
         self._folder = folder
         self._umask = umask
         self._reading = reading
@@ -183,6 +186,8 @@ def open_context(
         refuse_unsafe(found.path)
         if not create or os.listdir(found.path):
             refuse_no_home(found.path)
+    elif not (home or environ.get("HEADWAY_HOME")):
+        refuse_root(found.path)
     config = load_config(found, environ)
     url = choose_store(config, store_url, environ)
     found = Home(found.path, url)
@@ -202,6 +207,7 @@ def open_context(
         environ=environ,
         actor=actor or environ.get("HEADWAY_ACTOR") or login(environ),
         reading=reading,
+        made_home=not exists,
     )
 
 

@@ -53,6 +53,7 @@ class Changes(NamedTuple):
 class Edited(NamedTuple):
     job: Job
     fields: tuple[str, ...]  # what is another now
+    asks_again: bool  # its approval was for what it was before
 
 
 def edit(context: Context, job_id: JobId, changes: Changes) -> Edited:
@@ -69,7 +70,7 @@ def edit(context: Context, job_id: JobId, changes: Changes) -> Edited:
         fields = _different(job, changed)
         if fields:
             changed = _store(tx, job, changed, fields, actor=context.actor)
-        return Edited(changed, fields)
+        return Edited(changed, fields, _must_be_asked_again(job, fields))
 
     edited = context.store.transact(transaction)
     context.wake()

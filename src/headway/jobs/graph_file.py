@@ -359,6 +359,10 @@ def _parsed(text: bytes, *, first_line: int | None = None) -> Any:
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"it is not UTF-8: {error.reason}") from None
     except json.JSONDecodeError as error:
+        if text.lstrip()[:1] not in (b"[", b"{"):  # YAML, most often, as the jobs file is
+            raise InvalidInputError(
+                'it is not JSON; write a list like [{"id": "a", "argv": ["true"]}]'
+            ) from None
         line = f"line {first_line + error.lineno - 1}, " if first_line is not None else ""
         raise InvalidInputError(f"{line}column {error.colno}: {error.msg}") from None
     except (ValueError, RecursionError) as error:

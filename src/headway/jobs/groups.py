@@ -11,8 +11,8 @@ from headway.core.groups import (
     GroupId,
     GroupMode,
     GroupStatus,
-    GroupTally,
     Member,
+    failed,
     shown_group,
     status_of,
     turns_among,
@@ -24,7 +24,7 @@ from headway.jobs.context import Context
 from headway.jobs.cycles import refuse_cycles_of_group
 from headway.jobs.insert import Submitted
 from headway.jobs.lookup import require
-from headway.jobs.membership import called, close_group, find_group, new_group
+from headway.jobs.membership import called, close_group, find_group, new_group, stopped_by
 from headway.jobs.request import Request
 from headway.jobs.submit import specify_all, submit_commands
 from headway.jobs.views.present import present_facts, present_wait
@@ -205,24 +205,28 @@ def listing(context: Context, *, everything: bool = False) -> list[dict[str, Any
     with context.store.read() as tx:
         since = 0 if everything else tx.now() - DAY
         groups = tx.groups.since(since, MOST_LISTED)
-        return [_document(group, tx.groups.tally(group.id)) for group in reversed(groups)]
+        return [_document(tx, group) for group in reversed(groups)]
 
 
 def document(context: Context, text: str) -> dict[str, Any]:
     """All about one group: how far it is, and its members with their waits."""
     with context.store.read() as tx:
         group = find_group(tx, text)
-        shown_one = _document(group, tx.groups.tally(group.id))
-        return {**shown_one, "members": _members(context, tx, group)}
+        return {**_document(tx, group), "members": _members(context, tx, group)}
 
 
-def _document(group: Group, tally: GroupTally) -> dict[str, Any]:
+def _document(tx: ReadTx, group: Group) -> dict[str, Any]:
+    tally = tx.groups.tally(group.id)
+    status = status_of(group, tally)
+    has_failed = status is GroupStatus.RUNNING and any(map(failed, tally.counts))
+    culprit = stopped_by(tx, group) if has_failed else None
     return {
         "id": shown_group(group.id),
         "name": group.name,
         "mode": group.mode.value,
         "on_failure": group.on_failure,
-        "status": status_of(group, tally).value,
+        "status": status.value,
+        "stopped_by": shown(culprit.id) if culprit else None,
         "subject": group.subject,
         "created_at": show_instant(group.created_at),
         "created_by": group.created_by,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 MOST_LISTED = 10
+MOST_COMPARED = 1_000
+RECENT = 7 * 86_400_000_000
 
 
 def find_id(context: Context, text: str) -> JobId:
@@ -43,9 +45,26 @@ def _with_slug(tx: ReadTx, slug: str) -> JobId:
     last = tx.jobs.last_with_slug(slug)
     if last is None:
         raise NotFoundError(
-            f"{slug!r} is not a job; write it like job-24 or 24, or by a slug that a job has"
+            f"{slug!r} is not a job; "
+            + (_meant(tx, slug) or "write it like job-24 or 24, or by a slug that a job has")
         )
     return last.id
+
+
+def _meant(tx: ReadTx, word: str) -> str | None:
+    """The recent job that has it as its name, else the nearest slug."""
+    from difflib import get_close_matches
+
+    from headway.store.records import Search
+
+    recent = Search(ended_since=tx.now() - RECENT)
+    jobs = tx.jobs.find(recent, before=None, limit=MOST_COMPARED)
+    named = [job for job in jobs if job.name == word]
+    if named:
+        return f"{shown(named[0].id)} has that name, which is no slug"
+    slugs = {job.slug: job for job in reversed(jobs) if job.slug is not None}
+    near = get_close_matches(word, slugs, 1)
+    return f"did you mean {near[0]} ({shown(slugs[near[0]].id)})?" if near else None
 
 
 def find_job(context: Context, job_id: JobId) -> Job:

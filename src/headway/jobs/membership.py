@@ -88,6 +88,12 @@ def _check_name(tx: ReadTx, name: str) -> None:
         )
 
 
+def stopped_by(tx: ReadTx, group: Group) -> Job | None:
+    """The member whose failure has stopped a group: until it is retried, nobody joins."""
+    culprit = tx.groups.failed_member(group.id)
+    return culprit if culprit is not None and fate_of_rest(group, culprit) is not None else None
+
+
 def close_group(tx: WriteTx, group: Group, *, actor: str) -> GroupStatus:
     """No other joins it; with its last member's end it ends, and perhaps that was before."""
     if tx.groups.close(group.id):
@@ -135,8 +141,8 @@ def _to_join(tx: ReadTx, text: str) -> Group:
             f"{called(group)} is closed ({status}): nobody joins it any more; "
             "`headway groups create` makes another"
         )
-    culprit = tx.groups.failed_member(group.id)
-    if culprit is not None and fate_of_rest(group, culprit) is not None:
+    culprit = stopped_by(tx, group)
+    if culprit is not None:
         raise ConflictError(
             f"{called(group)} has stopped: {shown(culprit.id)} is {culprit.status}; "
             f"headway jobs retry {shown(culprit.id)}, or `headway groups close` it and make another"

@@ -243,6 +243,12 @@ class Jobs(ClientNoun):
 
         return approve(self._context, self.find(job_id))
 
+    def approve_all(self, job_ids: Sequence[JobId | str]) -> Sequence[Job]:
+        """Let jobs run that ask for approval; all of them, or none if one cannot be approved."""
+        from headway.jobs.approvals import approve_all
+
+        return approve_all(self._context, self._find_all(job_ids))
+
     def reject(self, job_id: JobId | str, reason: str | None = None) -> Job:
         """End a job that asks for approval."""
         from headway.jobs.approvals import reject
@@ -419,9 +425,13 @@ class Artifacts(ClientNoun):
 
     def without_producer(self, job_id: JobId) -> Sequence[str]:
         """What this job needs, is not there, and no job makes."""
-        from headway.jobs.artifacts import without_producer
+        return [text for _, text in self.without_producers([job_id])]
 
-        return without_producer(self._context, job_id)
+    def without_producers(self, job_ids: Sequence[JobId]) -> Sequence[tuple[JobId, str]]:
+        """The same of several: each artifact once, with the first job that needs it."""
+        from headway.jobs.artifacts import without_producers
+
+        return without_producers(self._context, job_ids)
 
 
 class Events(ClientNoun):

@@ -148,10 +148,10 @@ def _worktree(repo: str | None, base: str | None, folder: str) -> dict[str, Any]
         return None
     from headway.integrations.git.layout import main_of
     from headway.integrations.git.program import GitError
-    from headway.integrations.git.questions import commit_of
+    from headway.integrations.git.questions import commit_of, head_of
 
     try:
-        oid = commit_of(repo, base or "HEAD")
+        oid = commit_of(repo, base) if base else head_of(repo)[1]
         main = main_of(repo)
     except GitError as error:
         raise InvalidInputError(f"--worktree: {error}") from None

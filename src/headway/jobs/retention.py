@@ -62,6 +62,7 @@ class Removed(NamedTuple):
     jobs: tuple[JobId, ...] = ()
     log_bytes: int = 0
     kept: Mapping[JobId, Obstacle] = NOTHING  # also by job
+    left: tuple[str, ...] = ()  # of worktrees: patches, and branches with commits of their own
 
 
 def present_rule(settings: Mapping[str, Any]) -> RetentionRule:
@@ -225,13 +226,14 @@ class Collector:
 
         with self._store.read() as tx:
             obstacles = obstacles_of(tx, [_ended(tx, job_id).chain])
+        left: list[str] = []
         for chain, each in obstacles.items():
             if _only_worktree(each):
-                self._free_worktrees(chain)
+                left += self._free_worktrees(chain)
         removed = self._store.transact(transaction)
         reach("gc.cleaned")
         self._delete_files(removed.jobs)
-        return removed
+        return removed._replace(left=tuple(left))
 
     def _page(self, tx: ReadTx, most: int) -> list[EndedJob]:
         if self._limits is None:
@@ -277,15 +279,19 @@ class Collector:
         )
         return Removed(jobs, log_bytes, _by_job(tx, kept))
 
-    def _free_worktrees(self, chain: JobId) -> None:
+    def _free_worktrees(self, chain: JobId) -> list[str]:
         """Take back the worktrees of jobs that are to go, before the transaction; a chain whose
-        worktree cannot be taken back stays."""
+        worktree cannot be taken back stays. What is left of them, in words."""
         with self._store.read() as tx:
             members = list(tx.retention.members_of([chain]))
             stuck = degraded(tx, members) if self._hurried else []
         wait = HURRIED_WAIT if self._hurried else WAIT_SECONDS
         members = [job_id for job_id in members if job_id not in stuck]
-        clean_for_good(self._store, self._home, members, actor=self._actor, wait_seconds=wait)
+        cleaned = clean_for_good(
+            self._store, self._home, members, actor=self._actor, wait_seconds=wait
+        )
+        patches = [each.saved for each in cleaned.values() if each.saved]
+        return patches + [f"branch {each.kept}" for each in cleaned.values() if each.kept]
 
     def _delete_files(self, jobs: Sequence[JobId]) -> None:
         if not jobs:

@@ -14,7 +14,7 @@ from headway.core.order import relevel
 from headway.jobs.context import Context
 from headway.jobs.settings import find_setting
 from headway.store.new_jobs import Event
-from headway.store.transaction import WriteTx
+from headway.store.transaction import ReadTx, WriteTx
 
 
 def pause(context: Context, reason: str | None) -> Pause:
@@ -35,15 +35,16 @@ def pause(context: Context, reason: str | None) -> Pause:
 def resume(context: Context) -> bool:
     """Let all hosts go on; False if nothing was paused."""
 
-    def transaction(tx: WriteTx) -> bool:
+    def transaction(tx: WriteTx) -> tuple[bool, bool]:
         resumed = tx.settings.resume()
         if resumed:
             tx.settings.set_mark("crashes_forgiven_at", tx.now())
             tx.events.add([Event("resumed")], actor=context.actor)
-        return resumed
+        return resumed, _needs_worker(tx)
 
-    resumed = context.store.transact(transaction)
-    context.wake()
+    resumed, needed = context.store.transact(transaction)
+    if needed:
+        context.wake()
     return resumed
 
 
@@ -57,19 +58,20 @@ def set_setting(context: Context, key: str, value: Any) -> None:
     """Change a setting that is kept in the store; the value may be as a person writes it."""
     checked = find_setting(key, in_store=True).read(value)
 
-    def transaction(tx: WriteTx) -> None:
+    def transaction(tx: WriteTx) -> bool:
         tx.settings.set(key, checked, by=context.actor)
         tx.events.add([Event("set", None, {"key": key, "value": checked})], actor=context.actor)
         take_effect(tx, key, checked)
+        return _needs_worker(tx)
 
-    context.store.transact(transaction)
-    context.wake()
+    if context.store.transact(transaction):
+        context.wake()
 
 
 def unset_setting(context: Context, key: str) -> None:
     """Let a setting have its default again. A row of no setting is removed, too."""
 
-    def transaction(tx: WriteTx) -> None:
+    def transaction(tx: WriteTx) -> bool:
         try:
             default = find_setting(key, in_store=True).default
         except HeadwayError:
@@ -79,9 +81,16 @@ def unset_setting(context: Context, key: str) -> None:
         tx.settings.unset(key)
         tx.events.add([Event("set", None, {"key": key, "value": default})], actor=context.actor)
         take_effect(tx, key, default)
+        return _needs_worker(tx)
 
-    context.store.transact(transaction)
-    context.wake()
+    if context.store.transact(transaction):
+        context.wake()
+
+
+def _needs_worker(tx: ReadTx) -> bool:
+    """Whether there is something that a worker would do. Else none is started; one that is there
+    sees the change when it polls."""
+    return tx.jobs.anything_active() or bool(tx.settings.marks()["next_fire_at"])
 
 
 def take_effect(tx: WriteTx, key: str, value: Any) -> None:

@@ -79,13 +79,13 @@ def parse_lock(text: str) -> Lock:
     return Lock(key, LockMode(mode))
 
 
-def when(delay: int, at: str | None, now: int) -> dict[str, Any]:
+def when(delay: int, at: str | None, now: int, what: str = "at") -> dict[str, Any]:
     """`--at +10m` is a delay: submitted again under its key it is the same request."""
     if at is None:
         return {"delay": delay}
     if at.strip().startswith("+") and not delay:
-        return {"delay": parse_duration(at.strip()[1:], "--at")}
-    return {"delay": delay, "at": parse_instant(at, now)}
+        return {"delay": parse_duration(at.strip()[1:], what)}
+    return {"delay": delay, "at": parse_instant(at, now, what=what)}
 
 
 def split_command(command: str | None, option: str = "--on-finish") -> tuple[str, ...]:
@@ -431,7 +431,9 @@ def _meant_line(argv: Sequence[str]) -> str:
         return ""
     from shlex import quote
 
-    return f"; for a line of several words write --shell {quote(line)}, or -- {line}"
+    # As separate words it would be for the shell that one types in, with all of these.
+    split = "" if re.search(r"[|&;<>()$`*?\[\]{}~#'\"\\\n]", line) else f", or -- {line}"
+    return f"; for a line of several words write --shell {quote(line)}{split}"
 
 
 def _merged(locks: Sequence[Lock]) -> tuple[Lock, ...]:

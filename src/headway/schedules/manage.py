@@ -270,7 +270,7 @@ def _rule_document(
         return {"cron": cron, "timezone": timezone}
     if every is not None:
         return {"every": parse_duration(every, "--every")}
-    return {"at": parse_instant(at or "", context.clock.now(), zone_of(timezone).info)}
+    return {"at": parse_instant(at or "", context.clock.now(), zone_of(timezone).info, what="--at")}
 
 
 def _beginning(said: Mapping[str, Any], now: int) -> Mapping[str, Any]:

@@ -17,13 +17,14 @@ from typing import Any, cast
 from headway.base.clock import SECOND, Clock
 from headway.base.current import become, leave
 from headway.base.errors import HeadwayError, InvalidInputError, TimedOutError
+from headway.core.artifacts import paths_of_files
 from headway.core.facts import TaskView
 from headway.core.model import TASKS_TOPIC, Claim, Job, shown
 from headway.core.states import Status
 from headway.functions.app import App
 from headway.functions.current import Current
 from headway.functions.handle import Handle
-from headway.functions.host.call import Caller
+from headway.functions.host.call import Caller, not_made
 from headway.functions.host.journal import parse
 from headway.functions.pool.calls import HostPool
 from headway.functions.pool.host import CallEnd, ClaimedCall, how_it_ended
@@ -210,7 +211,8 @@ class DirectCaller:
         finally:
             leave(before)
             caller.close()
-        line = f"{now()} 0 {json.dumps([*outcome, None])}"
+        unmade = not_made(outcome, paths_of_files(job.produces))
+        line = f"{now()} 0 {json.dumps([*outcome, None, *([unmade] if unmade else [])])}"
         return how_it_ended(ClaimedCall(claim, job, job.params), line)
 
 

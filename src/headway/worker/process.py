@@ -206,27 +206,19 @@ class Worker:
         if inherited is not None:
             self._lock = WorkerLock.adopt(int(inherited))
         elif not self._lock.take_within(COMING, COMES_UP_WITHIN):
-            raise self._occupied()
+            raise self._lock.occupied()
         if not self._lock.take_from_the_dead(STAYS, COMES_UP_WITHIN):
             if self._mode is WorkerMode.BACKGROUND or not self._ask_to_hand_over():
-                raise self._occupied()
+                raise self._lock.occupied()
             if not self._lock.take_within(STAYS, HANDS_OVER_WITHIN):
-                raise self._occupied()
+                raise self._lock.occupied()
         grace = self._config.micros("worker.grace") / SECOND + COMES_UP_WITHIN
         if not self._lock.take_within(START, grace):
-            raise self._occupied()
+            raise self._lock.occupied()
         self._lock.write_pid()
         with suppress(FileNotFoundError):
             os.unlink(self._home.worker_stopped)
         reach("worker.placed")
-
-    def _occupied(self) -> WorkerPresentError:
-        pid = self._lock.read_pid()
-        return WorkerPresentError(
-            f"a worker is already there (pid {pid}); stop it with: kill {pid}"
-            if pid
-            else "a worker is already there"
-        )
 
     def _ask_to_hand_over(self) -> bool:
         with self._store.read() as tx:

@@ -292,7 +292,7 @@ INTERVAL = "whole seconds (at least 1) or a duration"
         ("script", "timeout: 500ms", 'it.timeout: "500ms" is less than a second'),
         ("script", "timeout: 0s", 'it.timeout: "0s" is less than a second'),
         ("script", "timeout: 99999999999", f"it.timeout: 99999999999 is not {INTERVAL}"),
-        ("script", "timeout: 5300w", "it.timeout: duration '5300w' is longer than a hundred years"),
+        ("script", "timeout: 5300w", "it.timeout: '5300w' is longer than a hundred years"),
         ("script", "interval_active: 0", "it.interval_active: 0 is not"),
         ("script", "timezone: UTC", "it.timezone: it needs cron"),
         ("script", "cron: '@daily'", "it.cron: give interval or cron, not both"),

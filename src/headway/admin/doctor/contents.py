@@ -332,6 +332,20 @@ def _functions(place: OpenedHome) -> Iterator[Finding]:
         elif view.names:
             detail = f"{len(view.names)} known{where}: {', '.join(sorted(view.names)[:10])}"
             yield Finding("functions", GREEN, detail)
+    yield from _stale_modules(place)
+
+
+def _stale_modules(place: OpenedHome) -> Iterator[Finding]:
+    """A host of functions keeps what it imported, whatever became of the files."""
+    from headway.admin.modules import changed_modules
+    from headway.base.worker_lock import worker_is_there
+
+    changed = changed_modules(place.home) if worker_is_there(place.home.worker_lock) else []
+    if changed:
+        names = ", ".join(changed)
+        detail = f"{names} {'has' if len(changed) == 1 else 'have'} changed since the import"
+        step = "restart `headway work`, or `headway stop` for a worker in the background"
+        yield Finding("functions", YELLOW, detail, step)
 
 
 def _hosts(place: OpenedHome) -> Iterator[Finding]:

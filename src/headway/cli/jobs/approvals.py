@@ -8,6 +8,8 @@ from headway.base.text import plain, shortened
 from headway.cli.render import age, counted, emit, fields, paint, say, width
 from headway.cli.scope import Scope
 
+BEFORE_ITS_TURN = "nothing has to be decided now, but it can be"
+
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
@@ -26,7 +28,8 @@ def approvals(scope: Scope, as_json: bool) -> None:
     for each in asking:
         print("\n".join(_entry(each, now)))
     waiting = sum(each["now"] for each in asking)
-    say(f"{counted(waiting, 'job')} to decide: headway jobs approve JOB, or reject JOB")
+    how = "headway jobs approve JOB, or reject JOB"
+    say(f"{counted(waiting, 'job')} to decide: {how}" if waiting else f"{BEFORE_ITS_TURN}: {how}")
     if not client.context.worker_is_there():
         say("no worker is there, so nothing starts; `headway work` is one")
 

@@ -1,4 +1,4 @@
-"""`headway jobs approve`: let a job run that asks for approval."""
+"""`headway jobs approve`: let jobs run that ask for approval."""
 
 import click
 
@@ -10,28 +10,33 @@ from headway.core.model import JobId, shown
 
 
 @click.command()
-@click.argument("job", metavar="JOB")
+@click.argument("jobs", nargs=-1, required=True, metavar="JOB ...")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
-def approve(scope: Scope, job: str, as_json: bool) -> None:
-    """Let a job run that asks for approval.
+def approve(scope: Scope, jobs: tuple[str, ...], as_json: bool) -> None:
+    """Let jobs run that ask for approval; all that are named, or none.
 
-    Before its turn, too: the gate is then open when the turn comes.
+    Before their turn, too: the gate is then open when the turn comes.
     """
     client = scope.connect_as_person()
-    job_id = client.jobs.find(job)
+    job_ids = [client.jobs.find(each) for each in jobs]
     seen = client.events.last()
-    client.jobs.approve(job_id)
+    approved = [each.id for each in client.jobs.approve_all(job_ids)]
     started = started_by(client, seen)
     if as_json:
-        emit({"job": client.document(job_id), "started": started})
+        documents = [client.document(each) for each in approved]
+        one = {"job": documents[0]} if len(documents) == 1 else {}
+        emit({**one, "jobs": documents, "started": started})
         return
-    follows = _what_follows(client, job_id, started)
-    say(f"approved {shown(job_id)} as {client.context.actor}; {follows}")
+    names = listed([shown(each) for each in approved])
+    follows = _what_follows(client, approved, started)
+    say(f"approved {names} as {client.context.actor}; {follows}")
 
 
-def _what_follows(client: Client, job_id: JobId, started: list[str]) -> str:
+def _what_follows(client: Client, job_ids: list[JobId], started: list[str]) -> str:
     if started:
         return f"started {listed(started)}"
-    reason = client.jobs.why_not(job_id)
+    if len(job_ids) > 1:
+        return "nothing was started yet"
+    reason = client.jobs.why_not(job_ids[0])
     return f"it does not start yet: {reason}" if reason else "nothing was started yet"

@@ -22,6 +22,8 @@ def clean(scope: Scope, job: str, as_json: bool) -> None:
     tally = RemovalTally()
     tally.add(removed)
     if as_json:
-        emit(tally.document())
+        emit({**tally.document(), "left": list(removed.left)})
         return
     say(f"removed {', '.join(shown(each) for each in removed.jobs)}")
+    for each in removed.left:
+        say(f"kept {each}")

@@ -11,7 +11,23 @@ from headway.core.model import shown
 from headway.jobs.edit import Changes
 
 
-@click.command()
+class EditCommand(click.Command):
+    """Says of an option that only `submit` has that it cannot be changed any more."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            from headway.cli.submit import submit
+
+            if not any(error.option_name in each.opts for each in submit.params):
+                raise
+            raise click.UsageError(
+                f"{error.option_name} cannot be changed; cancel the job and submit it anew.", ctx
+            ) from None
+
+
+@click.command(cls=EditCommand)
 @click.argument("job", metavar="JOB")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD ...]")
 @click.option("--name", metavar="TEXT", help="Another name.")
@@ -53,4 +69,5 @@ def edit(scope: Scope, /, job: str, no_check: bool, as_json: bool, **options: An
         emit({"job": client.document(edited.job.id), "changed": list(edited.fields)})
         return
     what = f"changed {', '.join(edited.fields)}" if edited.fields else "it was like that already"
-    say(f"{shown(edited.job.id)}: {what}")
+    again = "; it must be approved again" if edited.asks_again else ""
+    say(f"{shown(edited.job.id)}: {what}{again}")

@@ -3,7 +3,6 @@
 Everything fits the terminal: columns are cut, never wrapped, and rows give way to the pane.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from rich.text import Text
 from headway.base.text import plain
 from headway.base.units import show_duration, show_instant
 from headway.cli.jobs.last_line import LastLine
+from headway.cli.render import LEAST_STATE, USUAL_WIDTH, brief
 from headway.core.model import Job, shown
 from headway.core.states import WAITING, Status
 from headway.jobs.views.graph.formats import kind_of
@@ -26,8 +26,6 @@ NARROW = 100  # columns
 AROUND_ROWS = 10  # lines that are not rows: header, counts, gaps, table head, pane
 SECOND = 1_000_000
 _VARIATION = str.maketrans("", "", "\ufe0e\ufe0f")  # terminals disagree about the width they give
-
-_BLOCKING = re.compile(r"dependency failed for (?:job )?(\S+)")
 
 _STYLES = {
     "queued": "",
@@ -57,7 +55,7 @@ class Frame(NamedTuple):
     running: Callable[[Node], Running]
     worker: bool
     trouble: str | None = None
-    failures: Sequence[Job] = ()  # the newest first
+    failures: Sequence[Job] = ()  # the newest first, but causes before what they block
 
 
 def draw(frame: Frame, size: ConsoleDimensions) -> RenderableType:
@@ -89,9 +87,7 @@ def named_failures(failures: Sequence[Job]) -> str:
 
 def _reason(job: Job) -> str:
     """Why it ended without success, in as few words as a line of many has room for."""
-    reason = job.reason or job.status.value
-    if blocking := _BLOCKING.match(reason):
-        return f"blocked by {blocking[1]}"
+    reason = brief(job.reason or job.status.value)
     return reason.replace("exit code", "exit", 1) if reason.startswith("exit code") else reason
 
 
@@ -138,7 +134,9 @@ def _table(rows: Sequence[Node], width: int) -> Table:
     table.add_column("Slug", max_width=8 if narrow else 20, **options)  # type: ignore[arg-type]
     table.add_column("Name", ratio=2, **options)  # type: ignore[arg-type]
     widest = max(len(row.status) for row in rows)
-    table.add_column("Status", width=max(6, widest), no_wrap=True)
+    if width < USUAL_WIDTH:
+        widest = min(widest, LEAST_STATE)
+    table.add_column("Status", width=max(6, widest), **options)  # type: ignore[arg-type]
     table.add_column("Wait", ratio=3, **options)  # type: ignore[arg-type]
     table.add_column("Job", no_wrap=True, width=max(len(shown(row.id)) for row in rows))
     for number, row in enumerate(rows, 1):

@@ -7,13 +7,13 @@ import click
 from headway.base.errors import InvalidInputError
 from headway.base.units import parse_since
 from headway.cli.field_output import as_block, as_document, as_table, chosen_fields, chosen_format
-from headway.cli.options import WHOLE_NUMBER, parse_labels
+from headway.cli.options import WHOLE_NUMBER, completes, parse_labels
 from headway.cli.render import emit, say
 from headway.cli.scope import Scope
 from headway.client import Client
 from headway.core.model import shown
 from headway.core.states import API_STATUS, Status
-from headway.jobs.views.fields import LIST_FIELDS, QUEUE_FIELDS
+from headway.jobs.views.fields import FORMATS, LIST_FIELDS, QUEUE_FIELDS
 from headway.jobs.views.search import MOST_LISTED
 
 if TYPE_CHECKING:
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 @click.command("list")
 @click.option("--queue", is_flag=True, help="The waiting jobs, in the order of dispatch.")
 @click.option("--all", "everything", is_flag=True, help="Also those that ended before yesterday.")
-@click.option("--state", multiple=True, metavar="S", help="Only in this exact state (repeat).")
-@click.option("--status", multiple=True, metavar="S", help="Only with this API status (repeat).")
+@click.option("--state", multiple=True, metavar="S", help="In this state, as running (repeat).")
+@click.option(
+    "--status", multiple=True, metavar="S", help="With this API status, as FAILED (repeat)."
+)
 @click.option("--label", multiple=True, metavar="K=V", help="Only with this label (repeat).")
 @click.option("--group", multiple=True, metavar="G", help="Only of this group (repeat).")
 @click.option("--subject", multiple=True, metavar="S", help="Only about this subject (repeat).")
@@ -33,7 +35,13 @@ if TYPE_CHECKING:
 @click.option("--name", metavar="GLOB", help="Only with such a name, as 'build*'.")
 @click.option("--limit", type=WHOLE_NUMBER, metavar="N", help="Only the newest N.")
 @click.option("--fields", metavar="A,B", help="What to show, with commas between.")
-@click.option("--format", "as_format", metavar="F", help="table, block or json.")
+@click.option(
+    "--format",
+    "as_format",
+    metavar="F",
+    shell_complete=completes(FORMATS),
+    help="table, block or json.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
 def list_jobs(

@@ -8,7 +8,7 @@ import click
 
 from headway.base.errors import InvalidInputError
 from headway.base.text import plain
-from headway.cli.options import WHOLE_NUMBER
+from headway.cli.options import WHOLE_NUMBER, completes
 from headway.cli.render import emit, say, state_colour, table
 from headway.cli.scope import Scope
 from headway.client import Client
@@ -28,7 +28,13 @@ MAX_DEPTH = 3
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Also jobs that have ended.")
 @click.option("--job", metavar="JOB", help="JOB first, and only its relatives.")
-@click.option("--format", "as_format", metavar="F", help=f"{', '.join(FORMATS)}.")
+@click.option(
+    "--format",
+    "as_format",
+    metavar="F",
+    shell_complete=completes(FORMATS),
+    help=f"{', '.join(FORMATS)}.",
+)
 @click.option("--watch", is_flag=True, help="Show the summary live; q leaves.")
 @click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Only the first N; watch: 10.")
 @click.option("--interval-ms", type=WHOLE_NUMBER, metavar="MS", help="Of the watch: 500.")
@@ -94,7 +100,7 @@ def _refuse_to_watch(chosen: str) -> None:
         raise InvalidInputError(f"--watch shows the summary; leave --format {chosen} out")
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         raise InvalidInputError(
-            "--watch needs stdout and stderr on a terminal; without it the summary is printed once"
+            "--watch needs stdout and stderr on a terminal; leave it out to print the summary once"
         )
     if os.environ.get("TERM", "dumb") in ("", "dumb", "unknown"):
         raise InvalidInputError(

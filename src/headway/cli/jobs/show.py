@@ -8,10 +8,12 @@ from typing import Any
 
 import click
 
-from headway.base.text import plain
+from headway.base.text import cells, plain
 from headway.base.units import MICROSECONDS, show_duration, show_instant, show_size
 from headway.cli.field_output import as_block, as_document, as_table, chosen_fields, chosen_format
+from headway.cli.options import completes
 from headway.cli.render import (
+    GAP,
     emit,
     fields,
     how_far,
@@ -25,10 +27,10 @@ from headway.cli.render import (
 )
 from headway.cli.scope import Scope
 from headway.client import Client
-from headway.core.model import AGENT, FUNCTION
+from headway.core.model import AGENT, FUNCTION, ApprovalState
 from headway.core.states import Status
 from headway.jobs.references import parse_job_id
-from headway.jobs.views.fields import written
+from headway.jobs.views.fields import FORMATS, written
 from headway.store.new_jobs import Event
 
 LAST_EVENTS = 12
@@ -39,7 +41,13 @@ LONGEST_VALUE = 2000
 @click.command()
 @click.argument("job", metavar="JOB")
 @click.option("--fields", metavar="A,B", help="What to show, with commas between.")
-@click.option("--format", "as_format", metavar="F", help="block, table or json.")
+@click.option(
+    "--format",
+    "as_format",
+    metavar="F",
+    shell_complete=completes(FORMATS),
+    help="block, table or json.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
 def show(scope: Scope, job: str, fields: str | None, as_format: str | None, as_json: bool) -> None:
@@ -100,8 +108,24 @@ def _lines(
     lines += ["", paint("Events", "bold")]
     if len(events) > LAST_EVENTS:
         lines.append(f"  ({len(events) - LAST_EVENTS} earlier ones: --json)")
-    rows = [_event_row(each, now) for each in events[-LAST_EVENTS:]]
-    return lines + table(["  Time", "By", "Event", ""], rows, flexible=(1, 3))
+    return lines + _event_table([_event_row(each, now) for each in events[-LAST_EVENTS:]])
+
+
+def _event_table(rows: list[list[str]]) -> list[str]:
+    """What an event says is never cut: it goes below where there is no room for it."""
+    beside = [max(cells(plain(row[at])) for row in rows) for at in range(3)] if rows else []
+    room = width() - sum(beside) - 3 * GAP
+    below = [cells(plain(row[3])) > room for row in rows]
+    shown = [[*row[:3], "" if apart else row[3]] for row, apart in zip(rows, below, strict=True)]
+    header, *lines = table(["  Time", "By", "Event", ""], shown, flexible=(1,))
+    indent = " " * 4
+    drawn = [header]
+    for line, row, apart in zip(lines, rows, below, strict=True):
+        drawn.append(line)
+        if apart:
+            wrapped = wrap(plain(row[3]), width() - len(indent), break_on_hyphens=False)
+            drawn += [indent + each for each in wrapped]
+    return drawn
 
 
 def _title(document: dict[str, Any]) -> list[str]:
@@ -184,7 +208,7 @@ def _about(document: dict[str, Any], own: dict[str, Any], now: int) -> list[tupl
         ("produces", of("produces")),
         ("pinned head", of("pinned_head")),
         ("conditions", of("preconditions")),
-        ("approval", of("approval")),
+        ("approval", _approval(document)),
         ("locks", of("locks")),
         ("workflow", of("workflow")),
         ("worktree", of("worktree")),
@@ -270,6 +294,14 @@ def _json(value: Any) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}... (all: --json)"
+
+
+def _approval(document: dict[str, Any]) -> str | None:
+    """A job that has ended waits for nobody, though nobody has decided."""
+    approval = document["approval"]
+    if approval and approval["state"] == ApprovalState.PENDING and document["finished_at"]:
+        return "was not decided"
+    return written("approval", approval)
 
 
 def _attempt(entry: dict[str, Any]) -> str | None:

@@ -17,4 +17,5 @@ def pause(scope: Scope, reason: str | None) -> None:
     client = scope.connect_to_change()
     in_force = client.pause(reason)
     because = f": {in_force.reason}" if in_force.reason else ""
-    say(f"paused by {in_force.actor}{because}; `headway scheduler resume` ends it")
+    before = "already " if reason is not None and in_force.reason != reason else ""
+    say(f"{before}paused by {in_force.actor}{because}; `headway scheduler resume` ends it")

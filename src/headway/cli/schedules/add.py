@@ -1,16 +1,19 @@
 """`headway schedules add`: make jobs at certain times."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import click
 
+from headway.base.units import EPOCH
 from headway.cli.options import SECTIONS, JobCommand, describes_jobs_of_a_schedule
-from headway.cli.render import emit, say
+from headway.cli.render import distance, emit, say
 from headway.cli.scope import Scope
 from headway.cli.template_options import given_values, given_words
-from headway.core.fire import CatchUp, Overlap
+from headway.core.fire import CatchUp, Overlap, Schedule
 from headway.jobs.graph_file import is_agent
+from headway.schedules.timing.zones import zone_of
 
 NAME_BEFORE_COMMAND = "headway.cli.name_before_command"
 
@@ -138,21 +141,21 @@ def add(
     if as_json:
         emit({"schedule": client.schedules.show(made.shown)})
         return
+    from headway.cli.service import say_if_not_kept
+
     print(made.shown, flush=True)
-    _say_if_not_kept(scope)
+    _say_next(made, timezone, client.now())
+    say_if_not_kept(scope)
 
 
-def _say_if_not_kept(scope: Scope) -> None:
-    """A schedule needs a worker when its time comes, and not only until the next boot."""
-    from headway.base.errors import HeadwayError
-    from headway.cli.service import is_kept
-
-    try:
-        kept = is_kept(scope)
-    except HeadwayError:
-        return  # whether one keeps it cannot be told; `service install` says why
-    if not kept:
-        say("no service keeps a worker after a reboot; next: headway service install")
+def _say_next(made: Schedule, timezone: str, now: int) -> None:
+    """On the clock that was meant: who thinks of another finds out before it fires."""
+    if made.next_slot is None:
+        return
+    local = (EPOCH + timedelta(microseconds=made.next_slot)).astimezone(zone_of(timezone).info)
+    clock = "%H:%M:%S" if local.second else "%H:%M"
+    far = distance(made.next_slot - now)
+    say(f"fires next on {local:%a %Y-%m-%d} at {local:{clock}} {timezone} (in {far})")
 
 
 def _check_rule(cron: str | None, timezone: str) -> None:

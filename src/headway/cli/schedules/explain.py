@@ -54,7 +54,7 @@ def explain(
     if not 1 <= count <= MOST_SHOWN:
         raise InvalidInputError(f"--count {count} is not between 1 and {MOST_SHOWN}")
     now = SystemClock().now()
-    after = now if start is None else parse_instant(start, now)
+    after = now if start is None else parse_instant(start, now, what="--from")
     if after < 0:
         raise InvalidInputError(f"--from {start} lies before 1970; give a later time")
     document: dict[str, Any] | None = None
@@ -67,7 +67,7 @@ def explain(
     elif every is not None:
         rule = Every(parse_duration(every, "--every"), after)
     else:
-        rule = Once(parse_instant(at or "", now, zone_of(timezone).info))
+        rule = Once(parse_instant(at or "", now, zone_of(timezone).info, what="--at"))
     slots = upcoming(rule, after, count)
     if as_json:
         shown = [{"local": each.local, "utc": each.utc, "odd": each.odd} for each in slots]

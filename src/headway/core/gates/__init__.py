@@ -166,7 +166,7 @@ def _unknown_task(job: Job, facts: Facts) -> Objection | None:
     elif task in tasks.once and task not in tasks.names:
         words = say.task_known_once(name, tasks.once[name])
     elif tasks.trouble is not None:
-        words = say.not_imported(tasks.trouble)
+        words = say.not_imported(name, tasks.trouble)
     else:
         words = say.unknown_task(name, tasks)
     return Wait(WaitKind.TASK, words.detail, topics=(TASKS_TOPIC,), remedy=words.remedy)

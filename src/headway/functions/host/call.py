@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 from contextlib import suppress
@@ -16,7 +17,7 @@ from headway.functions.type_checks import json_value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 LARGEST_RESULT = 1 << 20
 LONGEST_ERROR = 2000
@@ -100,6 +101,14 @@ class Caller:
         self._show("".join(traceback.format_exception(error.with_traceback(_own(error)))))
         then = "cancelled" if job.cancelled() else class_names(error)
         return 1, None, last_words(error), then
+
+
+def not_made(outcome: Outcome, products: Iterable[str]) -> list[str]:
+    """Of a success: the files that it was to make, and that are not there."""
+    code, _, error, _ = outcome
+    if code != 0 or error is not None:
+        return []
+    return [each for each in products if not os.path.lexists(each)]
 
 
 def _discard(_: object) -> None:

@@ -10,8 +10,9 @@ is never made, and one that was made is never taken back.
     v TOKEN                    will never be started
     p TOKEN JSON               progress
     e TOKEN WHEN TOOK JSON     ended: [exit code, result, error, what to do next or the classes of
-                               what it raised, logs], or `.` if it only returned nothing. Times are
-                               microseconds.
+                               what it raised, logs], or `.` if it only returned nothing. A success
+                               that lacks files which it was to make has their paths behind the
+                               logs. Times are microseconds.
 
 Every writer begins with the end of a line, so one that was torn by a full disk stands alone.
 """

@@ -36,7 +36,7 @@ from typing import Any
 from headway.base.crashpoints import reach
 from headway.base.current import become, leave
 from headway.functions.current import Current
-from headway.functions.host.call import WELL, Caller, last_words
+from headway.functions.host.call import WELL, Caller, last_words, not_made
 from headway.functions.host.descriptors import Descriptors
 from headway.functions.host.journal import NAME, Journal, compact
 from headway.functions.host.journal import WELL as RETURNED_NOTHING
@@ -285,6 +285,7 @@ class HostProcess:
                 self._descriptors.end_call()
             elif self._spare:  # two calls, and only the main thread hears of output in time
                 self._descriptors.settle()
+            unmade = not_made(outcome, params["products"]) if "products" in params else []
             if self._is_copy:  # what it was forked for is done, and the call is not its own
                 os._exit(outcome[0])
         finally:
@@ -292,8 +293,10 @@ class HostProcess:
         logs = self._outputs.close(job)
         reach("host.called")
         now = time.monotonic_ns()
-        plain = logs is None and outcome is WELL
-        outcome_text = RETURNED_NOTHING if plain else compact([*outcome, logs])
+        if logs is None and outcome is WELL and not unmade:
+            outcome_text = RETURNED_NOTHING
+        else:
+            outcome_text = compact([*outcome, logs, unmade] if unmade else [*outcome, logs])
         line = f"e {token} {time.time_ns() // 1000} {(now - began) // 1000} {outcome_text}\n"
         if len(self._orders.waiting) > self._hint_at and now - self._hinted_at < HINT_EVERY:
             return line

@@ -8,11 +8,12 @@ import json
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headway.base.clock import Clock
 from headway.base.crashpoints import reach
 from headway.base.home import Home
+from headway.core.artifacts import paths_of_files
 from headway.core.facts import TaskView
 from headway.core.model import Claim, Job, JobId
 from headway.core.settle import Ending, NeverRan, Outcome, Verdict
@@ -22,6 +23,7 @@ from headway.functions.pool.host import (
     CallEnd,
     ClaimedCall,
     FunctionHost,
+    HeldCall,
     News,
     close_to_others,
     left_open,
@@ -49,6 +51,12 @@ class _Lost(NamedTuple):
         """It is ended: what it still does could not be taken in."""
         cause = "journal is gone" if isinstance(error, FileNotFoundError) else str(error)
         return cls(cause, rescue.end_claim(evidence) == "gone")
+
+
+def _ordered(call: HeldCall) -> dict[str, Any]:
+    """The params of a call, and the files that its success is to make."""
+    products = paths_of_files(call.job.produces) if call.job is not None else []
+    return {**call.params, "products": products} if products else dict(call.params)
 
 
 class HostPool:
@@ -149,7 +157,7 @@ class HostPool:
             token = claim.function_host or ""
             call = self._hosts[token].calls[claim.token]
             attempt = call.job.attempt if call.job is not None else 1
-            order = f"r {claim.token} {claim.job_id} {attempt} {json.dumps(dict(call.params))}\n"
+            order = f"r {claim.token} {claim.job_id} {attempt} {json.dumps(_ordered(call))}\n"
             lines.setdefault(token, []).append(order)
         self.order(lines)
 

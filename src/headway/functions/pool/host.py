@@ -364,7 +364,7 @@ def how_it_ended(call: HeldCall, content: str) -> CallEnd:
     if more == WELL:
         outcome = Outcome(Ending.EXITED, finished_at, exit_code=0)
         return CallEnd(call.claim, call.job, Verdict(outcome, tree_gone=True), took=int(took))
-    code, result, error, then, logs = json.loads(more)
+    code, result, error, then, logs, *unmade = json.loads(more)
     after = None
     if then == "skip":
         ending = Ending.SKIPPED
@@ -379,6 +379,8 @@ def how_it_ended(call: HeldCall, content: str) -> CallEnd:
         ending, finished_at, exit_code=code, error=error, after=after, classes=classes
     )
     document = None if logs is None else {"logs": logs}
+    if unmade:
+        document = {"logs": logs or {}, "unmade": unmade[0]}
     verdict = Verdict(outcome, tree_gone=True, document=document)
     return CallEnd(call.claim, call.job, verdict, result, took=int(took))
 

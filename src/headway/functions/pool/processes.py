@@ -172,7 +172,7 @@ class HostProcesses:
                 self._learn(self._known_to_all(), None)
             elif "broken" in message:
                 host.broken = True
-                self._learn(self.tasks, f"importing it failed: {message['broken']}")
+                self._learn(self.tasks, f"importing {self._modules} failed: {message['broken']}")
             elif "lent" in message:
                 host.lent = message["lent"]
             elif message.get("gone"):
@@ -193,11 +193,15 @@ class HostProcesses:
         makers = [host for host in self.hosts.values() if host.ready and not host.leaving]
         return frozenset.intersection(*(host.tasks for host in makers)) if makers else self.tasks
 
+    @property
+    def _modules(self) -> str:
+        return ", ".join(self.settings.modules)
+
     def _learn(self, tasks: frozenset[str], trouble: str | None) -> None:
         if (tasks, trouble) == (self.tasks, self.trouble):
             return
         if trouble is not None and trouble != self.trouble:
-            self._say(f"{', '.join(self.settings.modules)}: {trouble}")
+            self._say(trouble)
         self.tasks, self.trouble, self.news = tasks, trouble, True
 
     def _disconnect(self, host: FunctionHost) -> None:
@@ -268,7 +272,7 @@ class HostProcesses:
     def not_ready(self, host: FunctionHost, words: str) -> None:
         self.backoff()
         if not (host.broken or host.dismissed):
-            self._learn(self.tasks, f"its host died while it was imported: {words}")
+            self._learn(self.tasks, f"its host died while it imported {self._modules}: {words}")
 
     def backoff(self) -> None:
         self._failures += 1

@@ -71,9 +71,7 @@ def head_of(repo: str, branch: str | None = None) -> tuple[str | None, str]:
     if branch is None:
         answers = probe(repo, Wants(head=True))
         if answers.head_oid is None:
-            raise NotFoundError(
-                f"{repo} has no commit yet on {answers.head_branch}; make one first"
-            )
+            raise NotFoundError(f"{repo} has no commit yet on {answers.head_branch}; commit first")
         return answers.head_branch, answers.head_oid
     oid = probe(repo, Wants(branches=frozenset({branch}))).branches[branch]
     if oid is None:
@@ -91,8 +89,18 @@ def commit_of(repo: str, name: str) -> str:
         if answer.code not in (0, 1):
             raise failed(repo, args, answer.code, answer.err)
     if answer is None or answer.code == 1 or not is_oid(answer.lines[-1] if answer.lines else ""):
+        if not _has_commits(repo):
+            raise NotFoundError(f"{repo} has no commit yet, so no {name!r}; commit first")
         raise NotFoundError(f"{name!r} names no commit in {repo}; see git log --all")
     return answer.lines[-1]
+
+
+def _has_commits(repo: str) -> bool:
+    args = ("rev-list", "--all", "--max-count=1")
+    answer = run(repo, *args)
+    if answer.code != 0:
+        raise failed(repo, args, answer.code, answer.err)
+    return bool(answer.lines)
 
 
 def in_progress(repo: str) -> str | None:

@@ -67,6 +67,7 @@ COMPUTED: Mapping[str, Callable[[Document], Any]] = {
     "exit_code": _inside("run", "exit_code"),
     "duration": _duration,
     "worker": _inside("run", "worker_id"),
+    "returned": _inside("run", "result"),
     "place": lambda document: document.get("place"),
     "starts_in": _starts_in,
 }

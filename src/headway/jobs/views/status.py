@@ -14,6 +14,7 @@ from headway.core.model import (
 from headway.core.policies import ENTRY
 from headway.core.reservations import Reservation, is_expired
 from headway.core.states import Status
+from headway.core.wait_words import direct_call_first, no_slot
 from headway.jobs.context import Context
 from headway.jobs.launch_failures import launch_troubles
 from headway.jobs.settings import store_setting, unusable_settings
@@ -156,13 +157,13 @@ def _why_nothing_starts(
     if shut is not None:
         return shut.detail
     if capacity.reserved is not None and left_by_direct(capacity) is None:
-        return f"{capacity.reserved.name} of {capacity.reserved.holder} goes first"
+        return direct_call_first(capacity.reserved).detail
     if waiting == 0:
         return "nothing is queued"
     if worker and trouble is not None:
         return in_short_of(trouble)
     if free_slots(capacity) == 0:
-        return f"all {capacity.max_active} slots are in use"
+        return no_slot(capacity).detail
     if not worker:
         return "no worker is there"
     if lacking is not None:

@@ -17,7 +17,7 @@ from headway.core.model import (
     WaitKind,
     shown,
 )
-from headway.core.plan import explain
+from headway.core.plan import Hold, Start, decide, explain
 from headway.core.settle import is_unknown
 from headway.core.states import TERMINAL, Status
 from headway.integrations.probes import answers_to
@@ -44,20 +44,21 @@ def why(context: Context, job_id: JobId) -> dict[str, Any]:
     with context.store.read() as tx:
         capacity = present_capacity(context, tx)
         facts = gather(tx, [job], capacity, context.queues, tasks_known(tx), home=context.home)
-        objections = _explained(context, job, facts) if job.stage is not None else ()
+        facts = _answered(context, job, facts) if job.stage is not None else facts
+        objections = explain(job, facts) if job.stage is not None else ()
         hindrance = hindrance_of(context, tx, job)
         objections = objections if hindrance is None else (hindrance,)
         documents = [_objection(tx, job, with_holders(tx, each)) for each in objections]
         ahead, queued = tx.waits.place_in_queue(job) if job.stage is not None else (0, 0)
         remedy = _next_step(tx, job)
-    for_capacity = job.stage in (Stage.READY, Stage.WOKEN)
+    in_queue = job.stage is Stage.READY or (job.stage is Stage.WOKEN and _would_queue(job, facts))
     return {
         "id": shown(job.id),
         "state": job.status.value,
         "reason": job.reason,
         "objections": documents,
         "remedy": remedy,
-        "place": ahead + 1 if for_capacity else None,
+        "place": ahead + 1 if in_queue else None,
         "queued": queued,
         "worker": context.worker_is_there(),
         "worker_trouble": trouble_of(context.home),
@@ -101,14 +102,25 @@ def _remedy_of_missing(tx: ReadTx, job: Job) -> str | None:
     return None
 
 
-def _explained(context: Context, job: Job, facts: Facts) -> tuple[Objection, ...]:
-    """Every objection, after the probes that the gates ask for."""
+def _would_queue(job: Job, facts: Facts) -> bool:
+    """Whether the next step, which has yet to check this job, lets it start or stand in the queue
+    for a slot. What waits for something else has no place there."""
+    match decide(job, facts):
+        case Start():
+            return True
+        case Hold() as hold:
+            return hold.for_capacity or hold.expected
+        case Block():
+            return False
+
+
+def _answered(context: Context, job: Job, facts: Facts) -> Facts:
+    """The facts, with the answers of the probes that the gates ask for."""
     while True:
-        objections = explain(job, facts)
-        asked = {ask for each in objections if isinstance(each, Wait) for ask in each.asks}
+        asked = {ask for each in explain(job, facts) if isinstance(each, Wait) for ask in each.asks}
         unseen = asked - facts.answers.keys()
         if not unseen:
-            return objections
+            return facts
         answers = {**facts.answers, **answers_to(unseen, context.config.conditions)}
         facts = facts._replace(answers=answers)
 

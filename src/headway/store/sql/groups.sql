@@ -59,11 +59,11 @@ select $JOB from jobs where group_id = :group_id and finished_at is null
 order by sequence_number
 
 -- name: failed_in_group (hot)
--- The first member whose chain has ended without success.
+-- The first member whose chain has ended without success; before those that were cancelled for it.
 select $JOB from jobs where group_id = :group_id
   and finished_at is not null and status <> 'succeeded' and status <> 'skipped'
   and not exists (select 1 from jobs later where later.retry_of = jobs.id)
-order by sequence_number limit 1
+order by case status when 'cancelled' then 1 else 0 end, sequence_number limit 1
 
 -- name: turn_in_group (hot)
 -- The nearest of those before it that has not ended, where they go one by one.

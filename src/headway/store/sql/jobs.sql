@@ -82,12 +82,12 @@ select $JOB from jobs where finished_at >= :since order by finished_at desc limi
 
 -- name: ended_without_success
 -- The newest :limit of those that ended since :since without success and that nobody retried, among the newest
--- :most that ended: so a million calls that succeeded cost no more than that.
+-- :most that ended: so a million calls that succeeded cost no more than that. What is blocked by one comes after it.
 select $JOB from jobs where id in (
   select id from jobs where finished_at >= :since order by finished_at desc limit :most)
   and status <> 'succeeded' and status <> 'skipped'
   and not exists (select 1 from jobs later where later.retry_of = jobs.id)
-order by finished_at desc, id desc limit :limit
+order by case status when 'blocked_by_dependency' then 1 else 0 end, finished_at desc, id desc limit :limit
 
 -- name: count_active
 select status, count(*) from jobs where id in (select id from active) group by status

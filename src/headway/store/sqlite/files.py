@@ -6,7 +6,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from headway.base.errors import StoreCorruptError, StoreError, StoreFullError, StoreReadOnlyError
+from headway.base.errors import (
+    ConflictError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+)
 
 
 @contextmanager
@@ -22,7 +28,9 @@ def as_new_file(path: str) -> Iterator[str]:
         os.link(fresh, path)
         sync_folder(os.path.dirname(path))
     except FileExistsError:
-        raise StoreError(f"{path} exists already; name another file") from None
+        raise ConflictError(
+            f"{path} exists already; name another file, or move that one away first"
+        ) from None
     except OSError as error:
         raise as_store_error(error, path) from error
     finally:

@@ -59,7 +59,7 @@ class GroupsReader(Table):
         return self._readable(rows)
 
     def failed_member(self, group_id: GroupId) -> Job | None:
-        """The first whose chain has ended without success."""
+        """The first whose chain has ended without success; before those cancelled for it."""
         found = self._readable(self._db.all("failed_in_group", group_id=group_id))
         return found[0] if found else None
 

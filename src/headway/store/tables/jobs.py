@@ -92,8 +92,8 @@ class JobsReader(Table):
         return self._readable(self._db.all("finished_jobs", since=since, limit=limit))
 
     def ended_without_success(self, since: int, limit: int, *, most: int) -> list[Job]:
-        """Those that ended since then and that nobody retried, the newest first. Of all that ended,
-        the newest `most` are looked at."""
+        """Those that ended since then and that nobody retried, the newest first, but causes before
+        what they block. Of all that ended, the newest `most` are looked at."""
         rows = self._db.all("ended_without_success", since=since, limit=limit, most=most)
         return self._readable(rows)
 

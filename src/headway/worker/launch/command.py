@@ -8,7 +8,7 @@ from headway.base.environment import MINIMAL_PATH
 from headway.base.errors import DataError
 from headway.base.home import Home
 from headway.base.trust import STATE, passed_on
-from headway.core.artifacts import ArtifactKind
+from headway.core.artifacts import paths_of_files
 from headway.core.model import Claim, Job, shown
 from headway.core.worktrees import OwnedWorktree, owned_worktree
 from headway.integrations.git import command as git_command
@@ -22,7 +22,6 @@ PREPARE_SECONDS = 300.0
 FINISH_SECONDS = 120.0
 PATCH_BYTES = 64 << 20
 PATCH = "command.patch"
-_A_FILE = f"{ArtifactKind.FILE}:"
 # What a submitter's environment may hold when a hook of git submits; a worktree is another place.
 OF_ANOTHER_REPOSITORY = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"),
@@ -103,7 +102,7 @@ def _around(job: Job, worktree: OwnedWorktree | None, folder: str) -> dict[str, 
     patched = bool(job.params.get("save_patch"))
     noted = os.path.join(folder, "command.base")
     around: dict[str, Any] = {}
-    products = [each.partition(":")[2] for each in job.produces if each.startswith(_A_FILE)]
+    products = paths_of_files(job.produces)
     if products:
         around["products"] = products
     if job.pinned_head is not None or job.preconditions:

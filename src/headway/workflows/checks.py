@@ -1,0 +1,399 @@
+"""What the nodes of a workflow say about each other: edges, loops, artifacts, references. Pure.
+
+`check_workflow` finds every mistake that can be seen before parameters are given. Where a node
+names another that is not there, what would follow from it is left out: one mistake is told once.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from headway.base.errors import InvalidInputError
+from headway.core.artifacts import ArtifactKind, parse_artifact
+from headway.core.graph import find_cycle, show_cycle
+from headway.core.routes import (
+    EVERY_OUTCOME,
+    OUTCOME_WORDS,
+    LoopRule,
+    NodeOutcome,
+    NodeRule,
+    RouteEdge,
+    accepted_from,
+    bodies,
+    left_by,
+)
+from headway.workflows.conditions import parse_condition
+from headway.workflows.labels import (
+    AGENT_INVOKE,
+    PROMPT_RESOLVE,
+    SHELL,
+    TERMINAL,
+    WORKTREE_PREPARE,
+)
+from headway.workflows.matrices import MOST_COMBINATIONS, combinations, count_combinations, fits
+from headway.workflows.mistakes import Mistakes, short
+from headway.workflows.model import Routes, Workflow, WorkflowNode
+from headway.workflows.reader import OF_HEADWAY
+from headway.workflows.references import (
+    KNOWN_WHEN_QUEUED,
+    OPEN,
+    Kind,
+    MalformedError,
+    Reference,
+    references_in,
+)
+
+_PROMPT = "custom:prompt_text:"
+_RESOLVERS = (PROMPT_RESOLVE, SHELL + "prompt.resolve")
+# Where gates read before the claim: only what is known then may stand there.
+_BEFORE_THE_CLAIM = frozenset({"labels", "locks", "needs", "produces"})
+_WITH_REFERENCES = frozenset({"args", "argv", "env", "when", "each", "cwd", *_BEFORE_THE_CLAIM})
+
+
+def check_workflow(workflow: Workflow, problems: Mistakes) -> Routes | None:
+    """Add all that is wrong with it to `problems`; its routes, if they are right."""
+    checks = _Checks(workflow, problems)
+    return checks.all()
+
+
+def routes_of(workflow: Workflow) -> Routes:
+    """The edges and loops of a workflow that was checked, or of what is right of it."""
+    nodes = workflow.nodes
+    said: dict[str, dict[str, tuple[frozenset[NodeOutcome], bool]]] = {name: {} for name in nodes}
+
+    def add(target: str, source: str, accepts: frozenset[NodeOutcome], required: bool) -> None:
+        if target in said and source in nodes and target != source:
+            before = said[target].get(source, (frozenset(), False))
+            said[target][source] = before[0] | accepts, before[1] or required
+
+    for name, node in nodes.items():
+        for after in node.after:
+            add(name, after.node, after.accepts, True)
+        for word, targets in node.on.items():
+            for target in targets:
+                add(entry_of(target, nodes), name, OUTCOME_WORDS[word], False)
+    for name in workflow.at_the_end:
+        for other in nodes:
+            if other not in workflow.at_the_end:
+                add(name, other, EVERY_OUTCOME, True)
+    rules: dict[str, NodeRule] = {}
+    plain = {name: NodeRule(tolerates=node.tolerates) for name, node in nodes.items()}
+    for name, node in nodes.items():
+        edges = []
+        for source, (accepts, required) in said[name].items():
+            wants = NodeOutcome.SUCCEEDED in accepts
+            accepts = accepted_from(accepts, plain[source])
+            edges.append(RouteEdge(source, accepts, required or wants))
+        rules[name] = NodeRule(tuple(edges), node.join, node.tolerates, name in workflow.at_the_end)
+    loops = tuple(
+        LoopRule(
+            name, entry_of(node.loop.to, nodes), node.loop.on, node.loop.times, node.loop.delay
+        )
+        for name, node in nodes.items()
+        if node.loop is not None and node.loop.to in nodes
+    )
+    within = {head: frozenset(body) for head, body in bodies(rules, loops).items()}
+    return Routes(rules, loops, within)
+
+
+def entry_of(name: str, nodes: Mapping[str, WorkflowNode]) -> str:
+    """Where an edge to this node leads: that of an agent's short form leads to its prompt."""
+    prompt = f"{name}.prompt"
+    return prompt if prompt in nodes else name
+
+
+class _Checks:
+    def __init__(self, workflow: Workflow, problems: Mistakes) -> None:
+        self._workflow = workflow
+        self._nodes = workflow.nodes
+        self._problems = problems
+        self._makers = _makers(workflow)
+
+    def all(self) -> Routes | None:
+        before = self._problems.count
+        self._names()
+        self._ends()
+        routes = routes_of(self._workflow)
+        if not self._circle(routes) and self._problems.count == before:
+            self._loops(routes)
+        for node in self._nodes.values():
+            self._matrix(node)
+            self._artifacts(node)
+            self._prompts(node, routes)
+            self._values(node, routes)
+        for name in self._workflow.inputs:
+            if name not in self._workflow.params:
+                self._problems.add(f"inputs '{name}' names no parameter", ("inputs",))
+        return routes if self._problems.count == before else None
+
+    def _say(self, node: WorkflowNode, words: str, *key: str) -> None:
+        written = node.id.removesuffix(".prompt")
+        self._problems.add(words, ("nodes", written, *key))
+
+    # -- names ---------------------------------------------------------------------------------
+
+    def _names(self) -> None:
+        for node in self._nodes.values():
+            for after in node.after:
+                if after.node not in self._nodes:
+                    self._say(node, f"after '{after.node}' names no node", "after")
+                elif self._nodes[after.node].label.name == TERMINAL:
+                    self._say(node, f"after '{after.node}', which is a terminal", "after")
+            for word, targets in node.on.items():
+                for target in targets:
+                    if target not in self._nodes:
+                        self._say(node, f"on.{word} '{target}' names no node", "on", word)
+            if node.loop is not None and node.loop.to not in self._nodes:
+                self._say(node, f"loop.to '{node.loop.to}' names no node", "loop")
+            if node.root is not None:
+                tree = self._nodes.get(node.root)
+                if tree is None or tree.label.name != WORKTREE_PREPARE:
+                    self._say(node, f"root '{node.root}' is no worktree.prepare node", "root")
+
+    def _ends(self) -> None:
+        for node in self._nodes.values():
+            if node.label.name != TERMINAL:
+                continue
+            for word, targets in node.on.items():
+                if targets:
+                    words = f"a terminal leads nowhere; take on.{word} out"
+                    self._say(node, words, "on", word)
+            if node.loop is not None:
+                self._say(node, "a terminal leads nowhere; take loop out", "loop")
+        for name in self._workflow.at_the_end:
+            last = self._nodes.get(name)
+            if last is None:
+                self._problems.add(f"finally '{name}' names no node", ("finally",))
+            elif last.after or last.leads_on or self._is_led_to(name):
+                self._problems.add(f"finally '{name}' is led to, or leads on", ("finally",))
+
+    def _is_led_to(self, name: str) -> bool:
+        others = self._nodes.values()
+        by_on = any(name in targets for node in others for targets in node.on.values())
+        return by_on or any(after.node == name for node in others for after in node.after)
+
+    # -- circles and loops ---------------------------------------------------------------------
+
+    def _circle(self, routes: Routes) -> bool:
+        names = list(routes.rules)
+        at = {name: place for place, name in enumerate(names)}
+        waits = [[at[edge.source] for edge in routes.rules[name].edges] for name in names]
+        itself = [name for name, node in self._nodes.items() if self._leads_to_itself(node)]
+        for name in itself:
+            self._refuse_circle([name, name])
+        found = None if itself else find_cycle(waits)
+        if found is not None:
+            self._refuse_circle([names[place] for place in reversed(found)])
+        return bool(itself) or found is not None
+
+    def _leads_to_itself(self, node: WorkflowNode) -> bool:
+        by_on = any(node.id in targets for targets in node.on.values())
+        return by_on or any(after.node == node.id for after in node.after)
+
+    def _refuse_circle(self, names: Sequence[str]) -> None:
+        """From the first node of the file to the last, and back."""
+        order = list(self._nodes)
+        ring = list(dict.fromkeys(names))
+        first = min(range(len(ring)), key=lambda place: order.index(ring[place]))
+        ring = [*ring[first:], *ring[:first]]
+        back = f"'{ring[-1]}'" + f' loop = {{ to = "{ring[0]}", times = N }}'
+        words = f"a circle: {show_cycle(ring)}; to go back, give {back}"
+        self._problems.add_of_file(words, ("nodes", ring[-1].removesuffix(".prompt")))
+
+    def _loops(self, routes: Routes) -> None:
+        for loop in routes.loops:
+            node = self._nodes[loop.source]
+            to = node.loop.to if node.loop is not None else loop.head
+            if loop.head != loop.source and not routes.comes_before(loop.head, loop.source):
+                self._say(node, f"loop.to '{to}' does not come before it", "loop")
+                return
+            for word, targets in node.on.items():
+                taken = OUTCOME_WORDS[word] <= loop.on and word != "blocked"
+                for target in targets if taken else ():
+                    self._say(
+                        node,
+                        f"on.{word} never leads to '{target}', because the loop takes it; "
+                        "lead there from on.blocked",
+                        *("on", word),
+                    )
+        self._needs_of_loops(routes)
+        self._loops_that_wait(routes)
+
+    def _needs_of_loops(self, routes: Routes) -> None:
+        """What a loop makes is there when the loop is over, so only what follows it may need it."""
+        for node in self._nodes.values():
+            for text in node.needs:
+                for head, body in routes.bodies.items():
+                    inside = [each for each in self._makers.get(text, ()) if each in body]
+                    if not inside or node.id in body:
+                        continue
+                    if not any(routes.comes_before(each, node.id) for each in body):
+                        words = f"needs {text}, which the loop of '{head}' makes"
+                        self._say(node, f"{words}; put it after the loop", "needs")
+
+    def _loops_that_wait(self, routes: Routes) -> None:
+        names = list(routes.rules)
+        at = {name: place for place, name in enumerate(names)}
+        waits: list[list[int]] = []
+        for name in names:
+            sources = {edge.source for edge in routes.rules[name].edges}
+            for edge in routes.rules[name].edges:
+                for head in left_by(edge.source, name, routes.bodies):
+                    sources |= routes.bodies[head]
+            waits.append(sorted(at[each] for each in sources))
+        found = find_cycle(waits)
+        if found is None:
+            return
+        ring = {names[place] for place in found}
+        heads = [head for head, body in routes.bodies.items() if body & ring][:2]
+        one, other = heads[0], heads[-1]
+        words = f"the loops of '{one}' and '{other}' wait for each other"
+        self._problems.add_of_file(words, ("nodes", one.removesuffix(".prompt")))
+
+    # -- artifacts -----------------------------------------------------------------------------
+
+    def _artifacts(self, node: WorkflowNode) -> None:
+        for key, texts in (("needs", node.needs), ("produces", node.all_produced)):
+            for text in texts:
+                if OPEN not in text:
+                    try:
+                        parse_artifact(text)
+                    except InvalidInputError as error:
+                        self._say(node, str(error), key)
+                        continue
+                kind = custom_type(text)
+                if kind is None or kind in OF_HEADWAY or OPEN in kind:
+                    continue
+                if kind not in self._workflow.artifacts:
+                    undeclared = f"of the type '{kind}', which [artifacts] does not declare"
+                    self._say(node, f"{text} is {undeclared}", key)
+
+    def _prompts(self, node: WorkflowNode, routes: Routes) -> None:
+        if node.label.name in _RESOLVERS:
+            made = [text for text in node.all_produced if text.startswith(_PROMPT)]
+            if len(made) != 1 or len(node.all_produced) != 1:
+                one = "prompt.resolve must produce exactly one custom:prompt_text:KEY"
+                self._say(node, f"{one}, and produces {len(made)}", "produces")
+        if node.label.name == AGENT_INVOKE:
+            needed = [text for text in node.needs if text.startswith(_PROMPT)]
+            if len(needed) != 1:
+                one = "agent.invoke must need exactly one custom:prompt_text:KEY"
+                self._say(node, f"{one}, and needs {len(needed)}", "needs")
+            for text in needed:
+                makers = self._makers.get(text, ())
+                if not any(routes.comes_before(each, node.id) for each in makers):
+                    self._say(node, f"{text} is produced by no node before it", "needs")
+
+    # -- values --------------------------------------------------------------------------------
+
+    def _matrix(self, node: WorkflowNode) -> None:
+        count = count_combinations(node.matrix)
+        if count > MOST_COMBINATIONS:
+            words = f"matrix has {count:,} combinations, more than {MOST_COMBINATIONS}"
+            self._say(node, words, "matrix")
+            return
+        every = list(combinations(node.matrix)) if node.matrix else []
+        for each in node.exclude:
+            if not any(fits(each, found) for found in every):
+                self._say(node, f"exclude {short(each)} fits none", "exclude")
+
+    def _values(self, node: WorkflowNode, routes: Routes) -> None:
+        if node.shell is not None and OPEN in node.shell:
+            words = "shell takes no ${{ }}, because the shell would run the value"
+            self._say(node, f"{words}; put it into env", "shell")
+        for key, value in node.values():
+            if key not in _WITH_REFERENCES:
+                continue
+            for words in self._wrong_references(node, key, value, routes):
+                self._say(node, words, key)
+        for text in node.when:
+            if parse_condition(text) is None:
+                self._say(node, f"when '{text}' is not LEFT OP RIGHT", "when")
+        if node.each is not None and not _is_one_reference(node.each.elements):
+            self._say(node, "each.in is no reference to a list", "each")
+
+    def _wrong_references(
+        self, node: WorkflowNode, key: str, value: Any, routes: Routes
+    ) -> Iterator[str]:
+        try:
+            found = list(references_in(value))
+        except MalformedError as error:
+            yield error.reason
+            return
+        in_prompt = node.label.name == PROMPT_RESOLVE
+        for each in found:
+            words = self._wrong_reference(node, each, routes, in_prompt=in_prompt)
+            if words is not None:
+                yield f"{each.text}: {words}"
+            elif key in _BEFORE_THE_CLAIM and (
+                each.kind not in KNOWN_WHEN_QUEUED or each.text == "run.state"
+            ):
+                yield f"{key}: {each.text} is not known when it is queued"
+
+    def _wrong_reference(
+        self, node: WorkflowNode, each: Reference, routes: Routes, *, in_prompt: bool
+    ) -> str | None:
+        match each.kind:
+            case Kind.PARAMS if each.name not in self._workflow.params:
+                return f"there is no parameter '{each.name}'"
+            case Kind.MATRIX if each.name not in node.matrix:
+                return "unknown"
+            case Kind.ARGS if each.name not in node.args:
+                return "unknown"
+            case Kind.ITEM if node.each is None:
+                return "unknown"
+            case Kind.FILE if not in_prompt:
+                return "unknown"
+            case Kind.NODES if not routes.comes_before(each.name, node.id):
+                return f"'{each.name}' does not come before it"
+            case Kind.LAST if each.name not in self._nodes:
+                return f"'{each.name}' does not come before it"
+            case Kind.NODES | Kind.LAST if each.output is not None:
+                if not _has_output(self._nodes[each.name], each.output):
+                    return f"'{each.name}' has no output '{each.output}'"
+        return None
+
+
+def _makers(workflow: Workflow) -> dict[str, list[str]]:
+    """The nodes that make each artifact, as it is written."""
+    found: dict[str, list[str]] = {}
+    for node in workflow.nodes.values():
+        for text in node.all_produced:
+            found.setdefault(text, []).append(node.id)
+    return found
+
+
+def _has_output(node: WorkflowNode, name: str) -> bool:
+    """Operations have outputs of their own; a command has those that it declares."""
+    return name in node.outputs or name in OUTPUTS.get(node.label.operation, ())
+
+
+# What operations set without being asked.
+OUTPUTS: Mapping[str, tuple[str, ...]] = {
+    "prompt.resolve": ("text",),
+    "agent.invoke": ("text", "session_id", "turns", "tokens", "cost_usd"),
+    "worktree.prepare": ("path", "branch", "base", "head"),
+    "worktree.cleanup": ("saved",),
+    "plan.persist": ("slug", "branch", "path", "commit"),
+    "git.stage_commit": ("commit", "changed"),
+    "git.integrate_plan_branch": ("commit", "conflicts"),
+    "git.save_worktree_patch": ("patch", "bytes"),
+    "patch.pipeline_prepare": ("manifest", "total"),
+    "patch.pipeline_finalize": ("patch", "bytes"),
+    "patch.execute_pipeline": ("applied", "tree"),
+    "build.materialize_step": ("path",),
+    "cicd.run": ("passed",),
+}
+
+
+def _is_one_reference(text: str) -> bool:
+    try:
+        found = list(references_in(text))
+    except MalformedError:
+        return True  # told elsewhere
+    return len(found) == 1 and text.strip().startswith(OPEN) and text.strip().endswith("}}")
+
+
+def custom_type(text: str) -> str | None:
+    """The type of a custom artifact; None for other kinds."""
+    kind, _, rest = text.partition(":")
+    return rest.partition(":")[0] if kind == ArtifactKind.CUSTOM else None

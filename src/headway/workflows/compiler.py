@@ -1,0 +1,333 @@
+"""Compile a workflow with its parameters: every instance of every node, ready to become a job.
+Pure.
+
+What is known before a run starts is filled in here: parameters, and the values of a matrix. All
+else (`run.id`, the outputs of other nodes, an item) stays as it is written until a job is made or
+claimed.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from headway.base.errors import InvalidInputError
+from headway.core.artifacts import parse_artifact
+from headway.core.routes import NodeOutcome
+from headway.jobs.graph_file import FORMS
+from headway.workflows.checks import check_workflow, routes_of
+from headway.workflows.labels import TERMINAL, WORKTREE_PREPARE
+from headway.workflows.matrices import instance_id, instances
+from headway.workflows.mistakes import Mistakes, listed, perhaps, short
+from headway.workflows.model import (
+    MISSING,
+    CompiledNode,
+    EachKey,
+    Manifest,
+    Param,
+    Routes,
+    Workflow,
+    WorkflowNode,
+)
+from headway.workflows.reader import Draft, misfit_of
+from headway.workflows.references import OPEN, UNKNOWN, Kind, Reference, fill, fill_texts
+
+CLEANUP = "cap.env.builtin.worktree.cleanup"
+
+
+def check_text(text: str, *, name: str, file: str) -> tuple[Workflow, Mistakes]:
+    """A workflow with all that is wrong with it, before it has parameters."""
+    draft = Draft(text, name=name, file=file)
+    check_workflow(draft.workflow, draft.problems)
+    return draft.workflow, draft.problems
+
+
+def compile_text(
+    text: str, given: Mapping[str, Any], *, name: str, file: str, limit: int
+) -> Manifest:
+    """The manifest of a run; raises WorkflowError with all that is wrong. `limit` is how many jobs
+    one graph may have."""
+    workflow, problems = check_text(text, name=name, file=file)
+    params = bind(workflow, given, problems)
+    problems.raise_if_any()
+    routes = routes_of(workflow)
+    nodes = tuple(_compiled(workflow, routes, params, problems))
+    if len(nodes) > limit:
+        problems.add(f"{len(nodes):,} nodes are more than scheduler.graph_limit")
+    problems.raise_if_any()
+    return Manifest(
+        workflow,
+        routes,
+        params,
+        policy_hash(workflow),
+        nodes,
+        tuple(_notes(workflow, routes, nodes)),
+    )
+
+
+# -- parameters --------------------------------------------------------------------------------
+
+
+def bind(workflow: Workflow, given: Mapping[str, Any], problems: Mistakes) -> dict[str, Any]:
+    """The value of each parameter. Texts from a command line become what their types say."""
+    for name in given:
+        if name not in workflow.params:
+            there = f"; there are {', '.join(workflow.params)}" if workflow.params else ""
+            near = perhaps(name, list(workflow.params))
+            problems.add(f"there is no parameter '{name}'{near or there}")
+    values = {}
+    for name, param in workflow.params.items():
+        value = given.get(name, param.default)
+        if value is MISSING:
+            problems.add(f"parameter '{name}' has no value; give --set {name}=VALUE")
+            continue
+        wanted = _as_type(param, value) if name in given else value
+        wrong = misfit_of(param, wanted)
+        if wrong is not None and name in given:
+            problems.add(f"parameter '{name}' is {short(value)}; {wrong}")
+        values[name] = wanted
+    return values
+
+
+def inputs_of(workflow: Workflow, words: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
+    """What `headway run NAME WORD ... --set K=V` gives, by parameter."""
+    if len(words) > len(workflow.inputs):
+        takes = listed(workflow.inputs) if workflow.inputs else "none"
+        raise InvalidInputError(
+            f"{workflow.name} takes {len(workflow.inputs)} inputs ({takes}); {len(words)} are given"
+        )
+    by_place = dict(zip(workflow.inputs, words, strict=False))
+    twice = [name for name in by_place if name in named]
+    if twice:
+        raise InvalidInputError(f"parameter '{twice[0]}' is given twice")
+    return {**by_place, **named}
+
+
+def _as_type(param: Param, value: Any) -> Any:
+    """A text of a command line as the parameter's type, as far as it is one."""
+    if not isinstance(value, str) or param.type in ("text", "slug", "path"):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+# -- nodes -------------------------------------------------------------------------------------
+
+
+def _compiled(
+    workflow: Workflow, routes: Routes, params: Mapping[str, Any], problems: Mistakes
+) -> Iterator[CompiledNode]:
+    roots = roots_of(workflow, routes, problems)
+    for node in workflow.nodes.values():
+        for values in instances(node.matrix, node.exclude):
+            yield _instance(node, values, params, roots.get(node.id), problems)
+
+
+def _instance(
+    node: WorkflowNode,
+    matrix: Mapping[str, Any],
+    params: Mapping[str, Any],
+    root: str | None,
+    problems: Mistakes,
+) -> CompiledNode:
+    def look_up(each: Reference) -> Any:
+        match each.kind:
+            case Kind.PARAMS:
+                return params[each.name]
+            case Kind.MATRIX:
+                return matrix[each.name]
+            case Kind.ARGS:
+                return args[each.name]
+            case _:
+                return UNKNOWN
+
+    args: Mapping[str, Any] = {}
+    args = fill(node.args, look_up)
+    produces = {word: tuple(fill_texts(texts, look_up)) for word, texts in node.produces.items()}
+    compiled = CompiledNode(
+        instance_id(node.id, matrix),
+        node.id,
+        matrix,
+        args,
+        tuple(fill_texts(node.argv, look_up)),
+        node.shell,
+        tuple(node.when),
+        node.each and EachKey(fill(node.each.elements, look_up), node.each.most),
+        tuple(fill_texts(node.needs, look_up)),
+        produces,
+        {key: fill_texts(value, look_up) for key, value in node.job.items()},
+        root,
+        node.outputs,
+        node.approval,
+    )
+    _check_filled(node, compiled, problems)
+    return compiled
+
+
+def _check_filled(node: WorkflowNode, compiled: CompiledNode, problems: Mistakes) -> None:
+    """What had references is checked now that it has values."""
+    path = ("nodes", node.id.removesuffix(".prompt"))
+    for key, value in compiled.job.items():
+        form = FORMS[key]
+        if value == node.job[key] or OPEN in str(value):
+            continue
+        try:
+            if not form.fits(value):
+                problems.add(f"{key} is {short(value)}; give {form.says}", (*path, key))
+            elif form.make is not None:
+                form.make(value)
+        except InvalidInputError as error:
+            problems.add(str(error), (*path, key))
+    texts = [*compiled.needs, *(text for texts in compiled.produces.values() for text in texts)]
+    for text in texts:
+        if OPEN in text:
+            continue
+        try:
+            parse_artifact(text)
+        except InvalidInputError as error:
+            problems.add(str(error), path)
+
+
+# -- where a node works ------------------------------------------------------------------------
+
+
+def roots_of(workflow: Workflow, routes: Routes, problems: Mistakes) -> dict[str, str]:
+    """For each node the `worktree.prepare` node in whose checkout it works: the nearest before it
+    along edges of success, else what its `root` says. A clean-up ends the passing on."""
+    found: dict[str, str] = {}
+    reaching: dict[str, set[str]] = {}
+    for name in in_order(routes):
+        node = workflow.nodes[name]
+        trees: set[str] = set()
+        for edge in routes.rules[name].edges:
+            if not edge.wants_success or routes.rules[name].at_the_end:
+                continue
+            source = workflow.nodes[edge.source]
+            if source.label.name == WORKTREE_PREPARE:
+                trees.add(edge.source)
+            elif source.label.name != CLEANUP:
+                trees |= reaching[edge.source]
+        if node.root is not None:
+            trees = {node.root}
+        elif len(trees) > 1:
+            one, other = sorted(trees, key=list(workflow.nodes).index)[:2]
+            words = f"two worktrees reach it, '{one}' and '{other}'; say root"
+            problems.add(words, ("nodes", name.removesuffix(".prompt")))
+        reaching[name] = trees
+        if trees:
+            found[name] = min(trees)
+    return found
+
+
+def in_order(routes: Routes) -> list[str]:
+    """The nodes, each after all that leads to it; else in the order of the file."""
+    missing = {name: len(rule.edges) for name, rule in routes.rules.items()}
+    below: dict[str, list[str]] = {name: [] for name in routes.rules}
+    for name, rule in routes.rules.items():
+        for edge in rule.edges:
+            below[edge.source].append(name)
+    done = [name for name, count in missing.items() if not count]
+    for name in done:  # grows while it is walked through
+        for other in below[name]:
+            missing[other] -= 1
+            if not missing[other]:
+                done.append(other)
+    return done
+
+
+def sinks_of(workflow: Workflow, routes: Routes) -> list[str]:
+    """The nodes whose success ends the workflow: no edge that accepts success leaves them."""
+    led_on = {
+        edge.source
+        for rule in routes.rules.values()
+        if not rule.at_the_end
+        for edge in rule.edges
+        if edge.wants_success
+    }
+    return [
+        name for name in workflow.nodes if name not in led_on and name not in workflow.at_the_end
+    ]
+
+
+# -- words and the hash ------------------------------------------------------------------------
+
+
+def _notes(workflow: Workflow, routes: Routes, nodes: Sequence[CompiledNode]) -> Iterator[str]:
+    """What is worth saying, and no error."""
+    made = {text for node in nodes for texts in node.produces.values() for text in texts}
+    noted = set()
+    for node in nodes:
+        for text in node.needs:
+            if text not in made and (node.node, text) not in noted:
+                noted.add((node.node, text))
+                yield f"node '{node.node}': needs {text}, which no node here produces"
+    for name, trees in _lost_trees(workflow, routes).items():
+        yield (
+            f"node '{name}': works in the repository itself: a worktree is passed on along "
+            f'on.succeeded only; say root = "{trees}"'
+        )
+
+
+def _lost_trees(workflow: Workflow, routes: Routes) -> dict[str, str]:
+    """Nodes after a worktree that have none, because an edge before them is not of success."""
+    found = {}
+    quiet = Mistakes("", _NOWHERE)
+    roots = roots_of(workflow, routes, quiet)
+    for name, rule in routes.rules.items():
+        node = workflow.nodes[name]
+        if name in roots or rule.at_the_end or node.label.name in (TERMINAL, WORKTREE_PREPARE):
+            continue
+        passed = [
+            roots.get(edge.source) or edge.source
+            for edge in rule.edges
+            if not edge.wants_success
+            and (edge.source in roots or workflow.nodes[edge.source].label.name == WORKTREE_PREPARE)
+        ]
+        if passed and not node.label.is_control:
+            found[name] = passed[0]
+    return found
+
+
+class _Nowhere:
+    """The places of a text that nobody reads."""
+
+    def of(self, path: tuple[str, ...]) -> None:
+        return None
+
+
+_NOWHERE: Any = _Nowhere()
+
+
+def policy_hash(workflow: Workflow) -> str:
+    """The same for two files that would make the same runs of the same parameters."""
+    document = json.dumps(canonical(workflow), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(document.encode()).hexdigest()
+
+
+def canonical(workflow: Workflow) -> dict[str, Any]:
+    """The workflow as JSON, before parameters; without its file and descriptions."""
+    kept = workflow._asdict()
+    del kept["file"], kept["description"]
+    return {key: _plain(value) for key, value in kept.items()}
+
+
+def _plain(value: Any) -> Any:
+    if value is MISSING:
+        return {"must": "be given"}
+    if hasattr(value, "_asdict"):
+        fields = value._asdict()
+        if "operation" in fields and "executor" in fields:
+            return value.name
+        fields.pop("help", None)
+        return {key: _plain(each) for key, each in fields.items()}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, frozenset):
+        return sorted(str(each) for each in value)
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, NodeOutcome):
+        return value.value
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,76 @@
+"""The files of workflows: where they are, which there are, and their texts."""
+
+import os
+import re
+from typing import NamedTuple
+
+from headway.base.errors import InvalidInputError, NotFoundError
+from headway.base.home import Home
+from headway.base.toml_file import read_content
+from headway.workflows.mistakes import perhaps
+from headway.workflows.reader import LARGEST_FILE
+
+FOLDER = "workflows"
+ENDING = ".toml"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class WorkflowFile(NamedTuple):
+    """A workflow's name, the path of its file as it is told, and its text."""
+
+    name: str
+    path: str
+    text: str
+
+
+def workflows_folder(home: Home) -> str:
+    return os.path.join(home.path, FOLDER)
+
+
+def workflow_names(home: Home) -> list[str]:
+    """The workflows of a home, by name."""
+    try:
+        found = os.listdir(workflows_folder(home))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise InvalidInputError(f"{workflows_folder(home)}: {error.strerror}") from None
+    names = (each.removesuffix(ENDING) for each in found if each.endswith(ENDING))
+    return sorted(name for name in names if _NAME.fullmatch(name))
+
+
+def read_file(home: Home, word: str, folder: str) -> WorkflowFile:
+    """The workflow that a word names; one with `/` or ending in `.toml` is a path, from `folder`.
+
+    Raises NotFoundError if there is none, with the names that there are."""
+    if "/" in word or word.endswith(ENDING):
+        path = os.path.normpath(os.path.join(folder, word))
+        content = read_content(path, largest=LARGEST_FILE)
+        if content is None:
+            raise NotFoundError(f"there is no file {word}")
+        name = os.path.basename(path).removesuffix(ENDING)
+        return WorkflowFile(name, word, _text_of(word, content))
+    path = os.path.join(workflows_folder(home), word + ENDING)
+    content = read_content(path, largest=LARGEST_FILE) if _NAME.fullmatch(word) else None
+    if content is None:
+        raise _unknown(home, word)
+    shown = os.path.join(os.path.basename(home.path), FOLDER, word + ENDING)
+    return WorkflowFile(word, shown, _text_of(shown, content))
+
+
+def _text_of(path: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{path}: it is not UTF-8: {error.reason}") from None
+
+
+def _unknown(home: Home, word: str) -> NotFoundError:
+    names = workflow_names(home)
+    if not names:
+        return NotFoundError(
+            f"there is no workflow '{word}': {workflows_folder(home)} has none; "
+            f"`headway workflows init {word}` writes one"
+        )
+    hint = perhaps(word, names) or f"; there are {', '.join(names[:20])}"
+    return NotFoundError(f"there is no workflow '{word}'{hint}")

@@ -1,0 +1,618 @@
+"""Read a workflow from TOML: every key known, every value of the right form. Pure.
+
+All mistakes of form are told together, with their places. What the nodes say about each other is
+for `checks`.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from headway.base.errors import InvalidInputError
+from headway.base.toml_file import refuse_excess
+from headway.base.units import parse_duration
+from headway.core.routes import ANY, OUTCOME_WORDS, Join, NodeOutcome
+from headway.jobs.graph_file import FORMS
+from headway.workflows.labels import (
+    AGENT_INVOKE,
+    COMMAND_RUN,
+    FAMILIES,
+    FUNCTION_CALL,
+    LABELS,
+    PROMPT_RESOLVE,
+    Label,
+    RunsCommand,
+    renamed,
+)
+from headway.workflows.mistakes import Mistake, Mistakes, WorkflowError, listed, perhaps, short
+from headway.workflows.model import (
+    MISSING,
+    After,
+    ArtifactContract,
+    EachKey,
+    LoopKey,
+    Param,
+    Workflow,
+    WorkflowNode,
+)
+from headway.workflows.places import Path, places_in
+from headway.workflows.references import OPEN
+
+LARGEST_FILE = 1 << 20
+MOST_KEYS = 100_000
+MOST_TIMES = 100
+MOST_ELEMENTS = 10_000
+MOST_COMBINATIONS = 1000
+NODE_ID = re.compile(r"[a-z][a-z0-9_]{0,47}")
+PARAM_TYPES = ("text", "slug", "int", "number", "bool", "path", "list")
+SCOPES = ("run", "global")
+OF_HEADWAY = ("prompt_text", "operation_output")  # artifact types that exist by themselves
+JOB_KEYS = (
+    *("env", "labels", "locks", "resources", "rates", "priority", "timeout", "grace", "retries"),
+    *("retry_base", "retry_cap", "retry_jitter", "retry_on", "skip_exit_codes", "require"),
+    *("pin_head", "target", "any_host", "cwd"),
+)
+WHAT_IT_DOES = ("uses", "argv", "shell", "prompt", "prompt_file", "task")
+_LOOP_ON = (NodeOutcome.SUCCEEDED, NodeOutcome.FAILED, NodeOutcome.BLOCKED)
+_TOLERABLE = (NodeOutcome.FAILED, NodeOutcome.BLOCKED, NodeOutcome.CANCELLED)
+_LINE = re.compile(r"(.*) \(at (line \d+, column \d+)\)|(.*) \(at end of document\)", re.DOTALL)
+
+Table = Mapping[str, Any]
+
+
+class ValueForm(NamedTuple):
+    """How a value is written, in words and as a check."""
+
+    says: str
+    fits: Callable[[Any], bool]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_table, value))
+
+
+def _are_lists(value: Any) -> bool:
+    return _is_table(value) and all(isinstance(each, list) and each for each in value.values())
+
+
+def _are_afters(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str | dict) for each in value)
+
+
+def _are_targets(value: Any) -> bool:
+    return _is_table(value) and all(map(_are_texts, value.values()))
+
+
+def _are_products(value: Any) -> bool:
+    return _are_texts(value) or _are_targets(value)
+
+
+def _is_command(value: Any) -> bool:
+    return _are_texts(value) and bool(value)
+
+
+TEXT = ValueForm("a text", _is_text)
+TEXTS = ValueForm("a list of texts", _are_texts)
+TABLE = ValueForm("a table", _is_table)
+FLAG = ValueForm("true or false", _is_flag)
+DURATION = ValueForm('a duration like "5m"', _is_text)
+
+TOP_KEYS: Mapping[str, ValueForm] = {
+    "version": TEXT,
+    "description": TEXT,
+    "inputs": TEXTS,
+    "params": TABLE,
+    "artifacts": TABLE,
+    "budget": TABLE,
+    "timeout": DURATION,
+    "finally": TEXTS,
+    "defaults": TABLE,
+    "nodes": TABLE,
+}
+NODE_KEYS: Mapping[str, ValueForm] = {
+    "uses": TEXT,
+    "args": TABLE,
+    "argv": ValueForm("a list of texts, not empty", _is_command),
+    "shell": TEXT,
+    "prompt": TEXT,
+    "prompt_file": TEXT,
+    "task": TEXT,
+    "after": ValueForm("a list of nodes, or of { node, on }", _are_afters),
+    "on": ValueForm("a table of lists of nodes, by outcome", _are_targets),
+    "join": ValueForm('"all" or "any"', lambda value: value in tuple(Join)),
+    "loop": TABLE,
+    "tolerate": TEXTS,
+    "when": TEXTS,
+    "matrix": ValueForm("a table of lists that are not empty", _are_lists),
+    "exclude": ValueForm("a list of tables", _are_tables),
+    "each": TABLE,
+    "needs": TEXTS,
+    "produces": ValueForm("a list of artifacts, or a table of them by outcome", _are_products),
+    "outputs": TEXTS,
+    "root": TEXT,
+    "approval": FLAG,
+    **{key: ValueForm(FORMS[key].says, FORMS[key].fits) for key in JOB_KEYS},
+}
+DEFAULT_KEYS = (*JOB_KEYS, "join", "tolerate", "root", "approval")
+PARAM_KEYS: Mapping[str, ValueForm] = {
+    "type": ValueForm(listed([f'"{each}"' for each in PARAM_TYPES]), lambda v: v in PARAM_TYPES),
+    "default": ValueForm("a value of its type", lambda value: True),
+    "choices": ValueForm("a list", lambda value: isinstance(value, list)),
+    "pattern": TEXT,
+    "help": TEXT,
+}
+CONTRACT_KEYS: Mapping[str, ValueForm] = {
+    "version": TEXT,
+    "scope": ValueForm('"run" or "global"', lambda value: value in SCOPES),
+}
+BUDGET_KEYS: Mapping[str, ValueForm] = {
+    "usd": ValueForm("a number above 0", _is_amount),
+    "tokens": ValueForm("a whole number above 0", lambda v: _is_whole(v) and v > 0),
+}
+LOOP_KEYS: Mapping[str, ValueForm] = {
+    "to": TEXT,
+    "on": TEXTS,
+    "times": ValueForm(
+        f"a whole number from 1 to {MOST_TIMES}", lambda v: _is_whole(v) and 1 <= v <= MOST_TIMES
+    ),
+    "delay": DURATION,
+}
+EACH_KEYS: Mapping[str, ValueForm] = {
+    "in": TEXT,
+    "max": ValueForm(
+        f"a whole number from 1 to {MOST_ELEMENTS}",
+        lambda v: _is_whole(v) and 1 <= v <= MOST_ELEMENTS,
+    ),
+}
+AFTER_KEYS: Mapping[str, ValueForm] = {"node": TEXT, "on": TEXTS}
+
+
+def read_workflow(text: str, *, name: str, file: str) -> Workflow:
+    """The workflow of a text; raises WorkflowError with all that is wrong with its form."""
+    return Draft(text, name=name, file=file).finished()
+
+
+class Draft:
+    """A workflow that is being read, and what is wrong with it so far."""
+
+    def __init__(self, text: str, *, name: str, file: str) -> None:
+        self._name = name
+        self._document = _parsed(text, file)
+        self.problems = Mistakes(file, places_in(text))
+        self.workflow = self._workflow()
+
+    def finished(self) -> Workflow:
+        self.problems.raise_if_any()
+        return self.workflow
+
+    def _workflow(self) -> Workflow:
+        top = self._fitting(self._document, TOP_KEYS, ())
+        nodes = self._nodes(top.get("nodes", {}), top.get("defaults", {}))
+        return Workflow(
+            name=self._name,
+            file=self.problems.file,
+            nodes=nodes,
+            version=top.get("version", "1"),
+            description=top.get("description", ""),
+            inputs=tuple(top.get("inputs", ())),
+            params=self._params(top.get("params", {})),
+            artifacts=self._artifacts(top.get("artifacts", {})),
+            budget=self._fitting(top.get("budget", {}), BUDGET_KEYS, ("budget",)),
+            timeout=self._duration(top.get("timeout"), ("timeout",)),
+            at_the_end=tuple(top.get("finally", ())),
+        )
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _fitting(self, table: Table, forms: Mapping[str, ValueForm], path: Path) -> dict[str, Any]:
+        """The keys that are known and have a value of their form; all others are mistakes."""
+        found = {}
+        for key, value in table.items():
+            form = forms.get(key)
+            if form is None:
+                self.problems.add(f"unknown key '{key}'{perhaps(key, list(forms))}", (*path, key))
+            elif not form.fits(value):
+                self._misfit(key, value, form, (*path, key))
+            else:
+                found[key] = value
+        return found
+
+    def _misfit(self, key: str, value: Any, form: ValueForm, path: Path) -> None:
+        self.problems.add(f"{key} is {short(value)}; give {form.says}", path)
+
+    def _duration(self, text: str | None, path: Path) -> int | None:
+        if text is None:
+            return None
+        try:
+            return parse_duration(text, path[-1])
+        except InvalidInputError:
+            self._misfit(path[-1], text, DURATION, path)
+            return None
+
+    def _params(self, table: Table) -> dict[str, Param]:
+        found = {}
+        for name, said in table.items():
+            if not isinstance(said, dict):
+                found[name] = Param(name, type_of(said), said)
+                continue
+            given = self._fitting(said, PARAM_KEYS, ("params", name))
+            default = given.get("default", MISSING)
+            kind = given.get("type") or ("text" if default is MISSING else type_of(default))
+            param = Param(
+                name,
+                kind,
+                default,
+                tuple(given.get("choices", ())),
+                given.get("pattern"),
+                given.get("help", ""),
+            )
+            found[name] = param
+            if default is not MISSING and (wrong := misfit_of(param, default)) is not None:
+                self.problems.add(
+                    f"parameter '{name}' is {short(default)}; {wrong}", ("params", name)
+                )
+        return found
+
+    def _artifacts(self, table: Table) -> dict[str, ArtifactContract]:
+        found = {}
+        for name, said in table.items():
+            path = ("artifacts", name)
+            if name in OF_HEADWAY:
+                self.problems.add(f"[artifacts] {name} is made by Headway; take it out", path)
+            elif not isinstance(said, dict):
+                self._misfit(name, said, TABLE, path)
+            else:
+                found[name] = ArtifactContract(**self._fitting(said, CONTRACT_KEYS, path))
+        return found
+
+    def _nodes(self, table: Table, defaults: Table) -> dict[str, WorkflowNode]:
+        allowed = {key: NODE_KEYS[key] for key in DEFAULT_KEYS}
+        common = self._fitting(defaults, allowed, ("defaults",))
+        if not table:
+            self.problems.add("it has no nodes")
+        found: dict[str, WorkflowNode] = {}
+        for name, said in table.items():
+            path = ("nodes", name)
+            if not NODE_ID.fullmatch(name):
+                words = "may have small letters, digits and _, and begins with a letter"
+                self.problems.add(words, path)
+            if not isinstance(said, dict):
+                self._misfit(name, said, TABLE, path)
+                continue
+            given = self._fitting(said, NODE_KEYS, path)
+            known = {**{k: v for k, v in common.items() if k not in said}, **given}
+            for node in _Nodes(self.problems, name, said, known).made():
+                found[node.id] = node
+        return found
+
+
+class _Nodes:
+    """What one table of `[nodes]` stands for: a node, or an agent with the node of its prompt."""
+
+    def __init__(self, problems: Mistakes, name: str, said: Table, given: Table) -> None:
+        self._problems = problems
+        self._name = name
+        self._said = said  # also what does not fit
+        self._given = given
+        self._path = ("nodes", name)
+
+    def made(self) -> list[WorkflowNode]:
+        label = self._label()
+        if label is None:
+            return [self._node(LABELS[COMMAND_RUN])]  # for what others say of it
+        if label.name == AGENT_INVOKE and "uses" not in self._given:
+            return self._agent_with_prompt(label)
+        return [self._node(label)]
+
+    def _say(self, words: str, *key: str) -> None:
+        self._problems.add(words, (*self._path, *key))
+
+    def _label(self) -> Label | None:
+        said = [key for key in WHAT_IT_DOES if key in self._said]
+        if not said:
+            self._say("say what it does: uses, argv, shell, prompt, prompt_file or task")
+            return None
+        if "uses" in said:
+            return self._used(self._given.get("uses"))
+        if "task" in said:
+            return self._taking(LABELS[FUNCTION_CALL], ("task",))
+        if "prompt" in said or "prompt_file" in said:
+            return self._taking(LABELS[AGENT_INVOKE], ("prompt", "prompt_file"))
+        return self._taking(LABELS[COMMAND_RUN], ("argv", "shell"))
+
+    def _used(self, name: str | None) -> Label | None:
+        if name is None:
+            return None
+        label = LABELS.get(name)
+        if label is None:
+            now = renamed(name)
+            if now is not None:
+                self._say(f"uses old label '{name}'; write '{now}'", "uses")
+            else:
+                near = perhaps(name, list(LABELS))
+                self._say(f"uses unknown label '{name}'; there are {FAMILIES}{near}", "uses")
+            return None
+        runs = ("argv", "shell") if label.command is not RunsCommand.NEVER else ()
+        return self._taking(label, runs)
+
+    def _taking(self, label: Label, words: tuple[str, ...]) -> Label:
+        """Refuse what such a node does not take, and see that it has what it needs."""
+        for key in WHAT_IT_DOES[1:]:
+            if key in self._said and key not in words:
+                self._say(f"{label.name} takes no {key}", key)
+        both = [key for key in words if key in self._said]
+        if len(both) > 1:
+            self._say(f"give {both[0]} or {both[1]}, not both", both[1])
+        if label.command is RunsCommand.MUST and not both:
+            self._say(f"{label.operation} needs argv or shell", "uses")
+        self._check_arguments(label)
+        return label
+
+    def _check_arguments(self, label: Label) -> None:
+        args = self._given.get("args", {})
+        if not label.free:
+            for key in args:
+                if key not in label.arguments:
+                    words = f"{label.operation} has no argument '{key}'"
+                    there = f"; there are {', '.join(label.arguments)}" if label.arguments else ""
+                    self._say(words + (perhaps(key, label.arguments) or there), "args", key)
+        named = {*args, *(["task"] if "task" in self._said else [])}
+        if label.one_of and not named & {*label.one_of}:
+            self._say(f"{label.operation} needs {listed(label.one_of)}", "args")
+
+    def _agent_with_prompt(self, label: Label) -> list[WorkflowNode]:
+        """The short form: a node before it resolves the prompt, and all that led to it leads
+        there."""
+        name = f"{self._name}.prompt"
+        artifact = f"custom:prompt_text:{self._name}"
+        node = self._node(label)
+        text = "prompt" if "prompt" in self._said else "prompt_file"
+        prompt = WorkflowNode(
+            name,
+            LABELS[PROMPT_RESOLVE],
+            args={"prompt_text" if text == "prompt" else text: self._given.get(text, "")},
+            after=node.after,
+            on={"succeeded": (self._name,)},
+            join=node.join,
+            when=node.when,
+            matrix=node.matrix,
+            exclude=node.exclude,
+            produces={"succeeded": (artifact,)},
+            root=node.root,
+            job={"locks": []},
+        )
+        waits = After(name, OUTCOME_WORDS["succeeded"])
+        return [prompt, node._replace(after=(waits,), needs=(*node.needs, artifact), when=())]
+
+    def _node(self, label: Label) -> WorkflowNode:
+        given = self._given
+        job = {key: given[key] for key in JOB_KEYS if key in given}
+        for key, value in job.items():
+            self._check_job_key(key, value)
+        args = dict(given.get("args", {}))
+        if "task" in given:
+            args["task"] = given["task"]
+        self._exclude_each_other("matrix", "each")
+        return WorkflowNode(
+            self._name,
+            label,
+            args,
+            tuple(given.get("argv", ())),
+            given.get("shell"),
+            tuple(self._afters(given.get("after", ()))),
+            self._on(given.get("on", {})),
+            Join(given.get("join", Join.ALL)),
+            self._loop(given.get("loop")),
+            self._outcomes("tolerate", given.get("tolerate", ()), _TOLERABLE),
+            tuple(given.get("when", ())),
+            {key: tuple(values) for key, values in given.get("matrix", {}).items()},
+            tuple(given.get("exclude", ())),
+            self._each(given.get("each")),
+            tuple(given.get("needs", ())),
+            self._products(given.get("produces", ())),
+            tuple(given.get("outputs", ())),
+            given.get("root"),
+            given.get("approval", False),
+            job,
+        )
+
+    def _check_job_key(self, key: str, value: Any) -> None:
+        """By the code that reads graph files; what has references is checked when it is filled."""
+        make = FORMS[key].make
+        if make is None or OPEN in str(value):
+            return
+        try:
+            make(value)
+        except InvalidInputError as error:
+            self._say(str(error), key)
+
+    def _exclude_each_other(self, one: str, other: str) -> None:
+        if one in self._said and other in self._said:
+            self._say(f"{one} and {other} exclude each other", other)
+
+    def _afters(self, said: Any) -> list[After]:
+        found = []
+        for each in said:
+            if isinstance(each, str):
+                found.append(After(each, OUTCOME_WORDS["succeeded"]))
+                continue
+            given = self._inner(each, AFTER_KEYS, "after")
+            if "node" not in given:
+                self._say(f"after is {short(each)}; give a node, or {{ node, on }}", "after")
+            else:
+                words = given.get("on", ["succeeded"])
+                accepts = self._accepted("after", words)
+                found.append(After(given["node"], accepts))
+        return found
+
+    def _on(self, said: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
+        found = {}
+        for word, targets in said.items():
+            if word not in OUTCOME_WORDS:
+                words = f"on.{word} is no outcome; there are {', '.join(OUTCOME_WORDS)}"
+                self._say(words, "on", word)
+                continue
+            for target in dict.fromkeys(targets):
+                if targets.count(target) > 1:
+                    self._say(f"on.{word} names '{target}' twice", "on", word)
+            found[word] = tuple(dict.fromkeys(targets))
+        return found
+
+    def _inner(self, said: Table, forms: Mapping[str, ValueForm], *key: str) -> dict[str, Any]:
+        """The keys of a table within the node, as `Draft._fitting`."""
+        found = {}
+        for name, value in said.items():
+            form = forms.get(name)
+            if form is None:
+                self._say(f"unknown key '{'.'.join(key)}.{name}'{perhaps(name, list(forms))}", *key)
+            elif not form.fits(value):
+                self._say(f"{'.'.join(key)}.{name} is {short(value)}; give {form.says}", *key)
+            else:
+                found[name] = value
+        return found
+
+    def _accepted(self, key: str, words: list[str]) -> frozenset[NodeOutcome]:
+        found: set[NodeOutcome] = set()
+        for word in words:
+            if word not in OUTCOME_WORDS:
+                there = ", ".join(OUTCOME_WORDS)
+                self._say(f"{key}.on '{word}' is no outcome; there are {there}", key)
+            else:
+                found |= OUTCOME_WORDS[word]
+        return frozenset(found) or OUTCOME_WORDS["succeeded"]
+
+    def _outcomes(
+        self, key: str, words: Any, allowed: tuple[NodeOutcome, ...]
+    ) -> frozenset[NodeOutcome]:
+        for word in words:
+            if word not in allowed:
+                self._say(f"{key} is {short(word)}; give {listed(list(allowed))}", key)
+        return frozenset(NodeOutcome(word) for word in words if word in allowed)
+
+    def _loop(self, said: Table | None) -> LoopKey | None:
+        if said is None:
+            return None
+        given = self._inner(said, LOOP_KEYS, "loop")
+        for key in ("to", "times"):
+            if key not in said:
+                self._say(f"loop has no {key}; write {{ to = NODE, times = N }}", "loop")
+        words = self._outcomes("loop.on", given.get("on", ["failed"]), _LOOP_ON)
+        delay = given.get("delay", "0s")
+        try:
+            wait = parse_duration(delay, "loop.delay")
+        except InvalidInputError:
+            self._say(f"loop.delay is {short(delay)}; give {DURATION.says}", "loop")
+            wait = 0
+        if not {"to", "times"} <= given.keys():
+            return None
+        return LoopKey(given["to"], words, given["times"], wait)
+
+    def _each(self, said: Table | None) -> EachKey | None:
+        if said is None:
+            return None
+        given = self._inner(said, EACH_KEYS, "each")
+        if "in" not in said:
+            self._say("each.in is no reference to a list", "each")
+        return EachKey(given["in"], given.get("max", 100)) if "in" in given else None
+
+    def _products(self, said: Any) -> dict[str, tuple[str, ...]]:
+        if not isinstance(said, dict):
+            return {"succeeded": tuple(said)} if said else {}
+        found = {}
+        for word, texts in said.items():
+            if word not in OUTCOME_WORDS or word == ANY:
+                words = ", ".join(each for each in OUTCOME_WORDS if each != ANY)
+                self._say(f"produces.{word} is no outcome; there are {words}", "produces")
+            else:
+                found[word] = tuple(texts)
+        return found
+
+
+# -- parameters --------------------------------------------------------------------------------
+
+
+_SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_FORM_OF = {
+    "text": ValueForm("a text", _is_text),
+    "slug": ValueForm(
+        "small letters, digits, '.', '_' and '-'",
+        lambda value: _is_text(value) and bool(_SLUG.fullmatch(value)),
+    ),
+    "int": ValueForm("a whole number", _is_whole),
+    "number": ValueForm("a number", lambda v: isinstance(v, int | float) and not _is_flag(v)),
+    "bool": FLAG,
+    "path": ValueForm(
+        "a path", lambda value: _is_text(value) and "\0" not in value and value != ""
+    ),
+    "list": ValueForm("a list", lambda value: isinstance(value, list)),
+}
+
+
+def type_of(value: Any) -> str:
+    """The type of a parameter by its default."""
+    match value:
+        case bool():
+            return "bool"
+        case int():
+            return "int"
+        case float():
+            return "number"
+        case list():
+            return "list"
+        case _:
+            return "text"
+
+
+def misfit_of(param: Param, value: Any) -> str | None:
+    """What to give instead of this value; None: it fits."""
+    form = _FORM_OF[param.type]
+    if not form.fits(value):
+        return f"give {form.says}"
+    if param.choices and value not in param.choices:
+        return f"give {listed([short(each) for each in param.choices])}"
+    if param.pattern is not None and not re.fullmatch(param.pattern, str(value)):
+        return f"give what fits {param.pattern}"
+    return None
+
+
+# -- the text ----------------------------------------------------------------------------------
+
+
+def _parsed(text: str, file: str) -> dict[str, Any]:
+    refuse_excess(file, text, most_keys=MOST_KEYS)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _LINE.fullmatch(str(error))
+        words = str(error)
+        if found is not None:
+            end = f"line {text.count(chr(10)) + 1}, column 1"
+            words = f"{found[2] or end}: {found[1] or found[3]}"
+        raise WorkflowError(file, [Mistake(words)], 1) from None
+    except (ValueError, RecursionError) as error:
+        raise WorkflowError(file, [Mistake(f"line 1, column 1: {error}")], 1) from None
