@@ -29,7 +29,7 @@ from headway.workflows.labels import (
     TERMINAL,
     WORKTREE_PREPARE,
 )
-from headway.workflows.matrices import MOST_COMBINATIONS, combinations, count_combinations, fits
+from headway.workflows.matrices import MOST_COMBINATIONS, count_combinations, fits_some, instances
 from headway.workflows.mistakes import Mistakes, short
 from headway.workflows.model import Routes, Workflow, WorkflowNode
 from headway.workflows.reader import OF_HEADWAY
@@ -39,7 +39,9 @@ from headway.workflows.references import (
     Kind,
     MalformedError,
     Reference,
+    as_text,
     references_in,
+    texts_in,
 )
 
 _PROMPT = "custom:prompt_text:"
@@ -111,8 +113,10 @@ class _Checks:
     def all(self) -> Routes | None:
         before = self._problems.count
         self._names()
+        named = self._problems.count
         self._ends()
-        routes = routes_of(self._workflow)
+        right = self._problems.count == named
+        routes = routes_of(self._workflow if right else self._workflow._replace(at_the_end=()))
         if not self._circle(routes) and self._problems.count == before:
             self._loops(routes)
         for node in self._nodes.values():
@@ -163,11 +167,20 @@ class _Checks:
             last = self._nodes.get(name)
             if last is None:
                 self._problems.add(f"finally '{name}' names no node", ("finally",))
-            elif last.after or last.leads_on or self._is_led_to(name):
+            elif self._has_edges(last):
                 self._problems.add(f"finally '{name}' is led to, or leads on", ("finally",))
 
-    def _is_led_to(self, name: str) -> bool:
-        others = self._nodes.values()
+    def _has_edges(self, node: WorkflowNode) -> bool:
+        """But for the one from the node of its prompt, which runs at the end with it."""
+        prompt = f"{node.id}.prompt"
+        others = [each for each in self._nodes.values() if each.id != prompt]
+        if prompt in self._nodes:
+            return node.leads_on or self._is_named(node.id, others)
+        if node.id.endswith(".prompt") and node.id.removesuffix(".prompt") in self._nodes:
+            return bool(node.after)
+        return bool(node.after) or node.leads_on or self._is_named(node.id, others)
+
+    def _is_named(self, name: str, others: Sequence[WorkflowNode]) -> bool:
         by_on = any(name in targets for node in others for targets in node.on.values())
         return by_on or any(after.node == name for node in others for after in node.after)
 
@@ -272,7 +285,8 @@ class _Checks:
             made = [text for text in node.all_produced if text.startswith(_PROMPT)]
             if len(made) != 1 or len(node.all_produced) != 1:
                 one = "prompt.resolve must produce exactly one custom:prompt_text:KEY"
-                self._say(node, f"{one}, and produces {len(made)}", "produces")
+                count = len(node.all_produced) if made else 0
+                self._say(node, f"{one}, and produces {count}", "produces")
         if node.label.name == AGENT_INVOKE:
             needed = [text for text in node.needs if text.startswith(_PROMPT)]
             if len(needed) != 1:
@@ -291,10 +305,16 @@ class _Checks:
             words = f"matrix has {count:,} combinations, more than {MOST_COMBINATIONS}"
             self._say(node, words, "matrix")
             return
-        every = list(combinations(node.matrix)) if node.matrix else []
+        for key, values in node.matrix.items():
+            texts = [as_text(each) for each in values]
+            for text in dict.fromkeys(texts):
+                if texts.count(text) > 1:  # two instances would have one name
+                    self._say(node, f"matrix.{key} has {short(text)} twice", "matrix")
         for each in node.exclude:
-            if not any(fits(each, found) for found in every):
+            if not fits_some(each, node.matrix):
                 self._say(node, f"exclude {short(each)} fits none", "exclude")
+        if node.exclude and not any(instances(node.matrix, node.exclude)):
+            self._say(node, "exclude leaves nothing of the matrix", "exclude")
 
     def _values(self, node: WorkflowNode, routes: Routes) -> None:
         if node.shell is not None and OPEN in node.shell:
@@ -302,12 +322,16 @@ class _Checks:
             self._say(node, f"{words}; put it into env", "shell")
         for key, value in node.values():
             if key not in _WITH_REFERENCES:
+                if any(OPEN in text for text in texts_in(value)):
+                    self._say(node, f"{key} takes no ${{{{ }}}}", key)
                 continue
+            for path in outside_paths(key, value):
+                self._say(node, f"{path} is outside of the repository", key)
             for words in self._wrong_references(node, key, value, routes):
                 self._say(node, words, key)
         for text in node.when:
             if parse_condition(text) is None:
-                self._say(node, f"when '{text}' is not LEFT OP RIGHT", "when")
+                self._say(node, f"when '{text[:60]}' is not LEFT OP RIGHT", "when")
         if node.each is not None and not _is_one_reference(node.each.elements):
             self._say(node, "each.in is no reference to a list", "each")
 
@@ -343,6 +367,8 @@ class _Checks:
                 return "unknown"
             case Kind.FILE if not in_prompt:
                 return "unknown"
+            case Kind.FILE if _leads_out(each.name):
+                return f"{each.name} is outside of the repository"
             case Kind.NODES if not routes.comes_before(each.name, node.id):
                 return f"'{each.name}' does not come before it"
             case Kind.LAST if each.name not in self._nodes:
@@ -383,6 +409,33 @@ OUTPUTS: Mapping[str, tuple[str, ...]] = {
     "build.materialize_step": ("path",),
     "cicd.run": ("passed",),
 }
+
+
+_PATHS = frozenset({"prompt_file", "spec_file"})  # arguments that are paths
+
+
+def outside_paths(key: str, value: Any) -> Iterator[str]:
+    """Paths that lead out of the repository by themselves. Links, and whole paths, are looked at
+    when the job runs."""
+    paths: list[Any] = []
+    if key == "cwd":
+        paths = [value]
+    elif key == "args":
+        paths = [each for name, each in value.items() if name in _PATHS]
+        files = value.get("files")
+        paths += files if isinstance(files, list) else [files]
+    for path in paths:
+        if isinstance(path, str) and OPEN not in path and _leads_out(path):
+            yield path
+
+
+def _leads_out(path: str) -> bool:
+    depth = 0
+    for part in [] if path.startswith("/") else path.split("/"):
+        depth += {"": 0, ".": 0, "..": -1}.get(part, 1)
+        if depth < 0:
+            return True
+    return False
 
 
 def _is_one_reference(text: str) -> bool:

@@ -15,10 +15,10 @@ from headway.base.errors import InvalidInputError
 from headway.core.artifacts import parse_artifact
 from headway.core.routes import NodeOutcome
 from headway.jobs.graph_file import FORMS
-from headway.workflows.checks import check_workflow, routes_of
+from headway.workflows.checks import check_workflow, outside_paths, routes_of
 from headway.workflows.labels import TERMINAL, WORKTREE_PREPARE
-from headway.workflows.matrices import instance_id, instances
-from headway.workflows.mistakes import Mistakes, listed, perhaps, short
+from headway.workflows.matrices import count_combinations, instance_id, instances
+from headway.workflows.mistakes import Mistakes, listed, short
 from headway.workflows.model import (
     MISSING,
     CompiledNode,
@@ -30,30 +30,49 @@ from headway.workflows.model import (
     WorkflowNode,
 )
 from headway.workflows.reader import Draft, misfit_of
-from headway.workflows.references import OPEN, UNKNOWN, Kind, Reference, fill, fill_texts
+from headway.workflows.references import (
+    OPEN,
+    UNKNOWN,
+    Kind,
+    Reference,
+    fill,
+    fill_texts,
+    texts_in,
+)
 
 CLEANUP = "cap.env.builtin.worktree.cleanup"
 
 
-def check_text(text: str, *, name: str, file: str) -> tuple[Workflow, Mistakes]:
-    """A workflow with all that is wrong with it, before it has parameters."""
+def check_text(text: str, *, name: str, file: str, limit: int) -> tuple[Workflow, Mistakes]:
+    """A workflow with all that is wrong with it, before it has parameters. `limit` is how many
+    jobs one graph may have."""
     draft = Draft(text, name=name, file=file)
-    check_workflow(draft.workflow, draft.problems)
-    return draft.workflow, draft.problems
+    workflow, problems = draft.workflow, draft.problems
+    routes = check_workflow(workflow, problems)
+    if routes is not None:
+        roots_of(workflow, routes, problems)
+        count = sum(count_instances(node) for node in workflow.nodes.values())
+        if count > limit:
+            problems.add(f"{count:,} nodes are more than scheduler.graph_limit")
+    return workflow, problems
+
+
+def count_instances(node: WorkflowNode) -> int:
+    """How many jobs a node is when a run starts."""
+    if node.exclude:
+        return sum(1 for _ in instances(node.matrix, node.exclude))
+    return count_combinations(node.matrix) or 1
 
 
 def compile_text(
     text: str, given: Mapping[str, Any], *, name: str, file: str, limit: int
 ) -> Manifest:
-    """The manifest of a run; raises WorkflowError with all that is wrong. `limit` is how many jobs
-    one graph may have."""
-    workflow, problems = check_text(text, name=name, file=file)
+    """The manifest of a run; raises WorkflowError with all that is wrong."""
+    workflow, problems = check_text(text, name=name, file=file, limit=limit)
     params = bind(workflow, given, problems)
     problems.raise_if_any()
     routes = routes_of(workflow)
     nodes = tuple(_compiled(workflow, routes, params, problems))
-    if len(nodes) > limit:
-        problems.add(f"{len(nodes):,} nodes are more than scheduler.graph_limit")
     problems.raise_if_any()
     return Manifest(
         workflow,
@@ -72,9 +91,8 @@ def bind(workflow: Workflow, given: Mapping[str, Any], problems: Mistakes) -> di
     """The value of each parameter. Texts from a command line become what their types say."""
     for name in given:
         if name not in workflow.params:
-            there = f"; there are {', '.join(workflow.params)}" if workflow.params else ""
-            near = perhaps(name, list(workflow.params))
-            problems.add(f"there is no parameter '{name}'{near or there}")
+            there = ", ".join(workflow.params) or "none"
+            problems.add(f"there is no parameter '{name}'; there are {there}")
     values = {}
     for name, param in workflow.params.items():
         value = given.get(name, param.default)
@@ -109,7 +127,7 @@ def _as_type(param: Param, value: Any) -> Any:
         return value
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
 
 
@@ -133,15 +151,18 @@ def _instance(
     problems: Mistakes,
 ) -> CompiledNode:
     def look_up(each: Reference) -> Any:
+        """A value that has the form of a reference itself is filled in last, at the claim, when
+        nothing is looked up in it any more: what is given is never read as a reference."""
         match each.kind:
             case Kind.PARAMS:
-                return params[each.name]
+                value = params[each.name]
             case Kind.MATRIX:
-                return matrix[each.name]
+                value = matrix[each.name]
             case Kind.ARGS:
-                return args[each.name]
+                value = args[each.name]
             case _:
                 return UNKNOWN
+        return UNKNOWN if any(OPEN in text for text in texts_in(value)) else value
 
     args: Mapping[str, Any] = {}
     args = fill(node.args, look_up)
@@ -180,6 +201,11 @@ def _check_filled(node: WorkflowNode, compiled: CompiledNode, problems: Mistakes
                 form.make(value)
         except InvalidInputError as error:
             problems.add(str(error), (*path, key))
+    for key in ("args", "cwd"):
+        value = compiled.args if key == "args" else compiled.job.get(key)
+        for outside in outside_paths(key, value):
+            if outside not in outside_paths(key, node.args if key == "args" else node.job[key]):
+                problems.add(f"{outside} is outside of the repository", (*path, key))
     texts = [*compiled.needs, *(text for texts in compiled.produces.values() for text in texts)]
     for text in texts:
         if OPEN in text:
@@ -310,7 +336,8 @@ def canonical(workflow: Workflow) -> dict[str, Any]:
     """The workflow as JSON, before parameters; without its file and descriptions."""
     kept = workflow._asdict()
     del kept["file"], kept["description"]
-    return {key: _plain(value) for key, value in kept.items()}
+    order = list(workflow.nodes)  # that of dispatch
+    return {**{key: _plain(value) for key, value in kept.items()}, "order": order}
 
 
 def _plain(value: Any) -> Any:

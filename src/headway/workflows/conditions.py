@@ -4,12 +4,11 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from headway.workflows.references import OPEN, as_text
+from headway.workflows.references import CLOSE, OPEN, as_text
 
 OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "in")
-_FORM = re.compile(
-    r"\s*(\$\{\{.*?\}\}|.+?)\s*(==|!=|<=|>=|<|>|\sin\s)\s*(\$\{\{.*?\}\}|.+?)\s*", re.DOTALL
-)
+LONGEST = 4096
+_OPERATOR = re.compile(r"==|!=|<=|>=|<|>|\sin\s")
 _WORD = re.compile(r"[^\s\"'\[\]{}<>=!]+")
 
 
@@ -26,14 +25,14 @@ class NotComparableError(ValueError):
 
 
 def parse_condition(text: str) -> Condition | None:
-    """None: it is not of the form."""
-    found = _FORM.fullmatch(text)
-    if found is None:
+    """None: it is not of the form. An operator may also stand within the text of a side."""
+    if len(text) > LONGEST:
         return None
-    left, right = _side(found[1]), _side(found[3])
-    if left is _NONE or right is _NONE:
-        return None
-    return Condition(left, found[2].strip(), right)
+    for found in _OPERATOR.finditer(text):
+        left, right = _side(text[: found.start()].strip()), _side(text[found.end() :].strip())
+        if left is not _NONE and right is not _NONE:
+            return Condition(left, found[0].strip(), right)
+    return None
 
 
 _NONE = object()
@@ -41,11 +40,11 @@ _NONE = object()
 
 def _side(text: str) -> Any:
     """A reference as it is written, JSON, or a bare word."""
-    if text.startswith(OPEN) and text.endswith("}}"):
+    if text.startswith(OPEN) and text.find(CLOSE) == len(text) - len(CLOSE):
         return text
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text if _WORD.fullmatch(text) else _NONE
 
 

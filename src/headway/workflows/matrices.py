@@ -6,6 +6,8 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from headway.workflows.references import as_text
+
 MOST_COMBINATIONS = 1000
 
 
@@ -17,6 +19,11 @@ def combinations(matrix: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]
     """In the order of the file: the last key changes fastest."""
     for values in product(*matrix.values()):
         yield dict(zip(matrix, values, strict=True))
+
+
+def fits_some(part: Mapping[str, Any], matrix: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether there is a combination that has all that a partial one says."""
+    return bool(matrix) and all(value in matrix.get(key, ()) for key, value in part.items())
 
 
 def fits(part: Mapping[str, Any], combination: Mapping[str, Any]) -> bool:
@@ -40,4 +47,4 @@ def instance_id(node: str, values: Mapping[str, Any]) -> str:
     """`test[python=3.11,store=sqlite]`."""
     if not values:
         return node
-    return f"{node}[{','.join(f'{key}={value}' for key, value in values.items())}]"
+    return f"{node}[{','.join(f'{key}={as_text(value)}' for key, value in values.items())}]"

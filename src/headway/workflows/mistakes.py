@@ -8,6 +8,7 @@ from headway.base.errors import InvalidInputError
 from headway.workflows.places import Path, TextPlace, TextPlaces
 
 MOST_SHOWN = 20
+LONGEST_WORDS = 500
 
 
 class Mistake(NamedTuple):
@@ -51,6 +52,8 @@ class Mistakes:
 
     def add_of_file(self, words: str, path: Path = ()) -> None:
         """The same where the words name the nodes themselves."""
+        if len(words) > LONGEST_WORDS:
+            words = words[: LONGEST_WORDS - 3] + "..."
         self._found.append(Mistake(words, self._places.of(path) if path else None))
 
     @property

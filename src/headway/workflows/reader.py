@@ -6,7 +6,8 @@ for `checks`.
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any, NamedTuple
 
 from headway.base.errors import InvalidInputError
@@ -25,6 +26,7 @@ from headway.workflows.labels import (
     RunsCommand,
     renamed,
 )
+from headway.workflows.matrices import instance_id
 from headway.workflows.mistakes import Mistake, Mistakes, WorkflowError, listed, perhaps, short
 from headway.workflows.model import (
     MISSING,
@@ -37,14 +39,16 @@ from headway.workflows.model import (
     WorkflowNode,
 )
 from headway.workflows.places import Path, places_in
-from headway.workflows.references import OPEN
+from headway.workflows.references import CLOSE, OPEN, texts_in
 
 LARGEST_FILE = 1 << 20
 MOST_KEYS = 100_000
 MOST_TIMES = 100
 MOST_ELEMENTS = 10_000
-MOST_COMBINATIONS = 1000
+MOST_AT_THE_END = 100
 NODE_ID = re.compile(r"[a-z][a-z0-9_]{0,47}")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")  # of a parameter
+OUTPUT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 PARAM_TYPES = ("text", "slug", "int", "number", "bool", "path", "list")
 SCOPES = ("run", "global")
 OF_HEADWAY = ("prompt_text", "operation_output")  # artifact types that exist by themselves
@@ -116,6 +120,17 @@ def _is_command(value: Any) -> bool:
     return _are_texts(value) and bool(value)
 
 
+def _are_outputs(value: Any) -> bool:
+    return _are_texts(value) and all(map(OUTPUT_NAME.fullmatch, value))
+
+
+def _is_expression(value: Any) -> bool:
+    try:
+        return _is_text(value) and bool(re.compile(value))
+    except (re.error, RecursionError, OverflowError):
+        return False
+
+
 TEXT = ValueForm("a text", _is_text)
 TEXTS = ValueForm("a list of texts", _are_texts)
 TABLE = ValueForm("a table", _is_table)
@@ -153,7 +168,7 @@ NODE_KEYS: Mapping[str, ValueForm] = {
     "each": TABLE,
     "needs": TEXTS,
     "produces": ValueForm("a list of artifacts, or a table of them by outcome", _are_products),
-    "outputs": TEXTS,
+    "outputs": ValueForm("a list of names of letters, digits, _ and -", _are_outputs),
     "root": TEXT,
     "approval": FLAG,
     **{key: ValueForm(FORMS[key].says, FORMS[key].fits) for key in JOB_KEYS},
@@ -163,7 +178,7 @@ PARAM_KEYS: Mapping[str, ValueForm] = {
     "type": ValueForm(listed([f'"{each}"' for each in PARAM_TYPES]), lambda v: v in PARAM_TYPES),
     "default": ValueForm("a value of its type", lambda value: True),
     "choices": ValueForm("a list", lambda value: isinstance(value, list)),
-    "pattern": TEXT,
+    "pattern": ValueForm("a regular expression", _is_expression),
     "help": TEXT,
 }
 CONTRACT_KEYS: Mapping[str, ValueForm] = {
@@ -212,6 +227,7 @@ class Draft:
 
     def _workflow(self) -> Workflow:
         top = self._fitting(self._document, TOP_KEYS, ())
+        self._refuse_unstorable(self._document, ())
         nodes = self._nodes(top.get("nodes", {}), top.get("defaults", {}))
         return Workflow(
             name=self._name,
@@ -219,15 +235,46 @@ class Draft:
             nodes=nodes,
             version=top.get("version", "1"),
             description=top.get("description", ""),
-            inputs=tuple(top.get("inputs", ())),
+            inputs=self._once("inputs", top.get("inputs", ())),
             params=self._params(top.get("params", {})),
             artifacts=self._artifacts(top.get("artifacts", {})),
             budget=self._fitting(top.get("budget", {}), BUDGET_KEYS, ("budget",)),
             timeout=self._duration(top.get("timeout"), ("timeout",)),
-            at_the_end=tuple(top.get("finally", ())),
+            at_the_end=self._at_the_end(top.get("finally", ()), nodes),
         )
 
     # -- parts ---------------------------------------------------------------------------------
+
+    def _refuse_unstorable(self, value: Any, path: Path) -> None:
+        """No program takes a text with a NUL, and JSON knows no number that is none."""
+        if isinstance(value, dict):
+            for key, each in value.items():
+                self._refuse_unstorable(each, (*path, key))
+        elif isinstance(value, list):
+            for each in value:
+                self._refuse_unstorable(each, path)
+        elif isinstance(value, str) and "\0" in value:
+            self.problems.add(f"{path[-1]} has a NUL character; take it out", path)
+        elif isinstance(value, float) and not isfinite(value):
+            self.problems.add(f"{path[-1]} is {value}; give a number", path)
+
+    def _once(self, key: str, names: Sequence[str]) -> tuple[str, ...]:
+        for name in dict.fromkeys(names):
+            if names.count(name) > 1:
+                self.problems.add(f"{key} names '{name}' twice", (key,))
+        return tuple(dict.fromkeys(names))
+
+    def _at_the_end(
+        self, names: Sequence[str], nodes: Mapping[str, WorkflowNode]
+    ) -> tuple[str, ...]:
+        """With the nodes of their prompts. Each has an edge from all others, so they are few."""
+        if len(names) > MOST_AT_THE_END:
+            words = f"finally names {len(names):,} nodes, more than {MOST_AT_THE_END}"
+            self.problems.add(words, ("finally",))
+            return ()
+        known = self._once("finally", names)
+        with_prompts = (each for name in known for each in (f"{name}.prompt", name))
+        return tuple(each for each in with_prompts if each in nodes or each in known)
 
     def _fitting(self, table: Table, forms: Mapping[str, ValueForm], path: Path) -> dict[str, Any]:
         """The keys that are known and have a value of their form; all others are mistakes."""
@@ -257,6 +304,9 @@ class Draft:
     def _params(self, table: Table) -> dict[str, Param]:
         found = {}
         for name, said in table.items():
+            if not NAME.fullmatch(name):
+                words = "may have letters, digits, '_', '.' and '-', and begins with a letter or _"
+                self.problems.add(f"parameter '{name}' {words}", ("params", name))
             if not isinstance(said, dict):
                 found[name] = Param(name, type_of(said), said)
                 continue
@@ -293,14 +343,19 @@ class Draft:
     def _nodes(self, table: Table, defaults: Table) -> dict[str, WorkflowNode]:
         allowed = {key: NODE_KEYS[key] for key in DEFAULT_KEYS}
         common = self._fitting(defaults, allowed, ("defaults",))
-        if not table:
+        for key in [key for key in common if key in JOB_KEYS]:
+            wrong = wrong_job_value(key, common[key])
+            if wrong is not None:
+                self.problems.add(wrong, ("defaults", key))
+                del common[key]
+        if not self._document.get("nodes", {}):
             self.problems.add("it has no nodes")
         found: dict[str, WorkflowNode] = {}
         for name, said in table.items():
             path = ("nodes", name)
             if not NODE_ID.fullmatch(name):
                 words = "may have small letters, digits and _, and begins with a letter"
-                self.problems.add(words, path)
+                self.problems.add_of_file(f"node '{name}' {words}", path)
             if not isinstance(said, dict):
                 self._misfit(name, said, TABLE, path)
                 continue
@@ -379,8 +434,8 @@ class _Nodes:
             for key in args:
                 if key not in label.arguments:
                     words = f"{label.operation} has no argument '{key}'"
-                    there = f"; there are {', '.join(label.arguments)}" if label.arguments else ""
-                    self._say(words + (perhaps(key, label.arguments) or there), "args", key)
+                    there = ", ".join(label.arguments) or "none"
+                    self._say(f"{words}; there are {there}", "args", key)
         named = {*args, *(["task"] if "task" in self._said else [])}
         if label.one_of and not named & {*label.one_of}:
             self._say(f"{label.operation} needs {listed(label.one_of)}", "args")
@@ -389,8 +444,9 @@ class _Nodes:
         """The short form: a node before it resolves the prompt, and all that led to it leads
         there."""
         name = f"{self._name}.prompt"
-        artifact = f"custom:prompt_text:{self._name}"
         node = self._node(label)
+        values = {key: f"{OPEN} matrix.{key} {CLOSE}" for key in node.matrix}
+        artifact = f"custom:prompt_text:{instance_id(self._name, values)}"  # one an instance
         text = "prompt" if "prompt" in self._said else "prompt_file"
         prompt = WorkflowNode(
             name,
@@ -442,14 +498,10 @@ class _Nodes:
         )
 
     def _check_job_key(self, key: str, value: Any) -> None:
-        """By the code that reads graph files; what has references is checked when it is filled."""
-        make = FORMS[key].make
-        if make is None or OPEN in str(value):
-            return
-        try:
-            make(value)
-        except InvalidInputError as error:
-            self._say(str(error), key)
+        """Also where it comes from the defaults, which were checked before."""
+        wrong = wrong_job_value(key, value) if key in self._said else None
+        if wrong is not None:
+            self._say(wrong, key)
 
     def _exclude_each_other(self, one: str, other: str) -> None:
         if one in self._said and other in self._said:
@@ -553,6 +605,19 @@ class _Nodes:
         return found
 
 
+def wrong_job_value(key: str, value: Any) -> str | None:
+    """What is wrong with the value of a key that graph files have, too, by the code that reads
+    those. What has references is checked when it is filled."""
+    make = FORMS[key].make
+    if make is None or OPEN in str(value):
+        return None
+    try:
+        make(value)
+    except InvalidInputError as error:
+        return str(error)
+    return None
+
+
 # -- parameters --------------------------------------------------------------------------------
 
 
@@ -588,9 +653,19 @@ def type_of(value: Any) -> str:
             return "text"
 
 
+def _is_storable(text: str) -> bool:
+    """Words of a command line may be no text at all."""
+    try:
+        return "\0" not in text and bool(text.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
 def misfit_of(param: Param, value: Any) -> str | None:
     """What to give instead of this value; None: it fits."""
     form = _FORM_OF[param.type]
+    if not all(map(_is_storable, texts_in(value))):
+        return "give a text of UTF-8, without NUL"
     if not form.fits(value):
         return f"give {form.says}"
     if param.choices and value not in param.choices:
@@ -606,13 +681,23 @@ def misfit_of(param: Param, value: Any) -> str | None:
 def _parsed(text: str, file: str) -> dict[str, Any]:
     refuse_excess(file, text, most_keys=MOST_KEYS)
     try:
-        return tomllib.loads(text)
+        document: dict[str, Any] = _with_plain_dates(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         found = _LINE.fullmatch(str(error))
         words = str(error)
         if found is not None:
-            end = f"line {text.count(chr(10)) + 1}, column 1"
+            end = f"line {text.count(chr(10)) + 1}, column {len(text) - text.rfind(chr(10))}"
             words = f"{found[2] or end}: {found[1] or found[3]}"
         raise WorkflowError(file, [Mistake(words)], 1) from None
     except (ValueError, RecursionError) as error:
         raise WorkflowError(file, [Mistake(f"line 1, column 1: {error}")], 1) from None
+    return document
+
+
+def _with_plain_dates(value: Any) -> Any:
+    """Dates and times are texts, as JSON has them."""
+    if isinstance(value, dict):
+        return {key: _with_plain_dates(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_plain_dates(each) for each in value]
+    return value.isoformat() if hasattr(value, "isoformat") else value

@@ -42,6 +42,8 @@ class Reference(NamedTuple):
 
     @property
     def text(self) -> str:
+        if self.kind == Kind.FILE:
+            return OF_FILE + self.name
         parts = [self.kind, self.name, self.field]
         return ".".join(part for part in parts if part)
 
@@ -148,8 +150,7 @@ def _filled(text: str, look_up: LookUp) -> Any:
 
 
 def _written(reference: Reference) -> str:
-    name = f"{OF_FILE}{reference.name}" if reference.kind == Kind.FILE else reference.text
-    return f"{OPEN} {name} {CLOSE}"
+    return f"{OPEN} {reference.text} {CLOSE}"
 
 
 def as_text(value: Any) -> str:

@@ -1,0 +1,345 @@
+"""What is refused of a workflow, in the words that are contract: before anything is written."""
+
+import pytest
+from written import FILE, LIMIT, checked, compiled, nodes, refused, wrong_with
+
+from headway.base.errors import InvalidInputError
+from headway.workflows.compiler import check_text, inputs_of
+from headway.workflows.mistakes import MOST_SHOWN, WorkflowError
+from headway.workflows.reader import LARGEST_FILE
+
+RUN = 'argv = ["x"]'
+OUTCOMES = "succeeded, failed, blocked, cancelled, skipped, ended"
+FAMILIES = "cap.env.builtin.*, cap.env.shell.*, cap.agent.invoke and control.*"
+TREE = 'uses = "cap.env.builtin.worktree.prepare"\nargs = { slug = "s" }'
+RESOLVE = 'uses = "cap.env.builtin.prompt.resolve"\nargs = { prompt_text = "Do it." }'
+PROMPTS = "must produce exactly one custom:prompt_text:KEY, and produces"
+AGENTS = "agent.invoke must need exactly one custom:prompt_text:KEY, and needs"
+
+
+def case(name: str, text: str, *words: str, req: tuple[str, ...] = ()) -> object:
+    marks = [pytest.mark.req(*req)] if req else []
+    return pytest.param(text, list(words), id=name, marks=marks)
+
+
+def one(lines: str) -> str:
+    return nodes(a=lines)
+
+
+def after(lines: str) -> str:
+    """A node `b` behind a node `a`."""
+    return nodes(a=RUN, b=f'{RUN}\nafter = ["a"]\n{lines}')
+
+
+FORM = [
+    case("empty", "", "it has no nodes"),
+    case("no table of nodes", "nodes = 3", "nodes is 3; give a table"),
+    case("not TOML", "a = ", "line 1, column 5: Invalid value"),
+    case("unclosed", '[nodes.a]\nargv = ["x"', "line 2, column 12: Unclosed array"),
+    case("twice", "a = 1\na = 2\n", "line 2, column 6: Cannot overwrite a value"),
+    case("top key", f"finaly = []\n{one(RUN)}", "unknown key 'finaly'; did you mean 'finally'?"),
+    case("top key, none near", f"zzz = 1\n{one(RUN)}", "unknown key 'zzz'"),
+    case("top value", f"timeout = 5\n{one(RUN)}", 'timeout is 5; give a duration like "5m"'),
+    case(
+        "duration", f'timeout = "soon"\n{one(RUN)}', 'timeout is "soon"; give a duration like "5m"'
+    ),
+    case("node key", one(f"{RUN}\nretrys = 1"), "node 'a': unknown key 'retrys'; did you mean 'retries'?"),
+    case("node value", one(f"{RUN}\nretries = true"), "node 'a': retries is true; give a whole number"),
+    case("argv", one("argv = []"), "node 'a': argv is []; give a list of texts, not empty"),
+    case("join", one(f'{RUN}\njoin = "some"'), "node 'a': join is \"some\"; give \"all\" or \"any\""),
+    case("lock", one(f'{RUN}\nlocks = [""]'), "node 'a': lock '' must be 1 to 200 printable characters on one line"),
+    case(
+        "node name",
+        f'[nodes."My node"]\n{RUN}',
+        "node 'My node' may have small letters, digits and _, and begins with a letter",
+    ),
+    case("node is no table", "nodes.a = 1", "node 'a': a is 1; give a table"),
+    case("default", f"[defaults]\nargv = []\n{one(RUN)}", "unknown key 'argv'; did you mean 'target'?"),
+    case(
+        "a default is wrong once",
+        f'[defaults]\ntimeout = "x"\n{nodes(a=RUN, b=RUN)}',
+        "timeout 'x' is not a duration; write it like 90s, 10m, 1h30m or 2d",
+    ),
+    case("budget", f"budget.usd = 0\n{one(RUN)}", "usd is 0; give a number above 0"),
+    case("output", one(f'{RUN}\noutputs = ["a b"]'), "node 'a': outputs is [\"a b\"]; give a list of names of letters, digits, _ and -"),
+    case("NUL", one('argv = ["a\\u0000b"]'), "node 'a': argv has a NUL character; take it out"),
+    case("no number", f"params.x = nan\n{one(RUN)}", "x is nan; give a number"),
+    case("inputs twice", f'inputs = ["x", "x"]\nparams.x = 1\n{one(RUN)}', "inputs names 'x' twice"),
+    case("inputs", f'inputs = ["x"]\n{one(RUN)}', "inputs 'x' names no parameter"),
+    case("param name", f'params."a b" = 1\n{one(RUN)}', "parameter 'a b' may have letters, digits, '_', '.' and '-', and begins with a letter or _"),
+    case("param type", f'params.x.type = "txt"\n{one(RUN)}', 'type is "txt"; give "text", "slug", "int", "number", "bool", "path" or "list"'),
+    case("param default", f'params.x = {{ type = "int", default = "a" }}\n{one(RUN)}', "parameter 'x' is \"a\"; give a whole number"),
+    case("param pattern", f'params.x.pattern = "("\n{one(RUN)}', 'pattern is "("; give a regular expression'),
+]  # fmt: skip
+DOING = [
+    case("nothing", one(""), "node 'a': say what it does: uses, argv, shell, prompt, prompt_file or task"),
+    case("takes no", one('uses = "control.terminal"\nargv = ["x"]'), "node 'a': control.terminal takes no argv"),
+    case("takes no prompt", one(f'{RUN}\nprompt = "x"'), "node 'a': cap.agent.invoke takes no argv"),
+    case("both", one(f'{RUN}\nshell = "x"'), "node 'a': give argv or shell, not both"),
+    case("needs a command", one('uses = "cap.env.shell.cicd.run"'), "node 'a': cicd.run needs argv or shell"),
+    case("unknown", one('uses = "run.it"'), f"node 'a': uses unknown label 'run.it'; there are {FAMILIES}", req=("V18", "V20")),
+    case("a command is no label", one('uses = "make dist"'), f"node 'a': uses unknown label 'make dist'; there are {FAMILIES}", req=("V20",)),
+    case(
+        "unknown, near",
+        one('uses = "control.gate.aproval"'),
+        f"node 'a': uses unknown label 'control.gate.aproval'; there are {FAMILIES}; did you mean 'control.gate.approval'?",
+        req=("V20",),
+    ),
+    case(
+        "old",
+        one('uses = "vizier.git.stage_commit"'),
+        "node 'a': uses old label 'vizier.git.stage_commit'; write 'cap.env.builtin.git.stage_commit'",
+        req=("V19",),
+    ),
+    case("old, without family", one('uses = "cap.command.run"\nargv = ["x"]'), "node 'a': uses old label 'cap.command.run'; write 'cap.env.shell.command.run'", req=("V19",)),
+    case("old gate", one('uses = "vizier.gate.cicd"'), "node 'a': uses old label 'vizier.gate.cicd'; write 'control.gate.cicd'", req=("V19",)),
+    case("old, and gone", one('uses = "vizier.dance"'), f"node 'a': uses unknown label 'vizier.dance'; there are {FAMILIES}", req=("V19",)),
+    case("argument", one('uses = "cap.env.builtin.worktree.cleanup"\nargs.allways = true'), "node 'a': worktree.cleanup has no argument 'allways'; there are always"),
+    case("no arguments", one('uses = "control.terminal"\nargs.x = 1'), "node 'a': terminal has no argument 'x'; there are none"),
+    case("needs", one('uses = "cap.env.builtin.worktree.prepare"'), "node 'a': worktree.prepare needs branch, slug or plan"),
+]  # fmt: skip
+EDGES = [
+    case("after", one(f'{RUN}\nafter = ["z"]'), "node 'a': after 'z' names no node", req=("V15",)),
+    case("after table", one(f'{RUN}\nafter = [{{ on = ["failed"] }}]'), "node 'a': after is {\"on\": [\"failed\"]}; give a node, or { node, on }"),
+    case("after outcome", after("").replace('["a"]', '[{ node = "a", on = ["dead"] }]'), f"node 'b': after.on 'dead' is no outcome; there are {OUTCOMES}"),
+    case("on", one(f'{RUN}\non.failed = ["z"]'), "node 'a': on.failed 'z' names no node", req=("V16",)),
+    case("outcome", one(f'{RUN}\non.suceeded = ["a"]'), f"node 'a': on.suceeded is no outcome; there are {OUTCOMES}", req=("V16",)),
+    case("on twice", nodes(a=f'{RUN}\non.failed = ["b", "b"]', b=RUN), "node 'a': on.failed names 'b' twice", req=("V16",)),
+    case("terminal", nodes(a='uses = "control.terminal"\non.succeeded = ["b"]', b=RUN), "node 'a': a terminal leads nowhere; take on.succeeded out", req=("V25",)),
+    case("terminal loop", nodes(b=f'{RUN}\non.failed = ["a"]', a='uses = "control.terminal"\nloop = { to = "b", times = 1 }'), "node 'a': a terminal leads nowhere; take loop out", req=("V25",)),
+    case("after a terminal", nodes(a='uses = "control.terminal"', b=f'{RUN}\nafter = ["a"]'), "node 'b': after 'a', which is a terminal", req=("V25",)),
+    case("finally", f'finally = ["z"]\n{one(RUN)}', "finally 'z' names no node"),
+    case("finally led to", f'finally = ["b"]\n{after("")}', "finally 'b' is led to, or leads on"),
+    case("finally leads on", f'finally = ["a"]\n{after("")}', "finally 'a' is led to, or leads on"),
+    case("finally many", f"finally = {[f'n{n}' for n in range(101)]}\n{one(RUN)}", "finally names 101 nodes, more than 100"),
+    case("tolerate", one(f'{RUN}\ntolerate = ["skipped"]'), "node 'a': tolerate is \"skipped\"; give failed, blocked or cancelled"),
+]  # fmt: skip
+ARTIFACTS = [
+    case("undeclared", one(f'{RUN}\nproduces = ["custom:report:x"]'), "node 'a': custom:report:x is of the type 'report', which [artifacts] does not declare", req=("V14",)),
+    case("undeclared need", one(f'{RUN}\nneeds = ["custom:report:x"]'), "node 'a': custom:report:x is of the type 'report', which [artifacts] does not declare", req=("V14",)),
+    case("of Headway", f'artifacts.prompt_text.version = "2"\n{one(RUN)}', "[artifacts] prompt_text is made by Headway; take it out", req=("V14",)),
+    case("scope", f'artifacts.report.scope = "all"\n{one(RUN)}', 'scope is "all"; give "run" or "global"'),
+    case("produced when", one(f'{RUN}\nproduces.ended = ["file:x"]'), "node 'a': produces.ended is no outcome; there are succeeded, failed, blocked, cancelled, skipped"),
+    case("no prompt", one(RESOLVE), f"node 'a': prompt.resolve {PROMPTS} 0", req=("V6",)),
+    case("another artifact", one(f'{RESOLVE}\nproduces = ["file:x"]'), f"node 'a': prompt.resolve {PROMPTS} 0", req=("V6",)),
+    case("a prompt and more", one(f'{RESOLVE}\nproduces = ["custom:prompt_text:x", "file:x"]'), f"node 'a': prompt.resolve {PROMPTS} 2", req=("V6",)),
+    case("two prompts", one(f'{RESOLVE}\nproduces = ["custom:prompt_text:x", "custom:prompt_text:y"]'), f"node 'a': prompt.resolve {PROMPTS} 2", req=("V6",)),
+    case("shell prompt", one('uses = "cap.env.shell.prompt.resolve"\nargv = ["x"]'), f"node 'a': prompt.resolve {PROMPTS} 0", req=("V6",)),
+    case("agent", one('uses = "cap.agent.invoke"'), f"node 'a': {AGENTS} 0", req=("V7",)),
+    case(
+        "agent, two",
+        nodes(
+            p=f'{RESOLVE}\nproduces = ["custom:prompt_text:x"]\non.succeeded = ["a"]',
+            q=f'{RESOLVE}\nproduces = ["custom:prompt_text:y"]\non.succeeded = ["a"]',
+            a='uses = "cap.agent.invoke"\nneeds = ["custom:prompt_text:x", "custom:prompt_text:y"]',
+        ),
+        f"node 'a': {AGENTS} 2",
+        req=("V7",),
+    ),
+    case("no prompt before it", one('uses = "cap.agent.invoke"\nneeds = ["custom:prompt_text:x"]'), "node 'a': custom:prompt_text:x is produced by no node before it", req=("V7",)),
+    case(
+        "prompt beside it",
+        nodes(p=f'{RESOLVE}\nproduces = ["custom:prompt_text:x"]', a='uses = "cap.agent.invoke"\nneeds = ["custom:prompt_text:x"]'),
+        "node 'a': custom:prompt_text:x is produced by no node before it",
+        req=("V7",),
+    ),
+]  # fmt: skip
+LOOPS = [
+    case("circle", nodes(a=f'{RUN}\nafter = ["b"]', b=f'{RUN}\nafter = ["a"]'), "a circle: a -> b -> a; to go back, give 'b' loop = { to = \"a\", times = N }"),
+    case("of itself", one(f'{RUN}\non.failed = ["a"]'), "a circle: a -> a; to go back, give 'a' loop = { to = \"a\", times = N }"),
+    case("of three", nodes(a=f'{RUN}\non.succeeded = ["b"]', b=f'{RUN}\non.succeeded = ["c"]', c=f'{RUN}\non.failed = ["a"]'), "a circle: a -> b -> c -> a; to go back, give 'c' loop = { to = \"a\", times = N }"),
+    case("no such node", one(f'{RUN}\nloop = {{ to = "z", times = 1 }}'), "node 'a': loop.to 'z' names no node"),
+    case("forward", nodes(a=f'{RUN}\nloop = {{ to = "b", times = 1 }}', b=f'{RUN}\nafter = ["a"]'), "node 'a': loop.to 'b' does not come before it"),
+    case("times", one(f'{RUN}\nloop = {{ to = "a", times = 101 }}'), "node 'a': loop.times is 101; give a whole number from 1 to 100"),
+    case("without times", one(f'{RUN}\nloop = {{ to = "a" }}'), "node 'a': loop has no times; write { to = NODE, times = N }"),
+    case("on", one(f'{RUN}\nloop = {{ to = "a", on = ["skipped"], times = 1 }}'), "node 'a': loop.on is \"skipped\"; give succeeded, failed or blocked"),
+    case("inner key", one(f'{RUN}\nloop = {{ to = "a", time = 1, times = 1 }}'), "node 'a': unknown key 'loop.time'; did you mean 'times'?"),
+    case("delay", one(f'{RUN}\nloop = {{ to = "a", times = 1, delay = "x" }}'), "node 'a': loop.delay is \"x\"; give a duration like \"5m\""),
+    case(
+        "taken by the loop",
+        nodes(a=f'{RUN}\nloop = {{ to = "a", times = 1 }}\non.failed = ["b"]', b=RUN),
+        "node 'a': on.failed never leads to 'b', because the loop takes it; lead there from on.blocked",
+    ),
+    case(
+        "needs what a loop makes",
+        nodes(a=f'{RUN}\nproduces = ["file:x"]\nloop = {{ to = "a", times = 1 }}', b=f'{RUN}\nneeds = ["file:x"]'),
+        "node 'b': needs file:x, which the loop of 'a' makes; put it after the loop",
+    ),
+    case(
+        "two loops",
+        nodes(
+            a=RUN,
+            b=f'{RUN}\nafter = ["a", "c"]\nloop = {{ to = "a", times = 1 }}',
+            c=RUN,
+            d=f'{RUN}\nafter = ["c", "a"]\nloop = {{ to = "c", times = 1 }}',
+        ),
+        "the loops of 'a' and 'c' wait for each other",
+    ),
+]  # fmt: skip
+REFERENCES = [
+    case("not before", nodes(a='argv = ["${{ nodes.b.outcome }}"]', b=RUN), "node 'a': nodes.b.outcome: 'b' does not come before it"),
+    case("no such node", one('argv = ["${{ nodes.z.outcome }}"]'), "node 'a': nodes.z.outcome: 'z' does not come before it"),
+    case("last of nobody", one('argv = ["${{ last.z.tail }}"]'), "node 'a': last.z.tail: 'z' does not come before it"),
+    case("output", after('env = { X = "${{ nodes.a.outputs.x }}" }'), "node 'b': nodes.a.outputs.x: 'a' has no output 'x'"),
+    case("param", one('argv = ["${{ params.x }}"]'), "node 'a': params.x: there is no parameter 'x'"),
+    case("unknown", one('argv = ["${{ secrets.x }}"]'), "node 'a': secrets.x: unknown"),
+    case("matrix", one('argv = ["${{ matrix.x }}"]'), "node 'a': matrix.x: unknown"),
+    case("item", one('argv = ["${{ item }}"]'), "node 'a': item: unknown"),
+    case("file elsewhere", one('argv = ["${{ file:x }}"]'), "node 'a': file:x: unknown"),
+    case("not known yet", after('locks = ["${{ nodes.a.outcome }}"]'), "node 'b': locks: nodes.a.outcome is not known when it is queued"),
+    case("run.state", one(f'{RUN}\nlabels = {{ x = "${{{{ run.state }}}}" }}'), "node 'a': labels: run.state is not known when it is queued"),
+    case("not closed", one('argv = ["${{ run.id"]'), "node 'a': \"${{\" is not closed"),
+    case("shell", one("shell = 'echo ${{ run.id }}'"), "node 'a': shell takes no ${{ }}, because the shell would run the value; put it into env"),
+    case("other key", one(f'{RUN}\ntimeout = "${{{{ params.x }}}}"'), "node 'a': timeout takes no ${{ }}"),
+    case("when", one(f'{RUN}\nwhen = ["x"]'), "node 'a': when 'x' is not LEFT OP RIGHT"),
+]  # fmt: skip
+FANS = [
+    case("too many", one(f"{RUN}\nmatrix = {{ x = {list(range(40))}, y = {list(range(40))} }}"), "node 'a': matrix has 1,600 combinations, more than 1000"),
+    case("empty", one(f"{RUN}\nmatrix = {{ x = [] }}"), "node 'a': matrix is {\"x\": []}; give a table of lists that are not empty"),
+    case("exclude", one(f"{RUN}\nmatrix = {{ x = [1] }}\nexclude = [{{ x = 2 }}]"), "node 'a': exclude {\"x\": 2} fits none"),
+    case("nothing left", one(f"{RUN}\nmatrix = {{ x = [1] }}\nexclude = [{{ x = 1 }}]"), "node 'a': exclude leaves nothing of the matrix"),
+    case("alike", one(f'{RUN}\nmatrix = {{ x = [1, "1"] }}'), "node 'a': matrix.x has \"1\" twice"),
+    case("both", after('matrix = { x = [1] }\neach = { in = "${{ nodes.a.outcome }}" }'), "node 'b': matrix and each exclude each other"),
+    case("no reference", one(f'{RUN}\neach = {{ in = "list" }}'), "node 'a': each.in is no reference to a list"),
+    case("no list", one(f"{RUN}\neach = {{ max = 3 }}"), "node 'a': each.in is no reference to a list"),
+]  # fmt: skip
+ROOTS = [
+    case("root", after('root = "a"'), "node 'b': root 'a' is no worktree.prepare node", req=("V23",)),
+    case("no root", one(f'{RUN}\nroot = "z"'), "node 'a': root 'z' is no worktree.prepare node", req=("V23",)),
+    case("two", nodes(a=TREE, b=TREE, c=f'{RUN}\nafter = ["a", "b"]'), "node 'c': two worktrees reach it, 'a' and 'b'; say root", req=("V23",)),
+    case("cwd", one(f'{RUN}\ncwd = "x/../../y"'), "node 'a': x/../../y is outside of the repository", req=("V23",)),
+    case("prompt", one('prompt_file = "../p.md"'), "node 'a': ../p.md is outside of the repository", req=("V23",)),
+    case("in a prompt", one('prompt = "${{ file:../p }}"'), "node 'a': file:../p: ../p is outside of the repository", req=("V23",)),
+]  # fmt: skip
+
+
+@pytest.mark.req("V100")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [*FORM, *DOING, *EDGES, *ARTIFACTS, *LOOPS, *REFERENCES, *FANS, *ROOTS],
+)
+def test_it_is_refused_in_these_words(text: str, words: list[str]) -> None:
+    assert wrong_with(text) == words
+
+
+PARAMS = """\
+[params]
+n = { type = "int", default = 1 }
+who = { type = "text", choices = ["ada", "bob"] }
+v = { type = "text", pattern = '[0-9]+', default = "1" }
+s = { type = "slug", default = "x" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "parameter 'who' has no value; give --set who=VALUE"),
+        ({"who": "ada", "x": "1"}, "there is no parameter 'x'; there are n, who, v, s"),
+        ({"who": "eve"}, 'parameter \'who\' is "eve"; give "ada" or "bob"'),
+        ({"who": "ada", "n": "x"}, "parameter 'n' is \"x\"; give a whole number"),
+        ({"who": "ada", "n": "true"}, "parameter 'n' is \"true\"; give a whole number"),
+        ({"who": "ada", "v": "a1"}, "parameter 'v' is \"a1\"; give what fits [0-9]+"),
+        ({"who": "ada", "v": "1\n"}, "parameter 'v' is \"1\\n\"; give what fits [0-9]+"),
+        (
+            {"who": "ada", "s": "../x"},
+            "parameter 's' is \"../x\"; give small letters, digits, '.', '_' and '-'",
+        ),
+        ({"who": "a\0"}, "parameter 'who' is \"a\\u0000\"; give a text of UTF-8, without NUL"),
+        (
+            {"who": "ada", "v": "\udcff"},
+            "parameter 'v' is \"\udcff\"; give a text of UTF-8, without NUL",
+        ),
+    ],
+)
+def test_a_parameter_is_refused(given: dict[str, str], words: str) -> None:
+    assert refused(PARAMS + one(RUN), **given) == [words]
+
+
+def test_a_file_without_parameters_says_that_there_are_none() -> None:
+    assert refused(one(RUN), x=1) == ["there is no parameter 'x'; there are none"]
+
+
+def test_inputs_are_counted_and_given_once() -> None:
+    workflow = checked('inputs = ["n"]\nparams.n = 1\n' + one(RUN))
+    assert inputs_of(workflow, ["3"], {}) == {"n": "3"}
+    with pytest.raises(InvalidInputError, match=r"w takes 1 inputs \(n\); 2 are given"):
+        inputs_of(workflow, ["3", "4"], {})
+    with pytest.raises(InvalidInputError, match="parameter 'n' is given twice"):
+        inputs_of(workflow, ["3"], {"n": "4"})
+
+
+def test_what_a_parameter_fills_is_checked_when_it_is_filled() -> None:
+    text = 'params.p = "x"\n' + one(f'{RUN}\ncwd = "${{{{ params.p }}}}"')
+    assert refused(text, p="a/../..") == ["node 'a': a/../.. is outside of the repository"]
+    text = 'params.p = "x"\n' + one(f'{RUN}\nneeds = ["plan_doc:${{{{ params.p }}}}"]')
+    assert compiled(text).nodes[0].needs == ("plan_doc:x",)
+    (words,) = refused(text, p="a b")
+    assert words.startswith("node 'a': ") and "plan_doc" in words
+
+
+def test_more_nodes_than_a_graph_may_have_are_refused() -> None:
+    text = one(f"{RUN}\nmatrix = {{ x = [1, 2, 3] }}") + nodes(b=RUN)
+    assert wrong_with(text, limit=4) == []
+    assert wrong_with(text, limit=3) == ["4 nodes are more than scheduler.graph_limit"]
+
+
+# -- all at once, each with its place ----------------------------------------------------------
+
+SEVERAL = """\
+# a file
+timeout = "soon"
+
+[nodes.a]
+argv = ["x"]
+  after = ["z"]
+
+[nodes.b]
+uses = "what"
+on.failed = ["y"]
+"""
+
+
+def test_all_mistakes_are_told_together_in_the_order_of_the_file() -> None:
+    _, problems = check_text(SEVERAL, name="w", file=FILE, limit=LIMIT)
+    assert [each.placed for each in problems.mistakes] == [
+        'timeout is "soon"; give a duration like "5m" (line 2, column 1)',
+        "node 'a': after 'z' names no node (line 6, column 3)",
+        f"node 'b': uses unknown label 'what'; there are {FAMILIES} (line 9, column 1)",
+        "node 'b': on.failed 'y' names no node (line 10, column 1)",
+    ]
+    with pytest.raises(WorkflowError) as refusal:
+        problems.raise_if_any()
+    assert refusal.value.exit_code == 5
+    assert str(refusal.value).startswith(f"{FILE}: timeout is")
+    assert str(refusal.value).count(f"{FILE}: ") == 4
+
+
+def test_only_the_first_twenty_are_told() -> None:
+    text = nodes(**{f"n{number}": 'argv = ["x"]\nafter = ["z"]' for number in range(30)})
+    with pytest.raises(WorkflowError) as refusal:
+        compiled(text)
+    assert (len(refusal.value.mistakes), refusal.value.count) == (MOST_SHOWN, 30)
+    assert str(refusal.value).endswith("; and 10 more")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = " + "[" * 17 + "]" * 17, "line 1: its values nest too deeply; 16 levels are allowed"),
+        ("a" + ".a" * 20 + " = 1", "line 1: its values nest too deeply; 16 levels are allowed"),
+    ],
+)
+def test_a_file_that_nests_too_deeply_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InvalidInputError) as refusal:
+        compiled(text)
+    assert str(refusal.value) == f"{FILE}: {words}"
+
+
+def test_a_file_may_have_a_mebibyte() -> None:
+    assert LARGEST_FILE == 1 << 20
+
+
+def test_long_words_are_cut() -> None:
+    (words,) = wrong_with(one(f'{RUN}\nafter = ["{"x" * 10_000}"]'))
+    assert len(words) == 500 and words.endswith("...")
