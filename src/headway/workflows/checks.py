@@ -313,7 +313,7 @@ class _Checks:
         for each in node.exclude:
             if not fits_some(each, node.matrix):
                 self._say(node, f"exclude {short(each)} fits none", "exclude")
-        if node.exclude and not any(instances(node.matrix, node.exclude)):
+        if node.matrix and not any(instances(node.matrix, node.exclude)):
             self._say(node, "exclude leaves nothing of the matrix", "exclude")
 
     def _values(self, node: WorkflowNode, routes: Routes) -> None:

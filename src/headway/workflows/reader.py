@@ -58,8 +58,8 @@ JOB_KEYS = (
     *("pin_head", "target", "any_host", "cwd"),
 )
 WHAT_IT_DOES = ("uses", "argv", "shell", "prompt", "prompt_file", "task")
-_LOOP_ON = (NodeOutcome.SUCCEEDED, NodeOutcome.FAILED, NodeOutcome.BLOCKED)
-_TOLERABLE = (NodeOutcome.FAILED, NodeOutcome.BLOCKED, NodeOutcome.CANCELLED)
+LOOP_ON = (NodeOutcome.SUCCEEDED, NodeOutcome.FAILED, NodeOutcome.BLOCKED)
+TOLERABLE = (NodeOutcome.FAILED, NodeOutcome.BLOCKED, NodeOutcome.CANCELLED)
 _LINE = re.compile(r"(.*) \(at (line \d+, column \d+)\)|(.*) \(at end of document\)", re.DOTALL)
 
 Table = Mapping[str, Any]
@@ -484,7 +484,7 @@ class _Nodes:
             self._on(given.get("on", {})),
             Join(given.get("join", Join.ALL)),
             self._loop(given.get("loop")),
-            self._outcomes("tolerate", given.get("tolerate", ()), _TOLERABLE),
+            self._outcomes("tolerate", given.get("tolerate", ()), TOLERABLE),
             tuple(given.get("when", ())),
             {key: tuple(values) for key, values in given.get("matrix", {}).items()},
             tuple(given.get("exclude", ())),
@@ -573,7 +573,7 @@ class _Nodes:
         for key in ("to", "times"):
             if key not in said:
                 self._say(f"loop has no {key}; write {{ to = NODE, times = N }}", "loop")
-        words = self._outcomes("loop.on", given.get("on", ["failed"]), _LOOP_ON)
+        words = self._outcomes("loop.on", given.get("on", ["failed"]), LOOP_ON)
         delay = given.get("delay", "0s")
         try:
             wait = parse_duration(delay, "loop.delay")

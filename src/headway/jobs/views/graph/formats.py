@@ -87,7 +87,7 @@ def mermaid(schedule: GraphSchedule) -> Iterator[str]:
     nodes = drawn_nodes(schedule)
     for node in nodes:
         title = " ".join(filter(None, [shown(node.id), node.slug]))
-        label = "<br/>".join(map(_entities, (title, node.name, node.status.value)))
+        label = "<br/>".join(map(mermaid_text, (title, node.name, node.status.value)))
         yield f'  job{node.id}["{label}"]:::{kind_of(node.status)}'
     for number, edge in enumerate(row_edges(schedule)):
         yield from _mermaid_edge(edge, number)
@@ -101,14 +101,14 @@ def _mermaid_edge(edge: Edge, number: int) -> Iterator[str]:
         if edge.status is not None:
             yield f"  job{edge.end} --> job{edge.source}"
         return
-    label = _entities(f"{edge.artifact} [{edge.state}]")
+    label = mermaid_text(f"{edge.artifact} [{edge.state}]")
     if edge.status is None:
         yield f'  artifact{number}(["{label}"]) -.-> job{edge.source}'
     else:
         yield f'  job{edge.end} -. "{label}" .-> job{edge.source}'
 
 
-def _entities(text: str) -> str:
+def mermaid_text(text: str) -> str:
     """Inside quotes Mermaid obeys HTML and `#NUMBER;`; neither may come of a name."""
     return "".join(
         char if char.isalnum() or char in _HARMLESS else f"#{ord(char)};" for char in plain(text)
@@ -124,7 +124,7 @@ def dot(schedule: GraphSchedule) -> Iterator[str]:
     for node in drawn_nodes(schedule):
         fill, border = COLOURS[kind_of(node.status)]
         title = " ".join(filter(None, [shown(node.id), node.slug]))
-        label = "\\n".join(map(_escaped, (title, node.name, node.status.value)))
+        label = "\\n".join(map(dot_text, (title, node.name, node.status.value)))
         yield f'  job{node.id} [label="{label}", fillcolor="{fill}", color="{border}"];'
     for number, edge in enumerate(row_edges(schedule)):
         yield from _dot_edge(edge, number)
@@ -136,7 +136,7 @@ def _dot_edge(edge: Edge, number: int) -> Iterator[str]:
         if edge.status is not None:
             yield f"  job{edge.end} -> job{edge.source};"
         return
-    label = _escaped(f"{edge.artifact} [{edge.state}]")
+    label = dot_text(f"{edge.artifact} [{edge.state}]")
     if edge.status is None:
         yield f'  artifact{number} [label="{label}", shape=ellipse, style=dashed];'
         yield f"  artifact{number} -> job{edge.source} [style=dashed];"
@@ -144,5 +144,5 @@ def _dot_edge(edge: Edge, number: int) -> Iterator[str]:
         yield f'  job{edge.end} -> job{edge.source} [style=dashed, label="{label}"];'
 
 
-def _escaped(text: str) -> str:
+def dot_text(text: str) -> str:
     return plain(text).replace("\\", "\\\\").replace('"', '\\"')

@@ -1,4 +1,4 @@
-"""As much of JSON Schema 2020-12 as the schema of a jobs file uses, told independently of it."""
+"""As much of JSON Schema 2020-12 as our schemas use, told independently of them."""
 
 import re
 from typing import Any
@@ -9,6 +9,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "string": str,
     "integer": int,
     "boolean": bool,
+    "number": (int, float),
 }
 ANNOTATIONS = {"$schema", "$defs", "title", "description", "default"}
 
@@ -19,6 +20,8 @@ class Validator:
 
     def valid(self, value: Any, schema: Any = None) -> bool:
         schema = self.root if schema is None else schema
+        if isinstance(schema, bool):
+            return schema
         return all(
             word in ANNOTATIONS
             or getattr(self, f"_{word.lstrip('$')}")(value, schema[word], schema)
@@ -28,8 +31,10 @@ class Validator:
     def _ref(self, value: Any, ref: str, _: Any) -> bool:
         return self.valid(value, self.root["$defs"][ref.removeprefix("#/$defs/")])
 
-    def _type(self, value: Any, name: str, _: Any) -> bool:
-        whole = name == "integer" and isinstance(value, bool)
+    def _type(self, value: Any, name: str | list[str], _: Any) -> bool:
+        if isinstance(name, list):
+            return any(self._type(value, each, _) for each in name)
+        whole = name in ("integer", "number") and isinstance(value, bool)
         return isinstance(value, TYPES[name]) and not whole
 
     def _enum(self, value: Any, allowed: list[Any], _: Any) -> bool:
@@ -59,6 +64,18 @@ class Validator:
 
     def _maxProperties(self, value: Any, most: int, _: Any) -> bool:  # noqa: N802
         return not isinstance(value, dict) or len(value) <= most
+
+    def _minProperties(self, value: Any, least: int, _: Any) -> bool:  # noqa: N802
+        return not isinstance(value, dict) or len(value) >= least
+
+    def _not(self, value: Any, inner: Any, _: Any) -> bool:
+        return not self.valid(value, inner)
+
+    def _uniqueItems(self, value: Any, wanted: bool, _: Any) -> bool:  # noqa: N802
+        return not isinstance(value, list) or all(value.count(each) == 1 for each in value)
+
+    def _exclusiveMinimum(self, value: Any, least: int, _: Any) -> bool:  # noqa: N802
+        return not isinstance(value, int | float) or value > least
 
     def _dependentRequired(self, value: Any, needs: dict[str, list[str]], _: Any) -> bool:  # noqa: N802
         return not isinstance(value, dict) or all(
