@@ -81,6 +81,7 @@ def nouns() -> dict[str, type]:
 NOUNS = {
     **dict.fromkeys(("schedules", "jobsfile"), "schedules"),
     **dict.fromkeys(("items", "targets"), "workitems"),
+    "workflows": "workflows",
     "admin": "admin",
 }
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from headway.jobs.reservations import HeldSlot
     from headway.jobs.settings import Config
     from headway.schedules.nouns import JobsFile, Schedules
+    from headway.workflows.nouns import Workflows
     from headway.workitems.nouns import Items, Targets
 
 
@@ -126,6 +127,12 @@ class Client:
         from headway.schedules.nouns import JobsFile
 
         return JobsFile(self.context)
+
+    @cached_property
+    def workflows(self) -> Workflows:
+        from headway.workflows.nouns import Workflows
+
+        return Workflows(self.context)
 
     @cached_property
     def items(self) -> Items:

@@ -55,6 +55,11 @@ def _runners(client: Client) -> Named:
         yield each["name"], "a runner"
 
 
+def _workflows(client: Client) -> Named:
+    for each in client.workflows.list():
+        yield each["name"], each["description"] or "a workflow"
+
+
 def _settings(client: Client) -> Named:
     for each in SETTINGS.values():
         yield each.key, each.about
@@ -96,8 +101,9 @@ _OF_NOUNS: Mapping[str, Find] = {
     "targets": _targets,
     "runners": _runners,
     "schedules": _schedules,
+    "workflows": _workflows,
 }
-_NEW = ("add",)  # verbs whose NAME is not there yet
+_NEW = ("add", "init")  # verbs whose NAME is not there yet
 
 
 def offer_candidates(path: str, command: click.Command) -> None:

@@ -103,6 +103,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "jobsfile check": ("jobsfile:check", "Say all that is wrong with a jobs file."),
     "jobsfile list": ("jobsfile:list_entries", "List its entries: last run, next, what waits."),
     "jobsfile schema": ("jobsfile:schema", "Print the JSON Schema of a jobs file, for editors."),
+    "workflows": ("", "Files of steps: check, look at and draw them."),
+    "workflows list": ("workflows:list_workflows", "List the workflows of the home."),
+    "workflows check": ("workflows:check", "Say all that is wrong with workflow files."),
+    "workflows show": ("workflows:show", "Show what a workflow takes and what its nodes do."),
+    "workflows graph": ("workflows:graph", "Draw a workflow, as text or as a picture."),
+    "workflows audit": (
+        "workflows:audit",
+        "Artifacts, unmet needs, loops, locks and roots.",
+    ),
+    "workflows schema": ("workflows:schema", "Print the JSON Schema of a file, for editors."),
+    "workflows init": ("workflows:init", "Write a workflow file to begin with."),
     "runners": ("", "The agent programs that jobs can use."),
     "runners list": (
         "runners:list_runners",
@@ -133,7 +144,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Run": (
         *("submit", "exec", "direct", "sling", "groups", "templates", "schedules", "jobsfile"),
-        "targets",
+        *("workflows", "targets"),
     ),
     "Look": ("status", "jobs", "runs", "artifacts", "locks"),
     "Steer": ("scheduler", "work", "stop"),

@@ -18,7 +18,7 @@ from headway.jobs.graph_file import FORMS
 from headway.workflows.checks import check_workflow, outside_paths, routes_of
 from headway.workflows.labels import TERMINAL, WORKTREE_PREPARE
 from headway.workflows.matrices import count_combinations, instance_id, instances
-from headway.workflows.mistakes import Mistakes, listed, short
+from headway.workflows.mistakes import Mistakes, listed, short, unseen_mistakes
 from headway.workflows.model import (
     MISSING,
     CompiledNode,
@@ -80,7 +80,7 @@ def compile_text(
         params,
         policy_hash(workflow),
         nodes,
-        tuple(_notes(workflow, routes, nodes)),
+        tuple(notes_of(workflow, routes, nodes)),
     )
 
 
@@ -280,15 +280,12 @@ def sinks_of(workflow: Workflow, routes: Routes) -> list[str]:
 # -- words and the hash ------------------------------------------------------------------------
 
 
-def _notes(workflow: Workflow, routes: Routes, nodes: Sequence[CompiledNode]) -> Iterator[str]:
-    """What is worth saying, and no error."""
-    made = {text for node in nodes for texts in node.produces.values() for text in texts}
-    noted = set()
-    for node in nodes:
-        for text in node.needs:
-            if text not in made and (node.node, text) not in noted:
-                noted.add((node.node, text))
-                yield f"node '{node.node}': needs {text}, which no node here produces"
+def notes_of(
+    workflow: Workflow, routes: Routes, nodes: Sequence[CompiledNode] | None = None
+) -> Iterator[str]:
+    """What is worth saying, and no error; of what is compiled, or of what is written."""
+    for name, text in needs_without_producer(workflow, nodes):
+        yield f"node '{name}': needs {text}, which no node here produces"
     for name, trees in _lost_trees(workflow, routes).items():
         yield (
             f"node '{name}': works in the repository itself: a worktree is passed on along "
@@ -296,11 +293,24 @@ def _notes(workflow: Workflow, routes: Routes, nodes: Sequence[CompiledNode]) ->
         )
 
 
+def needs_without_producer(
+    workflow: Workflow, nodes: Sequence[CompiledNode] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Each node with an artifact that it needs and none makes, once."""
+    if nodes is None:
+        wants = [(node.id, node.needs) for node in workflow.nodes.values()]
+        made = {text for node in workflow.nodes.values() for text in node.all_produced}
+    else:
+        wants = [(node.node, node.needs) for node in nodes]
+        made = {text for node in nodes for texts in node.produces.values() for text in texts}
+    every = ((name, text) for name, needs in wants for text in needs if text not in made)
+    yield from dict.fromkeys(every)
+
+
 def _lost_trees(workflow: Workflow, routes: Routes) -> dict[str, str]:
     """Nodes after a worktree that have none, because an edge before them is not of success."""
     found = {}
-    quiet = Mistakes("", _NOWHERE)
-    roots = roots_of(workflow, routes, quiet)
+    roots = roots_of(workflow, routes, unseen_mistakes())
     for name, rule in routes.rules.items():
         node = workflow.nodes[name]
         if name in roots or rule.at_the_end or node.label.name in (TERMINAL, WORKTREE_PREPARE):
@@ -316,16 +326,6 @@ def _lost_trees(workflow: Workflow, routes: Routes) -> dict[str, str]:
     return found
 
 
-class _Nowhere:
-    """The places of a text that nobody reads."""
-
-    def of(self, path: tuple[str, ...]) -> None:
-        return None
-
-
-_NOWHERE: Any = _Nowhere()
-
-
 def policy_hash(workflow: Workflow) -> str:
     """The same for two files that would make the same runs of the same parameters."""
     document = json.dumps(canonical(workflow), sort_keys=True, separators=(",", ":"))
@@ -337,10 +337,11 @@ def canonical(workflow: Workflow) -> dict[str, Any]:
     kept = workflow._asdict()
     del kept["file"], kept["description"]
     order = list(workflow.nodes)  # that of dispatch
-    return {**{key: _plain(value) for key, value in kept.items()}, "order": order}
+    return {**{key: as_json(value) for key, value in kept.items()}, "order": order}
 
 
-def _plain(value: Any) -> Any:
+def as_json(value: Any) -> Any:
+    """A value of the model as JSON has it: a label by its name, without words for people."""
     if value is MISSING:
         return {"must": "be given"}
     if hasattr(value, "_asdict"):
@@ -348,13 +349,13 @@ def _plain(value: Any) -> Any:
         if "operation" in fields and "executor" in fields:
             return value.name
         fields.pop("help", None)
-        return {key: _plain(each) for key, each in fields.items()}
+        return {key: as_json(each) for key, each in fields.items()}
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): as_json(each) for key, each in value.items()}
     if isinstance(value, frozenset):
         return sorted(str(each) for each in value)
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [as_json(each) for each in value]
     if isinstance(value, NodeOutcome):
         return value.value
     return value if isinstance(value, str | int | float | bool | None) else str(value)

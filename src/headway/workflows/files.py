@@ -12,7 +12,7 @@ from headway.workflows.reader import LARGEST_FILE
 
 FOLDER = "workflows"
 ENDING = ".toml"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class WorkflowFile(NamedTuple):
@@ -27,6 +27,11 @@ def workflows_folder(home: Home) -> str:
     return os.path.join(home.path, FOLDER)
 
 
+def shown_path(home: Home, name: str) -> str:
+    """The path of a workflow's file, as messages have it."""
+    return os.path.join(os.path.basename(home.path), FOLDER, name + ENDING)
+
+
 def workflow_names(home: Home) -> list[str]:
     """The workflows of a home, by name."""
     try:
@@ -36,7 +41,7 @@ def workflow_names(home: Home) -> list[str]:
     except OSError as error:
         raise InvalidInputError(f"{workflows_folder(home)}: {error.strerror}") from None
     names = (each.removesuffix(ENDING) for each in found if each.endswith(ENDING))
-    return sorted(name for name in names if _NAME.fullmatch(name))
+    return sorted(name for name in names if FILE_NAME.fullmatch(name))
 
 
 def read_file(home: Home, word: str, folder: str) -> WorkflowFile:
@@ -51,10 +56,10 @@ def read_file(home: Home, word: str, folder: str) -> WorkflowFile:
         name = os.path.basename(path).removesuffix(ENDING)
         return WorkflowFile(name, word, _text_of(word, content))
     path = os.path.join(workflows_folder(home), word + ENDING)
-    content = read_content(path, largest=LARGEST_FILE) if _NAME.fullmatch(word) else None
+    content = read_content(path, largest=LARGEST_FILE) if FILE_NAME.fullmatch(word) else None
     if content is None:
         raise _unknown(home, word)
-    shown = os.path.join(os.path.basename(home.path), FOLDER, word + ENDING)
+    shown = shown_path(home, word)
     return WorkflowFile(word, shown, _text_of(shown, content))
 
 

@@ -71,6 +71,11 @@ class Mistakes:
             raise WorkflowError(self.file, self.mistakes[:MOST_SHOWN], self.count)
 
 
+def unseen_mistakes() -> Mistakes:
+    """For what was checked before, and is asked once more."""
+    return Mistakes("", TextPlaces({}))
+
+
 def perhaps(word: str, known: Sequence[str]) -> str:
     """`; did you mean 'J'?`, if a known word is near."""
     near = get_close_matches(word[:64], known, 1)

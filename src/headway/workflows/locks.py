@@ -1,0 +1,67 @@
+"""The locks of a node that says none: what writes a checkout has it alone. Pure.
+
+Nodes of one worktree exclude each other. In the repository itself, agents and operations have its
+checkout alone, and commands share it. An operation that moves a branch has that branch alone, and
+the checkout only if the branch may be checked out there.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from headway.core.artifacts import plan_branch
+from headway.workflows.labels import (
+    APPROVAL,
+    PROMPT_RESOLVE,
+    SHELL,
+    TERMINAL,
+    ExecutorClass,
+    Label,
+)
+
+INTEGRATE = "git.integrate_plan_branch"
+_WITHOUT = frozenset({APPROVAL, TERMINAL, PROMPT_RESOLVE, SHELL + "prompt.resolve"})
+# Operations that write a branch, with the arguments that may name it. A slug or a plan is its
+# branch `draft/SLUG`.
+_BRANCHES: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "worktree.prepare": (("branch", "slug", "plan"),),
+    "plan.persist": (("slug",),),
+    INTEGRATE: (("source", "slug"), ("target",)),
+    "build.materialize_step": (("branch", "slug"),),
+    "gate.conflict_resolution": (("source", "slug"),),
+}
+_OF_PLANS = ("slug", "plan")
+
+
+def default_locks(
+    label: Label,
+    args: Mapping[str, Any],
+    *,
+    root: str | None,
+    fans: bool,
+    run: str,
+    repository: str,
+) -> tuple[str, ...]:
+    """As `locks` of a job has them. `root` is the node whose worktree it works in; a node that only
+    `fans` out makes instances and touches nothing."""
+    if label.name in _WITHOUT or fans:
+        return ()
+    checkout = f"checkout:{repository}"
+    worktree = () if root is None else (f"worktree:{run}/{root}",)
+    if label.operation in _BRANCHES:
+        branches = (f"branch:{each}" for each in _branches(label, args))
+        return (*worktree, *branches, *((checkout,) if label.operation == INTEGRATE else ()))
+    if worktree:
+        return worktree
+    alone = label.executor in (ExecutorClass.BUILTIN, ExecutorClass.AGENT)
+    return (checkout if alone else f"{checkout}:shared",)
+
+
+def _branches(label: Label, args: Mapping[str, Any]) -> list[str]:
+    found = []
+    for words in _BRANCHES.get(label.operation, ()):
+        for word in words:
+            if word in args:
+                value = str(args[word])
+                found.append(plan_branch(value) if word in _OF_PLANS else value)
+                break
+    return found

@@ -1,0 +1,145 @@
+"""What `headway.Client` offers for workflows."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headway.base.errors import InvalidInputError
+from headway.jobs.context import Context
+from headway.jobs.submit import graph_limit
+from headway.workflows.files import WorkflowFile, read_file, workflow_names
+
+if TYPE_CHECKING:
+    from headway.workflows.mistakes import Mistake
+    from headway.workflows.model import Routes, Workflow
+
+
+class Workflows:
+    """`client.workflows`: files of steps. Each is known by its name, or by the path of its file."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def list(self) -> builtins.list[dict[str, Any]]:
+        """Those of the home, by name, and how many mistakes each has."""
+        found = []
+        for name in workflow_names(self._context.home):
+            workflow, mistakes = self._checked(name)
+            found.append(
+                {
+                    "name": name,
+                    "path": self._shown(name),
+                    "description": workflow.description if workflow else "",
+                    "nodes": len(workflow.nodes) if workflow else 0,
+                    "mistakes": len(mistakes),
+                }
+            )
+        return found
+
+    def check(self, names: Sequence[str] = ()) -> builtins.list[dict[str, Any]]:
+        """All that is wrong with these files, each mistake with its line and column; with all of
+        the home where none is named. Nothing is written, and nothing of them runs."""
+        from headway.workflows.checks import routes_of
+        from headway.workflows.compiler import notes_of
+        from headway.workflows.documents import mistake_document
+
+        found = []
+        for name in names or workflow_names(self._context.home):
+            workflow, mistakes = self._checked(name)
+            right = workflow if not mistakes else None
+            found.append(
+                {
+                    "name": workflow.name if workflow else name,
+                    "path": self._shown(name),
+                    "valid": right is not None,
+                    "nodes": len(right.nodes) if right else 0,
+                    "mistakes": [mistake_document(each) for each in mistakes],
+                    "notes": [*notes_of(right, routes_of(right))] if right else [],
+                }
+            )
+        return found
+
+    def show(self, name: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The document of a workflow; with values for its parameters also the `manifest` that a run
+        of them would have. Raises WorkflowError with all that is wrong."""
+        from headway.workflows.documents import manifest_document, workflow_document
+
+        workflow, routes = self._right(name)
+        document = workflow_document(workflow, routes)
+        if given is None:
+            return document
+        from headway.workflows.compiler import compile_text
+
+        file = self._read(name)
+        limit = graph_limit(self._context)
+        manifest = compile_text(file.text, given, name=file.name, file=file.path, limit=limit)
+        return {**document, "manifest": manifest_document(manifest)}
+
+    def graph(self, name: str, form: str = "text", *, width: int = 80) -> builtins.list[str]:
+        """The lines of a drawing: text, svg, mermaid or dot."""
+        from headway.workflows.drawing import FORMATS, draw, drawing_of
+
+        if form not in FORMATS:
+            raise InvalidInputError(f"there is no format '{form}'; there are {', '.join(FORMATS)}")
+        return [*draw(drawing_of(*self._right(name)), form, width=width)]
+
+    def audit(self, name: str) -> dict[str, Any]:
+        """Artifacts by outcome, needs that no node meets, loops, locks and roots."""
+        from headway.workflows.documents import audit_document
+
+        return audit_document(*self._right(name))
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of a workflow file, for editors."""
+        from headway.workflows.schema import schema_document
+
+        return schema_document()
+
+    def init(self, name: str, starter: str = "build") -> str:
+        """Write a file to begin with; its path. Refused if there is one."""
+        from headway.workflows.new_file import init_workflow
+
+        return init_workflow(self._context.home, name, starter)
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def _read(self, name: str) -> WorkflowFile:
+        return read_file(self._context.home, name, self._context.folder)
+
+    def _shown(self, name: str) -> str:
+        from headway.workflows.files import ENDING, shown_path
+
+        is_path = "/" in name or name.endswith(ENDING)
+        return name if is_path else shown_path(self._context.home, name)
+
+    def _checked(self, name: str) -> tuple[Workflow | None, builtins.list[Mistake]]:
+        """A workflow and what is wrong with it; None if it cannot be read at all."""
+        from headway.workflows.compiler import check_text
+        from headway.workflows.mistakes import Mistake, WorkflowError
+
+        try:
+            file = self._read(name)
+            workflow, problems = check_text(
+                file.text, name=file.name, file=file.path, limit=graph_limit(self._context)
+            )
+        except WorkflowError as error:
+            return None, [*error.mistakes]
+        except InvalidInputError as error:
+            words = str(error)
+            for path in (self._shown(name), self._context.home.path):
+                words = words.removeprefix(f"{path}: ")
+            return None, [Mistake(words)]
+        return workflow, problems.mistakes
+
+    def _right(self, name: str) -> tuple[Workflow, Routes]:
+        """One without mistakes; else they are raised."""
+        from headway.workflows.checks import routes_of
+        from headway.workflows.compiler import check_text
+
+        file = self._read(name)
+        limit = graph_limit(self._context)
+        workflow, problems = check_text(file.text, name=file.name, file=file.path, limit=limit)
+        problems.raise_if_any()
+        return workflow, routes_of(workflow)
