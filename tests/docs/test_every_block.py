@@ -68,6 +68,7 @@ ELSEWHERE = [
     ("docs/agents.md", ("console",), "test_example_pages.py"),
     ("docs/jobs-file.md", ("toml", "python"), "test_example_pages.py"),
     ("docs/jobs-file.md", ("yaml", "console"), "test_jobs_file_page.py"),
+    ("docs/workflows.md", ("console",), "test_workflow_pages.py"),
 ]
 
 # The same of single blocks: page, how the block begins, module.
@@ -75,6 +76,7 @@ ONE_ELSEWHERE = [
     ("README.md", "headway submit --name fix", "test_tour.py"),
     ("README.md", "headway submit --name plan", "test_tour.py"),
     ("README.md", "headway schedules add", "test_tour.py"),
+    ("docs/workflows.md", "description = ", "test_workflow_pages.py"),
 ]
 
 # Executed here, line by line, in a fresh repository with a home: page, how the block begins.
@@ -140,6 +142,7 @@ NOT_EXECUTED = [
     ("docs/service.md", "@reboot", "cron runs it; a test below compares the line"),
     ("docs/settings.md", "[", PART),
     ("docs/torture.md", "make torture", LONG),
+    ("docs/workflows.md", "#:schema", PART),
     ("examples/housekeeping/README.md", "", "tests/docs/test_housekeeping.py runs the example"),
 ]
 
