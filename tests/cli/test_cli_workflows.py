@@ -262,3 +262,17 @@ def test_init_writes_a_file_that_passes_the_check(said: Run, file_site: Site, na
         again.err == "headway: .headway/workflows/mine.toml is there already; take another name\n"
     )
     assert Path(file_site.home.path, "workflows", "mine.toml").read_text() == text
+
+
+# -- imports -----------------------------------------------------------------------------------
+
+
+def test_a_workflow_may_import_others_of_the_home(said: Run, file_site: Site) -> None:
+    put(file_site, GOOD)
+    put(file_site, '[imports.first]\nworkflow = "ship"\nparams.version = "1"\n', "both")
+    assert said("workflows", "graph", "both").out.startswith("first.build     command.run")
+    assert said("workflows", "check", "both").code == 0
+    put(file_site, '[imports.first]\nworkflow = "sheep"\n', "both")
+    done = said("workflows", "check", "both")
+    assert done.code == 5
+    assert "both.toml: imports first: there is no workflow 'sheep' (line 1, column 2)" in done.err

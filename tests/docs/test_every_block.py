@@ -143,6 +143,7 @@ NOT_EXECUTED = [
     ("docs/settings.md", "[", PART),
     ("docs/torture.md", "make torture", LONG),
     ("docs/workflows.md", "#:schema", PART),
+    ("docs/workflows.md", "[imports", PART),
     ("examples/housekeeping/README.md", "", "tests/docs/test_housekeeping.py runs the example"),
 ]
 

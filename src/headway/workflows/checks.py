@@ -25,6 +25,7 @@ from headway.workflows.conditions import parse_condition
 from headway.workflows.labels import (
     AGENT_INVOKE,
     PROMPT_RESOLVE,
+    PROMPT_TEXT,
     SHELL,
     TERMINAL,
     WORKTREE_PREPARE,
@@ -44,7 +45,6 @@ from headway.workflows.references import (
     texts_in,
 )
 
-_PROMPT = "custom:prompt_text:"
 _RESOLVERS = (PROMPT_RESOLVE, SHELL + "prompt.resolve")
 # Where gates read before the claim: only what is known then may stand there.
 _BEFORE_THE_CLAIM = frozenset({"labels", "locks", "needs", "produces"})
@@ -282,13 +282,13 @@ class _Checks:
 
     def _prompts(self, node: WorkflowNode, routes: Routes) -> None:
         if node.label.name in _RESOLVERS:
-            made = [text for text in node.all_produced if text.startswith(_PROMPT)]
+            made = [text for text in node.all_produced if text.startswith(PROMPT_TEXT)]
             if len(made) != 1 or len(node.all_produced) != 1:
                 one = "prompt.resolve must produce exactly one custom:prompt_text:KEY"
                 count = len(node.all_produced) if made else 0
                 self._say(node, f"{one}, and produces {count}", "produces")
         if node.label.name == AGENT_INVOKE:
-            needed = [text for text in node.needs if text.startswith(_PROMPT)]
+            needed = [text for text in node.needs if text.startswith(PROMPT_TEXT)]
             if len(needed) != 1:
                 one = "agent.invoke must need exactly one custom:prompt_text:KEY"
                 self._say(node, f"{one}, and needs {len(needed)}", "needs")

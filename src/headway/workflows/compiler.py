@@ -16,6 +16,7 @@ from headway.core.artifacts import parse_artifact
 from headway.core.routes import NodeOutcome
 from headway.jobs.graph_file import FORMS
 from headway.workflows.checks import check_workflow, outside_paths, routes_of
+from headway.workflows.imports import Load, with_imports
 from headway.workflows.labels import TERMINAL, WORKTREE_PREPARE
 from headway.workflows.matrices import count_combinations, instance_id, instances
 from headway.workflows.mistakes import Mistakes, listed, short, unseen_mistakes
@@ -43,11 +44,17 @@ from headway.workflows.references import (
 CLEANUP = "cap.env.builtin.worktree.cleanup"
 
 
-def check_text(text: str, *, name: str, file: str, limit: int) -> tuple[Workflow, Mistakes]:
+def check_text(
+    text: str, *, name: str, file: str, limit: int, load: Load | None = None
+) -> tuple[Workflow, Mistakes]:
     """A workflow with all that is wrong with it, before it has parameters. `limit` is how many
-    jobs one graph may have."""
+    jobs one graph may have; `load` finds what it imports."""
     draft = Draft(text, name=name, file=file)
-    workflow, problems = draft.workflow, draft.problems
+    problems = draft.problems
+    workflow = with_imports(draft.workflow, problems, load)
+    if len(workflow.nodes) > limit:
+        problems.add(f"{len(workflow.nodes):,} nodes are more than scheduler.graph_limit")
+        return workflow, problems
     routes = check_workflow(workflow, problems)
     if routes is not None:
         roots_of(workflow, routes, problems)
@@ -65,10 +72,16 @@ def count_instances(node: WorkflowNode) -> int:
 
 
 def compile_text(
-    text: str, given: Mapping[str, Any], *, name: str, file: str, limit: int
+    text: str,
+    given: Mapping[str, Any],
+    *,
+    name: str,
+    file: str,
+    limit: int,
+    load: Load | None = None,
 ) -> Manifest:
     """The manifest of a run; raises WorkflowError with all that is wrong."""
-    workflow, problems = check_text(text, name=name, file=file, limit=limit)
+    workflow, problems = check_text(text, name=name, file=file, limit=limit, load=load)
     params = bind(workflow, given, problems)
     problems.raise_if_any()
     routes = routes_of(workflow)
@@ -89,13 +102,23 @@ def compile_text(
 
 def bind(workflow: Workflow, given: Mapping[str, Any], problems: Mistakes) -> dict[str, Any]:
     """The value of each parameter. Texts from a command line become what their types say."""
+    free = [name for name, param in workflow.params.items() if param.given is MISSING]
     for name in given:
-        if name not in workflow.params:
-            there = ", ".join(workflow.params) or "none"
+        if name not in free:
+            there = ", ".join(free) or "none"
             problems.add(f"there is no parameter '{name}'; there are {there}")
-    values = {}
+    values: dict[str, Any] = {}
     for name, param in workflow.params.items():
         value = given.get(name, param.default)
+        if param.given is not MISSING:  # its sources come before it
+            try:
+                value = fill(param.given, lambda each: values[each.name])
+            except KeyError:
+                continue  # they have no value, which is told
+            if (wrong := misfit_of(param, value)) is not None:
+                problems.add(f"parameter '{name}' is {short(value)}; {wrong}")
+            values[name] = value
+            continue
         if value is MISSING:
             problems.add(f"parameter '{name}' has no value; give --set {name}=VALUE")
             continue
@@ -264,17 +287,9 @@ def in_order(routes: Routes) -> list[str]:
 
 
 def sinks_of(workflow: Workflow, routes: Routes) -> list[str]:
-    """The nodes whose success ends the workflow: no edge that accepts success leaves them."""
-    led_on = {
-        edge.source
-        for rule in routes.rules.values()
-        if not rule.at_the_end
-        for edge in rule.edges
-        if edge.wants_success
-    }
-    return [
-        name for name in workflow.nodes if name not in led_on and name not in workflow.at_the_end
-    ]
+    """The nodes whose success ends the workflow, in its order."""
+    last = set(routes.sinks())
+    return [name for name in workflow.nodes if name in last]
 
 
 # -- words and the hash ------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def workflow_document(workflow: Workflow, routes: Routes) -> Document:
         "description": workflow.description,
         "policy_snapshot_hash": policy_hash(workflow),
         "inputs": list(workflow.inputs),
-        "params": [_param(each) for each in workflow.params.values()],
+        "params": [_param(each) for each in workflow.params.values() if each.given is MISSING],
         "artifacts": {name: dict(each._asdict()) for name, each in workflow.artifacts.items()},
         "budget": dict(workflow.budget),
         "timeout": workflow.timeout,

@@ -2,25 +2,17 @@
 
 import os
 import re
-from typing import NamedTuple
 
 from headway.base.errors import InvalidInputError, NotFoundError
 from headway.base.home import Home
 from headway.base.toml_file import read_content
 from headway.workflows.mistakes import perhaps
+from headway.workflows.model import WorkflowFile
 from headway.workflows.reader import LARGEST_FILE
 
 FOLDER = "workflows"
 ENDING = ".toml"
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-class WorkflowFile(NamedTuple):
-    """A workflow's name, the path of its file as it is told, and its text."""
-
-    name: str
-    path: str
-    text: str
 
 
 def workflows_folder(home: Home) -> str:

@@ -69,6 +69,7 @@ def _control(
     return Label(CONTROL + policy, policy, None, about, arguments, one_of, command=command)
 
 
+PROMPT_TEXT = "custom:prompt_text:"  # what a prompt is published as
 COMMAND_RUN = SHELL + "command.run"
 AGENT_INVOKE = "cap.agent.invoke"
 FUNCTION_CALL = BUILTIN + "function.call"

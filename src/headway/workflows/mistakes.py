@@ -48,6 +48,8 @@ class Mistakes:
         """`path` leads to the key that is wrong; of a node the words are said after its name."""
         if len(path) > 1 and path[0] == "nodes":
             words = f"node '{path[1]}': {words}"
+            if "." in path[1]:
+                path = ("imports", path[1].partition(".")[0])
         self.add_of_file(words, path)
 
     def add_of_file(self, words: str, path: Path = ()) -> None:

@@ -11,6 +11,14 @@ from headway.workflows.labels import Label
 MISSING = object()  # the default of a parameter that must be given
 
 
+class WorkflowFile(NamedTuple):
+    """A workflow's name, the path of its file as it is told, and its text."""
+
+    name: str
+    path: str
+    text: str
+
+
 class Param(NamedTuple):
     """A parameter: its type, and what a value may be."""
 
@@ -20,6 +28,7 @@ class Param(NamedTuple):
     choices: tuple[Any, ...] = ()
     pattern: str | None = None
     help: str = ""
+    given: Any = MISSING  # of an import: a value with parameters of the file that imports it
 
 
 class After(NamedTuple):
@@ -97,6 +106,15 @@ class ArtifactContract(NamedTuple):
     scope: str = "run"
 
 
+class ImportKey(NamedTuple):
+    """One table of `[imports]`: another workflow whose nodes become `NAME.node`."""
+
+    name: str
+    workflow: str
+    params: Mapping[str, Any] = NOTHING
+    after: tuple[str, ...] = ()
+
+
 class Workflow(NamedTuple):
     """A whole file, with all of its forms right. `rules` and `loops` are what its edges come to."""
 
@@ -111,6 +129,7 @@ class Workflow(NamedTuple):
     budget: Mapping[str, float] = NOTHING
     timeout: int | None = None
     at_the_end: tuple[str, ...] = ()  # the key `finally`
+    imports: Mapping[str, ImportKey] = NOTHING  # none once their nodes are among its own
 
 
 class Routes(NamedTuple):
@@ -119,6 +138,19 @@ class Routes(NamedTuple):
     rules: Mapping[str, NodeRule]
     loops: tuple[LoopRule, ...]
     bodies: Mapping[str, frozenset[str]]
+
+    def sinks(self) -> list[str]:
+        """The nodes whose success ends the workflow: no edge that accepts success leaves them."""
+        led_on = {
+            edge.source
+            for rule in self.rules.values()
+            if not rule.at_the_end
+            for edge in rule.edges
+            if edge.wants_success
+        }
+        return [
+            name for name, rule in self.rules.items() if name not in led_on and not rule.at_the_end
+        ]
 
     def comes_before(self, source: str, node: str) -> bool:
         """Whether `source` has ended, in some pass, when `node` starts. Near ones are found soon,

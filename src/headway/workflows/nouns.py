@@ -6,14 +6,14 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.base.errors import InvalidInputError
+from headway.base.errors import InvalidInputError, NotFoundError
 from headway.jobs.context import Context
 from headway.jobs.submit import graph_limit
-from headway.workflows.files import WorkflowFile, read_file, workflow_names
+from headway.workflows.files import read_file, workflow_names
 
 if TYPE_CHECKING:
     from headway.workflows.mistakes import Mistake
-    from headway.workflows.model import Routes, Workflow
+    from headway.workflows.model import Routes, Workflow, WorkflowFile
 
 
 class Workflows:
@@ -74,7 +74,9 @@ class Workflows:
 
         file = self._read(name)
         limit = graph_limit(self._context)
-        manifest = compile_text(file.text, given, name=file.name, file=file.path, limit=limit)
+        manifest = compile_text(
+            file.text, given, name=file.name, file=file.path, limit=limit, load=self._load
+        )
         return {**document, "manifest": manifest_document(manifest)}
 
     def graph(self, name: str, form: str = "text", *, width: int = 80) -> builtins.list[str]:
@@ -108,6 +110,13 @@ class Workflows:
     def _read(self, name: str) -> WorkflowFile:
         return read_file(self._context.home, name, self._context.folder)
 
+    def _load(self, name: str) -> WorkflowFile | None:
+        """What another file imports."""
+        try:
+            return self._read(name)
+        except NotFoundError:
+            return None
+
     def _shown(self, name: str) -> str:
         from headway.workflows.files import ENDING, shown_path
 
@@ -122,7 +131,11 @@ class Workflows:
         try:
             file = self._read(name)
             workflow, problems = check_text(
-                file.text, name=file.name, file=file.path, limit=graph_limit(self._context)
+                file.text,
+                name=file.name,
+                file=file.path,
+                limit=graph_limit(self._context),
+                load=self._load,
             )
         except WorkflowError as error:
             return None, [*error.mistakes]
@@ -140,6 +153,8 @@ class Workflows:
 
         file = self._read(name)
         limit = graph_limit(self._context)
-        workflow, problems = check_text(file.text, name=file.name, file=file.path, limit=limit)
+        workflow, problems = check_text(
+            file.text, name=file.name, file=file.path, limit=limit, load=self._load
+        )
         problems.raise_if_any()
         return workflow, routes_of(workflow)

@@ -22,6 +22,7 @@ from headway.workflows.labels import (
     FUNCTION_CALL,
     LABELS,
     PROMPT_RESOLVE,
+    PROMPT_TEXT,
     Label,
     RunsCommand,
     renamed,
@@ -33,6 +34,7 @@ from headway.workflows.model import (
     After,
     ArtifactContract,
     EachKey,
+    ImportKey,
     LoopKey,
     Param,
     Workflow,
@@ -147,8 +149,10 @@ TOP_KEYS: Mapping[str, ValueForm] = {
     "timeout": DURATION,
     "finally": TEXTS,
     "defaults": TABLE,
+    "imports": TABLE,
     "nodes": TABLE,
 }
+IMPORT_KEYS: Mapping[str, ValueForm] = {"workflow": TEXT, "params": TABLE, "after": TEXTS}
 NODE_KEYS: Mapping[str, ValueForm] = {
     "uses": TEXT,
     "args": TABLE,
@@ -241,6 +245,7 @@ class Draft:
             budget=self._fitting(top.get("budget", {}), BUDGET_KEYS, ("budget",)),
             timeout=self._duration(top.get("timeout"), ("timeout",)),
             at_the_end=self._at_the_end(top.get("finally", ()), nodes),
+            imports=self._imports(top.get("imports", {})),
         )
 
     # -- parts ---------------------------------------------------------------------------------
@@ -340,6 +345,24 @@ class Draft:
                 found[name] = ArtifactContract(**self._fitting(said, CONTRACT_KEYS, path))
         return found
 
+    def _imports(self, table: Table) -> dict[str, ImportKey]:
+        found = {}
+        for name, said in table.items():
+            path = ("imports", name)
+            if not NODE_ID.fullmatch(name):
+                words = "may have small letters, digits and _, and begins with a letter"
+                self.problems.add(f"imports '{name}' {words}", path)
+            if not isinstance(said, dict):
+                self._misfit(name, said, TABLE, path)
+                continue
+            given = self._fitting(said, IMPORT_KEYS, path)
+            if "workflow" not in said:
+                self.problems.add(f"imports {name}: say which workflow", path)
+            elif "workflow" in given:
+                params, after = given.get("params", {}), tuple(given.get("after", ()))
+                found[name] = ImportKey(name, given["workflow"], params, after)
+        return found
+
     def _nodes(self, table: Table, defaults: Table) -> dict[str, WorkflowNode]:
         allowed = {key: NODE_KEYS[key] for key in DEFAULT_KEYS}
         common = self._fitting(defaults, allowed, ("defaults",))
@@ -348,7 +371,7 @@ class Draft:
             if wrong is not None:
                 self.problems.add(wrong, ("defaults", key))
                 del common[key]
-        if not self._document.get("nodes", {}):
+        if not self._document.get("nodes", {}) and not self._document.get("imports"):
             self.problems.add("it has no nodes")
         found: dict[str, WorkflowNode] = {}
         for name, said in table.items():
@@ -446,7 +469,7 @@ class _Nodes:
         name = f"{self._name}.prompt"
         node = self._node(label)
         values = {key: f"{OPEN} matrix.{key} {CLOSE}" for key in node.matrix}
-        artifact = f"custom:prompt_text:{instance_id(self._name, values)}"  # one an instance
+        artifact = f"{PROMPT_TEXT}{instance_id(self._name, values)}"  # one an instance
         text = "prompt" if "prompt" in self._said else "prompt_file"
         prompt = WorkflowNode(
             name,

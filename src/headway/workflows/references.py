@@ -143,13 +143,14 @@ def _filled(text: str, look_up: LookUp) -> Any:
     for each in found:
         if isinstance(each, Reference):
             value = look_up(each)
-            parts.append(_written(each) if value is UNKNOWN else as_text(value))
+            parts.append(written(each) if value is UNKNOWN else as_text(value))
         else:
             parts.append(each)
     return "".join(parts)
 
 
-def _written(reference: Reference) -> str:
+def written(reference: Reference) -> str:
+    """As a file has it."""
     return f"{OPEN} {reference.text} {CLOSE}"
 
 

@@ -23,6 +23,7 @@ from headway.workflows.reader import (
     CONTRACT_KEYS,
     DEFAULT_KEYS,
     EACH_KEYS,
+    IMPORT_KEYS,
     JOB_KEYS,
     LOOP_KEYS,
     LOOP_ON,
@@ -85,7 +86,10 @@ def schema_document() -> Schema:
         "title": "Headway workflow",
         "description": "A file of steps: .headway/workflows/NAME.toml",
         "type": "object",
-        "required": ["nodes"],
+        "anyOf": [
+            {"required": [key], "properties": {key: {"minProperties": 1}}}
+            for key in ("nodes", "imports")
+        ],
         "additionalProperties": False,
         "properties": _properties(TOP_KEYS, _TOP),
         "$defs": {"node": _node()},
@@ -186,9 +190,13 @@ _TOP: Mapping[str, Schema] = {
             key: _OWN.get(key) or _BY_WORDS[NODE_KEYS[key].says] for key in DEFAULT_KEYS
         },
     },
+    "imports": {
+        "type": "object",
+        "propertyNames": {"pattern": _whole(NODE_ID.pattern)},
+        "additionalProperties": {**_closed(IMPORT_KEYS), "required": ["workflow"]},
+    },
     "nodes": {
         "type": "object",
-        "minProperties": 1,
         "propertyNames": {"pattern": _whole(NODE_ID.pattern)},
         "additionalProperties": {"$ref": "#/$defs/node"},
     },
@@ -273,6 +281,7 @@ ABOUT: Mapping[str, str] = {
     "budget": "of all agents of a run together: usd, tokens",
     "finally": "nodes that run when all others have ended, however",
     "defaults": "keys of all nodes that say nothing else",
+    "imports": "other workflows whose nodes become NAME.node: workflow, params, after",
     "nodes": "the steps, by name; their order is that of dispatch",
     "uses": "the label: what the node does",
     "args": "the arguments of the label",

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobsfiles import problems
-from smallschema import Validator
 
 from headway.schedules.jobsfile.keys import KEYS, TYPES, default_of
 from headway.schedules.jobsfile.model import Entry
 from headway.schedules.jobsfile.schema import DIALECT, schema_document
+from smallschema import Validator
 
 SCHEMA = Validator(schema_document())
 ENOUGH: dict[str, dict[str, Any]] = {
