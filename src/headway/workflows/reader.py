@@ -6,6 +6,7 @@ for `checks`.
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
@@ -264,9 +265,8 @@ class Draft:
             self.problems.add(f"{path[-1]} is {value}; give a number", path)
 
     def _once(self, key: str, names: Sequence[str]) -> tuple[str, ...]:
-        for name in dict.fromkeys(names):
-            if names.count(name) > 1:
-                self.problems.add(f"{key} names '{name}' twice", (key,))
+        for name in _twice(names):
+            self.problems.add(f"{key} names '{name}' twice", (key,))
         return tuple(dict.fromkeys(names))
 
     def _at_the_end(
@@ -552,9 +552,8 @@ class _Nodes:
                 words = f"on.{word} is no outcome; there are {', '.join(OUTCOME_WORDS)}"
                 self._say(words, "on", word)
                 continue
-            for target in dict.fromkeys(targets):
-                if targets.count(target) > 1:
-                    self._say(f"on.{word} names '{target}' twice", "on", word)
+            for target in _twice(targets):
+                self._say(f"on.{word} names '{target}' twice", "on", word)
             found[word] = tuple(dict.fromkeys(targets))
         return found
 
@@ -626,6 +625,11 @@ class _Nodes:
             else:
                 found[word] = tuple(texts)
         return found
+
+
+def _twice(names: Sequence[str]) -> list[str]:
+    """What a list has more than once."""
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def wrong_job_value(key: str, value: Any) -> str | None:
