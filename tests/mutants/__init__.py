@@ -4,7 +4,7 @@ Each list here has the mistakes of one room. `make mutants` makes them one at a 
 runs only the tests that are named with each.
 """
 
-from mutants import cli, core, jobs, store, supervise, worker
+from mutants import cli, core, jobs, store, supervise, worker, workflows
 from mutants.mutant import Mutant
 
 ROOMS: dict[str, tuple[Mutant, ...]] = {
@@ -14,5 +14,6 @@ ROOMS: dict[str, tuple[Mutant, ...]] = {
     "worker": worker.MUTANTS,
     "jobs": jobs.MUTANTS,
     "cli": cli.MUTANTS,
+    "workflows": workflows.MUTANTS,
 }
 ALL: tuple[Mutant, ...] = tuple(each for mutants in ROOMS.values() for each in mutants)

@@ -343,3 +343,11 @@ def test_a_file_may_have_a_mebibyte() -> None:
 def test_long_words_are_cut() -> None:
     (words,) = wrong_with(one(f'{RUN}\nafter = ["{"x" * 10_000}"]'))
     assert len(words) == 500 and words.endswith("...")
+
+
+@pytest.mark.req("V23")
+def test_a_path_that_leaves_and_comes_back_is_outside() -> None:
+    for path in ("../repository/x", "a/../../repository"):
+        (words,) = wrong_with(one(f'{RUN}\ncwd = "{path}"'))
+        assert words == f"node 'a': {path} is outside of the repository"
+    assert wrong_with(one(f'{RUN}\ncwd = "a/../b/./c"')) == []
