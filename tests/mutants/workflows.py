@@ -87,7 +87,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # integrating leaves the checkout to others
     Mutant(
         "workflows/locks.py:default_locks",
-        "(checkout,) if label.operation == INTEGRATE else ()",
+        "(_alone(checkout),) if label.operation == INTEGRATE else ()",
         "()",
         "tests/workflows/test_locks.py",
     ),

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from headway.jobs.specification import parse_lock
+from headway.core.model import LockMode
 from headway.workflows.labels import LABELS
 from headway.workflows.locks import default_locks
 
 BUILTIN, SHELL = "cap.env.builtin.", "cap.env.shell."
+SHARING = LockMode.SHARED
 TREE, ALONE, SHARED = "worktree:wf-7/tree", "checkout:R", "checkout:R:shared"
 
 
@@ -44,10 +45,16 @@ def test_a_node_locks_what_it_writes(
 ) -> None:
     def locks(root: str | None, *, fans: bool = False) -> list[str]:
         found = default_locks(LABELS[label], args, root=root, fans=fans, run="wf-7", repository="R")
-        assert all(map(parse_lock, found))
-        return list(found)
+        return [f"{each.key}:shared" if each.mode is SHARING else each.key for each in found]
 
     assert locks(None) == in_repository
     if in_worktree is not None:
         assert locks("tree") == in_worktree
     assert locks("tree", fans=True) == []
+
+
+def test_a_branch_is_no_mode_of_a_lock() -> None:
+    label = LABELS[BUILTIN + "worktree.prepare"]
+    args = {"branch": "shared"}
+    (lock,) = default_locks(label, args, root=None, fans=False, run="wf-7", repository="R")
+    assert lock == ("branch:shared", LockMode.EXCLUSIVE)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from headway.core.model import Lock, LockMode
 from headway.core.routes import ANY, EVERY_OUTCOME, NodeOutcome
 from headway.workflows.compiler import (
     as_json,
@@ -169,4 +170,8 @@ def _locks(
             run=RUN,
             repository=REPOSITORY,
         )
-        yield node, list(found)
+        yield node, [_shown(each) for each in found]
+
+
+def _shown(lock: Lock) -> str:
+    return f"{lock.key}:shared" if lock.mode is LockMode.SHARED else lock.key

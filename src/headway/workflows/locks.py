@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.core.artifacts import plan_branch
+from headway.core.model import Lock, LockMode
 from headway.workflows.labels import (
     APPROVAL,
     PROMPT_RESOLVE,
@@ -40,20 +41,25 @@ def default_locks(
     fans: bool,
     run: str,
     repository: str,
-) -> tuple[str, ...]:
-    """As `locks` of a job has them. `root` is the node whose worktree it works in; a node that only
+) -> tuple[Lock, ...]:
+    """`root` is the node whose worktree it works in; a node that only
     `fans` out makes instances and touches nothing."""
     if label.name in _WITHOUT or fans:
         return ()
     checkout = f"checkout:{repository}"
-    worktree = () if root is None else (f"worktree:{run}/{root}",)
+    worktree = () if root is None else (_alone(f"worktree:{run}/{root}"),)
     if label.operation in _BRANCHES:
-        branches = (f"branch:{each}" for each in _branches(label, args))
-        return (*worktree, *branches, *((checkout,) if label.operation == INTEGRATE else ()))
+        branches = (_alone(f"branch:{each}") for each in _branches(label, args))
+        whole = (_alone(checkout),) if label.operation == INTEGRATE else ()
+        return (*worktree, *branches, *whole)
     if worktree:
         return worktree
     alone = label.executor in (ExecutorClass.BUILTIN, ExecutorClass.AGENT)
-    return (checkout if alone else f"{checkout}:shared",)
+    return (_alone(checkout) if alone else Lock(checkout, LockMode.SHARED),)
+
+
+def _alone(key: str) -> Lock:
+    return Lock(key, LockMode.EXCLUSIVE)
 
 
 def _branches(label: Label, args: Mapping[str, Any]) -> list[str]:
