@@ -50,6 +50,7 @@ PURE = {
     "errno",
     "heapq",
     "itertools",
+    "json",
     "math",
     "re",
     "types",

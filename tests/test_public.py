@@ -103,6 +103,7 @@ NO_VERBS = {
 VERBS = {
     **{name: f"jobs.{name}" for name in ("list", "show", "wait", "approve", "cancel", "retry")},
     "status": "scheduler.status",
+    "run": "workflows.start",
     "stop": "scheduler.stop_worker",
     "config unset": "admin.unset",
     "submit": "jobs.submit",

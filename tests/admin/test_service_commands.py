@@ -369,7 +369,7 @@ def test_a_worker_of_a_service_waits_for_the_place_of_another(tmp_path: Path) ->
     )
     try:
         assert worker.stderr is not None
-        assert "a worker is already there; waiting until it leaves" in worker.stderr.readline()
+        assert "a worker is already there; `headway stop`" in worker.stderr.readline()
         lock.close()
         assert "is up" in worker.stderr.readline()
         worker.send_signal(signal.SIGTERM)

@@ -49,7 +49,7 @@ def test_the_help_of_the_program_is_grouped_by_what_one_wants(said: Run) -> None
     told = said("--help").out
     assert told.index("Run:") < told.index("Look:") < told.index("Steer:") < told.index("Set up:")
     epilog = " ".join(told.partition("Short for `jobs ...`: ")[2].split())
-    short, _, rest = epilog.partition("; and ")
+    short, _, rest = epilog.partition("; also ")
     assert all(f"jobs {name}" in COMMANDS for name in short.split())
     assert rest.startswith("logs") and {*short.split(), "logs"} == set(SHORT)
 
@@ -125,7 +125,7 @@ def test_help_prints_the_help_of_a_command(said: Run, words: list[str], usage: s
         (["ps"], "'ps'. (Did you mean headway list or headway status?)"),
         (["log"], "'log'. (Did you mean headway logs?)"),
         (["version"], "'version'. (Did you mean headway --version?)"),
-        (["run"], "(Did you mean headway exec or headway submit or headway scheduler run?)"),
+        (["start"], "(Did you mean headway exec or headway submit or headway run?)"),
         (["add"], "(Did you mean headway submit or headway targets add or"),
         (["restart"], "'restart'. (Did you mean headway retry?)"),
         (["reject"], "'reject'. (Did you mean headway jobs reject?)"),

@@ -45,11 +45,15 @@ ARGUMENTS: dict[str, Sequence[str]] = {
     "restore": ["nothing.db"],
     "completion": ["bash"],
     "jobs schedule": [],
+    **dict.fromkeys(("workflows show", "workflows graph", "workflows audit"), ("x",)),
+    **dict.fromkeys(("workflows wait", "workflows stop"), ("wf-1",)),
+    **dict.fromkeys(("run", "workflows init"), ("x",)),
 }
 # What makes a home where none is; all others never do.
 MAKES = {
     *("submit", "exec", "direct", "init", "work", "restore"),
     *("groups create", "targets add", "templates add", "schedules add", "config set"),
+    *("run", "workflows init"),
 }
 # What changes something in a home that is there, and may complete it.
 CHANGES = {
@@ -59,7 +63,7 @@ CHANGES = {
     *("scheduler clear", "scheduler run", "scheduler pause", "scheduler resume"),
     *("scheduler reset", "templates archive", "schedules enable", "schedules disable"),
     *("schedules trigger", "schedules remove", "config unset", "service install"),
-    *("service remove", "trust", "approve", "cancel", "retry"),
+    *("service remove", "trust", "approve", "cancel", "retry", "workflows stop"),
 }
 NAMES = [name for name, (place, _) in COMMANDS.items() if place]
 READS = [name for name in NAMES if name not in MAKES | CHANGES]
@@ -67,8 +71,13 @@ READS = [name for name in NAMES if name not in MAKES | CHANGES]
 WITHOUT_HOME = {
     *("runners list", "runners show", "jobsfile schema", "schedules explain", "completion"),
     *("jobs schedule", "doctor", "stop", "help"),
+    *("workflows list", "workflows check", "workflows schema"),
 }
-NEED_NO_PLACE = {"jobsfile schema", "schedules explain", "completion", "help"}
+# Of these, what asks for a home that was named.
+NAMED_MUST_BE = {"jobs schedule", "stop", "workflows list", "workflows check"}
+NEED_NO_PLACE = {
+    *("jobsfile schema", "schedules explain", "completion", "help", "workflows schema"),
+}
 
 
 def command(name: str) -> click.Command:
@@ -148,7 +157,7 @@ def test_a_folder_that_is_no_home_is_told_apart_and_left_as_it_is(
             code = run([*given, *words])
             told = capsys.readouterr()
             assert "unexpected" not in told.err, (words, told.err)
-            absent = where == "absent" and name in WITHOUT_HOME - {"jobs schedule", "stop"}
+            absent = where == "absent" and name in WITHOUT_HOME - NAMED_MUST_BE
             assert code == (0 if absent else 3), (words, told.err)
             if where == ".":
                 assert "is no home" in told.err, (words, told.err)
@@ -172,6 +181,9 @@ def test_a_read_completes_no_home(
         "schedules show",
         "backup",
         "jobsfile check",
+        "workflows show",
+        "workflows graph",
+        "workflows audit",
     }
     for words in ways(name):
         code = run(words)

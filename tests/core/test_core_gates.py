@@ -256,6 +256,8 @@ def test_slot_free(capacity: Capacity, answer: tuple[WaitKind, str, int | None] 
 CONTRACT = (
     "due",
     "after_met",
+    "routed",
+    "when_holds",
     "artifacts_present",
     "turn_in_group",
     "subject_ready",
@@ -276,6 +278,8 @@ def test_each_gate_declares_what_can_change_its_answer() -> None:
     assert {gate.name: set(gate.woken_by) for gate in GATES} == {
         "due": {Wake.TIME_CAME},
         "after_met": {Wake.CHAIN_ENDED},
+        "routed": {Wake.ROUTE_DECIDED},
+        "when_holds": set(),
         "artifacts_present": {Wake.ARTIFACT_CHANGED, Wake.ANOTHER_ANSWER},
         "turn_in_group": {Wake.MEMBER_ENDED},
         "subject_ready": {Wake.ANOTHER_ANSWER},

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import calls
 import checkouts
+import flows
 import periodic
 import pytest
 import removals
@@ -67,10 +68,14 @@ POINTS: dict[str, list[Scene]] = {
     "engine.forced": [scenes.worker_dies_forcing],
     "engine.judged": [scenes.worker_dies_recovering],
     "engine.launched": at_visits(1, 2),
-    "engine.planned": [*at_visits(1, 2), calls.worker_dies_among_many],
+    "engine.planned": [
+        *at_visits(1, 2),
+        calls.worker_dies_among_many,
+        flows.worker_dies_in_flow,
+    ],
     "engine.proved_gone": [scenes.worker_dies_proving],
     "engine.recovered": [scenes.worker_dies_recovering],
-    "engine.settled": at_visits(1, 2),
+    "engine.settled": [*at_visits(1, 2), flows.worker_dies_in_flow],
     "engine.woken": [*at_visits(1), scenes.worker_dies_recovering],
     "evidence.cancel_requested": [scenes.canceller_dies],
     "evidence.claim_made": at_visits(1, 2),
@@ -97,6 +102,7 @@ POINTS: dict[str, list[Scene]] = {
     "janitor.restored": [scenes.worker_dies_putting_back],
     "launcher.sent": at_visits(1, 2),
     "launcher.started": at_visits(1),
+    "node.outputs": [flows.supervisor_dies_with_outputs],
     "parent.acked": twice(),
     "parent.forked": [*twice(), scenes.child_sleeps],
     "parent.read": [*twice(), scenes.child_sleeps, scenes.parent_wakes_late],
@@ -134,6 +140,7 @@ POINTS: dict[str, list[Scene]] = {
     "worker.settled": [scenes.worker_dies_settled],
     "worker.stop_marked": [scenes.worker_dies_leaving],
     "worker.up": at_visits(1),
+    "workflow.started": [flows.starter_dies_of_flow],
     "worktrees.cleaned": [checkouts.cleaner_dies],
     "worktrees.recorded": [checkouts.cleaner_dies],
 }

@@ -97,6 +97,18 @@ SCENES = {
             "$ headway restore",
         ),
     ),
+    "a run": Scene(
+        "docs/cli.md",
+        (Behind("headway workflows init release"), "$ headway run release"),
+    ),
+    "a workflow": Scene(
+        "docs/workflows.md",
+        (
+            Behind("mkdir -p .headway/workflows"),
+            Written('inputs = ["who"]', ".headway/workflows/hello.toml"),
+            "headway run hello ada --follow",
+        ),
+    ),
     "a failure": Scene(
         "docs/cli.md",
         (

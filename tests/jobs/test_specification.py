@@ -505,7 +505,6 @@ def test_a_refused_submit_writes_nothing(bench: Bench) -> None:
         ("db:ro", "db:shared"),
         ("db:write", "db:exclusive"),
         ("db:rw", "db:exclusive"),
-        ("a:b:w", "a:b:exclusive"),
     ],
 )
 def test_a_word_that_only_looks_like_a_mode_is_refused(text: str, meant: str) -> None:

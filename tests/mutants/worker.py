@@ -19,14 +19,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "worker/recovery.py:Recovery._verdict",
         "        outcome = evidence.read_outcome()\n"
         "        if outcome is not None:\n"
-        "            return taken_in(outcome)\n"
+        "            return taken_in(outcome, evidence)\n"
         "        if claim.boot_id != self._host.boot_id:\n"
         "            return self._crashed(Ending.HOST_REBOOTED, tree_gone=True)\n",
         "        if claim.boot_id != self._host.boot_id:\n"
         "            return self._crashed(Ending.HOST_REBOOTED, tree_gone=True)\n"
         "        outcome = evidence.read_outcome()\n"
         "        if outcome is not None:\n"
-        "            return taken_in(outcome)\n",
+        "            return taken_in(outcome, evidence)\n",
         "tests/worker/test_recovery_verdicts.py::test_an_outcome_is_the_truth_whatever_else_there_is",
     ),
     Mutant(

@@ -10,7 +10,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # a value that looks like a reference is looked up at the claim
     Mutant(
         "workflows/compiler.py:_instance",
-        "return UNKNOWN if any(OPEN in text for text in texts_in(value)) else value",
+        "return UNKNOWN if has_form else value",
         "return value",
         f"{COMPILE}::test_a_hostile_value_is_one_argument_and_never_a_script_or_a_reference",
     ),
@@ -89,7 +89,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "workflows/locks.py:default_locks",
         "(_alone(checkout),) if label.operation == INTEGRATE else ()",
         "()",
-        "tests/workflows/test_locks.py",
+        "tests/workflows/test_node_locks.py",
     ),
     # a file that is there is overwritten
     Mutant(

@@ -110,7 +110,8 @@ def test_an_engine_without_a_gate_is_found_out(name: str, monkeypatch: pytest.Mo
 
 
 def test_every_gate_is_taken_out_once() -> None:
-    assert set(WITHOUT) == {gate.name for gate in GATES}
+    """But for those of workflow runs, of which there are none here."""
+    assert set(WITHOUT) == {gate.name for gate in GATES} - {"routed", "when_holds"}
 
 
 def test_a_missed_wake_up_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,7 @@ def test_every_verb_of_the_seam_is_tested() -> None:
     import test_store_template_verbs  # noqa: F401
     import test_store_waiting_verbs  # noqa: F401
     import test_store_woken  # noqa: F401
+    import test_store_workflow_verbs  # noqa: F401
     import test_store_worktrees  # noqa: F401
 
     assert declared_verbs() == set(TESTED)

@@ -26,9 +26,9 @@ def test_a_name_is_of_the_home_and_a_path_of_the_folder(home: Home, tmp_path: Pa
     put(home, "a.toml", b"x = 1")
     (tmp_path / "b.toml").write_text("y = 1")
     folder = str(tmp_path)
-    assert read_file(home, "a", folder) == ("a", ".headway/workflows/a.toml", "x = 1")
-    assert read_file(home, "b.toml", folder) == ("b", "b.toml", "y = 1")
-    assert read_file(home, "./b.toml", folder) == ("b", "./b.toml", "y = 1")
+    assert read_file(home, "a", folder) == ("a", ".headway/workflows/a.toml", "x = 1", True)
+    assert read_file(home, "b.toml", folder) == ("b", "b.toml", "y = 1", False)
+    assert read_file(home, "./b.toml", folder) == ("b", "./b.toml", "y = 1", False)
 
 
 def test_only_toml_files_with_plain_names_are_workflows(home: Home) -> None:

@@ -6,8 +6,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from started import Started
 from written import checked
 
+from harness import Bench
 from headway.base.errors import ConflictError, InvalidInputError
 from headway.base.home import Home
 from headway.workflows.files import read_file, workflow_names
@@ -36,6 +38,12 @@ def test_the_stages_of_a_change_have_the_steps_of_the_three() -> None:
     ]
     assert {"gate.approval", "agent.invoke", "git.stage_commit", "gate.cicd"} <= {*uses["approve"]}
     assert {"git.integrate_plan_branch", "gate.conflict_resolution"} <= {*uses["merge"]}
+
+
+@pytest.mark.parametrize(("name", "words"), [("build", ["1.2.3"]), ("nightly", [])])
+def test_a_starter_of_commands_runs_as_it_is(bench: Bench, name: str, words: list[str]) -> None:
+    run = Started(bench, starter_text(name), *words)
+    assert run.ended()["state"] == "succeeded"
 
 
 def test_there_is_a_file_for_each_starter() -> None:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from headway.workflows.conditions import NotComparableError, holds, parse_condition
+from headway.core.conditions import NotComparableError, holds
+from headway.workflows.conditions import parse_condition
 from headway.workflows.matrices import (
     combinations,
     count_combinations,

@@ -62,6 +62,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "groups close": ("groups:close", "Let nobody join a group any more."),
     "groups cancel": ("groups:cancel", "Cancel what has not ended of a group, and close it."),
     "locks": ("locks:locks", "Who holds which lock, and who waits for it."),
+    "run": ("run:run", "Start a workflow and print the id of its run."),
     "sling": ("sling:sling_command", "Make jobs of work items, groups or trees of them."),
     "targets": ("", "Where slung work goes, and what it becomes there."),
     "targets add": ("targets:add", "Make a target: a name with a command for its subjects."),
@@ -103,7 +104,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "jobsfile check": ("jobsfile:check", "Say all that is wrong with a jobs file."),
     "jobsfile list": ("jobsfile:list_entries", "List its entries: last run, next, what waits."),
     "jobsfile schema": ("jobsfile:schema", "Print the JSON Schema of a jobs file, for editors."),
-    "workflows": ("", "Files of steps: check, look at and draw them."),
+    "workflows": ("", "Files of steps: check and draw them, look at their runs."),
     "workflows list": ("workflows:list_workflows", "List the workflows of the home."),
     "workflows check": ("workflows:check", "Say all that is wrong with workflow files."),
     "workflows show": ("workflows:show", "Show what a workflow takes and what its nodes do."),
@@ -112,6 +113,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "workflows:audit",
         "Artifacts, unmet needs, loops, locks and roots.",
     ),
+    "workflows runs": ("workflow_runs:runs", "List the runs, and how far each is."),
+    "workflows wait": ("workflow_runs:wait", "Wait until a run ends; exit with its code."),
+    "workflows stop": ("workflow_runs:stop", "Cancel a run, all but its `finally`."),
     "workflows schema": ("workflows:schema", "Print the JSON Schema of a file, for editors."),
     "workflows init": ("workflows:init", "Write a workflow file to begin with."),
     "runners": ("", "The agent programs that jobs can use."),
@@ -144,7 +148,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Run": (
         *("submit", "exec", "direct", "sling", "groups", "templates", "schedules", "jobsfile"),
-        *("workflows", "targets"),
+        *("run", "workflows", "targets"),
     ),
     "Look": ("status", "jobs", "runs", "artifacts", "locks"),
     "Steer": ("scheduler", "work", "stop"),
@@ -158,7 +162,7 @@ SHORT_OF_JOBS = tuple(name for name in SHORT if f"jobs {name}" in COMMANDS)
 # What other programs call it: the words that people try, and the commands that they mean.
 NEIGHBOURS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("add", "enqueue", "push", "queue", "new"), ("submit",)),
-    **dict.fromkeys(("run", "start"), ("exec", "submit")),
+    "start": ("exec", "submit", "run"),
     **dict.fromkeys(("kill", "abort", "terminate"), ("cancel",)),
     **dict.fromkeys(
         ("rm", "remove", "delete", "del"),

@@ -33,7 +33,7 @@ class Commands(LazyGroup):
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=f"Short for `jobs ...`: {' '.join(SHORT_OF_JOBS)}; and logs, all that a job wrote.",
+    epilog=f"Short for `jobs ...`: {' '.join(SHORT_OF_JOBS)}; also logs.",
 )
 @click.option("--home", metavar="DIR", help="The .headway folder to use (or HEADWAY_HOME).")
 @click.option("--store", metavar="URL", help="The store to use (or HEADWAY_STORE).")
@@ -43,9 +43,7 @@ class Commands(LazyGroup):
 def cli(
     ctx: click.Context, home: str | None, store: str | None, actor: str | None, version: bool
 ) -> None:
-    """Headway runs your commands when they may run, once, and never loses an outcome. Alone it
-    says how things stand; `headway help COMMAND` tells more.
-    """
+    """Run commands when they may run, once. `headway help COMMAND` tells more."""
     for option, value in (("--home", home), ("--store", store), ("--as", actor)):
         if value is not None and not value.strip():
             raise InvalidInputError(f"{option} is empty; leave it out, or give a value")

@@ -1,6 +1,7 @@
 """`headway workflows ...`: check files of steps, look at them, draw them, and begin one."""
 
 import json
+import re
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from headway.client import Client
 from headway.workflows.drawing import FORMATS
 from headway.workflows.new_file import STARTERS
 
+IS_RUN = re.compile(r"wf-[0-9]+")
 BLOCKED = 10  # the exit code of a strict audit that found something
 
 
@@ -104,6 +106,11 @@ def show(scope: Scope, name: str, given: tuple[str, ...], as_json: bool) -> None
     With --set, --json has also the manifest: every node as a run of these values would have it.
     """
     client = scope.connect_or_nothing()
+    if IS_RUN.fullmatch(name):
+        from headway.cli.workflow_runs import show_run
+
+        show_run(client, name, as_json=as_json)
+        return
     document = client.workflows.show(name, _values(given) if given else None)
     if as_json:
         emit({"workflow": document})

@@ -1,7 +1,7 @@
 """All facts that a gate may use, loaded before it is asked."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headway.core.artifacts import ArtifactKey
 from headway.core.model import (
@@ -17,6 +17,7 @@ from headway.core.model import (
 )
 from headway.core.policies import BUILT_IN, ConcurrencyPolicy, held_by
 from headway.core.reservations import Reservation
+from headway.core.routes import NodeId, NodeOutcome
 from headway.core.states import Status
 
 MANY = 32  # predecessors
@@ -168,6 +169,24 @@ class TaskView(NamedTuple):
     once: Mapping[str, str] = NOTHING
 
 
+class NodeEnd(NamedTuple):
+    """How one instance of a node stands that another waits for; without an outcome it is active."""
+
+    node: NodeId
+    job_id: JobId
+    chain: JobId
+    status: Status
+    outcome: NodeOutcome | None
+
+
+class RunView(NamedTuple):
+    """What a job of a workflow run has to know of it: the nodes that it waits for, and the two
+    values that each of its conditions compares."""
+
+    ends: tuple[NodeEnd, ...] = ()
+    compared: tuple[tuple[Any, Any], ...] = ()
+
+
 class Facts(NamedTuple):
     """`types` of jobs can be run and `queues` are served where this is asked; `hosts` names others
     that a job may belong to. `answers` are results of probes;
@@ -182,6 +201,7 @@ class Facts(NamedTuple):
     queues: Collection[str] = ("",)
     hosts: Mapping[str, str] = NOTHING
     artifacts: Mapping[ArtifactKey, ArtifactView] = NOTHING
+    runs: Mapping[JobId, RunView] = NOTHING  # of jobs of workflow runs
     turns: Mapping[JobId, JobId] = NOTHING  # of a job in a group: the chain that goes before it
     answers: Mapping[Question, Answer] = NOTHING
     wait_for_producers: bool = False

@@ -14,7 +14,7 @@ from headway.core.states import Status
 Json = Any
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
 JobId = int
-TYPES = frozenset({"command", "function", "agent"})  # of jobs
+TYPES = frozenset({"command", "function", "agent", "gate"})  # of jobs
 
 POSITION_GAP = 100  # between two jobs of one priority, so that one can be put between them
 
@@ -132,6 +132,7 @@ class Block(NamedTuple):
     status: Status = Status.BLOCKED_BY_DEPENDENCY
     remedy: str = ""
     asks: tuple[Question, ...] = ()
+    unreached: bool = False  # of a node: another node of its run is why
 
 
 Objection = Wait | Block
@@ -202,6 +203,9 @@ class JobSpec(NamedTuple):
     resources: tuple[str, ...] = ()
     rates: tuple[Rate, ...] = ()
     place: int | None = None  # from 1, among those of its level; None: the last
+    workflow_run: int | None = None
+    node: str | None = None
+    node_pass: int = 0
     schedule_id: str | None = None  # what made it: `schedule-3`, or `jobs.yaml:NAME`
 
 
@@ -260,6 +264,9 @@ class Job(NamedTuple):
     repo: str | None = None
     resources: tuple[str, ...] = ()
     rates: tuple[Rate, ...] = ()
+    workflow_run: int | None = None
+    node: str | None = None  # of that run; one instance of it, if it has several
+    node_pass: int = 0  # from 1: how often the run has come to it
 
     @property
     def order(self) -> OrderKey:
@@ -432,6 +439,9 @@ FIELDS: tuple[Field, ...] = (
     _own("cancel_requested_by", later=True, shown=""),
     _own("level", kept=True, form="level", shown=""),
     _asked("repo", _IF_SET, column="gates.repo", shown="", hinders=_BOTH),
+    _asked("workflow_run", None, column="gates.run", shown="", hinders=_BOTH),
+    _asked("node", None, column="gates.node", shown="", hinders=_BOTH),
+    _asked("node_pass", None, column="gates.pass", shown="", hinders=_BOTH),
     # Of specifications alone; what a job has instead is decided when it is made.
     Field("delay", digest=_ALWAYS, hinders=_READY),
     Field("at", digest=_ALWAYS, hinders=_READY),
@@ -512,6 +522,7 @@ class HostTrouble(NamedTuple):
 TASKS_TOPIC = "tasks"  # of jobs that are parked because no host knows their function
 FUNCTION = "function"  # the type of such jobs
 AGENT = "agent"  # the type of jobs that a coding agent does
+GATE = "gate"  # the type of a workflow's controls: they decide, and do no work
 OF_JOBS_FILE = "jobs.yaml:"  # with an entry's name: what the jobs of that entry say made them
 FUNCTIONS = "functions"  # and their queue
 
@@ -524,6 +535,11 @@ def chain_topic(chain: JobId) -> str:
 def lock_topic(key: str) -> str:
     """The topic under which a job is parked while it waits for this lock."""
     return f"lock:{key}"
+
+
+def shown_run(run: int) -> str:
+    """How a run of a workflow is written."""
+    return f"wf-{run}"
 
 
 def shown(job_id: JobId) -> str:

@@ -58,6 +58,7 @@ class InTheWay(StrEnum):
     PROCESSES = "its processes are not proven gone"
     LOCKS = "it holds locks"
     GROUP = "its group has not ended"
+    RUN = "its workflow run has not ended"
     WORKTREE = "it has a worktree"
 
 

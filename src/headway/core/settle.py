@@ -406,6 +406,7 @@ class Verdict(NamedTuple):
     outcome: Outcome
     tree_gone: bool
     document: Mapping[str, Any] | None = None
+    outputs: bytes | None = b""  # what a node of a workflow run has set; None: that is lost
 
     @property
     def left(self) -> bool:

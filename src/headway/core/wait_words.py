@@ -7,8 +7,9 @@ Pure.
 import re
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from headway.core.conditions import as_text
 from headway.core.facts import IMPORTING, NO_HOST, Capacity, TaskView
 from headway.core.model import EARLIER_LIVES, Approval, Job, JobId, Pause, PinnedHead, shown
 from headway.core.policies import ENTRY
@@ -68,6 +69,18 @@ def waits_on_job(job_id: JobId) -> Words:
 def failed_dependency(job_id: JobId, status: Status) -> Words:
     name = shown(job_id)
     return Words(f"dependency failed for job {name} ({status})", f"headway jobs retry {name}")
+
+
+def passed_by(node: str, job_id: JobId, outcome: str | None) -> str:
+    return f"skipped: {node} ({shown(job_id)}) {outcome}"
+
+
+def does_not_hold(condition: str, found: Any) -> str:
+    return f"skipped: {condition} does not hold, it is {as_text(found)}"
+
+
+def not_comparable(condition: str, why: str) -> str:
+    return f"when {condition}: {why}"
 
 
 def not_its_turn(group: str, ahead: JobId) -> Words:

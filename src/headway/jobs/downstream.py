@@ -26,8 +26,8 @@ def downstream(tx: ReadTx, roots: Sequence[Job]) -> list[Job]:
 def _next_chains(
     tx: ReadTx, chains: Sequence[JobId], members: dict[JobId, list[Job]]
 ) -> set[JobId]:
-    """The chains with an edge to one of these, in need of something that one of them makes, or
-    behind one of them in a sequential group."""
+    """The chains with an edge to one of these, in need of something that one of them makes, behind
+    one of them in a sequential group, or after one of them in a workflow run."""
     made = made_by(tx, {job.id: job.chain for jobs in members.values() for job in jobs})
     consumers = tx.graph.consumers({key for key, _ in made}) if made else {}
     waiting = {job_id for ids in consumers.values() for job_id in ids}
@@ -35,6 +35,10 @@ def _next_chains(
     found = set(tx.graph.chains_of(sorted(waiting)).values()) if waiting else set()
     if any(job.group_id is not None for jobs in members.values() for job in jobs[-1:]):
         found.update(tx.groups.chains_behind(chains))
+    if any(job.workflow_run is not None for jobs in members.values() for job in jobs[-1:]):
+        from headway.jobs.routes import chains_after
+
+        found.update(chains_after(tx, [jobs[-1] for jobs in members.values()]))
     return found
 
 

@@ -7,7 +7,16 @@ from headway.base.home import Home
 from headway.base.units import parse_duration, parse_size
 from headway.core.artifacts import artifact_key
 from headway.core.capacity import counted_twice, holdings, limited_keys, occupied, room
-from headway.core.facts import Answer, Capacity, Facts, Occupant, RateView, TaskView
+from headway.core.facts import (
+    Answer,
+    Capacity,
+    Facts,
+    Occupant,
+    Predecessor,
+    RateView,
+    RunView,
+    TaskView,
+)
 from headway.core.model import (
     FUNCTIONS,
     NOTHING,
@@ -60,24 +69,47 @@ def gather(
     keys = {lock.key for job in jobs for lock in job.locks}
     needs = {artifact_key(text, job.repo) for job in jobs for text in job.needs}
     grouped = [job for job in jobs if job.group_id is not None]
+    runs = _runs(tx, jobs)
     return Facts(
         now=tx.now(),
         capacity=with_rates(
             tx, capacity, {key for job in jobs if job.rates for key in rate_keys(job)}
         ),
-        predecessors=tx.waits.predecessors(jobs),
+        predecessors=_outside(tx.waits.predecessors(jobs), runs),
         locks=tx.claims.lock_views(sorted(keys)),
         types=TYPES,
         tasks=tasks,
         queues=queues,
         hosts=_elsewhere(tx, jobs, queues),
         artifacts=tx.graph.artifact_views(needs) if needs else NOTHING,
+        runs=runs,
         turns=tx.groups.turns(grouped) if grouped else NOTHING,
         answers=answers,
         wait_for_producers=bool(needs) and _waits_for_producers(tx),
         home=home.path,
         jobs_folder=home.jobs,
     )
+
+
+def _runs(tx: ReadTx, jobs: Sequence[Job]) -> Mapping[JobId, RunView]:
+    if all(job.workflow_run is None for job in jobs):
+        return NOTHING
+    from headway.jobs.routes import run_views
+
+    return run_views(tx, jobs)
+
+
+def _outside(
+    found: Mapping[JobId, tuple[Predecessor, ...]], runs: Mapping[JobId, RunView]
+) -> Mapping[JobId, tuple[Predecessor, ...]]:
+    """Of a node's edges those to jobs outside of its run; another gate judges the others."""
+    if not runs:
+        return found
+    within = {job_id: {end.chain for end in view.ends} for job_id, view in runs.items()}
+    return {
+        job_id: tuple(each for each in edges if each.chain not in within.get(job_id, ()))
+        for job_id, edges in found.items()
+    }
 
 
 def _waits_for_producers(tx: ReadTx) -> bool:

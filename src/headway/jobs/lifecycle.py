@@ -21,7 +21,7 @@ from headway.core.groups import (
     status_of,
     turn_topic,
 )
-from headway.core.model import Claim, Job, JobId, Wait, shown
+from headway.core.model import NOTHING, Claim, Job, JobId, Wait, shown
 from headway.core.settle import ChainRetry, Ended, follow_up, next_in_chain
 from headway.core.states import WAITING, Move, Status, after
 from headway.jobs.levels import level_of_chain
@@ -32,10 +32,20 @@ from headway.store.transaction import WriteTx
 
 
 def end_unstarted(
-    tx: WriteTx, job: Job, status: Status, reason: str, *, wait: Wait | None = None, actor: str
+    tx: WriteTx,
+    job: Job,
+    status: Status,
+    reason: str,
+    *,
+    wait: Wait | None = None,
+    unreached: bool = False,
+    actor: str,
 ) -> bool:
-    """A waiting job comes to its end without a run; False if it is no longer waiting."""
-    return bool(end_all_unstarted(tx, [job], status, reason, wait=wait, actor=actor))
+    """A waiting job comes to its end without a run; False if it is no longer waiting. A node of a
+    workflow run is `unreached` if another node is why."""
+    return bool(
+        end_all_unstarted(tx, [job], status, reason, wait=wait, unreached=unreached, actor=actor)
+    )
 
 
 def end_all_unstarted(
@@ -45,6 +55,7 @@ def end_all_unstarted(
     reason: str,
     *,
     wait: Wait | None = None,
+    unreached: bool = False,
     actor: str,
 ) -> list[Job]:
     """The same of many; those that were still waiting. All of them have ended before anything
@@ -53,6 +64,7 @@ def end_all_unstarted(
     tx.events.add((Event(status.value, job.id, {"reason": reason}) for job in ended), actor=actor)
     ended_waiting(tx, ended)
     chains_failed(tx, [job.chain for job in ended])
+    nodes_ended(tx, ended, status, unreached=unreached, actor=actor)
     for members in _by_group(ended):
         tx.waits.wake_topics(turn_topic(each.chain) for each in members)
         member_ended(tx, members[0], status, actor=actor)
@@ -83,16 +95,37 @@ def _by_group(jobs: Iterable[Job]) -> list[list[Job]]:
     return list(groups.values())
 
 
-def end_chain(tx: WriteTx, job: Job, ended: Ended, *, actor: str) -> None:
+def end_chain(
+    tx: WriteTx, job: Job, ended: Ended, *, report: Mapping[str, Any] = NOTHING, actor: str
+) -> None:
     """The last job of a chain ended: wake the jobs that wait for it, and do what it asked for at
-    its end."""
+    its end. `report` is what a node of a workflow run left, besides its status."""
     if ended.status is Status.SUCCEEDED:
         chains_succeeded(tx, [job.chain], actor=actor)
     else:
         chains_failed(tx, [job.chain])
+    nodes_ended(tx, [job], ended.status, report=report, actor=actor)
     if job.group_id is not None:
         member_ended(tx, job, ended.status, actor=actor)
     _follow_up(tx, job, ended, actor=actor)
+
+
+def nodes_ended(
+    tx: WriteTx,
+    jobs: Sequence[Job],
+    status: Status,
+    *,
+    report: Mapping[str, Any] = NOTHING,
+    unreached: bool = False,
+    actor: str,
+) -> None:
+    """Of these, the chains of nodes of workflow runs have ended: that decides edges, and perhaps
+    ends a run."""
+    nodes = [job for job in jobs if job.workflow_run is not None]
+    if nodes:
+        from headway.jobs.routes import end_nodes
+
+        end_nodes(tx, nodes, status, report=report, unreached=unreached, actor=actor)
 
 
 def chains_failed(tx: WriteTx, chains: Sequence[JobId]) -> None:

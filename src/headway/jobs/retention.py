@@ -52,6 +52,7 @@ _REMEDY = {
     InTheWay.PROCESSES: "a worker on its host proves that; headway work",
     InTheWay.LOCKS: "a worker on its host releases them; headway work",
     InTheWay.GROUP: "headway groups close, or cancel, its group; jobs show names it",
+    InTheWay.RUN: "wait until it has ended, or stop it; headway workflows stop",
     InTheWay.WORKTREE: "look into it and remove it with git worktree remove",
 }
 

@@ -150,6 +150,10 @@ def _apply(context: Context, tx: WriteTx, requested: JobId, planned: Rewind) -> 
     queued = [job.id for job in waiting]
     tx.graph.reopen_edges(queued, planned.chains)
     tx.groups.reopen(planned.chains)
+    if any(job.workflow_run is not None for job in planned.members):
+        from headway.jobs.routes import reopen_runs
+
+        reopen_runs(tx, planned.chains)
     withdrawn = tx.graph.withdraw(planned.chains)
     tx.events.add(
         (Event("withdrawn", planned.root.id, {"artifact": each}) for each in withdrawn),

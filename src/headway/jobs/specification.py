@@ -43,8 +43,8 @@ RESERVED_TYPES = (FUNCTION, AGENT, "operation")  # those that have no command
 
 MODES = tuple(mode.value for mode in LockMode)
 _LIKE_MODES = {
-    "shared": {"shared", "share", "read", "reader", "readonly", "r", "ro"},
-    "exclusive": {"exclusive", "excl", "write", "writer", "w", "rw"},
+    "shared": {"shared", "share", "read", "reader", "readonly", "ro"},
+    "exclusive": {"exclusive", "excl", "write", "writer", "rw"},
 }
 
 _QUEUEING = Request._fields.index("type")

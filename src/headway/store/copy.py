@@ -30,6 +30,7 @@ TABLES = (
     *("needs", "produces", "artifacts", "withdrawals", "worktrees", "removals"),
     *("job_groups", "reservations", "rate_starts", "templates", "targets"),
     *("schedules", "firings", "jobs_files", "entries"),
+    *("workflow_runs", "workflow_nodes"),
 )
 _MAGIC = b"SQLite format 3\0"
 

@@ -34,6 +34,7 @@ _OTHERS = (
     "templates.sql",
     "jobsfile.sql",
     "workitems.sql",
+    "workflows.sql",
     "retention.sql",
     "checks.sql",
 )

@@ -17,6 +17,7 @@ from headway.core.model import (
 )
 from headway.core.plaincalls import PlainCall
 from headway.core.retention import EndPlace
+from headway.core.routes import NodeOutcome
 from headway.core.states import Status
 
 ROUND_JOBS = 200  # as many woken jobs as are checked together
@@ -251,3 +252,44 @@ class OpenBreaker(NamedTuple):
     host_id: str
     trouble: HostTrouble
     opened_at: int
+
+
+class RunRecord(NamedTuple):
+    """A run of a workflow. `state` is that of its end; until then it is `running`."""
+
+    id: int
+    name: str
+    version: str
+    policy_hash: str
+    params: Mapping[str, Any]
+    created_at: int
+    created_by: str
+    deadline: int | None = None
+    stopped_at: int | None = None
+    stopped_by: str | None = None
+    ended_at: int | None = None
+    state: str = "running"
+
+
+class NewNode(NamedTuple):
+    """An instance of a node that is added with its run."""
+
+    node: str
+    written: str
+    chain: JobId
+
+
+class NodeRecord(NamedTuple):
+    """An instance of a node, by the last job of its chain."""
+
+    node: str
+    written: str
+    chain: JobId
+    job_id: JobId
+    status: Status
+    outcome: NodeOutcome | None
+    reason: str | None
+    started_at: int | None
+    finished_at: int | None
+    wait_kind: str | None
+    wait_detail: str | None

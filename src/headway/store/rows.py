@@ -73,6 +73,11 @@ _SCHEDULE_COLUMNS = (
 )
 _FIRING_COLUMNS = "schedule_id, slot, last_slot, slots, outcome, reason, job_id, at"
 
+_WORKFLOW_RUN_COLUMNS = (
+    "id, name, version, policy_hash, params, created_at, created_by, deadline, stopped_at, "
+    "stopped_by, ended_at, state"
+)
+
 _LATER = of_job(field for field in FIELDS if field.later)
 _NEW = tuple(name for name in _OWN if name not in _LATER)  # those that a new job is stored with
 _NEW_COLUMNS = (*(_COLUMN[name] for name in _NEW), *_SHARED)
@@ -102,6 +107,7 @@ COLUMNS: Mapping[str, str] = {
     "SCHEDULE": _SCHEDULE_COLUMNS,
     "FIRING": _FIRING_COLUMNS,
     "GROUP": _GROUP_COLUMNS,
+    "WORKFLOW_RUN": _WORKFLOW_RUN_COLUMNS,
     "JOB": _JOB_COLUMNS,
     "CLAIM": _CLAIM_COLUMNS,
     "OUTLINE": _OUTLINE_COLUMNS,

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from headway.store.tables.settings import SettingsReader, SettingsTable
     from headway.store.tables.templates import TemplatesReader, TemplatesTable
     from headway.store.tables.waits import WaitsReader, WaitsTable
+    from headway.store.tables.workflows import WorkflowsReader, WorkflowsTable
     from headway.store.tables.workitems import WorkItemsReader, WorkItemsTable
 
 
@@ -85,6 +86,7 @@ class ReadTx:
     templates: Noun[TemplatesReader] = Noun("tables.templates", "TemplatesReader")
     jobsfile: Noun[JobsFilesReader] = Noun("tables.jobsfile", "JobsFilesReader")
     workitems: Noun[WorkItemsReader] = Noun("tables.workitems", "WorkItemsReader")
+    workflows: Noun[WorkflowsReader] = Noun("tables.workflows", "WorkflowsReader")
     retention: Noun[RetentionReader] = Noun("tables.retention", "RetentionReader")
     calls: Noun[CallsReader] = Noun("bulk.calls", "CallsReader")
 
@@ -120,6 +122,7 @@ class WriteTx(ReadTx):
     templates: Noun[TemplatesTable] = Noun("tables.templates", "TemplatesTable")
     jobsfile: Noun[JobsFilesTable] = Noun("tables.jobsfile", "JobsFilesTable")
     workitems: Noun[WorkItemsTable] = Noun("tables.workitems", "WorkItemsTable")
+    workflows: Noun[WorkflowsTable] = Noun("tables.workflows", "WorkflowsTable")
     retention: Noun[RetentionTable] = Noun("tables.retention", "RetentionTable")
     calls: Noun[Calls] = Noun("bulk.calls", "Calls")
     bulk: Noun[BulkInsert] = Noun("bulk.insert", "BulkInsert")

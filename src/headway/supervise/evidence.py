@@ -10,6 +10,7 @@ import errno
 import fcntl
 import json
 import os
+import zlib
 
 from headway.base.crashpoints import reach
 from headway.supervise.folder import Folder, UnsafeFolder, make_folder, write_all
@@ -25,6 +26,7 @@ __all__ = ["Evidence", "OutcomeRecord", "Started", "UnsafeFolder"]
 # Larger than any outcome, so that a disk which the job filled still has room for it.
 RESERVED_BYTES = 16 * 1024
 LARGEST_VERDICT = 64 * 1024
+LARGEST_OUTPUTS = 1 << 20
 LONGEST_ERROR = 1000  # the outcome must fit into what is reserved for it
 
 
@@ -273,6 +275,50 @@ class Evidence:
             return None
         return {"error": error[:LONGEST_ERROR], "classes": [str(each)[:64] for each in classes[:8]]}
 
+    @property
+    def outputs(self) -> str:
+        """Where a node of a workflow writes what it sets."""
+        return f"{self.folder}/outputs.{self.token}"
+
+    def seal_outputs(self) -> dict[str, int] | None:
+        """Make the outputs durable before the outcome that counts on them. Their size and checksum;
+        None if there are none. Whatever is in their place, it fails nobody but the node."""
+        try:
+            fd = self._open_outputs()
+        except FileNotFoundError:
+            return None
+        except OSError:
+            return dict(_UNREADABLE)
+        try:
+            os.fsync(fd)
+            reach("node.outputs")
+            content = _read_some(fd, LARGEST_OUTPUTS + 1)
+        except OSError:
+            return dict(_UNREADABLE)
+        finally:
+            os.close(fd)
+        return {"bytes": len(content), "crc": zlib.crc32(content)}
+
+    def read_outputs(self, sealed: Mapping[str, int]) -> bytes | None:
+        """What was sealed so; None if it is gone, or is not that any more. There is one byte more
+        than there may be where they are too large."""
+        try:
+            fd = self._open_outputs()
+        except OSError:
+            return None
+        try:
+            content = _read_some(fd, LARGEST_OUTPUTS + 1)
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+        same = len(content) == sealed.get("bytes") and zlib.crc32(content) == sealed.get("crc")
+        return content if same else None
+
+    def _open_outputs(self) -> int:
+        with self._open() as folder:
+            return folder.open(f"outputs.{self.token}", os.O_RDONLY)
+
     def try_lock(self) -> int | None:
         """The lock as a descriptor, or None if busy; it is free when the descriptor is closed."""
         with self._open() as folder:
@@ -307,7 +353,7 @@ class Evidence:
             with self._open() as folder:
                 for name in (
                     *("claim", "lock", "void", "started", "prepared"),
-                    *("cancel", "wanted", "crash", "verdict"),
+                    *("cancel", "wanted", "crash", "verdict", "outputs"),
                 ):
                     folder.remove(f"{name}.{token}")
                 for name in (f"started.{token}.tmp", f"outcome.{token}.tmp"):
@@ -315,6 +361,16 @@ class Evidence:
                 folder.remove(f"outcome.{token}.json")
         except FileNotFoundError:
             return
+
+
+_UNREADABLE = {"bytes": -1, "crc": 0}
+
+
+def _read_some(fd: int, most: int) -> bytes:
+    content = b""
+    while len(content) < most and (more := os.read(fd, most - len(content))):
+        content += more
+    return content
 
 
 def _remove_if_empty(folder: str) -> None:

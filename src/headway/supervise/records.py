@@ -13,6 +13,7 @@ VERSION = 1
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
 _LATER = (
     "changed",
+    "outputs",
     "patch",
     "unmade",
     "verdict",
@@ -40,6 +41,7 @@ _FORM_OF_AN_OUTCOME: dict[str, tuple[type, ...]] = {
     "usage": (dict,),
     "logs": (dict,),
     "tree": (str,),
+    "outputs": (dict, _NONE),
     "patch": (dict, _NONE),
     "unmade": (list, _NONE),
     "verdict": (dict, _NONE),
@@ -117,6 +119,7 @@ class OutcomeRecord:
         "finished_at",
         "job",
         "logs",
+        "outputs",
         "patch",
         "reason",
         "signal",
@@ -150,6 +153,7 @@ class OutcomeRecord:
         verdict: dict[str, Any] | None = None,
         changed: bool | None = None,
         unmade: list[str] | None = None,
+        outputs: dict[str, int] | None = None,
     ) -> None:
         self.token = token
         self.job = job
@@ -167,6 +171,7 @@ class OutcomeRecord:
         self.core_dumped = core_dumped
         self.patch = patch  # whether it was saved, for a job that asked for one
         self.changed = changed  # of a spawn_error: nothing failed, its gates would object now
+        self.outputs = outputs  # size and checksum of the file of outputs, of a workflow's node
         self.unmade = unmade  # of a success: files that it was to make, and that are not there
         self.verdict = verdict  # why it failed, of a job whose main process says so
 

@@ -151,6 +151,8 @@ class _Run:
         if "products" in self._spec and outcome.reason == "exited" and outcome.exit_code == 0:
             products: list[str] = self._spec["products"]
             outcome.unmade = [each for each in products if not os.path.lexists(each)] or None
+        if self._spec.get("outputs") and outcome.reason == "exited":
+            outcome.outputs = self._evidence.seal_outputs()
         if "finish" in self._spec and outcome.reason != "spawn_error":
             outcome.patch = self._finish(self._spec["finish"], command.env)
             if tree == "gone":

@@ -149,7 +149,8 @@ class Launches:
             return None
         outcome = _written(watched.claim)
         if outcome is not None:
-            return JudgedClaim(watched.claim, taken_in(outcome))
+            evidence = Evidence(watched.claim.folder, token)
+            return JudgedClaim(watched.claim, taken_in(outcome, evidence))
         return self._recovery.judge(watched.claim, alive_worker=True)
 
     def _take_answers(self, judged: list[JudgedClaim]) -> None:

@@ -58,6 +58,7 @@ from headway.supervise.evidence import Evidence
 from headway.worker.probes import Probes
 from headway.worker.settler import Settler
 from headway.worker.tokens import tokens
+from headway.workflows.values import MissingValueError, filled
 
 STEP_JOBS = 1000
 SWEEP_JOBS = 100
@@ -361,7 +362,7 @@ class Planner:
                     if earlier is not None and earlier.created_at == each.job.created_at:
                         self._restore(tx, each.job, _as_started(claim, earlier))
                         continue
-                    outcome = self._prepare(each.job, claim)
+                    outcome = self._prepare(tx, each.job, claim)
                     if outcome is None:
                         starts.append((each.job, claim))
                     elif outcome.errno in HOST_ERRNOS:
@@ -417,13 +418,17 @@ class Planner:
             lease_until=now + self._lease if self._lease is not None else None,
         )
 
-    def _prepare(self, job: Job, claim: Claim) -> Outcome | None:
+    def _prepare(self, tx: ReadTx, job: Job, claim: Claim) -> Outcome | None:
         """Make the claim's files; an outcome says why it cannot be started. Whatever is wrong with
         one job, and with the files that it names, ends no step; what ails the store does."""
         try:
+            if job.workflow_run is not None:
+                job = filled(tx, job)
             # By number and birth of the job it is known whose start this was.
             spec = {**self._specify(job, claim), "created_at": job.created_at}
             Evidence(claim.folder, claim.token).prepare(spec)
+        except MissingValueError as error:
+            return Outcome(Ending.DATA_ERROR, claim.claimed_at, error=str(error))
         except _UNUSABLE as error:
             cause = f"the record of job-{job.id} cannot be used: {error}"
             return Outcome(Ending.DATA_ERROR, claim.claimed_at, error=cause)
@@ -493,7 +498,15 @@ class Planner:
     def _block(self, tx: WriteTx, job: Job, block: Block) -> None:
         self.blocked.append(job.id)
         wait = Wait(block.kind, block.detail)
-        end_unstarted(tx, job, block.status, block.detail, wait=wait, actor=self._worker_id)
+        end_unstarted(
+            tx,
+            job,
+            block.status,
+            block.detail,
+            wait=wait,
+            unreached=block.unreached,
+            actor=self._worker_id,
+        )
 
 
 def _any_unknown(jobs: Sequence[Job], tasks: TaskView) -> bool:

@@ -84,7 +84,7 @@ class Recovery:
             else:
                 outcome = evidence.read_outcome()
         if outcome is not None:
-            return JudgedClaim(claim, taken_in(outcome), lock)
+            return JudgedClaim(claim, taken_in(outcome, evidence), lock)
         if claim.boot_id != self._host.boot_id:
             return JudgedClaim(claim, self._crashed(Ending.HOST_REBOOTED, tree_gone=True), lock)
         cause = f"this home is a copy; it ran, and may still run, in {original}"
@@ -121,7 +121,7 @@ class Recovery:
         lock = evidence.try_lock()
         if lock is None:
             outcome = evidence.read_outcome()
-            return None if outcome is None else JudgedClaim(claim, taken_in(outcome))
+            return None if outcome is None else JudgedClaim(claim, taken_in(outcome, evidence))
         reach("recovery.locked")
         try:
             judgement = self._verdict(claim, evidence)
@@ -146,7 +146,7 @@ class Recovery:
         """The first row of the table that fits; called with the claim's lock held."""
         outcome = evidence.read_outcome()
         if outcome is not None:
-            return taken_in(outcome)
+            return taken_in(outcome, evidence)
         if claim.boot_id != self._host.boot_id:
             return self._crashed(Ending.HOST_REBOOTED, tree_gone=True)
         if not evidence.exists():
@@ -219,8 +219,8 @@ class Recovery:
         return proven
 
 
-def taken_in(written: OutcomeRecord) -> Verdict:
-    """A supervisor's own word as a verdict."""
+def taken_in(written: OutcomeRecord, evidence: Evidence | None = None) -> Verdict:
+    """A supervisor's own word as a verdict, with the outputs that it vouches for."""
     said = written.verdict or {}
     outcome = Outcome(
         ending=Ending(written.reason),
@@ -254,4 +254,10 @@ def taken_in(written: OutcomeRecord) -> Verdict:
         for name in ("patch", "unmade", "verdict")
         if (value := getattr(written, name)) is not None
     }
-    return Verdict(outcome, tree_gone=written.tree in ("gone", "left"), document=document)
+    sealed = written.outputs
+    return Verdict(
+        outcome,
+        tree_gone=written.tree in ("gone", "left"),
+        document=document,
+        outputs=evidence.read_outputs(sealed) if sealed and evidence is not None else b"",
+    )

@@ -2,19 +2,23 @@
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, assert_never
 
 from headway.base.host import Host
 from headway.base.units import parse_duration
 from headway.core.artifacts import ArtifactKind
 from headway.core.backoff import probe_delay
+from headway.core.gates.routes import OF_NODE
 from headway.core.model import NOTHING, Claim, HostTrouble, Job, JobId, WaitKind
+from headway.core.outputs import OutputsError, parse_outputs
 from headway.core.settle import (
     Ended,
     Ending,
     HostFailed,
     Judgement,
     NeverRan,
+    Outcome,
     StillRuns,
     Undone,
     Verdict,
@@ -90,6 +94,7 @@ class Settler:
                 cooldown = parse_duration(store_setting(tx.settings.all(), "scheduler.cooldown"))
                 return settle(job, outcome, cooldown=cooldown, since=since)
             case Verdict(outcome=outcome):
+                outcome = _with_outputs(job, judgement)
                 return settle(job, outcome, chance=self._chance(), since=since)
             case NeverRan(cause):
                 return never_ran(job, cause)
@@ -175,7 +180,7 @@ class Settler:
             data = {"reason": ended.reason, "not_before": ended.retry.not_before}
             continue_chain(tx, job, ended.retry, actor=self._worker_id, data=data)
         else:
-            end_chain(tx, job, ended, actor=self._worker_id)
+            end_chain(tx, job, ended, report=_report(end), actor=self._worker_id)
         verdict = end.judgement if isinstance(end.judgement, Verdict) else None
         if verdict is None or verdict.tree_gone:
             release_locks(tx, job.id)
@@ -223,7 +228,33 @@ def _has_no_other_consequence(end: _SettledEnd) -> bool:
         end.answer.status is Status.SUCCEEDED
         and document is None
         and not (end.job.locks or end.job.on_finish or end.claim.probe or end.job.group_id)
+        and end.job.workflow_run is None
     )
+
+
+def _report(end: _SettledEnd) -> Mapping[str, Any]:
+    """What a node of a workflow run left, besides its status."""
+    if end.job.workflow_run is None:
+        return NOTHING
+    report = {"exit_code": end.answer.exit_code, "summary": end.answer.reason}
+    if not isinstance(end.judgement, Verdict):
+        return report
+    outputs: Mapping[str, Any] = NOTHING
+    with suppress(OutputsError):
+        outputs = parse_outputs(end.judgement.outputs, ())
+    return {**report, "classes": end.judgement.outcome.classes, "outputs": outputs}
+
+
+def _with_outputs(job: Job, verdict: Verdict) -> Outcome:
+    """A node that ended well without setting what it declares has failed."""
+    outcome = verdict.outcome
+    if job.workflow_run is None or outcome.ending is not Ending.EXITED or outcome.exit_code != 0:
+        return outcome
+    try:
+        parse_outputs(verdict.outputs, job.params[OF_NODE]["outputs"])
+    except OutputsError as error:
+        return outcome._replace(exit_code=1, error=str(error))
+    return outcome
 
 
 def _strike_out(tx: WriteTx, end: _SettledEnd) -> None:

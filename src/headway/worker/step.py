@@ -42,6 +42,7 @@ from headway.worker.recovery import JudgedClaim
 from headway.worker.reservations import ReservationsPart
 from headway.worker.shortcut import ShortcutPart
 from headway.worker.tools import Tools
+from headway.workflows.part import RunDeadlinesPart
 from headway.workitems.part import TargetHelpersPart
 
 PARTS: tuple[Callable[[Tools], Part], ...] = (
@@ -54,6 +55,7 @@ PARTS: tuple[Callable[[Tools], Part], ...] = (
     LeasesPart,
     SchedulesPart,
     JobsFilePart,
+    RunDeadlinesPart,
     DispatchPart,
     FastLanePart,  # last: it sees what the next steps may rely on; without it they are slower
 )

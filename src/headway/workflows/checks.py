@@ -9,6 +9,7 @@ from typing import Any
 
 from headway.base.errors import InvalidInputError
 from headway.core.artifacts import ArtifactKind, parse_artifact
+from headway.core.conditions import as_text
 from headway.core.graph import find_cycle, show_cycle
 from headway.core.routes import (
     EVERY_OUTCOME,
@@ -40,7 +41,6 @@ from headway.workflows.references import (
     Kind,
     MalformedError,
     Reference,
-    as_text,
     references_in,
     texts_in,
 )

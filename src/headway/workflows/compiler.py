@@ -35,12 +35,15 @@ from headway.workflows.references import (
     OPEN,
     UNKNOWN,
     Kind,
+    LookUp,
     Reference,
     fill,
     fill_texts,
+    references_in,
     texts_in,
 )
 
+RUN_ID = "wf-\ue000"  # stands for the id of a run until it has one
 CLEANUP = "cap.env.builtin.worktree.cleanup"
 
 
@@ -130,7 +133,7 @@ def bind(workflow: Workflow, given: Mapping[str, Any], problems: Mistakes) -> di
     return values
 
 
-def inputs_of(workflow: Workflow, words: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
+def inputs_of(workflow: Workflow, words: Sequence[str], named: Mapping[str, Any]) -> dict[str, Any]:
     """What `headway run NAME WORD ... --set K=V` gives, by parameter."""
     if len(words) > len(workflow.inputs):
         takes = listed(workflow.inputs) if workflow.inputs else "none"
@@ -163,10 +166,11 @@ def _compiled(
     roots = roots_of(workflow, routes, problems)
     for node in workflow.nodes.values():
         for values in instances(node.matrix, node.exclude):
-            yield _instance(node, values, params, roots.get(node.id), problems)
+            yield _instance(workflow, node, values, params, roots.get(node.id), problems)
 
 
 def _instance(
+    workflow: Workflow,
     node: WorkflowNode,
     matrix: Mapping[str, Any],
     params: Mapping[str, Any],
@@ -174,65 +178,80 @@ def _instance(
     problems: Mistakes,
 ) -> CompiledNode:
     def look_up(each: Reference) -> Any:
-        """A value that has the form of a reference itself is filled in last, at the claim, when
-        nothing is looked up in it any more: what is given is never read as a reference."""
         match each.kind:
             case Kind.PARAMS:
-                value = params[each.name]
+                return params[each.name]
             case Kind.MATRIX:
-                value = matrix[each.name]
+                return matrix[each.name]
             case Kind.ARGS:
-                value = args[each.name]
+                return args[each.name]
+            case Kind.RUN if each.name == "id":
+                return RUN_ID
+            case Kind.RUN if each.name == "name":
+                return workflow.name
             case _:
                 return UNKNOWN
-        return UNKNOWN if any(OPEN in text for text in texts_in(value)) else value
+
+    def look_up_first(each: Reference) -> Any:
+        """For what is filled once more, at the claim. A value that has the form of a reference
+        itself is left for then, so that what is given is never read as a reference."""
+        value = UNKNOWN if each.kind == Kind.RUN else look_up(each)
+        has_form = value is not UNKNOWN and any(OPEN in text for text in texts_in(value))
+        return UNKNOWN if has_form else value
 
     args: Mapping[str, Any] = {}
-    args = fill(node.args, look_up)
-    produces = {word: tuple(fill_texts(texts, look_up)) for word, texts in node.produces.items()}
+    args = fill(node.args, look_up_first)
     compiled = CompiledNode(
         instance_id(node.id, matrix),
         node.id,
         matrix,
         args,
-        tuple(fill_texts(node.argv, look_up)),
+        tuple(fill_texts(node.argv, look_up_first)),
         node.shell,
         tuple(node.when),
-        node.each and EachKey(fill(node.each.elements, look_up), node.each.most),
+        node.each and EachKey(fill(node.each.elements, look_up_first), node.each.most),
         tuple(fill_texts(node.needs, look_up)),
-        produces,
-        {key: fill_texts(value, look_up) for key, value in node.job.items()},
+        {word: tuple(fill_texts(texts, look_up)) for word, texts in node.produces.items()},
+        {
+            key: fill_texts(value, look_up_first if key in ("env", "cwd") else look_up)
+            for key, value in node.job.items()
+        },
         root,
         node.outputs,
         node.approval,
     )
-    _check_filled(node, compiled, problems)
+    compiled = compiled._replace(values=_left_for_the_claim(compiled, look_up))
+    _check_filled(node, compiled, look_up, problems)
     return compiled
 
 
-def _check_filled(node: WorkflowNode, compiled: CompiledNode, problems: Mistakes) -> None:
-    """What had references is checked now that it has values."""
+def _left_for_the_claim(compiled: CompiledNode, look_up: LookUp) -> dict[str, Any]:
+    """What the references that are left in its command stand for, as far as that is known."""
+    left = [compiled.argv, compiled.job.get("env", {}), compiled.job.get("cwd", "")]
+    known = (Kind.PARAMS, Kind.MATRIX, Kind.ARGS)
+    return {each.text: look_up(each) for each in references_in(left) if each.kind in known}
+
+
+def _check_filled(
+    node: WorkflowNode, compiled: CompiledNode, look_up: LookUp, problems: Mistakes
+) -> None:
+    """What had references is checked now that it has values. What is filled in at the claim is
+    tried here, and not kept."""
     path = ("nodes", node.id.removesuffix(".prompt"))
     for key, value in compiled.job.items():
-        form = FORMS[key]
-        if value == node.job[key] or OPEN in str(value):
+        make = FORMS[key].make
+        if value == node.job[key] or make is None or OPEN in str(value):
             continue
         try:
-            if not form.fits(value):
-                problems.add(f"{key} is {short(value)}; give {form.says}", (*path, key))
-            elif form.make is not None:
-                form.make(value)
+            make(value)
         except InvalidInputError as error:
             problems.add(str(error), (*path, key))
-    for key in ("args", "cwd"):
-        value = compiled.args if key == "args" else compiled.job.get(key)
-        for outside in outside_paths(key, value):
-            if outside not in outside_paths(key, node.args if key == "args" else node.job[key]):
+    for key, said in (("args", node.args), ("cwd", node.job.get("cwd"))):
+        for outside in outside_paths(key, fill(said, look_up)):
+            if outside not in outside_paths(key, said):
                 problems.add(f"{outside} is outside of the repository", (*path, key))
     texts = [*compiled.needs, *(text for texts in compiled.produces.values() for text in texts)]
     for text in texts:
-        if OPEN in text:
-            continue
         try:
             parse_artifact(text)
         except InvalidInputError as error:

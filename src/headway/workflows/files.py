@@ -6,6 +6,7 @@ import re
 from headway.base.errors import InvalidInputError, NotFoundError
 from headway.base.home import Home
 from headway.base.toml_file import read_content
+from headway.base.trust import NEXT_STEP, is_trusted
 from headway.workflows.mistakes import perhaps
 from headway.workflows.model import WorkflowFile
 from headway.workflows.reader import LARGEST_FILE
@@ -52,7 +53,14 @@ def read_file(home: Home, word: str, folder: str) -> WorkflowFile:
     if content is None:
         raise _unknown(home, word)
     shown = shown_path(home, word)
-    return WorkflowFile(word, shown, _text_of(shown, content))
+    return WorkflowFile(word, shown, _text_of(shown, content), is_of_home=True)
+
+
+def refuse_untrusted(home: Home, file: WorkflowFile) -> None:
+    """A workflow that came with a checkout runs nothing before its user trusts that. A file that
+    the user named by its path is the user's own word."""
+    if file.is_of_home and not is_trusted(home.path):
+        raise InvalidInputError(f"{file.path} is not trusted; {NEXT_STEP}")
 
 
 def _text_of(path: str, content: bytes) -> str:

@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from headway.workflows.references import as_text
+from headway.core.conditions import as_text
 
 MOST_COMBINATIONS = 1000
 

@@ -17,6 +17,7 @@ class WorkflowFile(NamedTuple):
     name: str
     path: str
     text: str
+    is_of_home: bool = False  # it lies in the folder of workflows, and was named by its name
 
 
 class Param(NamedTuple):
@@ -185,6 +186,7 @@ class CompiledNode(NamedTuple):
     root: str | None
     outputs: tuple[str, ...] = ()
     approval: bool = False
+    values: Mapping[str, Any] = NOTHING  # of references of its command, by their texts
 
 
 class Manifest(NamedTuple):

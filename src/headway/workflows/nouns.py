@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.base.errors import InvalidInputError, NotFoundError
+from headway.core.model import NOTHING, JobId
 from headway.jobs.context import Context
 from headway.jobs.submit import graph_limit
 from headway.workflows.files import read_file, workflow_names
@@ -104,6 +105,57 @@ class Workflows:
         from headway.workflows.new_file import init_workflow
 
         return init_workflow(self._context.home, name, starter)
+
+    # -- runs ----------------------------------------------------------------------------------
+
+    def start(
+        self,
+        name: str,
+        *words: str,
+        params: Mapping[str, Any] = NOTHING,
+        after: Sequence[JobId] = (),
+        key: str | None = None,
+        priority: int = 0,
+        require_approval: bool = False,
+    ) -> int:
+        """Start a run of a workflow; its number. `words` are its inputs, in their order."""
+        from headway.workflows.files import refuse_untrusted
+        from headway.workflows.start import RunRequest, compile_run, start
+
+        file = self._read(name)
+        refuse_untrusted(self._context.home, file)
+        request = RunRequest(words, params, tuple(after), key, priority, require_approval)
+        return start(self._context, compile_run(self._context, file, request), request).run
+
+    def run(self, run: int) -> dict[str, Any]:
+        """The document of a run, with its nodes."""
+        from headway.workflows.runs import show_run
+
+        return show_run(self._context, run)
+
+    def runs(self, *, everything: bool = False) -> builtins.list[dict[str, Any]]:
+        """Runs that have not ended and the last day's, the newest first."""
+        from headway.workflows.runs import list_runs
+
+        return list_runs(self._context, everything=everything)
+
+    def wait(self, run: int, *, timeout: float | None = None, **more: Any) -> dict[str, Any]:
+        """Wait until a run has ended; its document."""
+        from headway.workflows.runs import wait_for_run
+
+        return wait_for_run(self._context, run, timeout=timeout, **more)
+
+    def stop(self, run: int, *, everything: bool = False) -> dict[str, Any]:
+        """Cancel all of a run but its `finally`; with `everything` that, too."""
+        from headway.workflows.runs import stop_run
+
+        return stop_run(self._context, run, everything=everything)
+
+    def manifest(self, run: int) -> dict[str, Any]:
+        """What a run is made of: all of each node, as compiled."""
+        from headway.workflows.runs import run_manifest
+
+        return run_manifest(self._context, run)
 
     # -- files ---------------------------------------------------------------------------------
 

@@ -4,10 +4,11 @@ A reference that stands alone keeps the type of what it names; among other text 
 no value can become a part of a script, a key, or another reference.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
+
+from headway.core.conditions import as_text
 
 OPEN, CLOSE = "${{", "}}"
 _ONE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
@@ -152,8 +153,3 @@ def _filled(text: str, look_up: LookUp) -> Any:
 def written(reference: Reference) -> str:
     """As a file has it."""
     return f"{OPEN} {reference.text} {CLOSE}"
-
-
-def as_text(value: Any) -> str:
-    """A value within other text, or as one argument: texts as they are, all else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -17,6 +17,7 @@ from headway.core.gates.graph import (
     head_pinned,
     preconditions_hold,
 )
+from headway.core.gates.routes import routed, when_holds
 from headway.core.groups import turn_in_group
 from headway.core.model import (
     FUNCTION,
@@ -39,6 +40,7 @@ class Wake(StrEnum):
 
     TIME_CAME = "time_came"
     CHAIN_ENDED = "chain_ended"
+    ROUTE_DECIDED = "route_decided"  # a node that it waits for in its workflow run has ended
     ARTIFACT_CHANGED = "artifact_changed"  # published, withdrawn, or a producer came or ended
     ANOTHER_ANSWER = "another_answer"  # a probe gave another answer than before
     MEMBER_ENDED = "member_ended"  # the chain before it in its group
@@ -184,6 +186,8 @@ def _elsewhere(job: Job, facts: Facts) -> Objection | None:
 GATES: tuple[Gate, ...] = (
     Gate(due, frozenset({Wake.TIME_CAME})),
     Gate(after_met, frozenset({Wake.CHAIN_ENDED})),
+    Gate(routed, frozenset({Wake.ROUTE_DECIDED})),
+    Gate(when_holds, frozenset()),
     Gate(artifacts_present, frozenset({Wake.ARTIFACT_CHANGED, Wake.ANOTHER_ANSWER})),
     Gate(turn_in_group, frozenset({Wake.MEMBER_ENDED})),
     Gate(subject_ready, frozenset({Wake.ANOTHER_ANSWER})),

@@ -10,7 +10,7 @@ from headway.core.model import FUNCTION, Job, JobId, Run, shown
 from headway.core.states import Status
 from headway.jobs.context import Context
 from headway.jobs.lookup import require, unknown_job
-from headway.jobs.views.documents import job_document, made_by, worktrees_of
+from headway.jobs.views.documents import job_document, made_by, node_outcomes, worktrees_of
 from headway.jobs.views.hosts import ran_elsewhere
 from headway.jobs.views.present import hindrance_of, present_facts, present_wait
 from headway.store.transaction import ReadTx
@@ -55,6 +55,7 @@ def describe(context: Context, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str
     results = tx.jobs.results(called) if called else {}
     progress = tx.jobs.progress(called) if called else {}
     worktrees, made = worktrees_of(tx, jobs), made_by(tx, list(runs))
+    outcomes = node_outcomes(tx, jobs)
     documents = []
     for job in jobs:
         there = elsewhere.get(job.id)
@@ -70,6 +71,7 @@ def describe(context: Context, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str
                 progress=progress.get(job.id),
                 worktree=worktrees.get(job.id),
                 artifacts=made.get(job.id, ()),
+                outcome=outcomes.get(job.id),
             )
         )
     return documents

@@ -11,6 +11,7 @@ from typing import Any
 
 from headway.base.home import Home
 from headway.base.units import show_instant
+from headway.core.gates.routes import OF_NODE
 from headway.core.model import (
     AGENT,
     FIELDS,
@@ -22,6 +23,7 @@ from headway.core.model import (
     Run,
     Wait,
     shown,
+    shown_run,
 )
 from headway.core.states import API_STATUS, Status
 from headway.core.subjects import RECORDED, SLING, recorded_value
@@ -42,6 +44,7 @@ def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, d
     called = [each for each in kept.runs if jobs[each].type == FUNCTION]
     results = tx.jobs.results(called) if called else {}
     worktrees, made = worktrees_of(tx, jobs.values()), _made(kept.markers)
+    outcomes = node_outcomes(tx, jobs.values())
     return {
         job.id: job_document(
             job,
@@ -51,6 +54,7 @@ def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, d
             result=results.get(job.id),
             worktree=worktrees.get(job.id),
             artifacts=made.get(job.id, ()),
+            outcome=outcomes.get(job.id),
         )
         for job in jobs.values()
     }
@@ -88,6 +92,7 @@ def job_document(
     progress: Progress | None = None,
     worktree: OwnedWorktree | None = None,
     artifacts: Sequence[str] = (),
+    outcome: str | None = None,
 ) -> dict[str, Any]:
     """`wait` overrides the stored one, for jobs that only wait for capacity; `host` is the host
     that ran it, if it was another one."""
@@ -95,7 +100,7 @@ def job_document(
     made: dict[str, Any] = {
         "status": API_STATUS[job.status],
         "wait": {"kind": wait.kind.value, "detail": wait.detail} if wait else None,
-        "workflow": None,
+        "workflow": workflow_document(job, outcome),
         "sling": sling_document(job),
         "max_attempts": job.retry.max_attempts,
         "execution_root": execution_root(job, worktree),
@@ -125,10 +130,10 @@ def _same(value: Any) -> Any:
 
 
 def shown_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters with the names, but not the values, of environment variables."""
-    if not params.get("env"):
-        return dict(params)
-    return {**params, "env": sorted(params["env"])}
+    """The parameters with the names, but not the values, of environment variables. What a node is
+    of its workflow stands under a key of its own."""
+    shown = {key: value for key, value in params.items() if key != OF_NODE}
+    return {**shown, "env": sorted(params["env"])} if params.get("env") else shown
 
 
 def approval_document(approval: Approval | None) -> dict[str, Any] | None:
@@ -171,6 +176,45 @@ _SHOWN = tuple(
     for field in FIELDS
     if field.shown
 )
+
+
+def node_outcomes(tx: ReadTx, jobs: Iterable[Job]) -> dict[JobId, str | None]:
+    """Of those that are nodes of workflow runs and have ended: what each came to."""
+    ended = [job for job in jobs if job.workflow_run is not None and job.finished_at is not None]
+    found = tx.workflows.outcomes_of([job.chain for job in ended]) if ended else {}
+    return {job.id: found.get(job.chain) for job in ended}
+
+
+def workflow_document(job: Job, outcome: str | None) -> dict[str, Any] | None:
+    """What a job is of a workflow run."""
+    if job.workflow_run is None:
+        return None
+    node = job.params[OF_NODE]
+    gates = {
+        "approval": job.approval is not None,
+        "require": list(job.preconditions),
+        "pin_head": job.pinned_head.branch if job.pinned_head is not None else None,
+        "when": [each["text"] for each in node["when"]],
+    }
+    return {
+        "run_id": shown_run(job.workflow_run),
+        "template_id": node["workflow"],
+        "template_version": node["version"],
+        "node_id": job.node,
+        "node_attempt": job.attempt,
+        "pass": job.node_pass,
+        "outcome": outcome,
+        "payload_refs": [f"custom:operation_output:{job.node}"] if outcome is not None else [],
+        "executor_class": node["class"],
+        "executor_operation": node["policy"] if node["class"] is not None else None,
+        "control_policy": node["policy"] if node["class"] is None else None,
+        "policy_snapshot_hash": node["policy_hash"],
+        "gates": gates,
+        "routes": [
+            {"source": each["source"], "accepts": each["accepts"], "required": each["required"]}
+            for each in node["edges"]
+        ],
+    }
 
 
 def sling_document(job: Job) -> dict[str, Any] | None:

@@ -159,3 +159,21 @@ select distinct group_id from jobs where id in $IDS(:ids) and group_id is not nu
 -- changes: job_groups
 delete from job_groups where id in $IDS(:ids)
   and not exists (select 1 from jobs where jobs.group_id = job_groups.id)
+
+-- name: nodes_of_unended_runs
+select nodes.chain, min(nodes.chain) from workflow_nodes nodes
+join workflow_runs on workflow_runs.id = nodes.run and workflow_runs.ended_at is null
+where nodes.chain in $IDS(:chains) group by nodes.chain
+
+-- name: workflow_runs_of_chains
+select distinct run from workflow_nodes where chain in $IDS(:chains)
+
+-- name: remove_nodes
+-- changes: workflow_nodes
+delete from workflow_nodes where chain in $IDS(:chains)
+
+-- name: remove_empty_runs
+-- changes: workflow_runs
+-- A run, with its manifest, goes with its last job.
+delete from workflow_runs where id in $IDS(:ids)
+  and not exists (select 1 from workflow_nodes where workflow_nodes.run = workflow_runs.id)

@@ -17,6 +17,7 @@ _ASKED = {
     InTheWay.PROCESSES: "unproven_members",
     InTheWay.LOCKS: "members_with_locks",
     InTheWay.GROUP: "members_of_unended_groups",
+    InTheWay.RUN: "nodes_of_unended_runs",
     InTheWay.WORKTREE: "members_with_worktrees",
 }
 # The job first: the guards of the others let go what has none.
@@ -86,6 +87,7 @@ class RetentionTable(RetentionReader):
         event about no job before, so that the number of the newest one is never given again."""
         asked = self._db.json(ids)
         groups = [row[0] for row in self._db.all("groups_of_jobs", ids=asked)]
+        workflow_runs = [row[0] for row in self._db.all("workflow_runs_of_chains", chains=asked)]
         self._db.send("keep_ids")
         if self._db.change("remove_jobs", ids=asked) != len(set(ids)):
             raise InvalidOperationError("a job that has not ended cannot be removed")
@@ -94,6 +96,9 @@ class RetentionTable(RetentionReader):
         self._db.send("end_withdrawals", chains=asked)
         if groups:
             self._db.send("remove_empty_groups", ids=self._db.json(groups))
+        if workflow_runs:
+            self._db.send("remove_nodes", chains=asked)
+            self._db.send("remove_empty_runs", ids=self._db.json(workflow_runs))
 
     def forget_events(self, before: int, most: int) -> int:
         """So many events at most that are about no job and older than this, but not of the day

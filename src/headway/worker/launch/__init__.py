@@ -4,6 +4,8 @@ job."""
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from headway.core.model import GATE
+
 if TYPE_CHECKING:
     from headway.base.home import Home
     from headway.core.model import Claim, Job
@@ -22,6 +24,10 @@ def specification(
         from headway.worker.launch.agent import agent_specification
 
         return agent_specification(job, claim, home, config, worker)
+    if job.type == GATE:
+        from headway.worker.launch.node import gate_specification
+
+        return gate_specification(job, claim, home, config, worker)
     from headway.worker.launch.command import command_specification
 
     return command_specification(job, claim, home, config, worker)

@@ -9,7 +9,7 @@ from headway.base.errors import DataError
 from headway.base.home import Home
 from headway.base.trust import STATE, passed_on
 from headway.core.artifacts import paths_of_files
-from headway.core.model import Claim, Job, shown
+from headway.core.model import Claim, Job, shown, shown_run
 from headway.core.worktrees import OwnedWorktree, owned_worktree
 from headway.integrations.git import command as git_command
 from headway.jobs.inputs import kept_input
@@ -17,6 +17,7 @@ from headway.jobs.log_limits import log_limits
 from headway.jobs.settings import Config
 from headway.jobs.wake import worker_argv, worker_environment
 from headway.schedules.jobsfile.model import SCRIPT
+from headway.supervise.evidence import Evidence
 
 PREPARE_SECONDS = 300.0
 FINISH_SECONDS = 120.0
@@ -60,7 +61,12 @@ def specification_of(
         "home": home.path,
         "argv": argv,
         "env_file": env_file,
-        "env": {**_own_environment(home, config, alone=env_file is None), **params.get("env", {})},
+        "env": {
+            **_own_environment(home, config, alone=env_file is None),
+            **params.get("env", {}),
+            **_of_node(job, claim),
+        },
+        "outputs": job.workflow_run is not None,
         "cwd": _directory(worktree)
         or params.get("cwd")
         or (os.path.dirname(home.path) if env_file is None else None),
@@ -72,6 +78,18 @@ def specification_of(
         "cgroup": config["processes.cgroup"],
         "worker": worker,
         **_around(job, worktree, claim.folder),
+    }
+
+
+def _of_node(job: Job, claim: Claim) -> dict[str, str]:
+    """What a node of a workflow run is told."""
+    if job.workflow_run is None:
+        return {}
+    return {
+        "HEADWAY_WORKFLOW_RUN": shown_run(job.workflow_run),
+        "HEADWAY_NODE": job.node or "",
+        "HEADWAY_PASS": str(job.node_pass),
+        "HEADWAY_OUTPUTS": Evidence(claim.folder, claim.token).outputs,
     }
 
 

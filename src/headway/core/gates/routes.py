@@ -1,0 +1,95 @@
+"""The gates of a job that is a node of a workflow run: what came along its edges, and `when`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.core import wait_words as say
+from headway.core.conditions import NotComparableError, holds
+from headway.core.facts import Facts, NodeEnd, RunView
+from headway.core.model import Block, Job, Objection, Wait, WaitKind, chain_topic
+from headway.core.routes import (
+    Arrival,
+    Go,
+    Join,
+    NodeOutcome,
+    PassedBy,
+    Pending,
+    RouteEdge,
+    Unreachable,
+    judge,
+    together,
+)
+from headway.core.states import Status
+
+OF_NODE = "workflow"  # the key of a job's parameters that says what its node is
+
+
+def routed(job: Job, facts: Facts) -> Objection | None:
+    """Every edge of its node is decided, and they join so that it starts."""
+    view = facts.runs.get(job.id)
+    if view is None:
+        return None
+    node = job.params[OF_NODE]
+    arrivals = [_arrival(each, view) for each in node["edges"]]
+    judged = judge(arrivals, Join(node["join"]))
+    match judged:
+        case Go():
+            return None
+        case Pending(source):
+            return _waits(_of(source, view))
+        case Unreachable(source):
+            end = _first_bad(source, view)
+            words = say.failed_dependency(end.job_id, end.status)
+            return Block(WaitKind.DEPENDENCIES, words.detail, remedy=words.remedy, unreached=True)
+        case PassedBy(source):
+            ends = _of(source, view)
+            detail = say.passed_by(source, ends[0].job_id, _outcome(ends))
+            return Block(WaitKind.DEPENDENCIES, detail, Status.SKIPPED)
+
+
+def _arrival(said: Mapping[str, Any], view: RunView) -> Arrival:
+    accepts = frozenset(NodeOutcome(word) for word in said["accepts"])
+    tolerated = [NodeOutcome(word) for word in said["tolerates"]]
+    edge = RouteEdge(said["source"], accepts, said["required"])
+    return Arrival(edge, _outcome(_of(edge.source, view), tolerated))
+
+
+def _of(source: str, view: RunView) -> list[NodeEnd]:
+    return [each for each in view.ends if each.node == source]
+
+
+def _outcome(ends: Sequence[NodeEnd], tolerated: Sequence[NodeOutcome] = ()) -> NodeOutcome | None:
+    """What the instances of a node came to together; None while one is active."""
+    found = [each.outcome for each in ends if each.outcome is not None]
+    if len(found) < len(ends) or not ends:
+        return None
+    return together(found, tolerated)
+
+
+def _waits(ends: Sequence[NodeEnd]) -> Wait:
+    """For the instance that was made last: it most often ends last."""
+    active = [each for each in ends if each.outcome is None]
+    words = say.waits_on_job(active[-1].job_id)
+    topics = (chain_topic(active[-1].chain),)
+    return Wait(WaitKind.DEPENDENCIES, words.detail, topics=topics, remedy=words.remedy)
+
+
+def _first_bad(source: str, view: RunView) -> NodeEnd:
+    good = (NodeOutcome.SUCCEEDED, NodeOutcome.SKIPPED)
+    ends = _of(source, view)
+    return next((each for each in ends if each.outcome not in good), ends[0])
+
+
+def when_holds(job: Job, facts: Facts) -> Objection | None:
+    """All that its node's `when` says holds. It never waits: what it compares is there."""
+    view = facts.runs.get(job.id)
+    if view is None:
+        return None
+    for said, (left, right) in zip(job.params[OF_NODE]["when"], view.compared, strict=True):
+        try:
+            if not holds(said["operator"], left, right):
+                detail = say.does_not_hold(said["text"], left)
+                return Block(WaitKind.DEPENDENCIES, detail, Status.SKIPPED)
+        except NotComparableError as error:
+            return Block(WaitKind.DEPENDENCIES, say.not_comparable(said["text"], str(error)))
+    return None

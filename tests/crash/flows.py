@@ -1,0 +1,77 @@
+"""Scenes with a run of a workflow: whoever starts it, or runs a node of it, dies."""
+
+from stage import Part, Stage, work
+
+from headway.core.states import Status
+from headway.workflows.model import WorkflowFile
+from headway.workflows.runs import show_run
+from headway.workflows.start import RunRequest, compile_run, start
+
+TEXT = """
+finally = ["last"]
+[nodes.a]
+shell = '''{a}; echo "said=so" >> "$HEADWAY_OUTPUTS"; {a_end}'''
+outputs = ["said"]
+on.failed = ["alarm"]
+[nodes.b]
+shell = '{b}; {b_end}'
+after = ["a"]
+when = ["${{{{ nodes.a.outputs.said }}}} == so"]
+[nodes.alarm]
+shell = '{alarm}; {alarm_end}'
+[nodes.last]
+shell = '{last}; {last_end}'
+"""
+NODES = ("a", "b", "alarm", "last")
+
+
+def start_flow(part: Part, text: str) -> None:
+    context = part.client().context
+    request = RunRequest()
+    start(context, compile_run(context, WorkflowFile("flow", "flow.toml", text), request), request)
+
+
+def _text(stage: Stage) -> str:
+    begun = {name: stage.entry("start", name) for name in NODES}
+    ended = {f"{name}_end": stage.entry("end", name) for name in NODES}
+    for number, name in enumerate(NODES, 1):
+        stage.called(name, number)
+    return TEXT.format(**begun, **ended)
+
+
+def check_flow(stage: Stage, *, a: Status, state: str) -> None:
+    stage.check_settled()
+    went_well = a is Status.SUCCEEDED
+    assert stage.status(1) is a
+    assert stage.status(2) is (Status.SUCCEEDED if went_well else Status.BLOCKED_BY_DEPENDENCY)
+    assert stage.status(3) is (Status.SKIPPED if went_well else Status.SUCCEEDED)
+    assert stage.status(4) is Status.SUCCEEDED
+    assert show_run(stage.client.context, 1)["state"] == state
+    ends = stage.rows("select count(*) from events where kind = 'workflow_ended'")
+    assert ends == [(1,)], "a run ends once"
+
+
+def starter_dies_of_flow(stage: Stage, point: str) -> None:
+    """After its commit: the whole run is there, and runs."""
+    stage.dies_at(point, start_flow, _text(stage))
+    stage.finish()
+    check_flow(stage, a=Status.SUCCEEDED, state="succeeded")
+
+
+def worker_dies_in_flow(stage: Stage, point: str) -> None:
+    """Between the end of a node and what follows from it there is no instant."""
+    stage.actor(start_flow, _text(stage)).join(30)
+    stage.dies_at(point, work, visit=2)
+    stage.finish()
+    check_flow(stage, a=Status.SUCCEEDED, state="succeeded")
+
+
+def supervisor_dies_with_outputs(stage: Stage, point: str) -> None:
+    """Its outputs are there, its outcome is not: that counts as nothing, and the run goes on where
+    a failure leads."""
+    stage.actor(start_flow, _text(stage)).join(30)
+    worker = stage.actor(work, children=f"{point}=kill")
+    assert stage.killed_at() == point
+    stage.until_ended(*stage.names)
+    stage.leave(worker)
+    check_flow(stage, a=Status.FAILED, state="failed")

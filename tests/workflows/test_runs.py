@@ -1,0 +1,509 @@
+"""A run of a workflow: its nodes are jobs, its edges are taken or missed, and it ends once."""
+
+from pathlib import Path
+
+import pytest
+from started import Started
+
+from harness import Bench
+from headway.core.states import Status
+from headway.jobs.routes import output_key
+from headway.workflows.mistakes import WorkflowError
+from headway.workflows.runs import list_runs, stop_run
+
+CHAIN = """
+[nodes.a]
+argv = ["echo", "one"]
+on.succeeded = ["b"]
+[nodes.b]
+argv = ["echo", "two"]
+[nodes.done]
+uses = "control.terminal"
+after = ["b"]
+"""
+
+
+@pytest.mark.req("V3", "V10", "V12")
+def test_every_node_is_one_job_and_the_manifest_is_kept(bench: Bench) -> None:
+    run = Started(bench, CHAIN)
+    assert [each["id"] for each in run.document["nodes"]] == ["a", "b", "done"]
+    assert len(set(run.made.jobs)) == 3
+    ended = run.ended()
+    assert ended["state"] == "succeeded" and ended["reason"] is None
+    assert run.outcomes() == {"a": "succeeded", "b": "succeeded", "done": "succeeded"}
+    with bench.store.read() as tx:
+        kept = tx.workflows.manifest(run.run)
+    assert [each["id"] for each in kept["nodes"]] == ["a", "b", "done"]
+    document = bench.client.document(run.job("b"))["workflow"]
+    assert document["run_id"] == "wf-1" and document["node_id"] == "b"
+    assert document["outcome"] == "succeeded" and document["pass"] == 1
+    assert document["template_id"] == "flow" and document["template_version"] == "1"
+    assert document["executor_class"] == "environment.shell"
+    assert document["executor_operation"] == "command.run" and document["control_policy"] is None
+    assert document["policy_snapshot_hash"] == run.manifest.policy_hash
+    assert document["payload_refs"] == ["custom:operation_output:b"]
+
+
+@pytest.mark.req("V4", "V22")
+def test_a_control_is_no_executor(bench: Bench) -> None:
+    run = Started(bench, CHAIN)
+    run.ended()
+    document = bench.client.document(run.job("done"))
+    assert document["type"] == "gate"
+    assert document["workflow"]["executor_class"] is None
+    assert document["workflow"]["control_policy"] == "terminal"
+    assert run.log("done") == "terminal sink reached\n"
+
+
+@pytest.mark.req("V27")
+def test_success_is_an_ordinary_edge(bench: Bench) -> None:
+    run = Started(bench, CHAIN)
+    assert bench.job(run.job("b")).after == (run.job("a"),)
+    assert bench.client.document(run.job("b"))["after"] == [f"job-{run.job('a')}"]
+    run.ended()
+
+
+ROUTES = """
+[nodes.a]
+shell = "exit 3"
+on.failed = ["alarm"]
+on.succeeded = ["fine"]
+[nodes.fine]
+argv = ["echo", "fine"]
+[nodes.after_fine]
+argv = ["true"]
+after = ["fine"]
+[nodes.alarm]
+argv = ["echo", "alarm"]
+[nodes.quiet]
+argv = ["true"]
+after = [{ node = "a", on = ["succeeded", "skipped"] }]
+[nodes.always]
+argv = ["echo", "always"]
+after = [{ node = "after_fine", on = ["ended"] }]
+"""
+
+
+@pytest.mark.req("V26")
+def test_an_outcome_leads_where_it_is_routed(bench: Bench) -> None:
+    run = Started(bench, ROUTES)
+    ended = run.ended()
+    assert run.outcomes() == {
+        "a": "failed",
+        "fine": "unreached",
+        "after_fine": "unreached",
+        "alarm": "succeeded",
+        "quiet": "unreached",
+        "always": "succeeded",
+    }
+    assert ended["state"] == "failed" and ended["reason"] == "a (job-1) failed: exit code 3"
+    assert run.node("fine")["state"] == "blocked_by_dependency"
+    assert run.node("fine")["reason"] == "dependency failed for job job-1 (failed)"
+
+
+def test_what_is_led_past_is_skipped_and_so_on_downwards(bench: Bench) -> None:
+    run = Started(
+        bench,
+        """
+        [nodes.a]
+        argv = ["true"]
+        on.failed = ["alarm"]
+        [nodes.alarm]
+        argv = ["true"]
+        [nodes.below]
+        argv = ["true"]
+        after = ["alarm"]
+        [nodes.catches]
+        argv = ["true"]
+        after = [{ node = "below", on = ["skipped"] }]
+        """,
+    )
+    assert run.ended()["state"] == "succeeded"
+    assert run.outcomes() == {
+        "a": "succeeded",
+        "alarm": "skipped",
+        "below": "skipped",
+        "catches": "succeeded",
+    }
+    assert run.node("alarm")["reason"] == "skipped: a (job-1) succeeded"
+    assert bench.status(run.job("alarm")) is Status.SKIPPED
+
+
+def test_what_is_tolerated_counts_as_good(bench: Bench) -> None:
+    run = Started(
+        bench,
+        """
+        [nodes.lint]
+        shell = "exit 1"
+        tolerate = ["failed"]
+        [nodes.publish]
+        argv = ["true"]
+        after = ["lint"]
+        """,
+    )
+    assert run.ended()["state"] == "succeeded"
+    assert run.outcomes() == {"lint": "failed", "publish": "succeeded"}
+
+
+def test_any_joins_where_one_edge_is_enough(bench: Bench) -> None:
+    run = Started(
+        bench,
+        """
+        [nodes.one]
+        shell = "exit 1"
+        [nodes.other]
+        argv = ["true"]
+        [nodes.either]
+        argv = ["true"]
+        after = ["one", "other"]
+        join = "any"
+        [nodes.both]
+        argv = ["true"]
+        after = ["one", "other"]
+        """,
+    )
+    run.ended()
+    assert run.outcomes()["either"] == "succeeded" and run.outcomes()["both"] == "unreached"
+
+
+OUTPUTS = """
+params.who = { type = "text" }
+[nodes.look]
+shell = 'echo "full:=true" >> "$HEADWAY_OUTPUTS"; echo "name=$WHO" >> "$HEADWAY_OUTPUTS"'
+outputs = ["full", "name"]
+env = { WHO = "${{ params.who }}" }
+[nodes.prune]
+argv = ["echo", "<${{ nodes.look.outputs.name }}>"]
+after = ["look"]
+when = ["${{ nodes.look.outputs.full }} == true"]
+[nodes.never]
+argv = ["true"]
+after = ["look"]
+when = ["${{ nodes.look.outputs.full }} == false"]
+[nodes.who]
+shell = 'echo "$HEADWAY_WORKFLOW_RUN $HEADWAY_NODE $HEADWAY_PASS"'
+"""
+HOSTILE = 'x\'; "$(touch /tmp/no)" `id` ${{ run.id }} \\ ü'
+
+
+def test_outputs_are_compared_and_handed_on(bench: Bench) -> None:  # fault J5
+    run = Started(bench, OUTPUTS, who=HOSTILE)
+    assert run.ended()["state"] == "succeeded"
+    assert run.log("prune") == f"<{HOSTILE}>\n"
+    assert run.outcomes()["never"] == "skipped"
+    assert run.node("never")["reason"] == "skipped: full == false does not hold, it is true"
+    assert run.log("who") == "wf-1 who 1\n"
+    with bench.store.read() as tx:
+        (marker,) = tx.graph.markers([output_key("look", run.run)])
+    assert marker.data is not None
+    assert marker.data["outputs"] == {"full": True, "name": HOSTILE}
+    assert (marker.data["run"], marker.data["outcome"]) == ("wf-1", "succeeded")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("true", "it did not set output 'x'"),
+        ('echo nonsense >> "$HEADWAY_OUTPUTS"', "line 1 of its outputs is not name=text"),
+        ("echo x:=nope >> $HEADWAY_OUTPUTS", "line 1 of its outputs has no JSON after :="),
+        ("head -c 1100000 /dev/zero >> $HEADWAY_OUTPUTS", "its outputs are larger than 1 MiB"),
+    ],
+)
+def test_a_node_without_its_outputs_has_failed(bench: Bench, line: str, words: str) -> None:
+    run = Started(bench, f"[nodes.a]\nshell = '{line}'\noutputs = ['x']\n")
+    assert run.ended()["state"] == "failed"
+    assert words in run.node("a")["reason"]
+
+
+def test_what_was_never_set_fails_whoever_needs_it(bench: Bench) -> None:
+    run = Started(
+        bench,
+        """
+        [nodes.a]
+        shell = "exit 1"
+        outputs = ["x"]
+        [nodes.b]
+        argv = ["echo", "${{ nodes.a.outputs.x }}"]
+        after = [{ node = "a", on = ["ended"] }]
+        [nodes.c]
+        argv = ["echo", "<${{ last.a.outputs.x }}>"]
+        after = [{ node = "a", on = ["ended"] }]
+        """,
+    )
+    run.ended()
+    assert run.node("b")["reason"] == "nodes.a.outputs.x: 'a' (job-1) is failed"
+    assert run.outcomes()["b"] == "failed" and run.log("c") == "<>\n"
+
+
+def test_a_matrix_is_one_node_to_its_edges(bench: Bench) -> None:
+    text = """
+        [nodes.test]
+        shell = 'echo "n=$N" >> "$HEADWAY_OUTPUTS"; exit $((N == 3 ? 99 : 0))'
+        env = { N = "${{ matrix.n }}" }
+        matrix = { n = [1, 2, 3] }
+        outputs = ["n"]
+        skip_exit_codes = [99]
+        [nodes.after]
+        argv = ["echo", "${{ nodes.test.outputs.n }}"]
+        after = ["test"]
+        """
+    run = Started(bench, text)
+    assert run.ended()["state"] == "succeeded"
+    assert run.outcomes() == {
+        "test[n=1]": "succeeded",
+        "test[n=2]": "succeeded",
+        "test[n=3]": "skipped",
+        "after": "succeeded",
+    }
+    assert run.log("after") == '["1", "2", "3"]\n'
+
+
+def test_one_failed_instance_blocks_what_follows(bench: Bench) -> None:
+    text = """
+        [nodes.test]
+        shell = 'exit "$N"'
+        env = { N = "${{ matrix.n }}" }
+        matrix = { n = [0, 1] }
+        [nodes.after]
+        argv = ["true"]
+        after = ["test"]
+        """
+    run = Started(bench, text)
+    assert run.ended()["state"] == "failed"
+    assert run.outcomes()["after"] == "unreached"
+    assert run.node("after")["reason"] == "dependency failed for job job-2 (failed)"
+
+
+FINALLY = """
+finally = ["report"]
+[nodes.a]
+shell = "exit 1"
+[nodes.b]
+argv = ["true"]
+after = ["a"]
+[nodes.report]
+argv = ["echo", "${{ run.id }}", "${{ run.name }}", "${{ run.state }}"]
+"""
+
+
+def test_finally_runs_when_all_others_have_ended(bench: Bench) -> None:
+    run = Started(bench, FINALLY)
+    assert run.ended()["state"] == "failed"
+    assert run.log("report") == "wf-1 flow failed\n"
+
+
+APPROVAL = """
+[nodes.plan]
+argv = ["true"]
+on.succeeded = ["agree"]
+[nodes.agree]
+uses = "control.gate.approval"
+args = { question = "Build it?" }
+on.succeeded = ["build"]
+on.blocked = ["give_up"]
+[nodes.build]
+argv = ["true"]
+[nodes.give_up]
+argv = ["true"]
+"""
+
+
+@pytest.mark.req("V22")
+@pytest.mark.parametrize("agreed", [True, False])
+def test_an_approval_decides_the_way(bench: Bench, agreed: bool) -> None:
+    run = Started(bench, APPROVAL)
+    bench.until(lambda: run.node("agree")["state"] == "waiting_on_approval", "to be asked")
+    decide = bench.client.jobs.approve if agreed else bench.client.jobs.reject
+    decide(run.job("agree"))
+    run.ended()
+    ways = {"build": "succeeded", "give_up": "skipped"}
+    if not agreed:
+        ways = {"build": "unreached", "give_up": "succeeded"}
+    assert {name: run.outcomes()[name] for name in ways} == ways
+    assert run.document["state"] == ("succeeded" if agreed else "blocked")
+
+
+@pytest.mark.req("V22")
+@pytest.mark.parametrize(
+    ("policy", "command", "outcome", "words"),
+    [
+        ("stop_condition", "argv = ['true']", "succeeded", "stop-condition passed on attempt 1"),
+        ("stop_condition", "shell = 'exit 7'", "failed", "stop-condition failed on attempt 1"),
+        (
+            "stop_condition",
+            "",
+            "succeeded",
+            "stop-condition gate skipped (no script configured)",
+        ),
+        ("cicd", "argv = ['true']", "succeeded", "cicd gate passed on attempt 1"),
+        ("cicd", "shell = 'exit 7'", "failed", "cicd gate failed on attempt 1 (exit 7)"),
+    ],
+)
+def test_a_gate_says_what_it_decided(
+    bench: Bench, policy: str, command: str, outcome: str, words: str
+) -> None:
+    run = Started(bench, f"[nodes.g]\nuses = 'control.gate.{policy}'\n{command}\n")
+    run.ended()
+    assert run.outcomes() == {"g": outcome}
+    assert run.log("g") == f"{words}\n"
+    if outcome == "failed":
+        assert run.node("g")["reason"] == words
+
+
+def test_retries_come_before_the_outcome(bench: Bench, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    run = Started(
+        bench,
+        f"""
+        [nodes.a]
+        shell = 'test -e {mark} || {{ touch {mark}; exit 1; }}'
+        retries = 1
+        retry_base = "0s"
+        on.failed = ["alarm"]
+        on.succeeded = ["b"]
+        [nodes.b]
+        argv = ["true"]
+        [nodes.alarm]
+        argv = ["true"]
+        """,
+    )
+    assert run.ended()["state"] == "succeeded"
+    assert run.outcomes() == {"a": "succeeded", "b": "succeeded", "alarm": "skipped"}
+    assert bench.last(1).attempt == 2 and bench.last(1).node == "a"
+
+
+def test_a_stopped_run_runs_only_finally(bench: Bench) -> None:
+    run = Started(
+        bench,
+        """
+        finally = ["report"]
+        [nodes.a]
+        argv = ["sleep", "60"]
+        [nodes.b]
+        argv = ["true"]
+        after = ["a"]
+        [nodes.report]
+        argv = ["echo", "${{ run.state }}"]
+        """,
+    )
+    bench.until(lambda: run.node("a")["state"] == "running", "it to run")
+    stop_run(bench.client.context, run.run)
+    ended = run.ended()
+    assert ended["state"] == "cancelled" and ended["stopped_by"] == "tester"
+    assert run.outcomes() == {"a": "cancelled", "b": "cancelled", "report": "succeeded"}
+
+
+def test_a_run_that_takes_too_long_is_stopped(bench: Bench) -> None:  # fault J1
+    run = Started(bench, 'timeout = "1s"\n[nodes.a]\nargv = ["sleep", "60"]\n')
+    ended = run.ended()
+    assert ended["state"] == "failed" and ended["reason"] == "timed out after 1s"
+
+
+@pytest.mark.req("V99")
+def test_a_run_waits_for_jobs_and_a_key_starts_one(bench: Bench) -> None:
+    gate = bench.submit("true", require_approval=True)
+    run = Started(bench, CHAIN, after=(gate,), key="once")  # type: ignore[arg-type]
+    bench.step()
+    assert run.node("a")["state"] == "waiting_on_deps"
+    again = Started(bench, CHAIN, key="once")
+    assert again.run == run.run and not again.made.created
+    bench.client.jobs.approve(gate)
+    assert run.ended()["state"] == "succeeded"
+    assert len(list_runs(bench.client.context)) == 1
+
+
+def test_a_failed_node_can_be_retried_and_its_run_goes_on(bench: Bench, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    run = Started(
+        bench,
+        f"""
+        [nodes.a]
+        shell = 'test -e {mark}'
+        [nodes.b]
+        argv = ["true"]
+        after = ["a"]
+        """,
+    )
+    assert run.ended()["state"] == "failed"
+    mark.touch()
+    bench.client.jobs.retry(run.job("a"))
+    assert run.document["state"] == "running"
+    assert run.ended()["state"] == "succeeded"
+    assert run.outcomes() == {"a": "succeeded", "b": "succeeded"}
+
+
+def test_a_retry_reaches_whatever_follows_by_any_outcome(bench: Bench, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    run = Started(
+        bench,
+        f"""
+        finally = ["report"]
+        [nodes.a]
+        shell = 'test -e {mark}'
+        on.failed = ["alarm"]
+        [nodes.alarm]
+        argv = ["true"]
+        [nodes.either]
+        argv = ["true"]
+        after = [{{ node = "a", on = ["succeeded", "skipped"] }}]
+        [nodes.report]
+        argv = ["echo", "${{{{ run.state }}}}"]
+        """,
+    )
+    assert run.ended()["state"] == "failed"
+    before = {"a": "failed", "alarm": "succeeded", "either": "unreached", "report": "succeeded"}
+    assert run.outcomes() == before
+    mark.touch()
+    bench.client.jobs.retry(run.job("a"))
+    assert run.ended()["state"] == "succeeded"
+    after = {"a": "succeeded", "alarm": "skipped", "either": "succeeded", "report": "succeeded"}
+    assert run.outcomes() == after and run.log("report") == "succeeded\n"
+
+
+def test_a_run_goes_on_after_a_crash(bench: Bench) -> None:
+    run = Started(bench, ROUTES)
+    while not run.document["ended_at"]:
+        bench.turn()
+        bench.crash()
+        bench.engine.recover()
+    assert run.outcomes()["alarm"] == "succeeded"
+    assert run.outcomes()["always"] == "succeeded"
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        'uses = "cap.env.builtin.git.stage_commit"',
+        'task = "shop.report"',
+        'prompt = "do it"',
+        'argv = ["true"]\nloop = { to = "a", times = 1 }',
+    ],
+)
+def test_what_cannot_be_run_yet_is_refused_and_nothing_is_written(bench: Bench, node: str) -> None:
+    with pytest.raises(WorkflowError, match="cannot be run yet"):
+        Started(bench, f"[nodes.a]\n{node}\n")
+    with bench.store.read() as tx:
+        assert tx.jobs.active() == [] and tx.workflows.since(0, 10) == []
+
+
+@pytest.mark.req("V14", "V15", "V16", "V100")
+def test_a_wrong_file_writes_nothing(bench: Bench) -> None:
+    with pytest.raises(WorkflowError) as refused:
+        Started(bench, '[nodes.a]\nargv = ["true"]\nafter = ["b"]\non.failed = ["c"]\n')
+    assert [each.words for each in refused.value.mistakes] == [
+        "node 'a': after 'b' names no node",
+        "node 'a': on.failed 'c' names no node",
+    ]
+    with bench.store.read() as tx:
+        assert tx.jobs.active() == [] and tx.workflows.since(0, 10) == []
+
+
+def test_a_run_goes_with_its_last_job(bench: Bench) -> None:
+    run = Started(bench, CHAIN)
+    run.ended()
+    with bench.store.read() as tx:
+        ids = [each.job_id for each in tx.workflows.nodes(run.run)]
+    for job_id in ids:
+        bench.client.jobs.clean(job_id)
+    with bench.store.read() as tx:
+        assert tx.workflows.since(0, 10) == [] and tx.workflows.nodes(run.run) == []
