@@ -27,7 +27,7 @@ from headway.store.new_jobs import Event
 from headway.store.records import NewNode, RunRecord
 from headway.workflows.compiler import RUN_ID, canonical, compile_text, inputs_of
 from headway.workflows.conditions import Condition, parse_condition
-from headway.workflows.files import read_file
+from headway.workflows.files import read_file, refuse_untrusted
 from headway.workflows.labels import APPROVAL, COMMAND_RUN, SHELL, TERMINAL, Label
 from headway.workflows.locks import default_locks
 from headway.workflows.mistakes import Mistake, WorkflowError
@@ -81,11 +81,13 @@ def compile_run(context: Context, file: WorkflowFile, request: RunRequest) -> Ma
 
 
 def _imported(context: Context, name: str) -> WorkflowFile | None:
-    """What a workflow imports."""
+    """What a workflow imports; it must be trusted, whoever names it."""
     try:
-        return read_file(context.home, name, context.folder)
+        file = read_file(context.home, name, context.folder)
     except NotFoundError:
         return None
+    refuse_untrusted(context.home, file)
+    return file
 
 
 def _refuse_unbuilt(manifest: Manifest) -> None:
