@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 import bytecode  # noqa: F401  (the first of ours)
 import headway
 from harness import Bench
+from headway.store import bulk
 from headway.worker import step
 from headway.worker.fastlane.lane import FastLanePart
 from kinds import Guard, mark_processes
@@ -57,11 +58,11 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long ones come first. Tests that need root run as root, as CI does; elsewhere the summary
-    lists them by name. Without the fast lane its own tests have nothing to prove."""
+    lists them by name. Where a fast path is off, its own tests have nothing to prove."""
     if FastLanePart not in step.PARTS:
-        its_own = [item for item in items if "make_lanes" in getattr(item, "fixturenames", ())]
-        config.hook.pytest_deselected(items=its_own)
-        items[:] = [item for item in items if item not in its_own]
+        _leave_out(config, items, lambda item: "make_lanes" in getattr(item, "fixturenames", ()))
+    if not bulk.ENABLED:
+        _leave_out(config, items, lambda item: item.get_closest_marker("bulk") is not None)
     mark_processes(items)
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if os.geteuid() == 0:
@@ -69,6 +70,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("root"):
             item.add_marker(pytest.mark.skip(reason="not run: needs root"))
+
+
+def _leave_out(
+    config: pytest.Config, items: list[pytest.Item], unneeded: Callable[[pytest.Item], bool]
+) -> None:
+    left_out = [item for item in items if unneeded(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not unneeded(item)]
 
 
 def pytest_collection_finish() -> None:

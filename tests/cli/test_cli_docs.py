@@ -164,6 +164,7 @@ NOT_OF_A_SUBMIT = {
 }
 
 
+@pytest.mark.bulk
 def test_submit_loads_what_it_needs_and_nothing_else(still: CommandLine) -> None:
     still("submit", "--", "true")  # makes the store
     script = (

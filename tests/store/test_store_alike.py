@@ -3,6 +3,7 @@
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recording import verbs
@@ -78,6 +79,7 @@ class UndoneError(Exception):
     """So that each way begins with the same store."""
 
 
+@pytest.mark.bulk
 @verbs("bulk.add")
 def test_both_ways_store_the_same_rows(store: Store) -> None:
     @settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
@@ -115,6 +117,7 @@ def without_numbers(seen: tuple[dict[str, Any], dict[int, Job], list[list[Event]
     told[:] = [[each._replace(seq=0) for each in events] for events in told]
 
 
+@pytest.mark.bulk
 @verbs("add_alike")
 def test_it_is_a_story_of_its_own_too(store: Store) -> None:
     model = Model(job(1, name="n", submitted_by="ann"))
@@ -128,6 +131,7 @@ def test_it_is_a_story_of_its_own_too(store: Store) -> None:
         assert [(each.kind, each.actor) for each in tx.events.of_job(3)] == [("submitted", "ann")]
 
 
+@pytest.mark.bulk
 @verbs("add_alike")
 def test_one_that_is_a_story_of_its_own_is_stored_as_any_other(store: Store) -> None:
     @settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
@@ -153,6 +157,7 @@ def test_one_that_is_a_story_of_its_own_is_stored_as_any_other(store: Store) -> 
     compare()
 
 
+@pytest.mark.bulk
 @verbs("add_alike")
 def test_one_that_is_a_story_of_its_own_heeds_what_anyone_wrote_since(
     store: Store, opener: Opener
@@ -197,6 +202,7 @@ def test_with_an_ageing_nothing_is_added(store: Store) -> None:
         assert tx.jobs.active() == [] and tx.events.last() == 0
 
 
+@pytest.mark.bulk
 @verbs("bulk.add", "jobs.take_ids", "jobs.next_places", "retention.remove_jobs", "settings.marks")
 def test_no_id_is_given_twice_whichever_way_it_is_taken(store: Store) -> None:
     one = [Alike(Model(job(1)), {0: {"argv": ["true"]}})]

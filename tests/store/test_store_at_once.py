@@ -32,6 +32,7 @@ def ids(store: Store) -> list[int]:
 # -- a submit -------------------------------------------------------------------------------------
 
 
+@pytest.mark.bulk
 def test_a_plain_submit_needs_one_round_trip(opened: Open, line: Line) -> None:
     store = opened(line.url)
     for _ in range(4):
@@ -42,6 +43,7 @@ def test_a_plain_submit_needs_one_round_trip(opened: Open, line: Line) -> None:
     store.close()
 
 
+@pytest.mark.bulk
 def test_a_place_that_is_taken_after_all_is_refused_and_then_asked_for(
     opened: Open, postgres_url: str
 ) -> None:
@@ -55,6 +57,7 @@ def test_a_place_that_is_taken_after_all_is_refused_and_then_asked_for(
     assert ids(store) == [2, 3]
 
 
+@pytest.mark.bulk
 def test_over_another_connection_the_place_is_asked_for(opened: Open, postgres_url: str) -> None:
     """The server may be one that took over without the last commits, and made others since."""
     store = opened(postgres_url)
@@ -66,6 +69,7 @@ def test_over_another_connection_the_place_is_asked_for(opened: Open, postgres_u
     assert store.add_alike(ONE) == 6
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("poll_only", [False, True])
 def test_others_hear_of_it_and_who_submits_does_not(
     opened: Open, postgres_url: str, poll_only: bool
@@ -80,6 +84,7 @@ def test_others_hear_of_it_and_who_submits_does_not(
         assert not store.changed()
 
 
+@pytest.mark.bulk
 def test_the_first_trace_of_all_is_left_like_any_other(opened: Open, postgres_url: str) -> None:
     store, other = opened(postgres_url), opened(postgres_url)
     with psycopg.connect(postgres_url, autocommit=True) as operator:
@@ -93,6 +98,7 @@ def test_the_first_trace_of_all_is_left_like_any_other(opened: Open, postgres_ur
             assert left[-1][2].endswith(f" {number}")
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("earlier", [1, 2, 3])  # the second time it is prepared, then used so
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_submit_whose_answer_is_lost_happens_once_and_has_its_id(
@@ -111,6 +117,7 @@ def test_a_submit_whose_answer_is_lost_happens_once_and_has_its_id(
     store.close()
 
 
+@pytest.mark.bulk
 def test_whether_it_happened_is_said_to_be_unknown_when_its_trace_may_be_overwritten(
     opened: Open, line: Line, postgres_url: str
 ) -> None:
@@ -131,6 +138,7 @@ def test_whether_it_happened_is_said_to_be_unknown_when_its_trace_may_be_overwri
     store.close()
 
 
+@pytest.mark.bulk
 def test_a_submit_to_a_server_that_was_restarted_happens_once(
     opened: Open, crashable: CrashableServer, crashable_url: str
 ) -> None:
@@ -142,6 +150,7 @@ def test_a_submit_to_a_server_that_was_restarted_happens_once(
     assert ids(store) == [1, 2]
 
 
+@pytest.mark.bulk
 def test_a_turn_that_does_not_come_is_a_busy_store(
     opened: Open, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +162,7 @@ def test_a_turn_that_does_not_come_is_a_busy_store(
     assert store.add_alike(ONE) == 2
 
 
+@pytest.mark.bulk
 def test_who_waited_for_the_turn_sees_what_was_committed_before_it(
     opened: Open, postgres_url: str
 ) -> None:
@@ -186,6 +196,7 @@ def test_with_an_ageing_nothing_is_added(opened: Open, postgres_url: str) -> Non
         assert operator.execute("select * from commits order by place").fetchall() == before
 
 
+@pytest.mark.bulk
 def test_what_the_server_refuses_harms_nothing(opened: Open, postgres_url: str) -> None:
     store = opened(postgres_url)
     store.add_alike(ONE)

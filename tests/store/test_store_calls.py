@@ -105,6 +105,7 @@ def test_calls_are_found_behind_those_of_other_tasks(store: Store) -> None:
         assert len(tx.calls.ready_besides(9, [], 9)) == len(others) + len(mine)
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("leased", [True, False])
 @verbs("calls.claim", "calls.head", "claims.slots", "claims.live")
 def test_what_is_claimed_is_known_to_the_same_transaction(store: Store, leased: bool) -> None:
@@ -223,6 +224,7 @@ def test_a_call_is_settled_once_whoever_comes_twice(store: Store) -> None:
         assert rows_after(store, settle) == before
 
 
+@pytest.mark.bulk
 @verbs("calls.prefetch", "calls.head")
 def test_calls_that_come_with_the_state_are_those_of_now(store: Store) -> None:
     with store.write() as tx:

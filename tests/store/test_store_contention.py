@@ -128,6 +128,7 @@ def test_a_connection_is_refused_in_a_forked_process(store: Store, opener: Opene
         assert len(tx.jobs.active()) == 2
 
 
+@pytest.mark.bulk
 @only_a_file
 @pytest.mark.parametrize("what", ["deleted", "replaced"])
 def test_a_store_that_was_exchanged_underneath_is_not_written_to(

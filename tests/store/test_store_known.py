@@ -250,6 +250,7 @@ class Acts:
             self.tx.waits.requeue([job.id], self.lots.choice(QUEUES))
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("seed", range(16))
 def test_what_is_remembered_is_what_would_be_heard(store: Store, seed: int) -> None:
     lots = random.Random(seed)

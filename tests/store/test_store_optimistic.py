@@ -81,6 +81,7 @@ def test_all_of_it_travels_once(mine: Store, theirs: Store, line: Line) -> None:
     assert marked(theirs) == 9 and theirs.changed()
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("kind", ["a call", "a mark", "a job"])
 @pytest.mark.parametrize("push", [False, True])
 def test_it_is_refused_if_anyone_wrote_anything(

@@ -70,6 +70,7 @@ def test_a_command_with_a_worktree_or_for_one_host_is_not_plain() -> None:
     assert model_of(JobSpec({}, "n", "function"), ORIGIN._replace(host=HOST)) is not None
 
 
+@pytest.mark.bulk
 def test_plain_specifications_are_stored_as_any_others_are(store: Store) -> None:
     origin = ORIGIN._replace(env_digest="digest")
 

@@ -60,6 +60,7 @@ def assert_stops_at(tx: Any, first: Job, special: Job) -> None:
     assert not is_plain(tx.jobs.by_id([special.id])[special.id])
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("special", SPECIAL.values(), ids=SPECIAL)
 @verbs("calls.head")
 def test_calls_are_plain_up_to_the_first_that_needs_more(
@@ -70,6 +71,7 @@ def test_calls_are_plain_up_to_the_first_that_needs_more(
         assert_stops_at(tx, first, other)
 
 
+@pytest.mark.bulk
 @verbs("calls.head")
 def test_a_call_that_has_waited_is_not_plain(store: Store) -> None:
     with store.write() as tx:
@@ -79,6 +81,7 @@ def test_a_call_that_has_waited_is_not_plain(store: Store) -> None:
         assert_stops_at(tx, first, waited)
 
 
+@pytest.mark.bulk
 @verbs("calls.head")
 def test_a_call_that_is_to_be_cancelled_is_not_plain(store: Store) -> None:
     with store.write() as tx:
@@ -112,6 +115,7 @@ UNREADABLE = [
 ]
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("params", UNREADABLE)
 @verbs("calls.head")
 def test_a_call_whose_function_cannot_be_told_is_not_plain(store: Store, params: str) -> None:
@@ -121,6 +125,7 @@ def test_a_call_whose_function_cannot_be_told_is_not_plain(store: Store, params:
         assert tx.calls.head(10) == ([plain(first)], False)
 
 
+@pytest.mark.bulk
 @verbs("calls.head")
 def test_what_is_not_one_line_is_not_sent_as_a_line(store: Store) -> None:
     with store.write() as tx:
@@ -130,6 +135,7 @@ def test_what_is_not_one_line_is_not_sent_as_a_line(store: Store) -> None:
         assert tx.jobs.by_id([pretty.id])[pretty.id].params["task"] == TASK
 
 
+@pytest.mark.bulk
 @verbs("calls.head")
 def test_plain_calls_come_in_the_order_of_dispatch(store: Store) -> None:
     with store.write() as tx:
@@ -145,6 +151,7 @@ def test_plain_calls_come_in_the_order_of_dispatch(store: Store) -> None:
         assert tx.calls.head(3) == ([plain(each) for each in in_order[:3]], True)
 
 
+@pytest.mark.bulk
 @verbs("calls.head", "calls.are_alone")
 def test_where_nobody_stands_nobody_is_looked_for(store: Store) -> None:
     with store.write() as tx:
@@ -154,6 +161,7 @@ def test_where_nobody_stands_nobody_is_looked_for(store: Store) -> None:
         assert tx.calls.are_alone([""]) and tx.calls.head(10) == ([plain(first)], True)
 
 
+@pytest.mark.bulk
 @verbs("calls.head", "calls.prefetch", "claims.slots")
 def test_calls_that_were_looked_at_in_advance_are_those_that_are_there(store: Store) -> None:
     with store.write() as tx:
@@ -172,6 +180,7 @@ def test_calls_that_were_looked_at_in_advance_are_those_that_are_there(store: St
         assert tx.calls.head(1) == ([plain(first)], True)
 
 
+@pytest.mark.bulk
 @verbs("calls.head")
 def test_a_deadline_of_a_call_and_its_attempt_come_along(store: Store) -> None:
     params = {"task": TASK, "args": {"a": 1}, "timeout_seconds": 0.4, "grace_seconds": 3}

@@ -464,6 +464,7 @@ def test_a_submit_whose_commit_is_cut_off_happens_once(
     client.close()
 
 
+@pytest.mark.bulk
 def test_a_submit_that_waits_when_it_is_cut_off_happens_once_behind_whoever_hides_the_server(
     opened: Open, line: Line, postgres_url: str, operator: psycopg.Connection[Any]
 ) -> None:

@@ -282,6 +282,7 @@ def test_a_turn_that_does_not_come_is_a_busy_store(
     write(store, "afterwards")
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("way", ["write", "submit"])
 def test_a_turn_for_which_the_server_lets_nobody_wait_so_long_is_a_busy_store(
     other: Store, opened: Open, postgres_url: str, way: str
@@ -479,6 +480,7 @@ def test_a_lost_notice_is_made_up_for_by_looking(
     assert store.changed() and not store.changed()
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("next_one", ["a call of another's", "our own"])
 def test_a_notice_tells_of_those_that_are_missing_before_it(
     store: Store, other: Store, next_one: str

@@ -230,6 +230,7 @@ def hears(store: Store) -> bool:
     return store.changed()
 
 
+@pytest.mark.bulk
 @verbs("undisturbed", "changed", "others_wrote")
 def test_a_server_tells_when_undisturbed(store: Store, opener: Opener) -> None:
     mine, theirs = store, opener()

@@ -158,6 +158,7 @@ def test_a_removed_job_leaves_nothing_but_the_note_of_its_files(store: Store) ->
         assert tx.jobs.take_ids(1) == stays.id + 1, "an id is never given out again"
 
 
+@pytest.mark.bulk
 def test_a_removed_job_takes_along_the_event_that_only_it_knows(store: Store) -> None:
     model = Model(job(1, submitted_by="ann"))
     gone, stays = (store.add_alike([Alike(model, {0: {}})]) for _ in range(2))

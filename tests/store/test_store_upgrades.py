@@ -65,6 +65,7 @@ def test_one_who_has_it_open_goes_on(old: Store, opened: Open, bare_postgres_url
     assert len(names(old)) == 5
 
 
+@pytest.mark.bulk
 def test_it_is_brought_up_to_date_where_it_is(
     operator: psycopg.Connection[Any], old: Store, opened: Open, bare_postgres_url: str
 ) -> None:
@@ -127,6 +128,7 @@ def test_chains_are_found_as_before(
     ]
 
 
+@pytest.mark.bulk
 def test_who_may_only_use_the_tables_can_submit(
     operator: psycopg.Connection[Any], opened: Open, bare_postgres_url: str
 ) -> None:

@@ -45,6 +45,7 @@ def end(tx: WriteTx, made: Job, status: Status = Status.SUCCEEDED) -> None:
         tx.waits.chains_failed([made.chain])
 
 
+@pytest.mark.bulk
 @verbs("waits.prefetch", "waits.woken", "waits.predecessors", "calls.head")
 def test_what_comes_with_the_state_is_what_would_be_heard(store: Store) -> None:
     with store.write() as tx:
