@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-JOBS   ?= $(shell expr $$(nproc) + 1)
+JOBS   ?= $(shell expr $$(nproc) + 2)
 BENCH_VENV  := bench/.venv
 BENCH_STAMP := $(BENCH_VENV)/.installed
 
@@ -20,7 +20,7 @@ SIM_STORE = $(if $(filter both,$(STORE)),sqlite,$(STORE))
 demo: $(STAMP)
 	$(BIN)/python -m headway.admin.demo
 
-# One process more than there are processors: tests often wait for others to act.
+# Two processes more than there are processors: tests often wait for others to act.
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
