@@ -1,6 +1,9 @@
 """`headway stop`: the background worker ends, jobs go on, and others are left alone."""
 
 import json
+import os
+import signal
+from pathlib import Path
 
 from commandline import CommandLine, wait_for
 
@@ -36,6 +39,21 @@ def test_the_document_names_the_process(headway: CommandLine) -> None:
     told = json.loads(headway("stop", "--json").stdout)
     assert told["stopped"] and told["pid"] > 1
     wait_for(lambda: told["pid"] not in headway.processes())
+
+
+def test_a_worker_that_is_just_coming_up_is_awaited(headway: CommandLine, tmp_path: Path) -> None:
+    """It has its place, and is not recorded yet: nobody knows what sort it is."""
+    mark = tmp_path / "mark"
+    points = {"HEADWAY_POINTS": "worker.placed=stop", "HEADWAY_TEST_MARK": str(mark)}
+    headway("submit", "--", "true", env=points)
+    wait_for(lambda: mark.exists() and mark.read_text().split()[1:])
+    (pid,) = (int(each) for each in mark.read_text().split()[1:])
+    with headway.start("stop") as stop:
+        waits = Path(f"/proc/{stop.pid}/wchan")
+        wait_for(lambda: stop.poll() is not None or "nanosleep" in waits.read_text())
+        os.kill(pid, signal.SIGCONT)
+        _, said = stop.communicate(timeout=60)
+    assert stop.returncode == 0 and f"the worker (pid {pid}) has ended".encode() in said
 
 
 def test_a_worker_in_the_foreground_is_left_alone(file_site: Site) -> None:

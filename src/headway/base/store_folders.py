@@ -5,6 +5,7 @@ two workers. What the rows of claims name stays where it is while one is live. A
 is renamed, under the lock of its worker, and its old name becomes a link.
 """
 
+import errno
 import fcntl
 import os
 import shutil
@@ -67,7 +68,8 @@ def _is_settled(stores: str, home: Home, name: str, store: HasName) -> bool:
     with WorkerLockHeld(os.path.join(spelled, "run", "worker.lock")) as lock:
         if lock.taken and not _any_live(home, store):
             _rename(stores, home.spelling, name)
-        elif not os.path.lexists(named):
+            return os.path.islink(spelled)
+        if not os.path.lexists(named):
             with suppress(FileExistsError):
                 os.symlink(home.spelling, named)
     return True
@@ -124,8 +126,13 @@ def _move_into(spelled: str, named: str, spelling: str) -> None:
         for each in os.listdir(source):
             if not os.path.lexists(os.path.join(target, each)):
                 os.rename(os.path.join(source, each), os.path.join(target, each))
-    if set(os.listdir(os.path.join(spelled, "run"))) <= {"worker.lock"}:
-        shutil.rmtree(spelled)  # no worker has ever lived there
+    run = os.path.join(spelled, "run")
+    if not os.path.isdir(run) or set(os.listdir(run)) <= {"worker.lock"}:
+        try:
+            shutil.rmtree(spelled)  # no worker has ever lived there
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:  # else another one is just making what it needs
+                raise
     else:
         os.rename(spelled, os.path.join(named, f"before-{spelling}"))
 

@@ -38,6 +38,8 @@ def stop_worker(context: Context) -> StoppedWorker | None:
         return None
     pid = lock.read_pid()
     if lock.is_held(STAYS):  # else it is leaving already
+        # It is recorded before it has come up: until then nobody knows what sort it is.
+        _wait(context, lambda: not lock.is_held(COMING), COMES_UP_WITHIN)
         pid = _background_pid(context, pid)
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
