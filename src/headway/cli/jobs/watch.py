@@ -147,7 +147,7 @@ class Keyboard:
         """Wait so long, or until the terminal has another size; True if someone wants to leave."""
         readable = [fd for fd in (self._fd, self._signalled) if fd >= 0]
         ready = select.select(readable, [], [], seconds)[0]
-        if self._signalled in ready and b"stop" in os.read(self._signalled, 256):
+        if self._signalled in ready and signal.SIGTSTP in os.read(self._signalled, 256):
             self._stop()
         if self._fd not in ready:
             return False
@@ -168,19 +168,16 @@ class Keyboard:
     @contextmanager
     def by_signal(self) -> Iterator[None]:
         """Ctrl-Z and a new size are seen between two frames: a handler may come in the middle of
-        a write, and must not write itself."""
+        a write, and must not write itself. The interpreter writes their numbers into a pipe at
+        once; a handler of ours would run only after a wait that has just begun."""
         self._signalled, writing_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-
-        def handler(word: bytes) -> Callable[[int, FrameType | None], None]:
-            return lambda _number, _frame: _try_to_write(writing_end, word)
-
-        before = {
-            each: signal.signal(each, handler(word))
-            for each, word in ((signal.SIGTSTP, b"stop"), (signal.SIGWINCH, b"size"))
-        }
+        woken = signal.set_wakeup_fd(writing_end, warn_on_full_buffer=False)
+        noted = (signal.SIGTSTP, signal.SIGWINCH)
+        before = {each: signal.signal(each, lambda *_: None) for each in noted}
         try:
             yield
         finally:
+            signal.set_wakeup_fd(woken)
             for each, was in before.items():
                 signal.signal(each, was)
             os.close(writing_end)
@@ -205,11 +202,6 @@ class Keyboard:
         if self._before:
             with suppress(termios.error):  # it may be closed
                 termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, self._before)
-
-
-def _try_to_write(fd: int, word: bytes) -> None:
-    with suppress(BlockingIOError):  # enough of them are there
-        os.write(fd, word)
 
 
 @contextmanager
