@@ -17,8 +17,8 @@ PROMPTS = "must produce exactly one custom:prompt_text:KEY, and produces"
 AGENTS = "agent.invoke must need exactly one custom:prompt_text:KEY, and needs"
 
 
-def case(name: str, text: str, *words: str, req: tuple[str, ...] = ()) -> object:
-    marks = [pytest.mark.req(*req)] if req else []
+def case(name: str, text: str, *words: str, proves: pytest.MarkDecorator | None = None) -> object:
+    marks = [proves] if proves is not None else []
     return pytest.param(text, list(words), id=name, marks=marks)
 
 
@@ -77,37 +77,37 @@ DOING = [
     case("takes no prompt", one(f'{RUN}\nprompt = "x"'), "node 'a': cap.agent.invoke takes no argv"),
     case("both", one(f'{RUN}\nshell = "x"'), "node 'a': give argv or shell, not both"),
     case("needs a command", one('uses = "cap.env.shell.cicd.run"'), "node 'a': cicd.run needs argv or shell"),
-    case("unknown", one('uses = "run.it"'), f"node 'a': uses unknown label 'run.it'; there are {FAMILIES}", req=("V18", "V20")),
-    case("a command is no label", one('uses = "make dist"'), f"node 'a': uses unknown label 'make dist'; there are {FAMILIES}", req=("V20",)),
+    case("unknown", one('uses = "run.it"'), f"node 'a': uses unknown label 'run.it'; there are {FAMILIES}", proves=pytest.mark.req("V18", "V20")),
+    case("a command is no label", one('uses = "make dist"'), f"node 'a': uses unknown label 'make dist'; there are {FAMILIES}", proves=pytest.mark.req("V20")),
     case(
         "unknown, near",
         one('uses = "control.gate.aproval"'),
         f"node 'a': uses unknown label 'control.gate.aproval'; there are {FAMILIES}; did you mean 'control.gate.approval'?",
-        req=("V20",),
+        proves=pytest.mark.req("V20"),
     ),
     case(
         "old",
         one('uses = "vizier.git.stage_commit"'),
         "node 'a': uses old label 'vizier.git.stage_commit'; write 'cap.env.builtin.git.stage_commit'",
-        req=("V19",),
+        proves=pytest.mark.req("V19"),
     ),
-    case("old, without family", one('uses = "cap.command.run"\nargv = ["x"]'), "node 'a': uses old label 'cap.command.run'; write 'cap.env.shell.command.run'", req=("V19",)),
-    case("old gate", one('uses = "vizier.gate.cicd"'), "node 'a': uses old label 'vizier.gate.cicd'; write 'control.gate.cicd'", req=("V19",)),
-    case("old, and gone", one('uses = "vizier.dance"'), f"node 'a': uses unknown label 'vizier.dance'; there are {FAMILIES}", req=("V19",)),
+    case("old, without family", one('uses = "cap.command.run"\nargv = ["x"]'), "node 'a': uses old label 'cap.command.run'; write 'cap.env.shell.command.run'", proves=pytest.mark.req("V19")),
+    case("old gate", one('uses = "vizier.gate.cicd"'), "node 'a': uses old label 'vizier.gate.cicd'; write 'control.gate.cicd'", proves=pytest.mark.req("V19")),
+    case("old, and gone", one('uses = "vizier.dance"'), f"node 'a': uses unknown label 'vizier.dance'; there are {FAMILIES}", proves=pytest.mark.req("V19")),
     case("argument", one('uses = "cap.env.builtin.worktree.cleanup"\nargs.allways = true'), "node 'a': worktree.cleanup has no argument 'allways'; there are always"),
     case("no arguments", one('uses = "control.terminal"\nargs.x = 1'), "node 'a': terminal has no argument 'x'; there are none"),
     case("needs", one('uses = "cap.env.builtin.worktree.prepare"'), "node 'a': worktree.prepare needs branch, slug or plan"),
 ]  # fmt: skip
 EDGES = [
-    case("after", one(f'{RUN}\nafter = ["z"]'), "node 'a': after 'z' names no node", req=("V15",)),
+    case("after", one(f'{RUN}\nafter = ["z"]'), "node 'a': after 'z' names no node", proves=pytest.mark.req("V15")),
     case("after table", one(f'{RUN}\nafter = [{{ on = ["failed"] }}]'), "node 'a': after is {\"on\": [\"failed\"]}; give a node, or { node, on }"),
     case("after outcome", after("").replace('["a"]', '[{ node = "a", on = ["dead"] }]'), f"node 'b': after.on 'dead' is no outcome; there are {OUTCOMES}"),
-    case("on", one(f'{RUN}\non.failed = ["z"]'), "node 'a': on.failed 'z' names no node", req=("V16",)),
-    case("outcome", one(f'{RUN}\non.suceeded = ["a"]'), f"node 'a': on.suceeded is no outcome; there are {OUTCOMES}", req=("V16",)),
-    case("on twice", nodes(a=f'{RUN}\non.failed = ["b", "b"]', b=RUN), "node 'a': on.failed names 'b' twice", req=("V16",)),
-    case("terminal", nodes(a='uses = "control.terminal"\non.succeeded = ["b"]', b=RUN), "node 'a': a terminal leads nowhere; take on.succeeded out", req=("V25",)),
-    case("terminal loop", nodes(b=f'{RUN}\non.failed = ["a"]', a='uses = "control.terminal"\nloop = { to = "b", times = 1 }'), "node 'a': a terminal leads nowhere; take loop out", req=("V25",)),
-    case("after a terminal", nodes(a='uses = "control.terminal"', b=f'{RUN}\nafter = ["a"]'), "node 'b': after 'a', which is a terminal", req=("V25",)),
+    case("on", one(f'{RUN}\non.failed = ["z"]'), "node 'a': on.failed 'z' names no node", proves=pytest.mark.req("V16")),
+    case("outcome", one(f'{RUN}\non.suceeded = ["a"]'), f"node 'a': on.suceeded is no outcome; there are {OUTCOMES}", proves=pytest.mark.req("V16")),
+    case("on twice", nodes(a=f'{RUN}\non.failed = ["b", "b"]', b=RUN), "node 'a': on.failed names 'b' twice", proves=pytest.mark.req("V16")),
+    case("terminal", nodes(a='uses = "control.terminal"\non.succeeded = ["b"]', b=RUN), "node 'a': a terminal leads nowhere; take on.succeeded out", proves=pytest.mark.req("V25")),
+    case("terminal loop", nodes(b=f'{RUN}\non.failed = ["a"]', a='uses = "control.terminal"\nloop = { to = "b", times = 1 }'), "node 'a': a terminal leads nowhere; take loop out", proves=pytest.mark.req("V25")),
+    case("after a terminal", nodes(a='uses = "control.terminal"', b=f'{RUN}\nafter = ["a"]'), "node 'b': after 'a', which is a terminal", proves=pytest.mark.req("V25")),
     case("finally", f'finally = ["z"]\n{one(RUN)}', "finally 'z' names no node"),
     case("finally led to", f'finally = ["b"]\n{after("")}', "finally 'b' is led to, or leads on"),
     case("finally leads on", f'finally = ["a"]\n{after("")}', "finally 'a' is led to, or leads on"),
@@ -115,17 +115,17 @@ EDGES = [
     case("tolerate", one(f'{RUN}\ntolerate = ["skipped"]'), "node 'a': tolerate is \"skipped\"; give failed, blocked or cancelled"),
 ]  # fmt: skip
 ARTIFACTS = [
-    case("undeclared", one(f'{RUN}\nproduces = ["custom:report:x"]'), "node 'a': custom:report:x is of the type 'report', which [artifacts] does not declare", req=("V14",)),
-    case("undeclared need", one(f'{RUN}\nneeds = ["custom:report:x"]'), "node 'a': custom:report:x is of the type 'report', which [artifacts] does not declare", req=("V14",)),
-    case("of Headway", f'artifacts.prompt_text.version = "2"\n{one(RUN)}', "[artifacts] prompt_text is made by Headway; take it out", req=("V14",)),
+    case("undeclared", one(f'{RUN}\nproduces = ["custom:report:x"]'), "node 'a': custom:report:x is of the type 'report', which [artifacts] does not declare", proves=pytest.mark.req("V14")),
+    case("undeclared need", one(f'{RUN}\nneeds = ["custom:report:x"]'), "node 'a': custom:report:x is of the type 'report', which [artifacts] does not declare", proves=pytest.mark.req("V14")),
+    case("of Headway", f'artifacts.prompt_text.version = "2"\n{one(RUN)}', "[artifacts] prompt_text is made by Headway; take it out", proves=pytest.mark.req("V14")),
     case("scope", f'artifacts.report.scope = "all"\n{one(RUN)}', 'scope is "all"; give "run" or "global"'),
     case("produced when", one(f'{RUN}\nproduces.ended = ["file:x"]'), "node 'a': produces.ended is no outcome; there are succeeded, failed, blocked, cancelled, skipped"),
-    case("no prompt", one(RESOLVE), f"node 'a': prompt.resolve {PROMPTS} 0", req=("V6",)),
-    case("another artifact", one(f'{RESOLVE}\nproduces = ["file:x"]'), f"node 'a': prompt.resolve {PROMPTS} 0", req=("V6",)),
-    case("a prompt and more", one(f'{RESOLVE}\nproduces = ["custom:prompt_text:x", "file:x"]'), f"node 'a': prompt.resolve {PROMPTS} 2", req=("V6",)),
-    case("two prompts", one(f'{RESOLVE}\nproduces = ["custom:prompt_text:x", "custom:prompt_text:y"]'), f"node 'a': prompt.resolve {PROMPTS} 2", req=("V6",)),
-    case("shell prompt", one('uses = "cap.env.shell.prompt.resolve"\nargv = ["x"]'), f"node 'a': prompt.resolve {PROMPTS} 0", req=("V6",)),
-    case("agent", one('uses = "cap.agent.invoke"'), f"node 'a': {AGENTS} 0", req=("V7",)),
+    case("no prompt", one(RESOLVE), f"node 'a': prompt.resolve {PROMPTS} 0", proves=pytest.mark.req("V6")),
+    case("another artifact", one(f'{RESOLVE}\nproduces = ["file:x"]'), f"node 'a': prompt.resolve {PROMPTS} 0", proves=pytest.mark.req("V6")),
+    case("a prompt and more", one(f'{RESOLVE}\nproduces = ["custom:prompt_text:x", "file:x"]'), f"node 'a': prompt.resolve {PROMPTS} 2", proves=pytest.mark.req("V6")),
+    case("two prompts", one(f'{RESOLVE}\nproduces = ["custom:prompt_text:x", "custom:prompt_text:y"]'), f"node 'a': prompt.resolve {PROMPTS} 2", proves=pytest.mark.req("V6")),
+    case("shell prompt", one('uses = "cap.env.shell.prompt.resolve"\nargv = ["x"]'), f"node 'a': prompt.resolve {PROMPTS} 0", proves=pytest.mark.req("V6")),
+    case("agent", one('uses = "cap.agent.invoke"'), f"node 'a': {AGENTS} 0", proves=pytest.mark.req("V7")),
     case(
         "agent, two",
         nodes(
@@ -134,14 +134,14 @@ ARTIFACTS = [
             a='uses = "cap.agent.invoke"\nneeds = ["custom:prompt_text:x", "custom:prompt_text:y"]',
         ),
         f"node 'a': {AGENTS} 2",
-        req=("V7",),
+        proves=pytest.mark.req("V7"),
     ),
-    case("no prompt before it", one('uses = "cap.agent.invoke"\nneeds = ["custom:prompt_text:x"]'), "node 'a': custom:prompt_text:x is produced by no node before it", req=("V7",)),
+    case("no prompt before it", one('uses = "cap.agent.invoke"\nneeds = ["custom:prompt_text:x"]'), "node 'a': custom:prompt_text:x is produced by no node before it", proves=pytest.mark.req("V7")),
     case(
         "prompt beside it",
         nodes(p=f'{RESOLVE}\nproduces = ["custom:prompt_text:x"]', a='uses = "cap.agent.invoke"\nneeds = ["custom:prompt_text:x"]'),
         "node 'a': custom:prompt_text:x is produced by no node before it",
-        req=("V7",),
+        proves=pytest.mark.req("V7"),
     ),
 ]  # fmt: skip
 LOOPS = [
@@ -204,12 +204,12 @@ FANS = [
     case("no list", one(f"{RUN}\neach = {{ max = 3 }}"), "node 'a': each.in is no reference to a list"),
 ]  # fmt: skip
 ROOTS = [
-    case("root", after('root = "a"'), "node 'b': root 'a' is no worktree.prepare node", req=("V23",)),
-    case("no root", one(f'{RUN}\nroot = "z"'), "node 'a': root 'z' is no worktree.prepare node", req=("V23",)),
-    case("two", nodes(a=TREE, b=TREE, c=f'{RUN}\nafter = ["a", "b"]'), "node 'c': two worktrees reach it, 'a' and 'b'; say root", req=("V23",)),
-    case("cwd", one(f'{RUN}\ncwd = "x/../../y"'), "node 'a': x/../../y is outside of the repository", req=("V23",)),
-    case("prompt", one('prompt_file = "../p.md"'), "node 'a': ../p.md is outside of the repository", req=("V23",)),
-    case("in a prompt", one('prompt = "${{ file:../p }}"'), "node 'a': file:../p: ../p is outside of the repository", req=("V23",)),
+    case("root", after('root = "a"'), "node 'b': root 'a' is no worktree.prepare node", proves=pytest.mark.req("V23")),
+    case("no root", one(f'{RUN}\nroot = "z"'), "node 'a': root 'z' is no worktree.prepare node", proves=pytest.mark.req("V23")),
+    case("two", nodes(a=TREE, b=TREE, c=f'{RUN}\nafter = ["a", "b"]'), "node 'c': two worktrees reach it, 'a' and 'b'; say root", proves=pytest.mark.req("V23")),
+    case("cwd", one(f'{RUN}\ncwd = "x/../../y"'), "node 'a': x/../../y is outside of the repository", proves=pytest.mark.req("V23")),
+    case("prompt", one('prompt_file = "../p.md"'), "node 'a': ../p.md is outside of the repository", proves=pytest.mark.req("V23")),
+    case("in a prompt", one('prompt = "${{ file:../p }}"'), "node 'a': file:../p: ../p is outside of the repository", proves=pytest.mark.req("V23")),
 ]  # fmt: skip
 
 

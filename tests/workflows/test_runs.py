@@ -44,7 +44,7 @@ def test_every_node_is_one_job_and_the_manifest_is_kept(bench: Bench) -> None:
     assert document["payload_refs"] == ["custom:operation_output:b"]
 
 
-@pytest.mark.req("V4", "V22")
+@pytest.mark.req("V4")
 def test_a_control_is_no_executor(bench: Bench) -> None:
     run = Started(bench, CHAIN)
     run.ended()
@@ -308,7 +308,6 @@ argv = ["true"]
 """
 
 
-@pytest.mark.req("V22")
 @pytest.mark.parametrize("agreed", [True, False])
 def test_an_approval_decides_the_way(bench: Bench, agreed: bool) -> None:
     run = Started(bench, APPROVAL)
@@ -323,7 +322,6 @@ def test_an_approval_decides_the_way(bench: Bench, agreed: bool) -> None:
     assert run.document["state"] == ("succeeded" if agreed else "blocked")
 
 
-@pytest.mark.req("V22")
 @pytest.mark.parametrize(
     ("policy", "command", "outcome", "words"),
     [
@@ -399,7 +397,6 @@ def test_a_run_that_takes_too_long_is_stopped(bench: Bench) -> None:  # fault J1
     assert ended["state"] == "failed" and ended["reason"] == "timed out after 1s"
 
 
-@pytest.mark.req("V99")
 def test_a_run_waits_for_jobs_and_a_key_starts_one(bench: Bench) -> None:
     gate = bench.submit("true", require_approval=True)
     run = Started(bench, CHAIN, after=(gate,), key="once")  # type: ignore[arg-type]
@@ -486,7 +483,7 @@ def test_what_cannot_be_run_yet_is_refused_and_nothing_is_written(bench: Bench, 
         assert tx.jobs.active() == [] and tx.workflows.since(0, 10) == []
 
 
-@pytest.mark.req("V14", "V15", "V16", "V100")
+@pytest.mark.req("V15", "V16", "V100")
 def test_a_wrong_file_writes_nothing(bench: Bench) -> None:
     with pytest.raises(WorkflowError) as refused:
         Started(bench, '[nodes.a]\nargv = ["true"]\nafter = ["b"]\non.failed = ["c"]\n')
