@@ -15,7 +15,7 @@ KILLS  ?= 10000
 STORE  ?= both
 SIM_STORE = $(if $(filter both,$(STORE)),sqlite,$(STORE))
 
-.PHONY: demo test test-quick test-plain coverage mutants test-runners torture check format bench bench-startup hops pictures dist clean
+.PHONY: demo test test-quick test-plain coverage mutants test-runners torture check format bench bench-startup hops openapi pictures dist clean
 
 demo: $(STAMP)
 	$(BIN)/python -m headway.admin.demo
@@ -58,8 +58,9 @@ $(RUNNERS)/.installed: tests/integrations/agents/package.json
 # KILLS=500 SEED=7 STORE=sqlite, postgres or both; SIM=1000000 simulates that many jobs, and
 # STORIES=5000 tells that many random stories to each store, ZONES=all walks the minutes around
 # each change of the clocks of all time zones, and SCHEDULES=200 fires so many schedules every
-# second for SECONDS (60) under kills, and TERMINATIONS=50 ends the connections of a worker on
-# PostgreSQL so often, instead. docs/torture.md
+# second for SECONDS (60) under kills, TERMINATIONS=50 ends the connections of a worker on PostgreSQL
+# so often, CHANGES=300 kills the worker and the operations of a workflow, and DELIVERIES=50000 sends so
+# many webhooks by couriers that are killed 200 times (ARGS="--kills 50"), instead. docs/torture.md
 torture: $(STAMP)
 ifdef SIM
 	PYTHONPATH=tests:tests/support $(BIN)/python -m simulation --jobs $(SIM) --store $(SIM_STORE) $(if $(SEED),--seed $(SEED)) $(ARGS)
@@ -69,6 +70,10 @@ else ifdef SCHEDULES
 	PYTHONPATH=tests:tests/support $(BIN)/python -m torture.timetable --schedules $(SCHEDULES) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 else ifdef TERMINATIONS
 	PYTHONPATH=tests:tests/support $(BIN)/python -m torture.terminations --times $(TERMINATIONS) $(if $(SEED),--seed $(SEED)) $(ARGS)
+else ifdef CHANGES
+	PYTHONPATH=tests:tests/support $(BIN)/python -m torture.changes --kills $(CHANGES) $(if $(SEED),--seed $(SEED)) $(ARGS)
+else ifdef DELIVERIES
+	PYTHONPATH=tests:tests/support $(BIN)/python -m torture.deliveries --deliveries $(DELIVERIES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 else ifdef ZONES
 	PYTHONPATH=tests/schedules:tests/support $(BIN)/python -m timing.everywhere $(ARGS)
 else
@@ -98,6 +103,10 @@ bench-startup: $(STAMP)
 hops: $(STAMP)
 	$(BIN)/python bench/hops.py $(ARGS)
 
+# docs/openapi.json from the route table. It refuses to take away what programs rely on.
+openapi: $(STAMP)
+	$(BIN)/python docs/openapi.py
+
 # Draws the pictures of README and docs/views.md anew, from real jobs: half a minute.
 pictures: $(STAMP)
 	$(BIN)/python docs/night.py
@@ -119,7 +128,7 @@ $(STAMP): pyproject.toml
 # A peer that cannot be had is left out, one by one, and the table says so.
 $(BENCH_STAMP): pyproject.toml bench/requirements.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
-	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[postgres]'
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[postgres,web]'
 	@grep -v '^#' bench/requirements.txt | while read -r peer; do \
 	  $(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "$$peer" \
 	    || echo "$$peer could not be installed; the table says so"; done

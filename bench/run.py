@@ -14,6 +14,8 @@ from pathlib import Path
 
 from chart import draw
 from commands import chain, flat
+from flow_goals import FLOW_GOALS
+from flows import flows
 from fullness import function_full
 from function_goals import FUNCTION_GOALS
 from functions import (
@@ -39,11 +41,15 @@ from schedules import schedules
 from server import server
 from startup import startup
 from submits import on_postgres, on_sqlite
+from web import web
+from web_goals import WEB_GOALS
+from webhook_goals import WEBHOOK_GOALS
+from webhooks import webhooks
 
 ROUNDS = 3
 ALL_GOALS = (
     *(*GOALS, *FUNCTION_GOALS, *GRAPH_GOALS, *MOVE_GOALS, *LIMIT_GOALS),
-    *SCHEDULE_GOALS,
+    *(*SCHEDULE_GOALS, *FLOW_GOALS, *WEB_GOALS, *WEBHOOK_GOALS),
 )
 BENCHMARKS: tuple[Callable[[Lab], Figures], ...] = (
     on_sqlite,
@@ -65,7 +71,10 @@ BENCHMARKS: tuple[Callable[[Lab], Figures], ...] = (
     moves,
     limited,
     graph,
+    flows,
     schedules,
+    web,
+    webhooks,
     idle,
 )
 

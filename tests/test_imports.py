@@ -17,7 +17,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # room: the rooms that it may import, besides itself.
 BELOW_JOBS = "base core supervise store integrations"
-FEATURES = f"{BELOW_JOBS} jobs workflows functions schedules workitems"
+FEATURES = f"{BELOW_JOBS} jobs workflows functions schedules workitems webhooks"
 ROOMS = {
     "base": "",
     "core": "base",
@@ -29,10 +29,12 @@ ROOMS = {
     "functions": f"{BELOW_JOBS} jobs workflows",
     "schedules": f"{BELOW_JOBS} jobs workflows",
     "workitems": f"{BELOW_JOBS} jobs workflows",
+    "webhooks": f"{BELOW_JOBS} jobs workflows",
     "worker": FEATURES,
     "admin": FEATURES,
     "client": f"{FEATURES} admin",
-    "cli": f"{FEATURES} client admin worker __init__",  # its version
+    "web": f"{FEATURES} client admin __init__",  # its version
+    "cli": f"{FEATURES} client admin worker web __init__",  # its version
     "testing": f"{FEATURES} client worker",
     "aliases": f"{FEATURES} client testing",
 }
@@ -49,12 +51,14 @@ PURE = {
     "enum",
     "errno",
     "heapq",
+    "ipaddress",
     "itertools",
     "json",
     "math",
     "re",
     "types",
     "typing",
+    "urllib.parse",
 }
 CORE_MAY_USE = {"os": {"strerror"}}
 
@@ -68,6 +72,8 @@ THIRD_PARTY = {
     "cronsim": {"schedules.timing"},
     "rich": {"cli.jobs.frame", "cli.jobs.watch"},
     "pytest": {"testing.fixtures"},
+    "uvicorn": {"web.server", "web.protocol"},
+    "h11": {"web.protocol"},
 }
 
 # Time is read in the clock, and where no clock can be handed in: in supervisors, wrappers of agents
@@ -78,9 +84,10 @@ READS_TIME = {
     *("integrations.agents.process", "integrations.agents.wrapper", "integrations.git.lock"),
     *("store.postgres.session", "store.patience", "store.postgres.silence"),
 }
-FORMATS_DATES = {"base.units", "cli", "schedules.timing"}
-# For the core; for that pause; before a transaction that others undid is made again.
-DRAWS_LOTS = {"worker.settler", "store.postgres.session", "store.store"}
+FORMATS_DATES = {"base.units", "cli", "integrations.agents.limits", "schedules.timing"}
+# For the core; for that pause; before a transaction that others undid is made again; so that not
+# all deliveries that failed come again at once.
+DRAWS_LOTS = {"worker.settler", "store.postgres.session", "store.store", "webhooks.courier"}
 
 # Pragmas, begin, commit and its trace are the connection's own, and catalogs and whole tables are a
 # server's; everything else is a named query.

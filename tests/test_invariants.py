@@ -137,7 +137,15 @@ INVARIANTS = {
         "test_many_who_sling_at_once_make_one_job",
         "test_an_open_job_is_kept_whatever_the_target_and_the_force",
         "sling.md",
-        "is no job open for it",
+        "is no job or run open for it",
+    ),
+    "a run holds its subject alone": Proof(
+        None,
+        "test_a_run_holds_its_subject_for_its_jobs_until_it_ends",
+        "test_many_who_sling_at_once_start_one_run",
+        "test_two_open_jobs_or_two_open_runs_of_a_subject_cannot_be_stored",
+        "sling.md",
+        "until the run ends no other job or run about it can be started",
     ),
     "nothing acknowledged is lost": Proof(
         None,

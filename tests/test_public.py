@@ -44,8 +44,9 @@ def test_importing_headway_loads_nothing_heavy() -> None:
 def test_the_public_names_are_these() -> None:
     """One that is added or removed is a decision, and a line in the changelog."""
     assert headway.__all__ == [
-        *("App", "Client", "Handle", "HeadwayError", "InvalidInputError", "Item", "JobContext"),
-        *("Plan", "Request", "Retry", "Seen", "Skip", "TaskFailedError", "TimedOutError"),
+        *("App", "AppWorkflow", "Client", "Handle", "HeadwayError", "InvalidInputError", "Item"),
+        *("JobContext", "Plan", "Request", "Retry", "RunHandle", "Seen", "Skip"),
+        *("TaskFailedError", "TimedOutError"),
         *("agent_request", "condition", "connect", "current", "job", "poll"),
     ]
     assert all(getattr(headway, name) is not None for name in headway.__all__)
@@ -83,6 +84,8 @@ NOUNS = {
     **dict.fromkeys(("items", "targets"), "workitems"),
     "workflows": "workflows",
     "admin": "admin",
+    "tokens": "admin",
+    "webhooks": "webhooks",
 }
 
 
@@ -98,7 +101,7 @@ def test_every_verb_of_a_client_is_documented() -> None:
 NO_VERBS = {
     *("exec", "direct", "completion", "init", "restore", "trust", "work", "schedules explain"),
     *("service install", "service remove", "service status", "scheduler run", "jobs tail"),
-    *("tail", "logs", "help"),
+    *("tail", "logs", "help", "serve"),
 }
 VERBS = {
     **{name: f"jobs.{name}" for name in ("list", "show", "wait", "approve", "cancel", "retry")},
@@ -121,6 +124,8 @@ VERBS = {
     "config set": "admin.configure",
     "doctor": "admin.doctor",
     "backup": "admin.backup",
+    "web login": "tokens.login_code",
+    "webhooks import": "webhooks.import_",
 }
 
 

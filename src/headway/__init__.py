@@ -3,6 +3,7 @@
 __version__ = "0.1.0"
 __all__ = [
     "App",
+    "AppWorkflow",
     "Client",
     "Handle",
     "HeadwayError",
@@ -12,6 +13,7 @@ __all__ = [
     "Plan",
     "Request",
     "Retry",
+    "RunHandle",
     "Seen",
     "Skip",
     "TaskFailedError",
@@ -35,8 +37,10 @@ if TYPE_CHECKING:
     from headway.client import Client, connect
     from headway.core.subjects import Item
     from headway.functions.app import App
+    from headway.functions.app_workflow import AppWorkflow
     from headway.functions.current import current
     from headway.functions.handle import Handle, TaskFailedError
+    from headway.functions.run_handle import RunHandle
     from headway.integrations.trackers.model import Seen
     from headway.jobs.agents import agent_request
     from headway.jobs.groups import Plan
@@ -45,6 +49,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "App": "headway.functions.app",
+    "AppWorkflow": "headway.functions.app_workflow",
+    "RunHandle": "headway.functions.run_handle",
     "TaskFailedError": "headway.functions.handle",
     "Client": "headway.client",
     "Handle": "headway.functions.handle",

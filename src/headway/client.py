@@ -22,15 +22,25 @@ from headway.jobs.request import Request
 from headway.jobs.submit import submit, submit_many
 
 if TYPE_CHECKING:
-    from headway.admin.nouns import Admin
+    from headway.admin.nouns import Admin, Tokens
     from headway.base.home import Home
     from headway.core.model import Job, JobId, Pause
     from headway.jobs.cancel import Cancelled
     from headway.jobs.insert import Submitted
-    from headway.jobs.nouns import Artifacts, Events, Groups, Jobs, Runners, Scheduler, Templates
+    from headway.jobs.nouns import (
+        Artifacts,
+        Events,
+        Groups,
+        Jobs,
+        Reservations,
+        Runners,
+        Scheduler,
+        Templates,
+    )
     from headway.jobs.reservations import HeldSlot
     from headway.jobs.settings import Config
     from headway.schedules.nouns import JobsFile, Schedules
+    from headway.webhooks.nouns import Webhooks
     from headway.workflows.nouns import Workflows
     from headway.workitems.nouns import Items, Targets
 
@@ -67,10 +77,22 @@ class Client:
         return self.context.now()
 
     def acting(
-        self, actor: str, kind: str, *, folder: str, environ: Mapping[str, str], umask: int
+        self,
+        actor: str,
+        kind: str,
+        *,
+        umask: int,
+        folder: str | None = None,
+        environ: Mapping[str, str] | None = None,
+        pid: int | None = None,
     ) -> Client:
-        """A client of the same store for another caller, of whom this process knows all this."""
-        return Client(self.context.acting(actor, kind, folder=folder, environ=environ, umask=umask))
+        """A client of the same store for another caller, of whom this process knows all this;
+        perhaps also by which process of this machine it asks. Who has no folder is in the one that
+        holds the home; who has no environment has `[env]` of the config and a minimal PATH."""
+        context = self.context.acting(
+            actor, kind, umask=umask, folder=folder, environ=environ, pid=pid
+        )
+        return Client(context)
 
     # -- nouns ---------------------------------------------------------------------------------
 
@@ -105,6 +127,18 @@ class Client:
         return Events(self.context)
 
     @cached_property
+    def reservations(self) -> Reservations:
+        from headway.jobs.nouns import Reservations
+
+        return Reservations(self.context)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        from headway.admin.nouns import Tokens
+
+        return Tokens(self.context)
+
+    @cached_property
     def runners(self) -> Runners:
         from headway.jobs.nouns import Runners
 
@@ -133,6 +167,12 @@ class Client:
         from headway.workflows.nouns import Workflows
 
         return Workflows(self.context)
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        from headway.webhooks.nouns import Webhooks
+
+        return Webhooks(self.context)
 
     @cached_property
     def items(self) -> Items:

@@ -233,6 +233,7 @@ def test_the_status_of_a_unit(systemd: System) -> None:
         "result": "success",
         "linger": True,
         "worker": {"alive": False, "pid": None},
+        "server": None,
     }
     (systemd.state / "active").unlink()
     (systemd.state / "result").write_text("exit-code\n")
@@ -278,6 +279,47 @@ def test_remove_without_a_systemd_that_answers_takes_the_files(cron: System) -> 
     cron("service", "remove")
     assert cron.units == []
     assert not list(wants.iterdir())
+
+
+def test_a_server_has_a_unit_of_its_own_and_starts_no_worker(systemd: System) -> None:
+    told = systemd("service", "install", "--web")
+    server, worker = sorted(systemd.units, key=lambda unit: "work --wait" in unit.read_text())
+    assert told.out.splitlines() == [str(worker), str(server)]
+    assert server.stem == f"{worker.stem}-web"
+    text = server.read_text()
+    assert "Headway server of" in text and '/.headway" serve --no-autostart\n' in text
+    assert "Delegate" not in text and "KillMode" not in text  # it has no jobs
+    assert systemd.changes()[-1] == f"systemctl --user restart {server.name}"
+    found = systemd.json()
+    assert found["server"]["name"] == server.stem and found["server"]["current"] is True
+    assert server.stem in systemd("service", "status").out
+    server.write_text(text.replace("RestartSec=10", "RestartSec=1"))
+    assert "headway service install --web" in systemd("service", "status").err
+    assert systemd("service", "remove").err.count("is removed") == 2
+    assert systemd.units == []
+
+
+def test_a_server_is_kept_only_where_it_was_asked_for(systemd: System) -> None:
+    systemd("service", "install")
+    assert len(systemd.units) == 1
+    assert systemd.json()["server"] is None
+
+
+def test_cron_has_a_line_for_the_server(cron: System) -> None:
+    worker, server = cron("service", "install", "--web").out.splitlines()
+    assert " serve --no-autostart >>" in server and "/run/web.log' " in server
+    assert (cron.state / "crontab").read_text() == f"{worker}\n{server}\n"
+    assert "already there" in cron("service", "install", "--web").err
+    cron("service", "remove")
+    assert (cron.state / "crontab").read_text() == ""
+
+
+def test_without_systemd_and_cron_both_commands_are_said(bare: System) -> None:
+    told = bare("service", "install", "--web", code=1)
+    assert "work --wait, and: " in told.err and "serve --no-autostart" in told.err
+    printed = bare("service", "install", "--web", "--print")
+    assert printed.out.count("[Unit]") == 2
+    assert bare.units == []
 
 
 def test_a_store_of_its_own_has_a_service_of_its_own(

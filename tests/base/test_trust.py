@@ -298,6 +298,9 @@ VALUES = {
     "agent.runner": "'codex'",
     "agent.model": "'x'",
     "approval.from_jobs": "true",
+    "web.origins": "['https://evil.example']",
+    "web.socket_role": "'admin'",
+    "webhooks.allow": "['127.0.0.1:9000']",
 }
 
 
@@ -305,7 +308,10 @@ def test_every_setting_says_whether_it_needs_trust() -> None:
     """A new one must be put into the one list or the other, by whoever thinks about it."""
     needs = {key for key, each in SETTINGS.items() if each.trust is not Trust.HARMLESS}
     assert needs == {
+        "webhooks.allow",
         "store.url",
+        "web.origins",
+        "web.socket_role",
         "store.unsafe_fs",
         "app.modules",
         "agent.runner",

@@ -154,3 +154,15 @@ def test_a_waiting_agent_can_be_edited_but_for_its_prompt(still: CommandLine) ->
     assert job["params"]["agent"]["prompt"] == "x" and "argv" not in job["params"]
     done = still("jobs", "edit", "1", "--", "true", code=5)
     assert "job-1 has a prompt and no command to change" in done.stderr
+
+
+def test_a_parked_runner_is_shown_and_resumed(headway: CommandLine) -> None:
+    install(headway, "claude")
+    assert "claude was not parked" in headway("runners", "resume", "claude").stderr
+    headway("submit", "--prompt", "refused")
+    done = headway("wait", "1", "--timeout", "5s", code=124)
+    assert "claude is parked: claude: bad key" in headway.out("why", "2"), done
+    assert "parked until resumed: claude: bad key" in headway.out("runners", "list")
+    assert headway.json("runners", "show", "claude")["runner"]["parked"]["job"] == "job-1"
+    assert "claude may go on" in headway("runners", "resume", "claude").stderr
+    headway("runners", "resume", "nobody", code=3)

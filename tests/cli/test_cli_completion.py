@@ -80,3 +80,28 @@ def test_what_cannot_be_read_is_offered_nothing(said: Run, file_site: Site) -> N
     line = CommandLine(file_site.folder)
     (line.home / "config.toml").write_text("[worker\n")
     assert offered(line, "show", "") == []
+
+
+@pytest.mark.req("V13")
+def test_the_command_of_a_workflows_node_is_shown_nowhere(still: CommandLine) -> None:
+    assert "workflow-node" not in still("--help").stdout
+    assert offered(still, "__") == [] and offered(still, "") != []
+    done = still("__workflow-node", "--job-id", "7", code=4)
+    assert done.stderr == "headway: job-7 does not run here\n"
+
+
+def test_a_shell_is_offered_workflows_and_their_runs(still: CommandLine) -> None:
+    folder = still.home / "workflows"
+    folder.mkdir()
+    (folder / "hello.toml").write_text('[nodes.a]\nargv = ["true"]\n')
+    still("run", "hello")
+    assert offered(still, "run", "h") == ["hello"]
+    for verb in ("wait", "stop", "retry"):
+        assert offered(still, "workflows", verb, "") == ["wf-1"]
+    for verb in ("show", "graph"):
+        assert offered(still, "workflows", verb, "") == ["hello", "wf-1"]
+    assert offered(still, "why", "") == ["wf-1", "job-1"]
+    assert offered(still, "submit", "--after", "w") == ["wf-1"]
+    assert offered(still, "jobs", "list", "--run", "") == ["wf-1"]
+    assert "blocked" in offered(still, "workflows", "runs", "--state", "")
+    assert offered(still, "schedules", "add", "--workflow", "") == ["hello"]

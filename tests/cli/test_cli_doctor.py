@@ -19,6 +19,8 @@ from headway.jobs.settings import Config
 from headway.store import open_store
 from headway.store.inspect import inspect
 from headway.store.queries import schema_version
+from headway.store.records import NewDelivery, WorkerRecord
+from headway.webhooks.secret_file import SecretFile, fingerprint_of
 
 CHECKS = {
     *("system", "sqlite", "cgroup", "home", "config", "file system", "space", "leftovers"),
@@ -301,12 +303,18 @@ CLAIM = (
             "values (9, 1, 'w', '{}', '[]')",
             "job-9: with a run that contradicts",
         ),
+        (
+            "insert into workflow_runs (id, name, version, policy_hash, manifest, params, "
+            "created_at, created_by, state, subject) "
+            "values (1, 'w', '1', 'h', '{}', '{}', 1, 'ann', 'running', 's')",
+            "job-2: about a subject that a workflow run is open for",
+        ),
         ("update jobs set labels = '{' where id = 2", "job-2 cannot be read"),
     ],
 )
 def test_rows_that_cannot_be_so_are_named(site: Site, damage: str, words: str) -> None:
     first = site.submit("true")
-    site.submit("true", after=(first,))
+    site.submit("true", after=(first,), subject="s")
     assert red(site) == []
     execute(site, damage)
     findings = [each for each in examined(site) if each["check"] == "integrity"]
@@ -461,6 +469,41 @@ def test_a_group_whose_end_was_not_told_is_named_and_closing_it_tells(site: Site
     assert "groups close group-1" in found["next"]
     site.run("groups", "close", "group-1")
     assert one(site, "groups", "green")
+
+
+def test_an_endpoint_that_nobody_can_sign_for_is_named(site: Site) -> None:
+    assert "webhooks" not in {each["check"] for each in examined(site)}
+    secret = site.client.webhooks.add("ci", "https://ci.example.org/hook")["secret"]
+    assert one(site, "webhooks", "green")["detail"] == "endpoints: ci"
+    file = SecretFile(site.home)
+    file.forget(fingerprint_of(secret))
+    found = one(site, "webhooks", "yellow")
+    assert "no live host has the secret of ci" in found["detail"]
+    assert "webhooks import ci" in found["next"] and "rotate ci" in found["next"]
+    with site.client.context.store.write() as tx:
+        (endpoint,) = [each for each in tx.webhooks.endpoints().values() if each.name == "ci"]
+        tx.webhooks.change(endpoint._replace(holders=frozenset({"another"})))
+        came = WorkerRecord("w", 1, "background", tx.now(), None, None, None)
+        tx.hosts.add_worker(came, host_id="another", home="/x", boot_id="b")
+    assert one(site, "webhooks", "green"), "another host has it, and a worker"
+    site.client.webhooks.import_("ci", secret)
+    site.client.webhooks.pause("ci")
+    assert "ci is paused" in one(site, "webhooks", "yellow")["detail"]
+    os.chmod(file.path, 0o644)
+    assert "others may know it" in one(site, "webhooks", "red")["detail"]
+
+
+def test_what_nobody_took_and_urls_that_nobody_signs_for_are_named(site: Site) -> None:
+    site.client.webhooks.secret()
+    site.submit("true", webhooks=("https://ci.example.org/done",))
+    os.unlink(SecretFile(site.home).path)
+    assert "jobs' own URLs" in one(site, "webhooks", "yellow")["detail"]
+    site.client.webhooks.rotate()
+    made = NewDelivery("e-1-job1_0", 0, "https://x", "https://x/", "job.failed", 1, 1, 1, "{}")
+    with site.client.context.store.write() as tx:
+        tx.webhooks.add_deliveries([made])
+        tx.webhooks.fail_all("https://x", "no")
+    assert one(site, "webhooks", "yellow")["detail"] == "nobody took 1 delivery"
 
 
 def test_it_works_beside_a_writer_that_keeps_its_turn(site: Site) -> None:

@@ -191,10 +191,10 @@ def test_a_limit_that_cuts_something_off_says_so(gated: CommandLine) -> None:
 def test_filters_on_both_stores(site: Site) -> None:
     for number in range(250):  # more than one page
         site.submit("true", name=f"job {number:03}", labels={"odd": str(number % 2)})
-    found, more, _ = site.client.jobs.list(labels={"odd": "1"}, name="job 2*", limit=5)
+    found, more, *_ = site.client.jobs.list(labels={"odd": "1"}, name="job 2*", limit=5)
     assert [each["name"] for each in found] == [f"job {each}" for each in range(241, 250, 2)]
     assert more
-    found, more, _ = site.client.jobs.list(labels={"odd": "1"})
+    found, more, *_ = site.client.jobs.list(labels={"odd": "1"})
     assert len(found) == 125 and not more
     assert site.client.listing(states=["running"]) == []
     assert len(site.client.listing(statuses=["QUEUED"], name="*[05]")) == 50

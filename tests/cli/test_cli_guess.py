@@ -47,8 +47,8 @@ def test_the_options_of_submit_are_in_sections(said: Run) -> None:
 
 def test_the_help_of_the_program_is_grouped_by_what_one_wants(said: Run) -> None:
     told = said("--help").out
-    assert told.index("Run:") < told.index("Look:") < told.index("Steer:") < told.index("Set up:")
-    epilog = " ".join(told.partition("Short for `jobs ...`: ")[2].split())
+    assert told.index("Run:") < told.index("Look and steer:") < told.index("Set up:")
+    epilog = " ".join(told.partition("Short for `jobs`: ")[2].split())
     short, _, rest = epilog.partition("; also ")
     assert all(f"jobs {name}" in COMMANDS for name in short.split())
     assert rest.startswith("logs") and {*short.split(), "logs"} == set(SHORT)
@@ -113,12 +113,15 @@ def test_help_prints_the_help_of_a_command(said: Run, words: list[str], usage: s
         (["help", "jobz"], "No such command 'jobz'. (Did you mean jobs?)"),
         (["help", "submit", "x"], "submit has no commands of its own."),
         (["submitt"], "'submitt'. (Did you mean submit?)"),
-        (["pause"], "'pause'. (Did you mean headway scheduler pause?)"),
-        (["jobs", "pause"], "'pause'. (Did you mean headway scheduler pause?)"),
+        (["pause"], "'pause'. (Did you mean headway scheduler pause or headway webhooks pause?)"),
+        (
+            ["jobs", "pause"],
+            "'pause'. (Did you mean headway scheduler pause or headway webhooks pause?)",
+        ),
         (["jobs", "logs"], "'logs'. (Did you mean headway logs?)"),
         (["retri"], "'retri'. (Did you mean retry?)"),
         (["runs", "retyr"], "'retyr'. (Did you mean retry?)"),
-        (["pauze"], "'pauze'. (Did you mean headway scheduler pause?)"),
+        (["pauze"], "'pauze'. (Did you mean headway scheduler pause or headway webhooks pause?)"),
         (["gc"], "'gc'. (Did you mean headway jobs gc?)"),
         (["kill"], "'kill'. (Did you mean headway cancel?)"),
         (["ls"], "'ls'. (Did you mean headway list or headway status?)"),

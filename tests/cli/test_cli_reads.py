@@ -38,6 +38,7 @@ ARGUMENTS: dict[str, Sequence[str]] = {
     "schedules add": ["x", "--every", "1h", "--", "true"],
     "schedules explain": ["--every", "1h"],
     "runners show": ["claude"],
+    "runners resume": ["claude"],
     "config get": ["worker.idle"],
     "config set": ["worker.idle", "5s"],
     "config unset": ["worker.idle"],
@@ -46,14 +47,19 @@ ARGUMENTS: dict[str, Sequence[str]] = {
     "completion": ["bash"],
     "jobs schedule": [],
     **dict.fromkeys(("workflows show", "workflows graph", "workflows audit"), ("x",)),
-    **dict.fromkeys(("workflows wait", "workflows stop"), ("wf-1",)),
+    **dict.fromkeys(("workflows wait", "workflows stop", "workflows retry"), ("wf-1",)),
     **dict.fromkeys(("run", "workflows init"), ("x",)),
+    **dict.fromkeys(("webhooks show", "webhooks test", "webhooks pause"), ("x",)),
+    **dict.fromkeys(("webhooks resume", "webhooks remove", "webhooks replay"), ("x",)),
+    "webhooks add": ["x", "https://x.example/"],
+    "tokens add": ["x", "--role", "read"],
+    "tokens revoke": ["x"],
 }
 # What makes a home where none is; all others never do.
 MAKES = {
     *("submit", "exec", "direct", "init", "work", "restore"),
     *("groups create", "targets add", "templates add", "schedules add", "config set"),
-    *("run", "workflows init"),
+    *("run", "workflows init", "webhooks add", "serve", "tokens add"),
 }
 # What changes something in a home that is there, and may complete it.
 CHANGES = {
@@ -61,9 +67,12 @@ CHANGES = {
     *("jobs clean", "jobs approve", "jobs reject", "jobs repin", "runs retry"),
     *("artifacts publish", "groups close", "groups cancel", "sling", "targets remove"),
     *("scheduler clear", "scheduler run", "scheduler pause", "scheduler resume"),
+    "runners resume",
     *("scheduler reset", "templates archive", "schedules enable", "schedules disable"),
     *("schedules trigger", "schedules remove", "config unset", "service install"),
-    *("service remove", "trust", "approve", "cancel", "retry", "workflows stop"),
+    *("webhooks pause", "webhooks resume", "webhooks remove", "webhooks replay"),
+    *("webhooks rotate", "webhooks secret", "webhooks import", "tokens revoke", "web login"),
+    *("service remove", "trust", "approve", "cancel", "retry", "workflows stop", "workflows retry"),
 }
 NAMES = [name for name, (place, _) in COMMANDS.items() if place]
 READS = [name for name in NAMES if name not in MAKES | CHANGES]
@@ -184,6 +193,8 @@ def test_a_read_completes_no_home(
         "workflows show",
         "workflows graph",
         "workflows audit",
+        "webhooks show",
+        "webhooks test",
     }
     for words in ways(name):
         code = run(words)

@@ -76,7 +76,7 @@ def test_the_commit_of_a_killed_restore_on_a_server_is_whole(site: Site) -> None
     file = backup(site)
     site.submit("true", name="since")
     site.client.close()
-    for visit in range(1, 20):
+    for visit in range(1, 60):  # every migration is a commit
         points = {"HEADWAY_POINTS": f"store.committed=kill@{visit}"}
         done = site.run("restore", str(file), "--force", env=points, check=False)
         reopen(site)

@@ -147,7 +147,10 @@ def test_targets_are_added_shown_and_removed(project: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["x", "--workflow", "build", "--", "true"], "--workflow build"),
+        (["x", "--workflow", "build", "--", "true"], "give --workflow or a command, not both"),
+        (["x", "--workflow", "build", "--timeout", "5m"], "timeout: the workflow says it itself"),
+        (["x", "--workflow", "build", "--set", "y"], "--set 'y' is not K=V"),
+        (["x", "--set", "y=1", "--", "true"], "--set is about a workflow; name it with --workflow"),
         (["x"], "Give a command after --"),
         (["x y", "--", "true"], "target 'x y'"),
         (["x", "--helper", "'", "--", "true"], "--helper"),
@@ -163,6 +166,62 @@ def test_a_wrong_target_is_refused(project: CommandLine, words: list[str], told:
     assert told in done.stderr and len(done.stderr.splitlines()) == 1
     assert "--no-check" not in done.stderr, "there is no such option here"
     assert len(project.json("targets", "list")["targets"]) == 1
+
+
+CHANGE = """
+params.slug = { type = "slug" }
+params.title = ""
+[nodes.plan]
+argv = ["true"]
+[nodes.code]
+argv = ["echo", "${{ params.title }}"]
+after = ["plan"]
+"""
+
+
+@pytest.mark.req("G2", "G17", "G39", "G41")
+def test_a_target_with_a_workflow_starts_runs(project: CommandLine) -> None:
+    folder = project.folder / ".headway" / "workflows"
+    folder.mkdir()
+    (folder / "change.toml").write_text(CHANGE)
+    add = ["targets", "add", "flow", "--prefix", "hq-", "--workflow", "change"]
+    assert "there is no parameter 'x'" in project(*add, "--set", "x=1", code=5).stderr
+    made = project(*add, "--set", "slug=a-{subject}")
+    assert "target flow: workflow change 'slug=a-{subject}'" in made.stderr
+    told = project.json("targets", "show", "flow")["target"]
+    assert (told["workflow"], told["params"]) == ("change", {"slug": "a-{subject}"})
+    shown = project.out("targets", "show", "flow")
+    assert "workflow  change" in shown and "slug=a-{subject}" in shown and "command" not in shown
+    assert "workflow change 'slug=a-{subject}'" in project.out("targets", "list")
+    would = project("sling", "hq-3", "--dry-run")
+    assert would.stdout == "hq-3\n" and "1 run would be scheduled" in would.stderr
+    [entry] = project.json("sling", "hq-3", "--dry-run")["scheduled"]
+    assert (entry["workflow"], entry["run"], entry["job"]) == ("change", None, None)
+    done = project("sling", "gt-epic")
+    assert done.stdout.split() == ["job-1", "job-2", "wf-1"]
+    assert "2 jobs and 1 run scheduled" in done.stderr
+    again = project("sling", "hq-3")
+    assert again.stdout == "wf-1\n" and "hq-3 is already scheduled as wf-1" in again.stderr
+    [entry] = project.json("sling", "hq-3")["already"]
+    assert entry == {
+        "subject": "hq-3",
+        "target": "flow",
+        "job": None,
+        "workflow": "change",
+        "run": "wf-1",
+    }
+    listed = project.out("scheduler", "list")
+    assert "flow (1 run)" in listed and "wf-1 job-3" in listed and "gas (2 jobs)" in listed
+    [entry] = project.json("scheduler", "list")["targets"][0]["jobs"]
+    assert (entry["run"], entry["job"], entry["subject"]) == ("wf-1", "job-3", "hq-3")
+    run = project.json("workflows", "show", "wf-1")["run"]
+    assert (run["subject"], run["target"]) == ("hq-3", "flow")
+    assert run["params"] == {"slug": "a-hq-3", "title": "Three"}
+    refused = project("submit", "--subject", "hq-3", "--", "true", code=4).stderr
+    assert "wf-1 is about hq-3 and has not ended; wait for it, or stop it" in refused
+    cleared = project("scheduler", "clear")
+    assert cleared.stdout.split() == ["job-1", "job-2", "wf-1"]
+    assert "2 jobs and 1 run cleared" in cleared.stderr
 
 
 @pytest.mark.req("G3")

@@ -12,8 +12,10 @@ import pytest
 from harness import Bench
 from headway.base.clock import SystemClock
 from headway.cli.jobs.why import _print_objections
+from headway.core.agents import ParkedRunner
 from headway.core.gates import GATES
 from headway.core.targets import Target
+from headway.jobs.agents import agent_request
 from headway.jobs.approvals import approve
 from headway.jobs.groups import submit_group
 from headway.jobs.request import Request
@@ -92,6 +94,14 @@ def nobody_produces(bench: Bench, repo: Path) -> int:
 def would_be_blocked(bench: Bench, repo: Path) -> int:
     bench.engine.dispatching = False
     return bench.submit("true", needs=("custom:report:june",))
+
+
+def allowed(bench: Bench, repo: Path) -> int:
+    request = agent_request("tidy up", runner="command", argv=("true",))
+    job = bench.client.submit(request).job_id
+    parked = ParkedRunner("command", None, "not logged in", bench.clock.now(), job)
+    bench.store.transact(lambda tx: tx.runners.park(parked))
+    return job
 
 
 def turn_in_group(bench: Bench, repo: Path) -> int:
@@ -252,6 +262,14 @@ ROWS: list[tuple[Given, str]] = [
           approval  awaiting human approval
                     -> headway jobs approve job-1, or reject it; asked for by tester, 5m
                     ago
+        """,
+    ),
+    (
+        allowed,
+        """
+        job-1 is queued:
+          rate  command is parked: not logged in
+                -> correct that, then headway runners resume command
         """,
     ),
     (

@@ -75,14 +75,15 @@ def test_check_says_every_mistake_with_its_place_and_exits_5(said: Run, file_sit
     assert done.err.splitlines() == [
         f"headway: {path}: node 'build': loop.times is 0; give a whole number from 1 to 100 "
         "(line 9, column 1)",
-        f"headway: {path}: node 'test': after 'biuld' names no node (line 12, column 1)",
+        f"headway: {path}: node 'test': after 'biuld' names no node; did you mean "
+        "'build'? (line 12, column 1)",
     ]
     assert (done.code, done.out) == (5, "")
     document = json.loads(said("workflows", "check", "--json").out)
     (found,) = document["workflows"]
     assert (document["valid"], found["valid"], found["notes"]) == (False, False, [])
     assert found["mistakes"][1] == {
-        "text": "node 'test': after 'biuld' names no node",
+        "text": "node 'test': after 'biuld' names no node; did you mean 'build'?",
         "line": 12,
         "column": 1,
     }
@@ -257,7 +258,9 @@ def test_init_writes_a_file_that_passes_the_check(said: Run, file_site: Site, na
     assert said("workflows", "check", "mine").code == 0
     text = Path(file_site.home.path, "workflows", "mine.toml").read_text()
     again = said("workflows", "init", "mine")
-    assert again.code == 4
+    assert again.code == 4 and said("workflows", "init", name).code == 0
+    of_name = Path(file_site.home.path, "workflows", f"{name}.toml").read_text()
+    assert of_name == text, "without --from the one of that name"
     assert (
         again.err == "headway: .headway/workflows/mine.toml is there already; take another name\n"
     )

@@ -264,6 +264,7 @@ CONTRACT = (
     "head_pinned",
     "preconditions_hold",
     "approved",
+    "allowed",
     "locks_free",
     "slot_free",
 )
@@ -285,7 +286,8 @@ def test_each_gate_declares_what_can_change_its_answer() -> None:
         "subject_ready": {Wake.ANOTHER_ANSWER},
         "head_pinned": {Wake.ANOTHER_ANSWER, Wake.REPINNED},
         "preconditions_hold": {Wake.ANOTHER_ANSWER},
-        "approved": {Wake.DECIDED},
+        "approved": {Wake.DECIDED, Wake.TIME_CAME},
+        "allowed": {Wake.TIME_CAME, Wake.RUNNER_RESUMED, Wake.AGENT_ENDED},
         "locks_free": {Wake.LOCK_RELEASED, Wake.LOCK_GIVEN_UP},
         "slot_free": {
             Wake.SLOT_FREED,

@@ -273,7 +273,7 @@ def test_the_host_is_probed_ever_more_rarely() -> None:
 SAME = "name type priority position params chain slug labels after locks retry env_digest"
 SAME += " on_finish submitted_by queue needs produces pinned_head preconditions repo approval"
 SAME += " level group_id sequence_number subject target template_id resources rates schedule_id"
-SAME += " requested_start workflow_run node node_pass"
+SAME += " requested_start workflow_run node node_pass after_runs webhooks"
 FRESH = "key spec_digest launch_failures last_failure launch_wait stage wait waited_on reason"
 FRESH += " started_at finished_at cancel_requested_at cancel_requested_by"
 OWN = {
@@ -341,6 +341,8 @@ FULL = Job(
     workflow_run=7,
     node="test[n=1]",
     node_pass=2,
+    after_runs=(7,),
+    webhooks=("https://ci.example.org/hook",),
 )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from given import NOW, SECOND, exclusive, facts, held, job
 
+from headway.core.agents import ParkedRunner
 from headway.core.facts import (
     Answer,
     ArtifactView,
@@ -88,6 +89,11 @@ UNMET: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[WaitKind, str]]] = 
         {},
         (WaitKind.APPROVAL, "awaiting human approval"),
     ),
+    "allowed": (
+        {"params": {"agent": {"runner": "claude"}}},
+        {"parked": {"claude": ParkedRunner("claude", None, "bad key", NOW, 8)}},
+        (WaitKind.RATE, "claude is parked: bad key"),
+    ),
     "locks_free": (
         {"locks": (exclusive("k"),)},
         {"locks": held("k", LockMode.EXCLUSIVE, 9)},
@@ -110,6 +116,7 @@ NAMES = [
     "head_pinned",
     "preconditions_hold",
     "approved",
+    "allowed",
     "locks_free",
     "slot_free",
 ]
@@ -150,10 +157,17 @@ def test_while_one_gate_after_another_is_met_the_next_one_speaks() -> None:
     assert isinstance(decide(*held_up_by()), Start)
 
 
-@pytest.mark.req("V45", "V72")
-@pytest.mark.parametrize(
-    "names", [*((name,) for name in NAMES), *combinations(NAMES, 2), tuple(NAMES)]
+# A node that edges lead to does not look at its subject.
+APART = ("routed", "subject_ready")
+TOGETHER = (
+    *((name,) for name in NAMES),
+    *(pair for pair in combinations(NAMES, 2) if pair != APART),
+    *(tuple(name for name in NAMES if name != other) for other in APART),
 )
+
+
+@pytest.mark.req("V45", "V72")
+@pytest.mark.parametrize("names", TOGETHER)
 def test_the_first_unmet_gate_is_the_wait_reason(names: tuple[str, ...]) -> None:
     decision = decide(*held_up_by(*names))
     assert isinstance(decision, Hold)

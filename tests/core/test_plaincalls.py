@@ -51,6 +51,8 @@ NOT_PLAIN: dict[str, Any] = {
     "workflow_run": 7,
     "node": "build",
     "node_pass": 1,
+    "after_runs": (7,),
+    "webhooks": ("https://ci.example.org/hook",),
     "requested_start": NOW,
     "approval": Approval(ApprovalState.APPROVED, NOW, "ann"),
     "group_id": 1,
@@ -59,6 +61,7 @@ NOT_PLAIN: dict[str, Any] = {
     "resources": ("gpu",),
     "rates": (Rate("claude"),),
     "cancel_requested_at": NOW,
+    "retry_of": 1,
 }
 # What all others may be: of a job that is waiting for capacity nobody looks at them any more.
 ANYTHING: dict[str, st.SearchStrategy[Any]] = {
@@ -74,7 +77,6 @@ ANYTHING: dict[str, st.SearchStrategy[Any]] = {
     "labels": st.sampled_from([NOTHING, {"a": "b"}]),
     "after": st.sampled_from([(), (1, 2)]),
     "retry": st.sampled_from([RetryPolicy(), RetryPolicy(3)]),
-    "retry_of": st.none() | st.just(1),
     "attempt": st.integers(1, 100),
     "retries_used": st.integers(0, 3),
     "not_before": st.none() | st.integers(0, NOW),

@@ -40,6 +40,19 @@ def test_a_subject_of_a_plain_submit_is_only_a_reference() -> None:
 
 @pytest.mark.req("G27")
 @pytest.mark.parametrize(
+    ("node_pass", "edges", "asks"), [(1, [], True), (1, [{"source": "a"}], False), (2, [], False)]
+)
+def test_only_the_beginning_of_a_slung_run_waits_for_it(
+    node_pass: int, edges: list[Any], asks: bool
+) -> None:
+    params = {"sling": {"source": "beads", "place": PLACE}, "workflow": {"edges": edges}}
+    node = slung(params=params, workflow_run=1, node="b", node_pass=node_pass)
+    assert subject_question(node) == (QUESTION if asks else None)
+    assert (subject_ready(node, facts()) is not None) == asks
+
+
+@pytest.mark.req("G27")
+@pytest.mark.parametrize(
     ("answer", "detail"),
     [
         (None, "looking at gt-1"),

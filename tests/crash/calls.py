@@ -34,6 +34,12 @@ def call(name, gate=None):
     while gate is not None and not os.path.exists(gate):
         time.sleep(0.01)
     enter("end", name)
+
+
+@app.task
+def steps(name):
+    headway.current().step("first", enter, "start", name)
+    headway.current().step("second", enter, "end", name)
 """
 
 
@@ -47,6 +53,32 @@ def submit_calls(stage: Stage, *names: str, held: bool = False) -> None:
         spec = function_spec(Request(name=name), "stage_tasks.call", arguments)
         (submitted,) = submit.submit_calls(stage.client.context, [spec])
         stage.called(name, submitted.job_id)
+
+
+def host_dies_between_steps(worker_dies: bool) -> Scene:
+    """The retry finds the step that was recorded, and goes on with the next."""
+
+    def scene(stage: Stage, point: str) -> None:
+        Path(stage.folder, "stage_tasks.py").write_text(TASKS)
+        stage.settings["app.modules"] = ("stage_tasks",)
+        request = Request(name="first", retries=1, retry_base=0)
+        spec = function_spec(request, "stage_tasks.steps", {"name": "first"})
+        (submitted,) = submit.submit_calls(stage.client.context, [spec])
+        stage.called("first", submitted.job_id)
+        worker = stage.actor(work, children=f"{point}=kill")
+        assert stage.killed_at() == point
+        if worker_dies:
+            stage.kill(worker)
+            worker = stage.actor(work)
+        wait_for(lambda: stage.client.jobs.last_of_chain(1).attempt == 2, what="the retry")
+        stage.until_ended(2)
+        stage.leave(worker)
+        stage.settings["app.modules"] = ()
+        stage.check_settled()
+        assert [stage.status(job) for job in (1, 2)] == [Status.FAILED, Status.SUCCEEDED]
+        assert stage.written() == [("start", "first"), ("end", "first")]
+
+    return scene
 
 
 def check_calls(stage: Stage, first: Status = Status.SUCCEEDED, begun: int = 1) -> None:

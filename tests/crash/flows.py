@@ -1,7 +1,11 @@
 """Scenes with a run of a workflow: whoever starts it, or runs a node of it, dies."""
 
+from pathlib import Path
+
+from calls import TASKS
 from stage import Part, Stage, work
 
+from harness import wait_for
 from headway.core.states import Status
 from headway.workflows.model import WorkflowFile
 from headway.workflows.runs import show_run
@@ -23,6 +27,20 @@ shell = '{alarm}; {alarm_end}'
 shell = '{last}; {last_end}'
 """
 NODES = ("a", "b", "alarm", "last")
+# Red, then green: the second pass finds what the first one left.
+LOOP = """
+[nodes.list]
+shell = '''echo one >> {log}; echo 'items:=["x", "y"]' >> "$HEADWAY_OUTPUTS"'''
+outputs = ["items"]
+[nodes.each]
+shell = 'echo "$HEADWAY_NODE" >> {log}; test $(grep -c one {log}) -ge 2'
+each = {{ in = "${{{{ nodes.list.outputs.items }}}}" }}
+after = ["list"]
+loop = {{ to = "list", times = 3 }}
+[nodes.done]
+shell = 'echo done >> {log}'
+after = ["each"]
+"""
 
 
 def start_flow(part: Part, text: str) -> None:
@@ -37,6 +55,40 @@ def _text(stage: Stage) -> str:
     for number, name in enumerate(NODES, 1):
         stage.called(name, number)
     return TEXT.format(**begun, **ended)
+
+
+CALLS = """
+[nodes.first]
+task = "stage_tasks.call"
+args.arguments = { name = "first" }
+on.failed = ["alarm"]
+[nodes.second]
+task = "stage_tasks.call"
+args.arguments = { name = "${{ params.second }}" }
+after = ["first"]
+[nodes.alarm]
+argv = ["true"]
+[params]
+second = "second"
+"""
+
+
+def worker_dies_in_flow_of_calls(stage: Stage, point: str) -> None:
+    """It has claimed the call of a node, or handed it out; the next worker goes on with the run."""
+    Path(stage.folder, "stage_tasks.py").write_text(TASKS)
+    stage.settings["app.modules"] = ("stage_tasks",)
+    for number, name in enumerate(("first", "second", "alarm"), 1):
+        stage.called(name, number)
+    stage.actor(start_flow, CALLS).join(30)
+    stage.dies_at(point, work)
+    stage.finish()
+    stage.settings["app.modules"] = ()
+    del stage.names[3]  # it leaves no entry in the ledger
+    stage.check_settled()
+    assert [stage.status(job) for job in (1, 2, 3)] == [
+        *(Status.SUCCEEDED, Status.SUCCEEDED, Status.SKIPPED),
+    ]
+    assert show_run(stage.client.context, 1)["state"] == "succeeded"
 
 
 def check_flow(stage: Stage, *, a: Status, state: str) -> None:
@@ -64,6 +116,20 @@ def worker_dies_in_flow(stage: Stage, point: str) -> None:
     stage.dies_at(point, work, visit=2)
     stage.finish()
     check_flow(stage, a=Status.SUCCEEDED, state="succeeded")
+
+
+def worker_dies_in_loop(stage: Stage, point: str) -> None:
+    """What goes back, and what a list becomes, is whole or not there; nothing happens twice."""
+    log = stage.folder / "log"
+    stage.actor(start_flow, LOOP.format(log=log)).join(30)
+    stage.dies_at(point, work)
+    worker = stage.actor(work)
+    wait_for(lambda: show_run(stage.client.context, 1)["ended_at"], what="the run to end")
+    stage.leave(worker)
+    assert show_run(stage.client.context, 1)["state"] == "succeeded"
+    first = ["one", "each[0]", "each[1]"]
+    assert sorted(log.read_text().split()) == sorted([*first, *first, "done"])
+    assert stage.rows("select used from workflow_loops") == [(1,)]
 
 
 def supervisor_dies_with_outputs(stage: Stage, point: str) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import calls
 import checkouts
-import flows
 import periodic
 import pytest
 import removals
@@ -29,6 +28,7 @@ from scenes import (
 )
 from stage import Stage
 
+import flows
 from headway.core.states import Status
 
 KILLED_COMMAND = Fate(Status.FAILED, (0,), "killed by SIGKILL")
@@ -61,9 +61,15 @@ POINTS: dict[str, list[Scene]] = {
         calls.worker_dies_calling,
         calls.worker_dies_among_many,
         calls.worker_dies_one_by_one,
+        flows.worker_dies_in_flow_of_calls,
     ],
     "pool.taken_back": [calls.worker_dies_taking_back],
-    "engine.claimed": [*at_visits(1, 2), slots.worker_dies_firing, calls.worker_dies_among_many],
+    "engine.claimed": [
+        *at_visits(1, 2),
+        slots.worker_dies_firing,
+        calls.worker_dies_among_many,
+        flows.worker_dies_in_flow_of_calls,
+    ],
     "engine.documented": at_visits(1, 2),
     "engine.forced": [scenes.worker_dies_forcing],
     "engine.judged": [scenes.worker_dies_recovering],
@@ -112,6 +118,10 @@ POINTS: dict[str, list[Scene]] = {
     "recovery.voided": [scenes.worker_dies_recovering],
     "rewind.committed": [rewinds.rewinder_dies],
     "rounds.made": [periodic.worker_dies_making],
+    "step.recorded": [
+        calls.host_dies_between_steps(worker_dies=False),
+        calls.host_dies_between_steps(worker_dies=True),
+    ],
     "store.committed": [*at_visits(1, 2, 3, 4), scenes.submitter_dies, scenes.canceller_dies],
     "store.migrated": [scenes.maker_dies],
     "supervisor.child_ended": twice(LOST_AFTER),
@@ -141,6 +151,8 @@ POINTS: dict[str, list[Scene]] = {
     "worker.stop_marked": [scenes.worker_dies_leaving],
     "worker.up": at_visits(1),
     "workflow.started": [flows.starter_dies_of_flow],
+    "route.loop": [flows.worker_dies_in_loop],
+    "fan.expanded": [flows.worker_dies_in_loop],
     "worktrees.cleaned": [checkouts.cleaner_dies],
     "worktrees.recorded": [checkouts.cleaner_dies],
 }

@@ -2,13 +2,15 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from harness import wait_for
+from harness import Bench, wait_for
+from headway.admin import demo
 from headway.admin.demo import PLAN, differences
 from headway.core.states import Status
 
@@ -53,6 +55,30 @@ def test_the_demo_succeeds_and_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     # A supervisor that has told its outcome may need an instant to exit.
     wait_for(lambda: not processes_in(tmp_path), what="an end of all processes", deadline=5)
+
+
+def test_one_more_job_comes_over_http(tmp_path: Path) -> None:
+    lines = run_demo(tmp_path).stdout.splitlines()
+    if shutil.which("curl") is None:
+        assert "Over HTTP: left out, because curl is not here." in lines
+        return
+    [at] = [number for number, line in enumerate(lines) if line.startswith("curl ")]
+    assert "/api/v1/jobs " in lines[at] and "hw_" not in lines[at]
+    assert re.fullmatch(r"job-\d+ succeeded", lines[at + 1])
+
+
+@pytest.mark.parametrize("missing", ["curl", "uvicorn"])
+def test_without_curl_or_the_extra_it_goes_on(
+    missing: str,
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(demo.shutil, "which", lambda name: None if name == missing else "/bin/it")
+    monkeypatch.setattr(demo, "find_spec", lambda name: None if name == missing else object())
+    assert demo.over_http(bench.client) == []
+    assert "Over HTTP: left out, because " in capsys.readouterr().out
+    assert bench.client.listing(everything=True) == []
 
 
 def test_without_a_terminal_each_change_is_a_line(tmp_path: Path) -> None:

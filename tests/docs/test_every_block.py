@@ -69,6 +69,7 @@ ELSEWHERE = [
     ("docs/jobs-file.md", ("toml", "python"), "test_example_pages.py"),
     ("docs/jobs-file.md", ("yaml", "console"), "test_jobs_file_page.py"),
     ("docs/workflows.md", ("console",), "test_workflow_pages.py"),
+    ("docs/webhooks.md", ("sh", "python", "toml"), "test_webhooks_page.py"),
 ]
 
 # The same of single blocks: page, how the block begins, module.
@@ -106,6 +107,7 @@ HERE = [
 
 AGENT = "it asks a model; `make test-runners` runs the agent programs"
 PART = "a part of a file of the reader's"
+CHECKED = "tests/docs/test_workflow_page.py checks it; its commands are not there"
 LONG = "it takes minutes; `make` has it as a target of its own"
 
 # Not executed: page, how the block begins, why.
@@ -115,6 +117,8 @@ NOT_EXECUTED = [
     ("docs/agents.md", "$ headway submit --runner claude", AGENT),
     ("docs/agents.md", "$ headway exec --runner claude", AGENT),
     ("docs/agents.md", "argv = ", PART),
+    ("docs/agents.md", "[prices]", PART),
+    ("docs/workflows.md", "[nodes.code]", PART),
     ("docs/backup.md", "headway backup", "it writes to /var; docs/cli.md has it in a scene"),
     ("docs/benchmarks.md", "make bench", LONG),
     ("docs/capacity.md", "[project.entry-points", PART),
@@ -125,7 +129,9 @@ NOT_EXECUTED = [
         '{"version": 1, "requested_job"',
         "a document; tests/cli/test_cli_jobs.py has it",
     ),
+    ("docs/cli.md", "$ headway webhooks test", "it needs a receiver; docs/webhooks.md has one"),
     ("docs/cli.md", "$ headway work", "a worker that stays; tests/cli and tests/worker have them"),
+    ("docs/cli.md", "$ headway serve", "a server that stays; scenes start one"),
     ("docs/cli.md", "$ headway service install", "it would change the host of whoever tests"),
     ("docs/cli.md", '$ eval "$(headway completion', "it is for bash, and blocks are run by sh"),
     (
@@ -135,6 +141,7 @@ NOT_EXECUTED = [
     ),
     ("docs/functions.md", "with psycopg.connect", "it needs a server, and tables of the reader's"),
     ("docs/graphs.md", "a = fetch.call", PART),
+    ("docs/http.md", "$ pip install", "a server that stays; scenes start one"),
     ("docs/jobs-file.md", "# yaml-language-server", PART),
     ("docs/retries.md", "@app.task", PART),
     ("docs/security.md", "$ git clone", "it clones from another site"),
@@ -144,6 +151,20 @@ NOT_EXECUTED = [
     ("docs/torture.md", "make torture", LONG),
     ("docs/workflows.md", "#:schema", PART),
     ("docs/workflows.md", "[imports", PART),
+    ("docs/workflows.md", "[nodes.code]", CHECKED),
+    ("docs/workflows.md", "[nodes.list]", CHECKED),
+    ("docs/workflows.md", "[nodes.report]", PART),
+    (
+        "docs/workflows.md",
+        "headway: code",
+        "what a run says; tests/cli/test_cli_run.py has such lines",
+    ),
+    (
+        "examples/agent-change/README.md",
+        "",
+        "tests/docs/test_agent_change_example.py runs the example",
+    ),
+    ("examples/release/README.md", "", "tests/docs/test_release_example.py runs the example"),
     ("examples/housekeeping/README.md", "", "tests/docs/test_housekeeping.py runs the example"),
 ]
 

@@ -66,7 +66,7 @@ def test_the_table_has_every_key_as_the_reader_knows_it() -> None:
 def test_the_example_is_good_and_shows_every_type() -> None:
     entries = read_jobs_file(FILES[".headway/jobs.yaml"].encode())
     assert {entry.type for entry in entries} == set(TYPES)
-    assert len(entries) == 4
+    assert len(entries) == 5
 
 
 @pytest.mark.req("C17")

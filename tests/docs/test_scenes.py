@@ -58,7 +58,24 @@ class Part(NamedTuple):
     line: str
 
 
-Step = str | Behind | Until | Inside | Written | Part
+class Serving(NamedTuple):
+    """A server of this folder: the one that a page calls 127.0.0.1:7433."""
+
+
+class Session(NamedTuple):
+    """The block that begins so, in one shell, whose variables the following ones have."""
+
+    begins: str
+
+
+class Listening(NamedTuple):
+    """The block that begins so does not end; it is ended when it has shown this."""
+
+    begins: str
+    shown: str
+
+
+Step = str | Behind | Until | Inside | Written | Part | Serving | Session | Listening
 
 
 class Scene(NamedTuple):
@@ -67,11 +84,12 @@ class Scene(NamedTuple):
 
     def begins(self) -> list[str]:
         """How the blocks begin that it plays."""
-        played = [step for step in self.steps if not isinstance(step, Behind | Until)]
+        played = [step for step in self.steps if not isinstance(step, Behind | Until | Serving)]
         return [step if isinstance(step, str) else step.begins for step in played]
 
 
 OPEN = "state = 'open'\\n"
+CALLED = "127.0.0.1:7433"  # by pages; another server may be there
 SCENES = {
     "a job": Scene(
         "docs/cli.md",
@@ -107,6 +125,7 @@ SCENES = {
             Behind("mkdir -p .headway/workflows"),
             Written('inputs = ["who"]', ".headway/workflows/hello.toml"),
             "headway run hello ada --follow",
+            "headway schedules add nightly --cron",
         ),
     ),
     "a failure": Scene(
@@ -143,6 +162,22 @@ SCENES = {
             "$ headway scheduler reset",
             Behind("headway scheduler pause"),
             "$ headway jobs cancel 1 2",
+        ),
+    ),
+    "webhooks": Scene(
+        "docs/cli.md",
+        (
+            "$ headway webhooks add ops",
+            "$ headway webhooks list",
+            "$ headway webhooks show ops",
+            "$ headway webhooks pause ops",
+            "$ headway webhooks resume ops",
+            "$ headway webhooks rotate ops",
+            "$ headway webhooks secret ops\n",
+            "$ headway webhooks secret ops | headway webhooks import ops",
+            "$ headway webhooks deliveries",
+            "$ headway webhooks replay",
+            "$ headway webhooks remove ops",
         ),
     ),
     "approvals": Scene(
@@ -240,6 +275,7 @@ SCENES = {
             "$ headway config list",
             "$ headway runners list",
             "$ headway runners show claude",
+            "$ headway runners resume claude",
         ),
     ),
     "a home": Scene(
@@ -277,6 +313,22 @@ SCENES = {
             Behind("python -m pytest -q -p no:cacheprovider test_build.py"),
         ),
     ),
+    "steps": Scene(
+        "docs/functions.md",
+        (
+            Written("import headway\n", "orders.py"),
+            "$ headway config set app.modules orders",
+        ),
+    ),
+    "a workflow in Python": Scene(
+        "docs/workflows.md",
+        (
+            Written("import headway\n", "shop.py"),
+            Written("from shop import release\n", "ship.py"),
+            "headway config set app.modules shop",
+            Behind("test $(headway jobs list --all --json | grep -c succeeded) -ge 4"),
+        ),
+    ),
     "items of a tracker": Scene(
         "docs/sling.md",
         (
@@ -291,6 +343,16 @@ SCENES = {
             "headway config set scheduler.max_active 5",
         ),
     ),
+    "a workflow as recipe": Scene(
+        "docs/sling.md",
+        (
+            Behind("mkdir .headway/tasks .headway/workflows && touch .headway/tasks/gt-abc.toml"),
+            Written("[params]\nslug", ".headway/workflows/change.toml"),
+            Behind("headway scheduler pause"),
+            "headway targets add gastown --prefix gt- --workflow",
+            Behind("headway scheduler list | grep 'wf-1 job-1'"),
+        ),
+    ),
     "a recipe with a shell": Scene(
         "docs/sling.md",
         (
@@ -300,6 +362,45 @@ SCENES = {
             Written("---\n", ".headway/tasks/keys.md"),
             Behind("headway targets add all -- echo '{subject}'"),
             Behind("headway sling keys all && headway why 1 | grep 'blocked by database'"),
+        ),
+    ),
+    "over HTTP": Scene(
+        "docs/http.md",
+        (
+            Serving(),
+            Session("export TOKEN="),
+            '$ curl -s -H "$AUTH" $API/jobs -H \'Content-Type: application/json\' -d \'{"argv"',
+            "$ curl -s -H \"$AUTH\" $API/jobs -H 'Content-Type: application/json' -H 'Prefer",
+            '$ curl -sN -H "$AUTH" $API/jobs/job-2/logs',
+            Listening("curl -sN", "event: hello"),
+            '$ curl -s -H "$AUTH" "$API/events',
+            Written("import json\nimport os\nimport urllib", "ask.py"),
+            Written("import json\n\nfrom ask import ask\n\njob =", "wait.py"),
+            Behind("python wait.py | grep -q '^succeeded hello'"),
+            '$ curl -s -H "$AUTH" $API/reservations',
+            "$ headway templates add deploy",
+        ),
+    ),
+    "approvals over HTTP": Scene(
+        "docs/http.md",
+        (
+            Serving(),
+            Session("export TOKEN="),
+            Behind("headway submit --name deploy --require-approval -- make deploy"),
+            Written("import json\nimport os\nimport urllib", "ask.py"),
+            Written("import json\nimport os\n\nfrom ask", "approve.py"),
+            Behind("PERSON=$(headway tokens add ada --role operate) python approve.py"),
+            Behind("headway jobs wait 1"),
+        ),
+    ),
+    "a server": Scene(
+        "docs/cli.md",
+        (
+            Serving(),
+            "$ headway web login",
+            "$ headway tokens add laptop",
+            "$ headway tokens list",
+            "$ headway tokens revoke laptop",
         ),
     ),
     "views": Scene(
@@ -408,8 +509,39 @@ def has_status(site: Site, step: Until) -> bool:
     return site.status(step.job_id) is step.status
 
 
+def here(text: str, env: dict[str, str]) -> str:
+    """With the address of the server that is really there."""
+    return text.replace(CALLED, env.get("SERVED", CALLED))
+
+
+def run_session(site: Site, env: dict[str, str], text: str) -> None:
+    script = f"{here(text, env)}\nenv -0 >.variables"
+    run(site, env, script, "...")
+    file = site.folder / ".variables"
+    env.update(each.split("=", 1) for each in file.read_text().split("\0") if "=" in each)
+
+
+def listen(site: Site, env: dict[str, str], text: str, shown: str) -> None:
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {here(text, env)}"],
+        cwd=site.folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert any(shown in line for line in process.stdout)
+        process.kill()
+
+
 def play(site: Site, env: dict[str, str], page: str, step: Step) -> None:
     match step:
+        case Serving():
+            env["SERVED"] = f"127.0.0.1:{site.serve(env=env).port}"
+        case Session(begins):
+            run_session(site, env, block_of(page, begins)[1])
+        case Listening(begins, shown):
+            listen(site, env, block_of(page, begins)[1], shown)
         case Behind(line):
             run(site, env, line, "...")
         case Until():
@@ -418,7 +550,7 @@ def play(site: Site, env: dict[str, str], page: str, step: Step) -> None:
             for line, shown in commands_of(*block_of(page, begins)):
                 run(site, env, f"headway exec --shell {shlex.quote(line)}", shown)
         case Written(begins, path):
-            (site.folder / path).write_text(block_of(page, begins)[1])
+            (site.folder / path).write_text(here(block_of(page, begins)[1], env))
         case Part(begins, line):
             part = json.loads(block_of(page, begins)[1])
             done = subprocess.run(line.split(), cwd=site.folder, env=env, capture_output=True)

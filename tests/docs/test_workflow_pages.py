@@ -12,7 +12,7 @@ from headway.base.home import Home
 from headway.base.new_home import make_home
 from headway.cli.main import run
 from headway.workflows.checks import OUTPUTS
-from headway.workflows.labels import LABELS, Label, RunsCommand
+from headway.workflows.labels import ENDS, LABELS, Label, RunsCommand
 from headway.workflows.matrices import MOST_COMBINATIONS
 from headway.workflows.reader import (
     JOB_KEYS,
@@ -94,6 +94,11 @@ def test_there_is_a_row_for_the_outputs_of_every_operation() -> None:
         for name, outputs in OUTPUTS.items()
     ]
     assert set(OUTPUTS) <= {each.operation for each in LABELS.values()}
+
+
+def test_there_is_a_row_for_the_ends_of_every_operation() -> None:
+    assert rows(OPERATIONS, "Ends") == [[f"`{name}`", *end] for name, end in ENDS.items()]
+    assert {each.operation for each in LABELS.values() if not each.is_control} <= set(ENDS)
 
 
 def test_the_commands_of_the_page_show_what_it_says(

@@ -26,6 +26,23 @@ def test_a_function_waits_for_what_another_makes(make_shop: MakeShop) -> None:
     assert (first.finished_at or 0) <= (second.started_at or 0)
 
 
+@pytest.mark.req("V99")
+def test_a_function_waits_for_a_whole_workflow_run(make_shop: MakeShop) -> None:
+    shop = make_shop(TASK)
+    folder = shop.bench.folder / ".headway" / "workflows"
+    folder.mkdir()
+    (folder / "flow.toml").write_text(
+        '[nodes.a]\nargv = ["true"]\non.failed = ["b"]\n[nodes.b]\nargv = ["true"]\n'
+    )
+    first = shop.bench.client.workflows.start("flow")
+    second = shop.bench.client.workflows.start("flow", after=[f"wf-{first}"])
+    handle = shop.note.options(after=[f"wf-{second}"]).submit()
+    assert shop.bench.job(handle.job_id).after_runs == (second,)
+    shop.ended(handle)
+    assert shop.bench.job(handle.job_id).status is Status.SUCCEEDED, "b is skipped"
+    assert shop.bench.client.workflows.run(second)["state"] == "succeeded"
+
+
 MAKES = """
 @app.task
 def make(path, there=False, fails=False, skips=False):

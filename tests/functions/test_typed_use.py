@@ -2,15 +2,18 @@
 that is not needed is itself an error."""
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
 
+from headway.functions import app_workflow, tasks
 from headway.functions import task_options as taskoptions
-from headway.functions import tasks
+from headway.functions.app import App
+from headway.workflows.reader import NODE_KEYS, TOP_KEYS, WHAT_IT_DOES
 
 USE = """
-from typing import assert_type
+from typing import Any, assert_type
 
 import headway
 from headway import Handle
@@ -40,6 +43,32 @@ add.options(prority=3)  # type: ignore[call-arg]
 add.options(retries="three")  # type: ignore[arg-type]
 add.delay(1)  # type: ignore[attr-defined]
 app.task(foo=3)  # type: ignore[call-overload]
+
+flow = app.workflow("flow", params={"n": 1}, timeout=60, finally_=["last"])
+assert_type(flow, headway.AppWorkflow)
+assert_type(flow.command("a", ["true"], retries=3), str)
+
+
+@flow.node(after=["a"], arguments={"x": "${{ params.n }}"})
+def double(x: int) -> int:
+    return 2 * headway.current().step("same", add, x, y=0)
+
+
+@flow.node
+async def last() -> str:
+    return await headway.current().step("said", said, 3)
+
+
+async def said(n: int) -> str:
+    return str(n)
+
+
+assert_type(double(1), int)
+assert_type(double.submit(1).result(), int)
+assert_type(flow.start(n=3), headway.RunHandle)
+assert_type(app.run("change", slug="x").wait(timeout="5m")["state"], Any)
+flow.command("b", ["true"], retreis=3)  # type: ignore[call-arg]
+headway.current().step("x", add, "y")  # type: ignore[arg-type]
 """
 
 
@@ -60,3 +89,17 @@ def test_each_option_is_known_to_type_checkers() -> None:
     (options,) = [each for each in classes if each.name == "Options"]
     fields = [line for line in options.body if isinstance(line, ast.AnnAssign)]
     assert {ast.unparse(field.target) for field in fields} == taskoptions.OPTIONS
+
+
+def test_each_key_of_a_node_is_known_to_type_checkers() -> None:
+    source = ast.parse(Path(app_workflow.__file__).read_text())
+    classes = [each for each in ast.walk(source) if isinstance(each, ast.ClassDef)]
+    (keys,) = [each for each in classes if each.name == "NodeKeys"]
+    fields = [line for line in keys.body if isinstance(line, ast.AnnAssign)]
+    own = {"uses", "args", *WHAT_IT_DOES}
+    assert {ast.unparse(field.target) for field in fields} == {*NODE_KEYS} - own
+
+
+def test_an_app_takes_each_key_of_a_file() -> None:
+    taken = inspect.signature(App.workflow).parameters.keys() - {"self", "name"}
+    assert {each.removesuffix("_") for each in taken} == TOP_KEYS.keys() - {"nodes"}

@@ -73,6 +73,14 @@ def test_a_deadline_leaves_no_process_of_a_stubborn_tree(  # fault B1, B2
     assert document["reason"] == "timed out after 3 s"
 
 
+def test_a_command_that_falls_silent_is_ended(bench: Bench) -> None:
+    job = bench.submit(shell="echo up; exec sleep 600", idle_timeout="300ms", grace=100_000)
+    bench.until_ended(job)
+    document = bench.client.document(job)
+    assert (document["state"], document["run"]["exit_code"]) == ("failed", 124)
+    assert document["reason"] == "no output for 0.3 s"
+
+
 @pytest.mark.req("V78")
 def test_a_waiting_job_is_cancelled_without_a_run(bench: Bench) -> None:
     first = bench.submit("sleep", "60")

@@ -29,7 +29,7 @@ RUN = """
 run_id status exit_code signal error started_at finished_at duration_ms worker_id artifacts
 params_snapshot stdout_path stderr_path
 """
-ADDED = ["rates", "sling", "labels", "submitted_by", "cancel_requested_at", "worktree"]
+ADDED = ["rates", "sling", "labels", "submitted_by", "cancel_requested_at", "worktree", "webhooks"]
 RUN_ADDED = [
     "dropped_bytes",
     "usage",

@@ -77,6 +77,10 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
         "agent.runner": "claude",
         "agent.model": "",
         "approval.from_jobs": False,
+        "web.port": 0,
+        "web.origins": (),
+        "web.socket_role": "operate",
+        "web.legacy": True,
         "sources.beads": ".beads/issues.jsonl",
         "sources.tasks": ".headway/tasks",
         "worker.autostart": True,
@@ -93,6 +97,7 @@ def test_without_a_file_every_setting_has_its_default(home: Home) -> None:
         "logs.tail": "32MiB",
         "logs.full": "drop",
         "logs.budget": "20GiB",
+        "webhooks.allow": (),
         "processes.cgroup": "auto",
         "processes.leftovers": "kill",
         "display.lists.jobs.fields": ("id", "name", "state", "result", "age"),
@@ -117,13 +122,15 @@ def test_every_setting_takes_its_own_default(key: str) -> None:
 
 NONSENSE = ["", "blah", "\0", "[1]", "-", "{}", " ", "1\n2", "1.5"]
 # What is no nonsense there after all: a size may be 1.5 bytes, an empty URL means none, and so do
-# empty names of modules.
+# empty names of modules and an empty list of addresses.
 SENSIBLE = {
     *(("logs.head", "1.5"), ("logs.tail", "1.5"), ("logs.budget", "1.5"), ("store.url", "")),
     *(("scheduler.pressure.load", "1.5"), ("scheduler.pressure.memory", "1.5")),
     *(("agent.model", text) for text in ("", "blah", "[1]", "{}", "1.5")),
     *(("agent.runner", "blah"),),
     *(("app.modules", ""), ("app.modules", " "), ("app.modules", "blah")),
+    *(("web.origins", ""), ("web.origins", " ")),
+    *(("webhooks.allow", ""), ("webhooks.allow", " ")),
     *(
         (f"sources.{name}", text)
         for name in ("beads", "tasks")

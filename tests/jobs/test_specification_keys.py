@@ -25,6 +25,7 @@ CHANGES: dict[str, Any] = {
     "locks": (Lock("other"),),
     "delay": 1,
     "timeout": 2_000_000,
+    "idle_timeout": 3_000_000,
     "grace": 1_000_000,
     "retries": 1,
     "retry_base": 1,

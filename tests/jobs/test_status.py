@@ -3,14 +3,20 @@
 from collections.abc import Callable
 from typing import Any
 
+import apsw
 import pytest
 
+from both_stores import on_a_file
 from harness import Bench
 from headway.base.units import show_instant
 from headway.core.model import HostTrouble, WaitKind
+from headway.core.states import Status
+from headway.jobs.request import Request
+from headway.store.sqlite.database import SqliteDatabase
 from headway.testing.clock import FakeClock
 
 NOW = 1_700_000_000_000_000
+APPROVAL = Status.WAITING_ON_APPROVAL
 EMPTY: dict[str, Any] = {
     "mode": "deferred",
     "paused": False,
@@ -111,3 +117,51 @@ def test_a_host_in_trouble_is_told_with_its_cause(quiet: Bench) -> None:
             "probe_at": show_instant(NOW + 1_000_000),
         },
     }
+
+
+def test_the_status_by_counts_of_a_moment_ago_is_the_same(quiet: Bench) -> None:
+    client = quiet.client
+    client.set_setting("scheduler.limits.resource.gpu", 1)
+    for number in range(4):
+        quiet.submit("sleep", "600", resources=["gpu"] if number else [])
+    quiet.submit("true", after=[1])
+    quiet.submit("true", require_approval=True)
+    quiet.step()
+    counts = client.scheduler.counts()
+    assert (counts.total, counts.ready, counts.limited) == (5, 3, 0)
+    assert client.scheduler.status(counts) == client.scheduler.status()
+    client.set_setting("scheduler.max_active", 5)
+    quiet.step()
+    counts = client.scheduler.counts()
+    assert dict(counts.for_limit) == {"resource:gpu": 2} and counts.limited == 2
+    assert counts.waiting == {Status.QUEUED: 2, Status.WAITING_ON_DEPS: 1, APPROVAL: 1}
+    assert client.scheduler.status(counts) == client.scheduler.status()
+    old = client.scheduler.status(counts._replace(waiting={Status.QUEUED: 9}))
+    assert (old["queued_total"], old["waiting"]) == (9, {"queued": 9})
+
+
+@on_a_file
+def test_a_status_costs_the_same_however_much_waits(quiet: Bench) -> None:
+    """But for its counts."""
+    database = quiet.store.database
+    assert isinstance(database, SqliteDatabase)
+    steps: list[int] = []
+
+    def told(event: dict[str, Any]) -> None:
+        steps.append(event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"])
+
+    def work() -> int:
+        """How many steps SQLite's machine makes for a status."""
+        counts = quiet.client.scheduler.counts()
+        database._connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, told)
+        quiet.client.scheduler.status(counts)
+        database._connection.trace_v2(0)
+        made = sum(steps)
+        steps.clear()
+        return made
+
+    quiet.client.pause("nothing shall start")
+    quiet.client.submit_many([Request(argv=("true",))] * 20)
+    few = work()
+    quiet.client.submit_many([Request(argv=("true",))] * 2000)
+    assert 0 < work() <= 1.2 * few

@@ -4,16 +4,34 @@ Each list here has the mistakes of one room. `make mutants` makes them one at a 
 runs only the tests that are named with each.
 """
 
-from mutants import cli, core, jobs, store, supervise, worker, workflows
+from mutants import (
+    admin,
+    cli,
+    core,
+    integrations,
+    jobs,
+    store,
+    supervise,
+    web,
+    webhooks,
+    worker,
+    workflows,
+    workitems,
+)
 from mutants.mutant import Mutant
 
 ROOMS: dict[str, tuple[Mutant, ...]] = {
     "core": core.MUTANTS,
     "store": store.MUTANTS,
     "supervise": supervise.MUTANTS,
+    "integrations": integrations.MUTANTS,
     "worker": worker.MUTANTS,
     "jobs": jobs.MUTANTS,
+    "admin": admin.MUTANTS,
+    "web": web.MUTANTS,
     "cli": cli.MUTANTS,
     "workflows": workflows.MUTANTS,
+    "workitems": workitems.MUTANTS,
+    "webhooks": webhooks.MUTANTS,
 }
 ALL: tuple[Mutant, ...] = tuple(each for mutants in ROOMS.values() for each in mutants)

@@ -4,6 +4,12 @@ from mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
+        "cli/run.py:run",
+        "check_run(context, manifest)",
+        "pass",
+        "tests/cli/test_cli_run.py::test_a_check_writes_nothing",
+    ),
+    Mutant(
         "cli/jobs/schedule.py:TOP",
         "10",
         "20",

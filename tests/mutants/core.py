@@ -4,6 +4,36 @@ from mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
+        "core/agents.py:park_until",
+        "max(after, SHORTEST_PARK)",
+        "after",
+        "tests/integrations/agents/test_parking.py::test_a_reset_in_the_past_or_in_a_year_is_bounded",
+    ),
+    Mutant(
+        "core/agents.py:asked_in",
+        'if args.get("auto_resolve") is True',
+        "if args",
+        "tests/core/test_agents_gate.py::test_a_gate_that_calls_an_agent_waits_and_counts_as_one",
+    ),
+    Mutant(
+        "core/agents.py:used_up",
+        "(view.spent.usd or 0) >= view.limit.usd",
+        "(view.spent.usd or 0) > view.limit.usd",
+        "tests/core/test_agents_gate.py::test_a_budget_is_spent_reserved_or_left",
+    ),
+    Mutant(
+        "core/agents.py:reserver_of",
+        "None in held or ",
+        "",
+        "tests/core/test_agents_gate.py::test_a_budget_is_spent_reserved_or_left",
+    ),
+    Mutant(
+        "core/plan.py:plan",
+        "budgets=reserve(job, facts.budgets),",
+        "",
+        "tests/core/test_agents_gate.py::test_agents_that_start_together_share_one_budget",
+    ),
+    Mutant(
         "core/artifacts.py:split_key",
         "return text, repo or None",
         "return text, repo",
@@ -483,9 +513,16 @@ MUTANTS: tuple[Mutant, ...] = (
         "since = outcome.finished_at",
         "tests/core/test_core_retries.py::test_what_is_tried_again_waits_from_the_instant_that_is_given",
     ),
+    # an edge waits only for the loops around its source
+    Mutant(
+        "core/routes.py:left_by",
+        "found = reached([head for head, body in without.items() if source in body], leads_to)",
+        "found = [head for head, body in without.items() if source in body]",
+        "tests/core/test_routes.py::test_an_edge_leaves_the_loops_that_its_end_is_not_in",
+    ),
     Mutant(
         "core/settle.py:_retryable",
-        " and job.type == AGENT",
+        " and calls_agent(job)",
         "",
         "tests/core/test_core_retries.py::test_an_agent_is_never_tried_again_after_an_unknowable_outcome",
     ),
@@ -561,6 +598,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         "tests/core/test_subject_gate.py::test_one_that_was_closed_meanwhile_ends_the_job",
     ),
+    # another pass of a run looks at its item again
+    Mutant(
+        "core/subjects.py:_is_under_way",
+        "job.node_pass > 1 or ",
+        "",
+        "tests/core/test_subject_gate.py::test_only_the_beginning_of_a_slung_run_waits_for_it",
+    ),
+    # every node of a run looks at its item
+    Mutant(
+        "core/subjects.py:_is_under_way",
+        ' or bool(job.params[OF_NODE]["edges"])',
+        "",
+        "tests/core/test_subject_gate.py::test_only_the_beginning_of_a_slung_run_waits_for_it",
+    ),
     Mutant(
         "core/subjects.py:subject_question",
         " or SLING not in job.params",
@@ -578,5 +629,35 @@ MUTANTS: tuple[Mutant, ...] = (
         "capacity.max_active > 1",
         "capacity.max_active > 0",
         "tests/core/test_core_gates.py::test_slot_free",
+    ),
+    Mutant(
+        "core/destinations.py:_NOT_FOR_US",
+        '"2002::/16", ',
+        "",
+        "tests/core/test_destinations.py::test_an_address_that_is_not_of_the_public_internet_is_refused[2002:7f00:1::]",
+    ),
+    Mutant(
+        "core/destinations.py:_NOT_FOR_US",
+        '"::/96", ',
+        "",
+        "tests/core/test_destinations.py::test_an_address_that_is_not_of_the_public_internet_is_refused[::8.8.8.8]",
+    ),
+    Mutant(
+        "core/destinations.py:objection_to",
+        "            continue\n",
+        "            return None\n",
+        "tests/core/test_destinations.py::test_an_exception_does_not_excuse_another_address",
+    ),
+    Mutant(
+        "core/webhooks.py:judge",
+        "tries > len(pauses)",
+        "tries >= len(pauses)",
+        "tests/core/test_core_webhooks.py::test_what_follows_from_a_reply",
+    ),
+    Mutant(
+        "core/webhooks.py:health_after",
+        "failures >= PAUSES_AFTER and ",
+        "",
+        "tests/core/test_core_webhooks.py::test_the_health_of_an_endpoint",
     ),
 )

@@ -16,6 +16,24 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/store/test_store_calls.py::test_calls_are_found_behind_those_of_other_tasks[sqlite]",
     ),
     Mutant(
+        "store/scheduler_state.py:Presence.with_parked",
+        "contended=self.contended or any(map(_waits_for_lock, parkings)),",
+        "contended=self.contended,",
+        "tests/store/test_store_waiting_verbs.py::test_a_lock_view_has_all_holders_and_the_first_reserver_of_each_mode[sqlite]",
+    ),
+    Mutant(
+        "store/sql/workflows.sql:runs_at_rest",
+        " and unsettled = 0",
+        "",
+        "tests/workflows/test_loops.py::test_a_run_that_its_last_node_repeats_has_one_end[sqlite]",
+    ),
+    Mutant(
+        "store/sql/workflows.sql:runs_at_rest",
+        " and ended_at is null",
+        "",
+        "tests/store/test_store_workflow_verbs.py::test_a_run_ends_once_and_goes_on_when_a_node_is_rewound[sqlite]",
+    ),
+    Mutant(
         "store/sql/claims.sql:first_reservers",
         " and reserves = 1",
         "",
@@ -188,5 +206,112 @@ MUTANTS: tuple[Mutant, ...] = (
         "case status when 'cancelled' then 1 else 0 end, ",
         "",
         "tests/store/test_store_group_verbs.py::test_the_culprit_goes_before_those_that_were_cancelled_for_it[sqlite]",
+    ),
+    Mutant(
+        "store/sql/events.sql:last_changes",
+        " and kind <> 'waiting_on_locks'",
+        "",
+        "tests/jobs/test_revisions.py::test_a_wait_is_no_change[sqlite]",
+    ),
+    Mutant(
+        "store/sql/events.sql:last_changes",
+        "  jobs.first_event)",
+        "  0)",
+        "tests/store/test_store_alike.py::test_it_is_a_story_of_its_own_too[sqlite]",
+    ),
+    Mutant(
+        "store/sql/search.sql:ids_ended_since",
+        " order by +id desc",
+        "",
+        "tests/store/test_store_scheduler_verbs.py::test_a_search_goes_down_from_the_newest_in_stretches[sqlite]",
+    ),
+    Mutant(
+        "store/sql/search.sql:ids_waiting",
+        "+id < :below order by +id desc",
+        "id < :below order by id desc",
+        "tests/store/test_store_queries.py::test_a_view_does_not_pay_for_what_has_ended",
+    ),
+    Mutant(
+        "store/tables/search.py:SearchReader._walk",
+        "low = found[-1][0] if len(found) == size else low",
+        "pass",
+        "tests/store/test_store_scheduler_verbs.py::test_a_search_goes_down_from_the_newest_in_stretches[sqlite]",
+    ),
+    Mutant(
+        "store/tables/search.py:SearchReader.jobs",
+        "                below = stretch.below\n",
+        "",
+        "tests/store/test_store_scheduler_verbs.py::test_a_search_goes_down_from_the_newest_in_stretches[sqlite]",
+    ),
+    # a job of a run is taken for one that holds its subject itself
+    Mutant(
+        "store/sql/workitems.sql:open_about",
+        "\n  and $ALONE",
+        "",
+        "tests/store/test_store_governor_verbs.py::test_a_run_holds_its_subject_for_its_jobs_until_it_ends[sqlite]",
+    ),
+    # a run that has ended holds its subject
+    Mutant(
+        "store/sql/workitems.sql:open_runs_about",
+        " and ended_at is null",
+        "",
+        "tests/store/test_store_governor_verbs.py::test_a_run_holds_its_subject_for_its_jobs_until_it_ends[sqlite]",
+    ),
+    # what leaves a job out that only looks like one of a run
+    Mutant(
+        "store/rows.py:_ALONE",
+        "'\"run\":'",
+        "'run'",
+        "tests/store/test_store_governor_verbs.py::test_a_run_holds_its_subject_for_its_jobs_until_it_ends[sqlite]",
+    ),
+    # the end of a group is told although a loop may go back
+    Mutant(
+        "store/tables/groups.py:GroupsReader.is_active",
+        '("active_in_group", "unsettled_in_group")',
+        '("active_in_group",)',
+        "tests/store/test_store_group_verbs.py::test_a_group_waits_for_a_run_that_may_repeat_its_members[sqlite]",
+    ),
+    # an instance that was dismissed counts on
+    Mutant(
+        "store/sql/groups.sql:tally_group",
+        "and nodes.dismissed = 1",
+        "and nodes.dismissed = 2",
+        "tests/store/test_store_group_verbs.py::test_a_group_waits_for_a_run_that_may_repeat_its_members[sqlite]",
+    ),
+    Mutant(
+        "store/sql/hosts.sql:count_struck",
+        "coalesce(stage, '') <> ''",
+        "stage is not null",
+        "tests/jobs/test_status.py::test_a_status_costs_the_same_however_much_waits[sqlite]",
+    ),
+    Mutant(
+        "store/tables/jobs.py:JobsReader.count_waiting",
+        "0 if stage == Stage.PARKED else total",
+        "total",
+        "tests/store/test_store_verbs.py::test_what_waits_is_counted_by_stage_and_by_what_it_shows[sqlite]",
+    ),
+    Mutant(
+        "store/sql/webhooks.sql:record_delivered",
+        "where id = :id and lease = :lease",
+        "where id = :id",
+        "tests/store/test_store_webhook_verbs.py::test_a_delivery_is_leased_sent_and_written_down_under_its_lease[sqlite]",
+    ),
+    Mutant(
+        "store/sql/webhooks.sql:close_job_webhooks",
+        "finished_at is null or ",
+        "",
+        "tests/store/test_store_webhook_verbs.py::test_the_urls_of_a_chain_are_there_until_its_end_is_behind_the_cursor[sqlite]",
+    ),
+    Mutant(
+        "store/sql/webhooks.sql:begin_webhooks",
+        " and value < 0",
+        "",
+        "tests/store/test_store_webhook_verbs.py::test_the_cursor_begins_with_the_first_that_listens_and_ends_with_the_last[sqlite]",
+    ),
+    Mutant(
+        "store/sql/webhooks.sql:chains_beyond_cursor",
+        "jobs.finished_at > :after",
+        "jobs.finished_at > 0",
+        "tests/store/test_store_webhook_verbs.py::test_the_urls_of_a_chain_are_there_until_its_end_is_behind_the_cursor[sqlite]",
     ),
 )

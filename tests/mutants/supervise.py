@@ -281,7 +281,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "supervise/supervisor.py:_Run.outcome",
-        ' and outcome.reason == "exited" and outcome.exit_code:',
+        ' and outcome.reason == "exited" and (outcome.exit_code or asked == "always"):',
         ":",
         "tests/supervise/test_supervise_outcomes.py::test_no_words_make_a_failure_of_a_success_or_speak_for_a_command",
     ),
@@ -320,6 +320,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "if self.stopped_for is None and not never_began:",
         "if self.stopped_for is None:",
         "tests/supervise/test_supervise_helpers.py::test_nothing_of_a_failed_preparation_is_left_whatever_the_policy",
+    ),
+    Mutant(
+        "supervise/watch.py:Watch._deal_with",
+        " and self._was_killed()",
+        "",
+        "tests/supervise/test_supervise_outcomes.py::test_what_a_killed_operation_leaves_is_asked_to_end",
     ),
     Mutant(
         "supervise/watch.py:Watch._stop",

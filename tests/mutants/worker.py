@@ -4,6 +4,18 @@ from mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
+        "worker/settler.py:Settler._job_at_end",
+        "if calls_agent(job) and ended.executed:",
+        "if job.type == AGENT and ended.executed:",
+        "tests/workflows/test_agents_with_git.py::test_an_agent_resolves_a_conflict_and_it_is_merged",
+    ),
+    Mutant(
+        "worker/settler.py:Settler._agent_ended",
+        "return with_session(job, met)",
+        "return job",
+        "tests/integrations/agents/test_parking.py::test_a_parked_agent_continues_its_session",
+    ),
+    Mutant(
         "worker/process.py:Worker._step",
         "            if not self._recovered:\n"
         "                self._engine.recover()\n"
@@ -153,13 +165,13 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "worker/settler.py:Settler._end",
-        "sorted(others, key=lambda end: end.answer.retry is None)",
-        "others",
+        "        self._follow(tx, others)\n",
+        "        for each in others:\n            self._follow(tx, [each])\n",
         "tests/store/test_store_settling.py::test_a_group_has_not_ended_while_one_of_its_chains_goes_on[sqlite]",
     ),
     Mutant(
         "worker/settler.py:Settler._undo",
-        "        release_locks(tx, claim.job_id)\n",
+        "        release_locks(tx, [claim.job_id])\n",
         "",
         "tests/store/test_store_settling.py::test_a_word_about_a_claim_that_is_over_changes_nothing[sqlite-success]",
     ),
@@ -170,26 +182,26 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/store/test_store_settling.py::test_a_word_about_a_claim_that_is_over_changes_nothing[sqlite-undoing]",
     ),
     Mutant(
-        "worker/settler.py:Settler._follow",
+        "worker/settler.py:Settler._job_at_end",
         "        if not ended.executed:\n            tx.limits.forget_starts(job, end.claim)\n",
         "",
         "tests/store/test_store_settling.py::test_a_start_that_never_was_does_not_count_in_its_rate[sqlite-True-judgement0]",
     ),
     Mutant(
         "worker/settler.py:Settler._follow",
-        "        if verdict is None or verdict.tree_gone:\n            release_locks(tx, job.id)\n",
-        "        release_locks(tx, job.id)\n",
+        " if _is_tree_gone(each)]",
+        "]",
         "tests/store/test_store_settling.py::test_a_lock_is_kept_while_the_tree_may_live[sqlite-0]",
     ),
     Mutant(
-        "worker/settler.py:Settler._follow",
+        "worker/settler.py:Settler._job_at_end",
         "if end.claim.probe and ended.executed:",
         "if end.claim.probe:",
         "tests/store/test_store_settling.py::test_a_probe_that_never_ran_proves_nothing[sqlite]",
     ),
     Mutant(
-        "worker/settler.py:Settler._follow",
-        '            tx.settings.add_to_mark("log_bytes", kept_log_bytes(verdict.document))\n',
+        "worker/settler.py:Settler._job_at_end",
+        '            tx.settings.add_to_mark("log_bytes", kept_log_bytes(end.judgement.document))\n',
         "            pass\n",
         "tests/store/test_store_settling.py::test_what_the_logs_keep_is_counted[sqlite]",
     ),
@@ -252,5 +264,43 @@ MUTANTS: tuple[Mutant, ...] = (
         "do_all(part.committed for part in parts[::-1])",
         "do_all(part.committed for part in parts)",
         "tests/worker/test_parts.py::test_parts_decide_in_their_order_and_act_in_the_opposite_one[sqlite]",
+    ),
+    # a worktree that is made belongs to nobody
+    # a killed process of a node leaves the lock files of its git
+    Mutant(
+        "worker/launch/node.py:node_specification",
+        'spec["leftovers"] = "terminate"',
+        "pass",
+        "tests/workflows/test_git_runs.py::test_a_git_whose_node_is_killed_leaves_no_lock_file",
+    ),
+    Mutant(
+        "worker/planner.py:_wake_nobody",
+        "not tx.waits.are_locks_contended() or ",
+        "True or ",
+        "tests/store/test_store_settling.py::test_all_who_share_a_lock_go_when_it_is_free",
+    ),
+    Mutant(
+        "worker/planner.py:Planner._prepare",
+        "tx.graph.own_worktrees([tree])",
+        "pass",
+        "tests/workflows/test_git_runs.py::test_a_retry_takes_back_the_worktree_and_makes_another",
+    ),
+    Mutant(
+        "worker/functions.py:FunctionsPart._settle",
+        "tx.steps.keep(self._pool.steps_to_keep())",
+        "self._pool.steps_to_keep()",
+        "tests/functions/test_steps.py::test_a_retried_call_does_not_repeat_a_step[sqlite-host]",
+    ),
+    Mutant(
+        "worker/planner.py:Planner._call_params",
+        "job.retry_of is None",
+        "job.retry_of is not None",
+        "tests/functions/test_steps.py::test_every_retry_of_a_chain_finds_them[sqlite]",
+    ),
+    Mutant(
+        "worker/planner.py:Planner._filled_params",
+        "dict(filled(tx, job, self._home).params)",
+        "dict(job.params)",
+        "tests/functions/test_function_nodes.py::test_a_node_calls_a_function_with_filled_arguments[sqlite]",
     ),
 )

@@ -5,8 +5,65 @@ from mutants.mutant import Mutant
 REFUSALS = "tests/workflows/test_refusals.py::test_it_is_refused_in_these_words"
 COMPILE = "tests/workflows/test_compile.py"
 VALUES = "tests/workflows/test_values.py"
+OPERATIONS = "tests/workflows/test_operations.py"
+CRASHES = "tests/workflows/test_operation_crashes.py"
+RUNS = "tests/workflows/test_git_runs.py"
+SUBJECTS = "tests/workflows/test_run_subjects.py"
+SLUNG = "tests/workitems/test_slung_runs.py"
 
 MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "workflows/checks.py:_Checks._wrong_reference",
+        "self._knows_order and ",
+        "",
+        REFUSALS,
+    ),
+    Mutant(
+        "workflows/operations/conflict_agent.py:_asked",
+        "**runner.defaults, **given",
+        "**runner.defaults",
+        "tests/workflows/test_agents_with_git.py::test_a_gate_keeps_its_agent_to_its_budget",
+    ),
+    Mutant(
+        "workflows/values.py:filled",
+        "return with_grant(tx, job, beside) if calls_agent(job) else job",
+        "return job",
+        "tests/workflows/test_agents_with_git.py::test_a_gate_whose_end_nobody_knows_counts_with_all_that_it_might_use",
+    ),
+    Mutant(
+        "workflows/prompts.py:filled_parts",
+        " if each.name not in there",
+        " if False",
+        "tests/workflows/test_agents.py::test_a_prompt_that_cannot_be_resolved_fails",
+    ),
+    # an agent that has done its work is called by the next try
+    Mutant(
+        "workflows/operations/conflicts.py:_by_agent",
+        'None if code else "done"',
+        "None",
+        f"{CRASHES}::test_killed_at_a_point_and_done_again_it_ends_the_same[conflict.agent_ended]",
+    ),
+    # so is one that was ended at its work
+    Mutant(
+        "workflows/operations/conflicts.py:_by_agent",
+        '    note_agent(task, slug, "called")\n',
+        "",
+        f"{CRASHES}::test_an_agent_that_was_ended_at_its_work_is_not_called_again",
+    ),
+    # one that left marks is never called again
+    Mutant(
+        "workflows/operations/conflicts.py:_merge",
+        "if noted_agent(task, slug) is not None:",
+        "if False:",
+        f"{CRASHES}::test_an_agent_that_failed_or_left_marks_is_called_again",
+    ),
+    # a gate that calls an agent is not done again when it is killed
+    Mutant(
+        "workflows/nodes.py:_repeats",
+        "label.operation in OPERATIONS)",
+        'label.operation in OPERATIONS and "auto_resolve" not in node.args)',
+        "tests/workflows/test_agents_with_git.py::test_an_agent_resolves_a_conflict_and_it_is_merged",
+    ),
     # a value that looks like a reference is looked up at the claim
     Mutant(
         "workflows/compiler.py:_instance",
@@ -97,5 +154,141 @@ MUTANTS: tuple[Mutant, ...] = (
         'open(path, "x"',
         'open(path, "w"',
         "tests/workflows/test_starters.py::test_a_file_is_never_overwritten",
+    ),
+    # a commit that was made is not looked for
+    Mutant(
+        "workflows/operations/commits.py:stage_commit",
+        "made = signed.find(top, head) if head is not None else None",
+        "made = None",
+        f"{OPERATIONS}::test_a_commit_is_found_by_its_key",
+    ),
+    # the document stays on the source
+    Mutant(
+        "workflows/operations/integration.py:_without_document",
+        "if file_in(asked.repo, tip, path) is None:",
+        "if True:",
+        f"{OPERATIONS}::test_a_plan_is_merged_with_its_document",
+    ),
+    # a target that moved is merged once more only
+    Mutant(
+        "workflows/operations/integration.py:TRIES",
+        "TRIES = 5",
+        "TRIES = 2",
+        f"{OPERATIONS}::test_a_target_that_moves_is_merged_anew",
+    ),
+    # the worktree of an active run is cleaned
+    Mutant(
+        "workflows/operations/worktrees.py:_clean_old",
+        'if not each["ended"]:',
+        "if False:",
+        f"{OPERATIONS}::test_another_run_that_has_the_branch_blocks_by_name",
+    ),
+    # a link leads a node elsewhere
+    Mutant(
+        "workflows/compiler.py:_root_of_matrix",
+        "if node.matrix.keys() == tree.matrix.keys():",
+        "if node.matrix.keys() >= tree.matrix.keys():",
+        REFUSALS,
+    ),
+    Mutant(
+        "workflows/compiler.py:_compiled",
+        "root = instance_root(workflow, roots.get(node.id), values)",
+        "root = roots.get(node.id)",
+        f"{COMPILE}::test_an_instance_works_in_the_worktree_of_the_same_combination",
+    ),
+    Mutant(
+        "workflows/roots.py:_gone",
+        'return None if has_branch(row.repo, row.branch) else f"branch {row.branch}"',
+        "return None",
+        f"{RUNS}::test_what_is_gone_of_a_root_names_the_node_to_retry_from",
+    ),
+    Mutant(
+        "workflows/roots.py:_refuse_outside",
+        "real = os.path.realpath(path)",
+        "real = path",
+        f"{RUNS}::test_a_worktree_that_leads_elsewhere_is_refused",
+    ),
+    # what is left of a conflict is committed
+    Mutant(
+        "workflows/operations/conflicts.py:_resolve",
+        "if not _has_marks(os.path.join(top, path))",
+        "if True",
+        f"{OPERATIONS}::test_a_conflict_that_stays_blocks",
+    ),
+    # a run does not hold its subject
+    Mutant(
+        "workflows/start.py:add_run",
+        "        subject=request.subject,\n",
+        "",
+        f"{SUBJECTS}::test_all_jobs_of_a_run_have_its_subject_and_nobody_else[sqlite]",
+    ),
+    # the jobs of a run do not know its subject
+    Mutant(
+        "workflows/start.py:_of_run",
+        "        subject=request.subject,\n",
+        "",
+        f"{SUBJECTS}::test_all_jobs_of_a_run_have_its_subject_and_nobody_else[sqlite]",
+    ),
+    # the target of the run counts more than that of the node
+    Mutant(
+        "workflows/start.py:_of_run",
+        "target=spec.target or request.target",
+        "target=request.target",
+        f"{SUBJECTS}::test_all_jobs_of_a_run_have_its_subject_and_nobody_else[sqlite]",
+    ),
+    # instances are in no group
+    Mutant(
+        "workflows/fans.py:_expand",
+        "if job.group_id is not None and SLING in job.params:",
+        "if False:",
+        f"{SLUNG}::test_a_group_ends_when_loops_and_fans_of_its_runs_are_over[sqlite]",
+    ),
+    # a value with a placeholder may be for no parameter
+    Mutant(
+        "workflows/prepared.py:check_run",
+        "    refuse_unknown(written, later, problems)\n",
+        "",
+        f"{SLUNG}::test_a_wrong_target_is_refused_when_it_is_added",
+    ),
+    # what only an item decides is asked for when a target is added
+    Mutant(
+        "workflows/prepared.py:check_run",
+        "name in given or param.default is not MISSING",
+        "True",
+        f"{SLUNG}::test_a_wrong_target_is_refused_when_it_is_added",
+    ),
+    # a value of an argument is run by a shell
+    Mutant(
+        "workflows/shell_scripts.py:_has",
+        "return _refers_to(node.args, names)",
+        "return False",
+        "tests/workflows/test_shell_scripts.py::test_what_a_shell_would_run_is_found",
+    ),
+    # what is imported runs it
+    Mutant(
+        "workflows/shell_scripts.py:_with_imports",
+        "found.add(name)",
+        "pass",
+        "tests/workflows/test_shell_scripts.py::test_a_value_reaches_the_scripts_of_what_is_imported",
+    ),
+    # every command with a shell is refused
+    Mutant(
+        "workflows/shell_scripts.py:_has",
+        "return reference.name in names",
+        "return True",
+        "tests/workflows/test_shell_scripts.py::test_what_is_only_text_is_left_alone",
+    ),
+    # a shell that comes by a value is not seen
+    Mutant(
+        "workflows/shell_scripts.py:run_by_shell",
+        "*(each.argv for each in filled.get(node.id, ()))",
+        "",
+        "tests/workflows/test_shell_scripts.py::test_a_value_may_be_the_shell_itself",
+    ),
+    Mutant(
+        "workflows/drawing.py:_last_row",
+        "drawing.jobs.get(node.name)",
+        "None",
+        "tests/workflows/test_drawing.py::test_a_page_may_style_it_and_finds_the_node_of_each_box",
     ),
 )

@@ -110,8 +110,9 @@ def test_an_engine_without_a_gate_is_found_out(name: str, monkeypatch: pytest.Mo
 
 
 def test_every_gate_is_taken_out_once() -> None:
-    """But for those of workflow runs, of which there are none here."""
-    assert set(WITHOUT) == {gate.name for gate in GATES} - {"routed", "when_holds"}
+    """But for those of workflow runs and agents, of which there are none here."""
+    elsewhere = {"routed", "when_holds", "allowed"}
+    assert set(WITHOUT) == {gate.name for gate in GATES} - elsewhere
 
 
 def test_a_missed_wake_up_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,7 +150,7 @@ class GraphModel(Model):
         for each in members:
             if each.state in ENDED:
                 continue
-            each.not_before, each.strikes = each.requested, 0
+            each.not_before, each.strikes, each.retries_used = each.requested, 0, 0
             each.approval = each.approval and "pending"
         for each in again:
             new = self.retry(each)

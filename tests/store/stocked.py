@@ -214,7 +214,7 @@ class System:
     def prove_gone(self, claim: Claim) -> None:
         with self.store.write() as tx:
             tx.claims.prove_gone(claim.token)
-            consequences.release_locks(tx, claim.job_id)
+            consequences.release_locks(tx, [claim.job_id])
 
     def capacity(self, tx: ReadTx) -> Capacity:
         return count_capacity(tx, HOST.id, log_budget=BUDGET)

@@ -128,7 +128,9 @@ def test_it_is_a_story_of_its_own_too(store: Store) -> None:
         assert [each.params["a"] for each in found] == [1, 2, 3]
         assert [each.position for each in found] == [100, 200, 300]
         assert [each.created_at for each in found] == [START] * 3
-        assert [(each.kind, each.actor) for each in tx.events.of_job(3)] == [("submitted", "ann")]
+        (told,) = tx.events.of_job(3)
+        assert (told.kind, told.actor) == ("submitted", "ann")
+        assert tx.events.last_changes([3]) == {3: told.seq}
 
 
 @pytest.mark.bulk

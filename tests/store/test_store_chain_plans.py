@@ -35,6 +35,7 @@ AROUND = (
     " select id, 0, id - 1, id - 1, 'satisfied' from jobs where id > 1",
     "insert into claims (token, job_id, state, slot, worker_id, host_id, home, boot_id, folder,"
     " claimed_at, probe) select 't' || id, id, 'gone', 1, 'w', 'h', '/', 'b', '/', 1, 0 from jobs",
+    "insert into job_webhooks (chain, url, types) select id, 'https://x', '[]' from jobs",
 )
 # What shows all that is active reads all that is active.
 VIEWS = {"outlines_shown"}

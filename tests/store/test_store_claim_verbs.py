@@ -160,7 +160,7 @@ def test_a_stale_token_changes_nothing(store: Store) -> None:
         waiting = add(tx, locks=(Lock("k"),))
         old = start(tx, waiting)
         assert tx.claims.undo([unclaim_of(old)]) == [True]
-        tx.claims.release_locks(waiting.id)
+        tx.claims.release_locks([waiting.id])
         new = start(tx, tx.jobs.by_id([waiting.id])[waiting.id], token="new")
         tx.claims.lend("lending", Lending(waiting.id, 99, START + 99))
         before = snapshot(tx, waiting.id)

@@ -37,7 +37,7 @@ def stocked_file(path: Path) -> None:
             if number % 3 == 0:
                 claim = start(tx, job, number + 1)
                 tx.claims.finish([finish_of(claim, document={"n": number})])
-                tx.claims.release_locks(job.id)
+                tx.claims.release_locks([job.id])
             elif number % 3 == 1:
                 tx.waits.park([parking(job, "lock:k", reserves=True)])
         add(tx, after=(2, 5))

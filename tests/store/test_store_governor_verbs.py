@@ -1,5 +1,9 @@
 """What every store does with targets, open jobs by their subjects, and groups that track them."""
 
+from typing import Any
+
+import apsw
+import psycopg
 import pytest
 from recording import verbs
 from stocked import START, add, finish_of, start
@@ -7,8 +11,11 @@ from stocked import START, add, finish_of, start
 from headway.core.groups import Group, GroupMode
 from headway.core.model import Stage
 from headway.core.targets import Target
+from headway.store.records import RunRecord
 from headway.store.store import Store
+from headway.store.transaction import WriteTx
 
+BROKEN = (apsw.ConstraintError, psycopg.IntegrityError)
 GAS = Target(
     "gas",
     ("make", "{subject}", "é"),
@@ -28,8 +35,11 @@ GAS = Target(
 @verbs("workitems.targets", "workitems.add_target", "workitems.remove_target")
 def test_targets_are_kept_whole_and_one_per_name(store: Store) -> None:
     plain = Target("any", ("true",), created_at=START, created_by="bob")
+    run = Target("run", workflow="change", params={"slug": "{subject}"}, created_by="bob")
     with store.write() as tx:
         assert tx.workitems.targets() == {}
+        assert tx.workitems.add_target(run)
+        assert tx.workitems.targets() == {"run": run} and tx.workitems.remove_target("run")
         assert tx.workitems.add_target(GAS) and tx.workitems.add_target(plain)
         assert not tx.workitems.add_target(plain._replace(argv=("false",)))
         assert not tx.workitems.add_target(GAS._replace(name="other")), "the prefix is taken"
@@ -62,6 +72,55 @@ def test_the_open_job_of_a_subject_is_found(store: Store) -> None:
         later = [job.id for job in tx.workitems.open_with_subject_after(second.id, 10)]
         assert later == [other.id, running.id]
         assert [job.id for job in tx.workitems.open_with_subject_after(0, 1)] == [second.id]
+
+
+RUN = RunRecord(1, "flow", "1", "f" * 64, {}, START, "ann", subject="gt-1", target="gas")
+
+
+def add_run(tx: WriteTx, **fields: Any) -> RunRecord:
+    run = RUN._replace(id=tx.workflows.take_id(), **fields)
+    tx.workflows.add(run, key=None, manifest={}, nodes=[])
+    return run
+
+
+@pytest.mark.req("G17")
+@verbs("workitems.open_runs_about", "workitems.open_runs_with_subject")
+def test_a_run_holds_its_subject_for_its_jobs_until_it_ends(store: Store) -> None:
+    with store.write() as tx:
+        add_run(tx, subject=None)
+        run = add_run(tx)
+        of_run = {"workflow_run": run.id, "node": "a", "node_pass": 1, "subject": "gt-1"}
+        add(tx, **of_run)
+        add(tx, **of_run)
+        alone = add(tx, subject="gt-2", needs=("run:x",))
+        other = add_run(tx, subject="gt-3")
+        asked = ["gt-1", "gt-2", "gt-3"]
+        assert {name: job.id for name, job in tx.workitems.open_about(asked).items()} == {
+            "gt-2": alone.id
+        }
+        assert [job.id for job in tx.workitems.open_with_subject(10)] == [alone.id]
+        assert [job.id for job in tx.workitems.open_with_subject_after(0, 10)] == [alone.id]
+        assert tx.workitems.open_runs_about(asked) == {"gt-1": run, "gt-3": other}
+        assert tx.workitems.open_runs_with_subject(10) == [run, other]
+        assert tx.workitems.open_runs_with_subject(1) == [run]
+        tx.workflows.end(run.id, "failed")
+        assert tx.workitems.open_runs_about(asked) == {"gt-3": other}
+        assert tx.workitems.open_runs_with_subject(10) == [other]
+
+
+@pytest.mark.req("G17")
+def test_two_open_jobs_or_two_open_runs_of_a_subject_cannot_be_stored(store: Store) -> None:
+    """What the check forgets the schema refuses."""
+    with store.write() as tx:
+        add(tx, subject="gt-1")
+        first = add_run(tx, subject="gt-2")
+    with pytest.raises(BROKEN), store.write() as tx:
+        add(tx, subject="gt-1", needs=("file:run:x",), produces=('file:"run":',))
+    with pytest.raises(BROKEN), store.write() as tx:
+        add_run(tx, subject="gt-2")
+    with store.write() as tx:
+        tx.workflows.end(first.id, "failed")
+        add_run(tx, subject="gt-2")
 
 
 @verbs("workitems.places_in_queue")

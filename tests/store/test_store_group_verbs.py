@@ -10,7 +10,7 @@ from headway.core.groups import Group, GroupId, GroupMode, GroupTally, Member
 from headway.core.model import Job, Stage, Wait, WaitKind
 from headway.core.retention import InTheWay, Obstacle
 from headway.core.states import Status
-from headway.store.records import Search
+from headway.store.records import NewNode, RunRecord, Search
 from headway.store.store import Store
 from headway.store.transaction import WriteTx
 
@@ -214,7 +214,7 @@ def test_a_group_keeps_its_jobs_until_it_has_ended_and_goes_with_the_last(store:
         assert tx.groups.take_id() == group.id + 1, "an id is never given out again"
 
 
-@verbs("jobs.find")
+@verbs("search.jobs")
 def test_jobs_are_found_by_their_group(store: Store) -> None:
     with store.write() as tx:
         one, other = made(tx), made(tx)
@@ -223,7 +223,8 @@ def test_jobs_are_found_by_their_group(store: Store) -> None:
         add(tx)
 
         def found(*groups: GroupId) -> list[int]:
-            return [each.id for each in tx.jobs.find(Search(groups=groups), before=None, limit=9)]
+            stretches = tx.search.jobs(Search(groups=groups), size=9)
+            return [job.id for each in stretches for job in each.jobs]
 
         assert found(one.id) == [second.id, first.id]
         assert found(one.id, other.id) == [third.id, second.id, first.id]
@@ -242,3 +243,26 @@ def test_a_worker_that_starts_does_not_wake_who_waits_for_its_turn(
         assert bool(tx.waits.woken(10)) is (kind is not WaitKind.GROUP)
         tx.waits.wake_topics(["turn:7"])
         assert [each.id for each in tx.waits.woken(10)] == [waiting.id]
+
+
+@verbs("groups.is_active", "groups.of_run", "groups.tally", "groups.members")
+def test_a_group_waits_for_a_run_that_may_repeat_its_members(store: Store) -> None:
+    with store.write() as tx:
+        group, ended, other = made(tx), made(tx, ended_at=START), made(tx)
+        first, again = members(tx, group, 2)
+        (old,) = members(tx, ended, 1)
+        members(tx, other, 1)
+        for member in (first, again):
+            end(tx, member, Status.FAILED)
+        run = RunRecord(tx.workflows.take_id(), "flow", "1", "f", {}, START, "ann")
+        nodes = [NewNode(f"a[{at}]", "a", job.id) for at, job in enumerate((first, again, old))]
+        tx.workflows.add(run, key=None, manifest={}, nodes=nodes)
+        assert not tx.groups.is_active(group.id) and tx.groups.is_active(other.id)
+        tx.workflows.set_unsettled(run.id, True)
+        assert tx.groups.is_active(group.id)
+        assert tx.groups.of_run(run.id) == [group], "the other has ended"
+        tx.workflows.set_unsettled(run.id, False)
+        assert not tx.groups.is_active(group.id)
+        tx.workflows.dismiss([first.chain])
+        assert tx.groups.tally(group.id).counts == {Status.FAILED: 1}
+        assert [each.job_id for each in tx.groups.members(group.id, 10)] == [again.id]

@@ -66,6 +66,7 @@ def asked(store: Store) -> dict[str, Any]:
 CAREFUL: dict[str, Callable[[WriteTx], bool]] = {
     "only_calls_wait": lambda tx: tx.calls.are_alone(QUEUES[:2]),
     "nobody_awaits": lambda tx: not tx.calls.anyone_awaits(),
+    "nobody_waits_for_locks": lambda tx: not tx.waits.are_locks_contended(),
 }
 
 
@@ -125,17 +126,21 @@ class Acts:
         if self.claims:
             claim = self.claims.pop()
             self.tx.claims.undo([unclaim_of(claim)])
-            self.tx.claims.release_locks(claim.job_id)
+            self.tx.claims.release_locks([claim.job_id])
 
     def do_release_locks(self) -> None:
         held = [(each.job_id, each.key) for each in self.tx.claims.locks_held()]
+        told = self.tx.waits.are_locks_contended()
         for job in self.jobs:
-            assert self.tx.claims.release_locks(job.id) == [key for of, key in held if of == job.id]
+            keys = [key for of, key in held if of == job.id]
+            assert self.tx.claims.release_locks([job.id]) == (keys if told else [])
+        assert self.tx.claims.locks_held() == []
 
     def do_file(self) -> None:
         for job in self.at_hand()[:1]:
             at = self.lots.choice([None, START + 5, START + 50])
-            self.tx.waits.park([parking(job, "lock:a", wake_at=at)])
+            topics = [f"lock:{lock.key}" for lock in job.locks] or ["lock:a"]
+            self.tx.waits.park([parking(job, *topics, wake_at=at)])
 
     def do_park_for_capacity(self) -> None:
         for job in self.at_hand()[:1]:

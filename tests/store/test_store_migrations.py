@@ -408,8 +408,9 @@ Statements = list[tuple[str, dict[str, Any]]]
 def make_file(path: Path, schema: int, statements: Statements) -> str:
     """One of an older schema, with what these put into it."""
     connection = apsw.Connection(str(path))
-    for step in migrations(FILE)[:schema]:
-        connection.execute(step.script)
+    for step in migrations(FILE):
+        if step.number <= schema:
+            connection.execute(step.script)
     for sql, values in statements:
         connection.execute(sql, values)
     connection.execute(f"pragma user_version = {schema}")
@@ -420,8 +421,9 @@ def make_file(path: Path, schema: int, statements: Statements) -> str:
 def make_there(url: str, schema: int, statements: Statements) -> None:
     """The same on a server."""
     with psycopg.connect(url) as operator:
-        for step in migrations(SERVER)[:schema]:
-            operator.execute(step.script.encode())
+        for step in migrations(SERVER):
+            if step.number <= schema:
+                operator.execute(step.script.encode())
         operator.execute("create table schema_version (version bigint)")
         operator.execute(f"insert into schema_version values ({schema})".encode())
         for sql, values in statements:
@@ -441,6 +443,51 @@ def test_claims_of_a_server_of_schema_6_are_kept(bare_postgres_url: str) -> None
     with psycopg.connect(bare_postgres_url) as operator:
         versions = operator.execute("select version from schema_version").fetchall()
     assert versions == [(schema_version(),)]
+
+
+OLD_TARGET = """
+insert into targets values ('gas', 'gt-', '{"argv":["true"],"cwd":null,"env":{},"helper":[],
+  "locks":[],"resources":[],"retries":0,"timeout":null}', 5, 'ann')
+"""
+OLD_RUN = """
+insert into workflow_runs (id, name, version, policy_hash, manifest, params, created_at,
+  created_by, state) values (1, 'flow', '1', 'f', '{}', '{}', 5, 'ann', 'running')
+"""
+
+
+def of_schema_18(dialect: Dialect) -> Statements:
+    """A target, a run, and an open job about a subject."""
+    sql = Queries(dialect, COLUMNS)["add_jobs"].sql
+    return [(OLD_TARGET, {}), (OLD_RUN, {}), (sql, dict(dump_job(job(1, subject="gt-1"))))]
+
+
+def assert_subjects_are_kept(url: str) -> None:
+    store = open_store(url, FakeClock(START))
+    try:
+        with store.read() as tx:
+            target = tx.workitems.targets()["gas"]
+            assert (target.argv, target.workflow, target.params) == (("true",), None, {})
+            run = tx.workflows.by_id([1])[1]
+            assert (run.subject, run.target) == (None, None)
+            assert tx.workitems.open_about(["gt-1"])["gt-1"].id == 1
+        with pytest.raises((apsw.ConstraintError, psycopg.IntegrityError)), store.write() as tx:
+            tx.jobs.add([job(2, subject="gt-1")])
+        with store.write() as tx:
+            own = {"workflow_run": 1, "node": "a", "node_pass": 1, "subject": "gt-1"}
+            tx.jobs.add([job(2, **own), job(3, **own)])
+    finally:
+        store.close()
+
+
+def test_subjects_of_a_file_of_schema_18_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "headway.db"
+    assert_subjects_are_kept(make_file(path, 18, of_schema_18(FILE)))
+    assert schema_of(path) == SCHEMA.read_text()
+
+
+def test_subjects_of_a_server_of_schema_18_are_kept(bare_postgres_url: str) -> None:
+    make_there(bare_postgres_url, 18, of_schema_18(SERVER))
+    assert_subjects_are_kept(bare_postgres_url)
 
 
 MOVED = [(1, 300), (2, 5000), (3, 100)]  # jobs that were put elsewhere, and their positions

@@ -37,6 +37,7 @@ def test_neighbours_are_found_by_position_age_and_id(store: Store) -> None:
     "queue_order.neighbours",
     "queue_order.nth_of_level",
     "queue_order.waiting",
+    "queue_order.ids",
     "queue_order.in_dispatch_order",
 )
 def test_only_what_waits_has_a_place(store: Store) -> None:
@@ -47,6 +48,8 @@ def test_only_what_waits_has_a_place(store: Store) -> None:
         tx.claims.finish([finish_of(start(tx, ended, 2))])
         assert [each.id for each in tx.queue_order.waiting(9)] == [urgent.id, first.id, second.id]
         assert [each.id for each in tx.queue_order.waiting(2)] == [urgent.id, first.id]
+        assert tx.queue_order.ids(9) == [urgent.id, first.id, second.id]
+        assert tx.queue_order.ids(2) == [urgent.id, first.id]
         assert tx.queue_order.nth_of_level(0, 0, 0) == Standing(first.id, *first.order[1:3])
         assert tx.queue_order.nth_of_level(0, 0, first.id) == Standing(
             second.id, *second.order[1:3]

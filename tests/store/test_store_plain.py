@@ -40,6 +40,8 @@ OTHERS: dict[str, Any] = {
     "workflow_run": 7,
     "node": "build",
     "node_pass": 1,
+    "after_runs": (7,),
+    "webhooks": ("https://ci.example.org/hook",),
     "require_approval": True,
     "group": "g",
     "last": True,

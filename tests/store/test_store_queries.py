@@ -20,7 +20,7 @@ from stocked import (
 )
 
 from headway.core.model import Job, Lock, Stage
-from headway.core.states import Status
+from headway.core.states import WAITING, Status
 from headway.store import open_store
 from headway.store.database import Database
 from headway.store.postgres.database import DIALECT as POSTGRES
@@ -46,6 +46,7 @@ HOT = [query.name for query in QUERIES if query.hot and query.name in COMMON]
 SMALL = {
     "marks": "a fixed handful of rows",
     "settings": "one row per setting that was ever set",
+    "parked": "one row per runner of agents that met a limit",
     "pauses": "at most one row per scope",
     "breakers": "one row per host in trouble",
     "lendings": "one row per job that waits for another right now",
@@ -73,6 +74,8 @@ PLAUSIBLE: dict[str, Any] = {
     "state": "gone",
     "waited_on": "[]",
     "reason": "because",
+    "runner": "claude",
+    "source": "n",
     "error": "it failed",
     "wait_kind": "locks",
     "wait_detail": "waiting",
@@ -81,6 +84,7 @@ PLAUSIBLE: dict[str, Any] = {
     "by": "ann",
     "rows": '[{"id": 1, "job_id": 1}]',
     "subjects": ["gt-1"],
+    "groups": [1, 2, 3],
     "makers": ["jobs.yaml:a"],
     "schedules": ["schedule-7"],
     "outcome": "fired",
@@ -124,6 +128,13 @@ GRAPH = (
     "insert into schedules (id, name, document, enabled, version, created_at, created_by, "
     "changed_at, next_slot, next_fire_at, looked_at, zones) select id, 'n-' || id, '{}', 1, 1, 1, "
     "'ann', 1, 9000000000000000 + id, 9000000000000000 + id, 1, '' from jobs",
+    "insert into workflow_runs (id, name, version, policy_hash, manifest, params, created_at, "
+    "created_by, ended_at, state)"
+    " select id, 'n', '1', '', '{}', '{}', 1, 'ann', 2, 'succeeded' from jobs",
+    "insert into workflow_nodes (run, ord, node, written, chain)"
+    " select id, 1, 'n', 'n', id from jobs",
+    "insert into workflow_loops (run, source, head, takes, tolerates, times, delay, used, called)"
+    " select id, 'n', 'n', '[]', '[]', 1, 0, 0, 0 from jobs",
     "insert into firings (schedule_id, slot, last_slot, slots, outcome, job_id, at)"
     " select id, 1, 1, 1, 'fired', id, 1 from jobs",
 )
@@ -282,7 +293,7 @@ def test_what_a_planning_step_runs_is_marked_hot() -> None:
         "wake_due",
         "first_waiters",
         "wake_next",
-        "wake_topic",
+        "wake_topics",
         "wake_dependents",
         "lock_holders",
         "first_reservers",
@@ -331,13 +342,13 @@ def start_and_finish(tx: WriteTx) -> None:
     claim = add_and_start(tx)
     tx.claims.finish([finish_of(claim)])
     tx.waits.chains_succeeded([claim.job_id])
-    tx.claims.release_locks(claim.job_id)
+    tx.claims.release_locks([claim.job_id])
 
 
 def start_and_undo(tx: WriteTx) -> None:
     claim = add_and_start(tx)
     tx.claims.undo([unclaim_of(claim)])
-    tx.claims.release_locks(claim.job_id)
+    tx.claims.release_locks([claim.job_id])
 
 
 def park_for_capacity(tx: WriteTx) -> None:
@@ -440,15 +451,35 @@ def test_a_hundred_times_the_rows_cost_no_more_work(
 
 # What views read grows with what they show, not with what has ended.
 LOOKS: dict[str, Callable[[WriteTx], Any]] = {
+    "all that waits": lambda tx: list(tx.search.jobs(Search(statuses=WAITING), size=51)),
     "outlines_shown": lambda tx: tx.jobs.outlines_shown(1 << 40),
     "chain_ends": lambda tx: tx.jobs.chain_ends([7, 8, 9]),
-    "find_jobs": lambda tx: tx.jobs.find(
-        Search(ended_since=START + 3600 * SECOND), before=None, limit=100
-    ),
-    "find_jobs, active": lambda tx: tx.jobs.find(
-        Search(statuses=frozenset({Status.QUEUED})), before=None, limit=100
-    ),
+    **{
+        f"search by {name}": lambda tx, search=search: first_page(tx, search)
+        for name, search in {
+            "nothing": Search(),
+            "time": Search(ended_since=START + 3600 * SECOND),
+            "waiting": Search(statuses=WAITING),
+            "running": Search(statuses=frozenset({Status.RUNNING})),
+            "success": Search(statuses=frozenset({Status.SUCCEEDED})),
+            "failure": Search(statuses=frozenset({Status.FAILED, Status.SKIPPED})),
+            "label": Search(labels={}),
+            "name": Search(name="n*"),
+            "group": Search(groups=(7, 8)),
+            "subject": Search(subjects=("s-7",)),
+            "chain": Search(chains=(7, 8)),
+        }.items()
+    },
 }
+
+
+def first_page(tx: WriteTx, search: Search) -> None:
+    """The newest 50, or all if there are not so many."""
+    found = 0
+    for stretch in tx.search.jobs(search, size=51):
+        found += len(stretch.jobs)
+        if found > 50:
+            break
 
 
 @pytest.fixture(scope="module")
@@ -472,6 +503,19 @@ def test_a_view_does_not_pay_for_what_has_ended(
     """# fault C11"""
     short, long = (work(store, LOOKS[name]) for store in short_and_long_past)
     assert long <= short * 1.2 + 100, (short, long)
+
+
+# Through what waits a search for what succeeded has to go: all that waits is newer.
+PAGES = [each for each in LOOKS if each.startswith("search") and "success" not in each]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_costs_the_same_however_many_wait(
+    small_and_huge: tuple[Store, Store], name: str
+) -> None:
+    """# fault C11"""
+    small, huge = (work(store, LOOKS[name]) for store in small_and_huge)
+    assert huge <= small * 1.5 + 100, (small, huge)
 
 
 def test_counted_work_grows_where_it_must(small_and_huge: tuple[Store, Store]) -> None:

@@ -17,6 +17,7 @@ from headway.store.records import (
     Lending,
     Marker,
     Progress,
+    RecordedStep,
 )
 from headway.store.store import Store
 from headway.testing.clock import FakeClock
@@ -143,6 +144,7 @@ def test_a_removed_job_leaves_nothing_but_the_note_of_its_files(store: Store) ->
         tx.graph.withdraw([gone.id])
         tx.jobs.keep_results([(gone.id, 1)])
         tx.jobs.keep_progress([Progress(gone.id, 0.5, "half")])
+        tx.steps.keep([RecordedStep(gone.id, 0, "fetched", 1)])
         stays = ended(tx, 1)
         tx.retention.note_files([gone.id], "here")
         tx.retention.note_files_elsewhere([gone.id])

@@ -27,7 +27,7 @@ from headway.core.model import (
     Wait,
     WaitKind,
 )
-from headway.core.states import Status
+from headway.core.states import ACTIVE, TERMINAL, WAITING, Status
 from headway.store import open_store
 from headway.store.records import (
     Progress,
@@ -297,19 +297,46 @@ def ended(tx: Any, status: Status, at: int = START, **fields: Any) -> Job:
     return made
 
 
-@verbs("jobs.find")
-def test_jobs_are_found_newest_first_in_pages(store: Store, clock: FakeClock) -> None:
-    with store.write() as tx:
-        made = [add(tx, created_at=START + each % 2) for each in range(6)]
-    order = sorted(made, key=lambda each: (each.created_at, each.id), reverse=True)
+def found_by(store: Store, **search: Any) -> set[int]:
     with store.read() as tx:
-        first = tx.jobs.find(Search(), before=None, limit=4)
-        rest = tx.jobs.find(Search(), before=first[-1], limit=4)
-        assert ids(first + rest) == ids(order)
-        assert tx.jobs.find(Search(), before=rest[-1], limit=4) == []
+        stretches = list(tx.search.jobs(Search(**search), size=2))
+    found = [job.id for each in stretches for job in each.jobs]
+    assert found == sorted(set(found), reverse=True), "the newest first, each once"
+    return set(found)
 
 
-@verbs("jobs.find")
+@verbs("search.jobs")
+def test_a_search_goes_down_from_the_newest_in_stretches(store: Store, clock: FakeClock) -> None:
+    """Whatever the clock did, and in whatever order the jobs have ended."""
+    with store.write() as tx:
+        skipped, cancelled, waiting = (
+            [add(tx, created_at=START - each).id for each in range(count)] for count in (4, 3, 9)
+        )
+    for each in (*reversed(skipped), *reversed(cancelled)):
+        clock.advance(1)
+        with store.write() as tx:
+            status = Status.SKIPPED if each in skipped else Status.CANCELLED
+            tx.jobs.end_waiting(tx.jobs.by_id([each])[each], status, "because", None)
+    everything = {*skipped, *cancelled, *waiting}
+    for search, expected in (
+        (Search(), everything),
+        (Search(statuses=WAITING), {*waiting}),
+        (Search(ended_since=START), everything),
+        (Search(ended_since=START + 4 * SECOND + 1), {*cancelled, *waiting}),
+        (Search(ended_since=START, statuses=TERMINAL), {*skipped, *cancelled}),
+        (Search(statuses=TERMINAL - {Status.SUCCEEDED}), {*skipped, *cancelled}),
+        (Search(statuses=frozenset({Status.SKIPPED, Status.QUEUED})), {*skipped, *waiting}),
+        (Search(statuses=frozenset({Status.FAILED})), set()),
+    ):
+        assert found_by(store, **search._asdict()) == expected
+        with store.read() as tx:
+            for place in (1, 4, 12):
+                below = tx.search.jobs(search, below=place, size=2)
+                rest = {job.id for each in below for job in each.jobs}
+                assert rest == {each for each in expected if each < place}
+
+
+@verbs("search.jobs")
 def test_jobs_are_found_by_state_time_and_label(store: Store, clock: FakeClock) -> None:
     with store.write() as tx:
         old = ended(tx, Status.CANCELLED, created_at=START - 5)
@@ -319,14 +346,15 @@ def test_jobs_are_found_by_state_time_and_label(store: Store, clock: FakeClock) 
         active = add(tx, labels={"team": "a"})
 
     def found(**search: Any) -> set[int]:
-        with store.read() as tx:
-            return {each.id for each in tx.jobs.find(Search(**search), before=None, limit=9)}
+        return found_by(store, **search)
 
     everything = {old.id, new.id, active.id}
     assert found() == everything
     assert found(ended_since=START + 5 * SECOND) == {new.id, active.id}
     assert found(created_since=START) == {new.id, active.id}
     assert found(statuses=frozenset({Status.CANCELLED, Status.QUEUED})) == {old.id, active.id}
+    assert found(statuses=frozenset({Status.CANCELLED, Status.SKIPPED})) == {old.id, new.id}
+    assert found(statuses=TERMINAL, created_since=START) == {new.id}
     assert found(statuses=frozenset({Status.QUEUED})) == {active.id}
     assert found(statuses=frozenset()) == set()
     assert found(labels={"team": 'a"b%'}) == {new.id}
@@ -349,14 +377,29 @@ GLOBS = {
 }
 
 
-@verbs("jobs.find")
+@verbs("search.jobs")
+def test_jobs_are_found_by_subject_target_and_chain(store: Store) -> None:
+    with store.write() as tx:
+        one = add(tx, subject="gt-1", target="here")
+        two = add(tx, subject="gt-2", target="there")
+        again = add(tx, chain=one.id)
+    assert found_by(store, subjects=("gt-1", "gt-2")) == {one.id, two.id}
+    assert found_by(store, subjects=("gt-1",), targets=("there",)) == set()
+    assert found_by(store, targets=("here", "there")) == {one.id, two.id}
+    assert found_by(store, targets=("there",), statuses=ACTIVE) == {two.id}
+    assert found_by(store, chains=(one.id,)) == {one.id, again.id}
+    assert found_by(store, chains=()) == set()
+
+
+@verbs("search.jobs")
 @pytest.mark.parametrize("glob", GLOBS)
 def test_a_pattern_of_a_name_lets_through_all_that_it_should(store: Store, glob: str) -> None:
     with store.write() as tx:
         for name in GLOBS["*"]:
             add(tx, name=name)
     with store.read() as tx:
-        found = {each.name for each in tx.jobs.find(Search(name=glob), before=None, limit=99)}
+        stretches = tx.search.jobs(Search(name=glob), size=99)
+        found = {job.name for each in stretches for job in each.jobs}
     assert GLOBS[glob] <= found
     if "[" not in glob:
         assert found == GLOBS[glob]

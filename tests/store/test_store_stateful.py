@@ -88,7 +88,8 @@ def empty(url: str) -> None:
             for statement in statements:
                 connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
         connection.execute(
-            "update marks set value = case when name like 'next_%_id' then 1 else 0 end"
+            "update marks set value = case when name like 'next_%_id' then 1"
+            " when name = 'webhook_cursor' then -1 else 0 end"
         )
 
 

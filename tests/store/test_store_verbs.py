@@ -26,9 +26,11 @@ from headway.core.model import (
     Lock,
     LockMode,
     RetryPolicy,
+    Stage,
 )
-from headway.core.states import Status
+from headway.core.states import WAITING, Status
 from headway.store.new_jobs import Event
+from headway.store.records import WaitCounts
 from headway.store.store import Store
 from headway.testing.clock import FakeClock
 
@@ -41,6 +43,7 @@ def ids(jobs: list[Job]) -> list[int]:
 
 def test_every_verb_of_the_seam_is_tested() -> None:
     import test_store_alike  # noqa: F401
+    import test_store_awaited_runs  # noqa: F401
     import test_store_calls  # noqa: F401
     import test_store_claim_verbs  # noqa: F401
     import test_store_entry_verbs  # noqa: F401
@@ -54,10 +57,13 @@ def test_every_verb_of_the_seam_is_tested() -> None:
     import test_store_quiet  # noqa: F401
     import test_store_removing_verbs  # noqa: F401
     import test_store_reservations  # noqa: F401
+    import test_store_runner_verbs  # noqa: F401
     import test_store_schedule_verbs  # noqa: F401
     import test_store_scheduler_verbs  # noqa: F401
+    import test_store_step_verbs  # noqa: F401
     import test_store_template_verbs  # noqa: F401
     import test_store_waiting_verbs  # noqa: F401
+    import test_store_webhook_verbs  # noqa: F401
     import test_store_woken  # noqa: F401
     import test_store_workflow_verbs  # noqa: F401
     import test_store_worktrees  # noqa: F401
@@ -379,7 +385,37 @@ def test_environments_in_use_are_found(store: Store) -> None:
         assert tx.jobs.env_digests_in_use(since=0) == {"a", "b"}
 
 
-@verbs("events.add", "events.of_job", "events.since", "events.last")
+@verbs("jobs.count_waiting", "jobs.count_active")
+def test_what_waits_is_counted_by_stage_and_by_what_it_shows(store: Store) -> None:
+    with store.write() as tx:
+        assert tx.jobs.count_waiting() == WaitCounts({}, 0) and tx.jobs.count_active() == {}
+        for number, status in enumerate(sorted(WAITING)):
+            for stage in Stage:
+                for _ in range(number + 1):
+                    add(tx, status=status, stage=stage)
+        start(tx, add(tx))
+        expected = {status: 3 * (place + 1) for place, status in enumerate(sorted(WAITING))}
+        assert tx.jobs.count_waiting() == WaitCounts(expected, 20)
+        assert tx.jobs.count_active() == {**expected, Status.RUNNING: 1}
+
+
+@verbs("events.last_changes")
+def test_the_last_change_of_a_job_is_its_newest_event_that_is_no_wait(store: Store) -> None:
+    with store.write() as tx:
+        one, two, silent = add(tx), add(tx), add(tx)
+        kinds = [("submitted", one), ("submitted", two), ("edited", one)]
+        waits = [(each.value, one) for each in sorted(WAITING)]
+        told = [Event(kind, each.id) for kind, each in (*kinds, *waits)]
+        tx.events.add(told, actor="ann")
+        first = tx.events.since(0, 1)[0].seq
+        assert tx.events.last_changes([one.id, two.id, silent.id, 99]) == {
+            one.id: first + 2,
+            two.id: first + 1,
+            silent.id: 0,
+        }
+
+
+@verbs("events.add", "events.of_job", "events.since", "events.of_kinds", "events.last")
 def test_events_are_kept_in_order(store: Store, clock: FakeClock) -> None:
     with store.write() as tx:
         assert tx.events.last() == 0
@@ -395,5 +431,8 @@ def test_events_are_kept_in_order(store: Store, clock: FakeClock) -> None:
             Event("running", 1, {}, "worker", START + SECOND, 3),
         ]
         assert [each.kind for each in tx.events.since(1, 10)] == ["paused", "running"]
+        some = tx.events.of_kinds(["submitted", "running"], after=0, limit=2)
+        assert [each.seq for each in some] == [1, 3]
+        assert tx.events.of_kinds(["submitted", "running"], after=1, limit=1) == some[1:]
         assert tx.events.since(1, 1)[0].actor == "bob"
         assert tx.events.since(3, 10) == [] and tx.events.last() == 3

@@ -23,7 +23,7 @@ from headway.core.model import (
     WaitKind,
 )
 from headway.core.states import Status
-from headway.store.records import HostRecord
+from headway.store.records import HostRecord, WaitCounts
 from headway.store.store import Store
 from headway.testing.clock import FakeClock
 
@@ -176,7 +176,7 @@ def test_jobs_chains_and_everything_can_be_woken(store: Store) -> None:
         assert stages(tx, timed) == [Stage.PARKED]  # its time has not come
 
 
-@verbs("waits.woken", "waits.ready", "waits.stale", "waits.count_ready")
+@verbs("waits.woken", "waits.ready", "waits.stale", "jobs.count_waiting")
 def test_each_host_has_its_own_queue_beside_the_common_one(store: Store) -> None:
     with store.write() as tx:
         theirs = add(tx, queue="other", priority=9)
@@ -187,14 +187,16 @@ def test_each_host_has_its_own_queue_beside_the_common_one(store: Store) -> None
             ids(tx.waits.woken(10, ("", "mine"))) == in_order
             and ids(tx.waits.woken(2, ("", "mine"))) == in_order[:2]
         )
-        assert ids(tx.waits.woken(10)) == ids(common) and tx.waits.count_ready() == 4
+        assert ids(tx.waits.woken(10)) == ids(common) and tx.jobs.count_waiting().ready == 4
         every = [theirs, own, *common]
         for_capacity = {"status": Status.QUEUED, "stage": Stage.READY, "wait": LACKS_CAPACITY}
         tx.waits.park([parking(each, **for_capacity) for each in every])
-        assert ids(tx.waits.ready(10, ("", "mine"))) == in_order and tx.waits.count_ready() == 4
+        assert ids(tx.waits.ready(10, ("", "mine"))) == in_order
+        assert tx.jobs.count_waiting() == WaitCounts({Status.QUEUED: 4}, 4)
         tx.waits.park([parking(each, "x") for each in every])
         assert sorted(ids(tx.waits.stale(START + 1, 10, ("", "mine")))) == sorted(in_order)
-        assert ids(tx.waits.stale(START + 1, 10)) == ids(common) and tx.waits.count_ready() == 0
+        assert ids(tx.waits.stale(START + 1, 10)) == ids(common)
+        assert tx.jobs.count_waiting().ready == 0
 
 
 @verbs("waits.requeue")
@@ -352,7 +354,7 @@ def test_the_chains_that_a_chain_still_waits_for(store: Store) -> None:
 # -- locks --------------------------------------------------------------------------------------
 
 
-@verbs("claims.lock_views", "claims.release_locks")
+@verbs("claims.lock_views", "claims.release_locks", "waits.are_locks_contended")
 def test_a_lock_view_has_all_holders_and_the_first_reserver_of_each_mode(store: Store) -> None:
     with store.write() as tx:
         holders = [
@@ -365,9 +367,12 @@ def test_a_lock_view_has_all_holders_and_the_first_reserver_of_each_mode(store: 
             add(tx, position=position, locks=(Lock("k", mode),))
             for position, mode in ((900, EXCLUSIVE), (500, EXCLUSIVE), (700, SHARED), (100, SHARED))
         ]
+    with store.write() as tx:
+        assert not tx.waits.are_locks_contended()
         for each in waiters[:3]:
             tx.waits.park([parking(each, "lock:k", reserves=True)])
         tx.waits.park([parking(waiters[3], "lock:k", reserves=False)])
+        assert tx.waits.are_locks_contended()
         views = tx.claims.lock_views(["k", "m", "free"])
         assert set(views["k"].holders) == {Holder(each.id, SHARED) for each in holders}
         assert set(views["k"].reservers) == {
@@ -378,6 +383,6 @@ def test_a_lock_view_has_all_holders_and_the_first_reserver_of_each_mode(store: 
         assert views["free"].holders == views["free"].reservers == ()
         assert tx.claims.lock_views([]) == {}
 
-        assert sorted(tx.claims.release_locks(holders[0].id)) == ["k", "m"]
-        assert tx.claims.release_locks(holders[0].id) == []
+        assert sorted(tx.claims.release_locks([holders[0].id])) == ["k", "m"]
+        assert tx.claims.release_locks([holders[0].id]) == []
         assert tx.claims.lock_views(["k"])["k"].holders == (Holder(holders[1].id, SHARED),)

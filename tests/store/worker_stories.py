@@ -141,7 +141,7 @@ class WorkerStories(Told):
         with self.store.write() as tx:
             for claim in tx.claims.unproven():
                 tx.claims.prove_gone(claim.token)
-                release_locks(tx, claim.job_id)
+                release_locks(tx, [claim.job_id])
         self.model.unproven.clear()
 
     @act(

@@ -58,6 +58,21 @@ def test_timeout_ends_a_command_that_ignores_term(home: Home, cgroup: str) -> No
     assert os.WTERMSIG(outcome.wait_status) == signal.SIGKILL
 
 
+def test_a_command_that_falls_silent_is_ended(home: Home) -> None:
+    script = "for i in 1 2 3 4; do echo $i; sleep 0.2; done; exec sleep 1000"
+    claim = home.run_shell(script, idle_seconds=0.5, grace_seconds=0.2)
+    outcome = claim.outcome()
+    assert (outcome.reason, outcome.exit_code) == ("timed_out", 124)
+    assert outcome.error == "no output for 0.5 s"
+    assert outcome.logs["stdout"]["bytes"] == 8, "each line begins the time anew"
+
+
+def test_a_silent_command_may_be_cancelled_or_late_as_well(home: Home) -> None:
+    claim = home.run_shell("exec sleep 1000", idle_seconds=60.0, timeout_seconds=0.3)
+    outcome = claim.outcome()
+    assert (outcome.reason, outcome.error) == ("timed_out", None)
+
+
 def test_deadline_holds_though_worker_and_parent_are_dead(home: Home) -> None:  # fault B1
     launcher = home.launcher()
     claim = home.run_shell("echo up; sleep 1000", timeout_seconds=1.0, launcher=launcher)
@@ -247,6 +262,23 @@ def test_leftovers_follow_the_policy(home: Home, leftovers: str, cgroup: str) ->
     )
     if leftovers != "leave":
         assert not is_alive(left)
+
+
+@pytest.mark.parametrize(
+    ("leftovers", "end", "asked"),
+    [
+        ("terminate", "kill -9 $$", True),
+        ("terminate", "exit 0", False),
+        ("kill", "kill -9 $$", False),
+    ],
+)
+def test_what_a_killed_operation_leaves_is_asked_to_end(
+    home: Home, cgroup: str, leftovers: str, end: str, asked: bool
+) -> None:
+    left = "(trap 'touch asked; exit' TERM; touch up; while :; do sleep 0.02; done) &"
+    script = f"{left} until test -e up; do sleep 0.01; done; {end}"
+    outcome = home.run_shell(script, leftovers=leftovers, cgroup=cgroup).outcome()
+    assert outcome.tree == "gone" and (home.path / "asked").exists() is asked
 
 
 def test_a_left_process_goes_on(home: Home, cgroup: str) -> None:

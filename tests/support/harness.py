@@ -31,6 +31,7 @@ from headway.store.new_jobs import Event
 from headway.supervise.evidence import Evidence
 from headway.supervise.rescue import end_claim
 from headway.testing.clock import FakeClock
+from headway.web.place import ServerPlace, place_of
 from headway.worker.process import Worker, WorkerMode
 from headway.worker.step import Engine
 from living import moment, younger
@@ -277,7 +278,7 @@ class Site:
             **({"HEADWAY_STORE": store_url} if store_url else {}),
             **(env or {}),
         }
-        self._workers: list[subprocess.Popen[str]] = []
+        self._workers: list[subprocess.Popen[str]] = []  # and servers
         url = store_url or f"sqlite://{self.home.database}"
         store = open_ready(url, SystemClock())
         self.client = Client(
@@ -325,6 +326,20 @@ class Site:
         )
         self._workers.append(process)
         return process
+
+    def serve(self, *options: str, env: dict[str, str] | None = None) -> ServerPlace:
+        """A server of this folder, up. It ends with the site."""
+        process = warm.start(
+            ["-P"],
+            ["serve", *options],
+            cwd=self.folder,
+            env={**self.env, **(env or {})},
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._workers.append(process)
+        place: ServerPlace = wait_for(lambda: place_of(self.home), what="a server")
+        return place
 
     @property
     def lock(self) -> WorkerLock:

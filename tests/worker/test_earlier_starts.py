@@ -36,7 +36,7 @@ class Lost:
         with self.bench.store.write() as tx:
             lost = Unclaim(self.first.token, self.job, "the commit is lost", None, 0, None)
             assert tx.claims.undo([lost]) == [True]
-            tx.claims.release_locks(self.job)
+            tx.claims.release_locks([self.job])
         self.bench.crash().recover()
 
     def runs(self) -> int:

@@ -328,7 +328,7 @@ class Paths(RuleBasedStateMachine):
                 tx.reservations.release(call)
             for claim in tx.claims.unproven():
                 tx.claims.prove_gone(claim.token)
-                release_locks(tx, claim.job_id)
+                release_locks(tx, [claim.job_id])
         for _ in range(200):
             if not self.yard.active():
                 break

@@ -58,14 +58,19 @@ def is_free(evidence: Evidence) -> bool:
     return fd is not None
 
 
-def die(bench: Bench, job: int) -> None:
-    """Kill the job's supervisor and notice it; nothing is decided yet."""
+def kill_supervisor(bench: Bench, job: int) -> None:
+    """Kill the job's supervisor. Its child has the lock, too, until it first runs: till then nobody
+    can judge the claim."""
     os.kill(supervisor_of(bench, job), signal.SIGKILL)
     with bench.store.read() as tx:
         claim = tx.claims.of_job(job)
     assert claim is not None
-    # Its child has the lock, too, until it first runs: till then nobody can judge the claim.
     wait_for(lambda: is_free(Evidence(claim.folder, claim.token)), what="its lock to be free")
+
+
+def die(bench: Bench, job: int) -> None:
+    """Kill the job's supervisor and notice it; nothing is decided yet."""
+    kill_supervisor(bench, job)
     launches = bench.engine.launches
     # Whether its command, or what the parent says, is noticed first is left to chance.
     wait_for(lambda: [key.data() for key, _ in launches.watchlist.select(0)] and launches._ended)
@@ -114,7 +119,7 @@ def test_a_pass_without_a_worker_fails_dead_processes_first(bench: Bench) -> Non
     dependent = bench.submit("true", after=(dead,))
     waiter = bench.submit("true")
     bench.step()
-    os.kill(supervisor_of(bench, dead), signal.SIGKILL)
+    kill_supervisor(bench, dead)
     bench.crash()
     client = bench.client
 

@@ -7,6 +7,7 @@ from written import FILE, checked, compiled, node_of, nodes
 
 from headway.core.routes import NodeOutcome
 from headway.workflows.compiler import in_order, policy_hash, routes_of, sinks_of
+from headway.workflows.documents import audit_document
 from headway.workflows.references import OPEN
 
 RUN = 'argv = ["x"]'
@@ -198,6 +199,46 @@ def test_a_worktree_is_passed_on_along_success_until_it_is_cleaned_up() -> None:
     roots = {each.id: each.root for each in manifest.nodes}
     assert roots == {"t": None, "b": "t", "c": "t", "d": None, "e": None, "f": "t"}
     assert [note.split(":")[0] for note in manifest.notes] == ["node 'd'"]
+
+
+TREES = f"{TREE}\nmatrix = {{ x = [1, 2], y = [1, 2] }}\nexclude = [{{ x = 2, y = 2 }}]"
+
+
+@pytest.mark.req("V23")
+def test_an_instance_works_in_the_worktree_of_the_same_combination() -> None:
+    alike = "matrix = { y = [1, 2], x = [1, 2] }\nexclude = [{ x = 2, y = 2 }]"
+    text = nodes(
+        t=TREES,
+        b=f'{RUN}\nafter = ["t"]\n{alike}',
+        c=f'{RUN}\nafter = ["b"]\nmatrix = {{ x = [2], y = [1] }}',
+        said=f'{RUN}\nafter = ["t"]\nroot = "t[x=1,y=2]"',
+        then=f'{RUN}\nafter = ["said"]',
+        none=f'{RUN}\nafter = ["t"]\nroot = "."',
+        end='uses = "control.terminal"\nafter = ["c"]',
+    )
+    roots = {each.id: each.root for each in compiled(text).nodes if each.node != "t"}
+    assert roots == {
+        "b[y=1,x=1]": "t[x=1,y=1]",
+        "b[y=1,x=2]": "t[x=2,y=1]",
+        "b[y=2,x=1]": "t[x=1,y=2]",
+        "c[x=2,y=1]": "t[x=2,y=1]",
+        "said": "t[x=1,y=2]",
+        "then": "t[x=1,y=2]",
+        "none": None,
+        "end": None,
+    }
+    assert compiled(text).notes == ()
+    workflow = checked(text)
+    audit = audit_document(workflow, routes_of(workflow))
+    roots = {each["node"]: each["root"] for each in audit["roots"]}
+    assert roots["b"] == "t[x=${{ matrix.x }},y=${{ matrix.y }}]" and roots["none"] is None
+    locks = {each["node"]: each["locks"] for each in audit["locks"]}
+    assert locks["b"] == [f"worktree:wf-N/{roots['b']}"]
+
+
+def test_a_matrix_of_one_is_one_worktree() -> None:
+    text = nodes(t=f"{TREE}\nmatrix = {{ x = [1] }}", b=f'{RUN}\nafter = ["t"]')
+    assert node_of(compiled(text), "b").root == "t[x=1]"
 
 
 @pytest.mark.req("V23", "V27")

@@ -118,6 +118,20 @@ def test_no_boxes_overlap_and_all_are_within_the_picture(name: str) -> None:
             assert abs(x - other_x) >= BOX_WIDTH or abs(y - other_y) >= high
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_a_page_may_style_it_and_finds_the_node_of_each_box(name: str) -> None:
+    found = drawn(ALL[name])
+    root = ElementTree.fromstring("\n".join(draw(found, "svg")))
+    assert not any(each.tag == f"{SVG}style" or each.get("style") for each in root.iter())
+    boxes = [each for each in root.iter(f"{SVG}g") if each.find(f"{SVG}rect") is not None]
+    assert {each.get("data-node") for each in boxes} == {each.name for each in found.nodes}
+    assert not any(each.get("data-job") for each in boxes)
+    jobs = {each.name: f"job-{number}" for number, each in enumerate(found.nodes, 1)}
+    root = ElementTree.fromstring("\n".join(draw(found._replace(jobs=jobs), "svg")))
+    boxes = [each for each in root.iter(f"{SVG}g") if each.find(f"{SVG}rect") is not None]
+    assert {each.get("data-node"): each.get("data-job") for each in boxes} == jobs
+
+
 def test_routes_are_dashed_and_loops_are_marked() -> None:
     root = ElementTree.fromstring("\n".join(lines(EXAMPLES["change"], "svg")))
     paths = [each.attrib.get("class") for each in root.iter(f"{SVG}path")]

@@ -43,18 +43,17 @@ TREE, ALONE, SHARED = "worktree:wf-7/tree", "checkout:R", "checkout:R:shared"
 def test_a_node_locks_what_it_writes(
     label: str, args: dict[str, Any], in_repository: list[str], in_worktree: list[str] | None
 ) -> None:
-    def locks(root: str | None, *, fans: bool = False) -> list[str]:
-        found = default_locks(LABELS[label], args, root=root, fans=fans, run="wf-7", repository="R")
+    def locks(root: str | None) -> list[str]:
+        found = default_locks(LABELS[label], args, root=root, run="wf-7", repository="R")
         return [f"{each.key}:shared" if each.mode is SHARING else each.key for each in found]
 
     assert locks(None) == in_repository
     if in_worktree is not None:
         assert locks("tree") == in_worktree
-    assert locks("tree", fans=True) == []
 
 
 def test_a_branch_is_no_mode_of_a_lock() -> None:
     label = LABELS[BUILTIN + "worktree.prepare"]
     args = {"branch": "shared"}
-    (lock,) = default_locks(label, args, root=None, fans=False, run="wf-7", repository="R")
+    (lock,) = default_locks(label, args, root=None, run="wf-7", repository="R")
     assert lock == ("branch:shared", LockMode.EXCLUSIVE)

@@ -12,6 +12,8 @@ RUN = 'argv = ["x"]'
 OUTCOMES = "succeeded, failed, blocked, cancelled, skipped, ended"
 FAMILIES = "cap.env.builtin.*, cap.env.shell.*, cap.agent.invoke and control.*"
 TREE = 'uses = "cap.env.builtin.worktree.prepare"\nargs = { slug = "s" }'
+TREES = f"{TREE}\nmatrix = {{ x = [1, 2, 3] }}"
+OR_ALIKE = ", or give it the matrix of 't'"
 RESOLVE = 'uses = "cap.env.builtin.prompt.resolve"\nargs = { prompt_text = "Do it." }'
 PROMPTS = "must produce exactly one custom:prompt_text:KEY, and produces"
 AGENTS = "agent.invoke must need exactly one custom:prompt_text:KEY, and needs"
@@ -70,6 +72,34 @@ FORM = [
     case("param type", f'params.x.type = "txt"\n{one(RUN)}', 'type is "txt"; give "text", "slug", "int", "number", "bool", "path" or "list"'),
     case("param default", f'params.x = {{ type = "int", default = "a" }}\n{one(RUN)}', "parameter 'x' is \"a\"; give a whole number"),
     case("param pattern", f'params.x.pattern = "("\n{one(RUN)}', 'pattern is "("; give a regular expression'),
+]  # fmt: skip
+MEANT = [  # one mistake is told once, and with what was meant
+    case("a node", nodes(look=RUN, b=f'{RUN}\nafter = ["lok"]'), "node 'b': after 'lok' names no node; did you mean 'look'?"),
+    case("on", nodes(look=RUN, b=f'{RUN}\non.failed = ["lok"]'), "node 'b': on.failed 'lok' names no node; did you mean 'look'?"),
+    case("loop", nodes(look=RUN, b=f'{RUN}\nafter = ["look"]\nloop = {{ to = "lok", times = 1 }}'), "node 'b': loop.to 'lok' names no node; did you mean 'look'?"),
+    case("finally", f'finally = ["reprt"]\n{nodes(report=RUN)}', "finally 'reprt' names no node; did you mean 'report'?"),
+    case("input", f'inputs = ["kep"]\nparams.keep = 1\n{one(RUN)}', "inputs 'kep' names no parameter; did you mean 'keep'?"),
+    case("parameter", f'params.keep = 1\n{one(RUN)}env = {{ K = "${{{{ params.keeep }}}}" }}', "node 'a': params.keeep: there is no parameter 'keeep'; did you mean 'keep'?"),
+    case("output", nodes(a=f'{RUN}\noutputs = ["full"]', b=f'{RUN}\nafter = ["a"]\nwhen = ["${{{{ nodes.a.outputs.ful }}}} == 1"]'), "node 'b': nodes.a.outputs.ful: 'a' has no output 'ful'; did you mean 'full'?"),
+    case("node of a reference", nodes(look=RUN, b=f'{RUN}\nafter = ["look"]\nwhen = ["${{{{ nodes.lok.outcome }}}} == failed"]'), "node 'b': nodes.lok.outcome: 'lok' does not come before it; did you mean 'look'?"),
+    case(
+        "every reference of a value",
+        nodes(a=f'{RUN}\noutputs = ["full"]', b='argv = ["x ${{ run.status }}", "${{ nodes.a.output.full }}", "${{ matrix.x }}", "${{ env }}", "${{ x"]\nafter = ["a"]'),
+        "node 'b': run.status: unknown; did you mean 'run.state'?",
+        "node 'b': nodes.a.output.full: unknown; did you mean 'nodes.a.outputs.full'?",
+        "node 'b': matrix.x: unknown",
+        "node 'b': env: unknown",
+        "node 'b': \"${{\" is not closed",
+    ),
+    case(
+        "what follows from a wrong name is not told",
+        nodes(look=f'{RUN}\noutputs = ["full"]', b=f'{RUN}\nafter = ["lok"]\nwhen = ["${{{{ nodes.look.outputs.full }}}} == 1"]'),
+        "node 'b': after 'lok' names no node; did you mean 'look'?",
+    ),
+    case("a condition", one(f'{RUN}\nwhen = ["1 = 2"]'), "node 'a': when '1 = 2' is not LEFT OP RIGHT; did you mean '=='?"),
+    case("a node as an artifact", nodes(a=RUN, b=f'{RUN}\nneeds = ["a"]'), "node 'b': needs is about artifacts, and 'a' is a node; write after = [\"a\"]"),
+    case("words of others", nodes(a=RUN, b=f'{RUN}\ndepends_on = ["a"]\nif = "x"'), "node 'b': unknown key 'depends_on'; did you mean 'after'?", "node 'b': unknown key 'if'; did you mean 'when'?"),
+    case("a time", f'cron = "0 2 * * *"\n{one(RUN)}', "unknown key 'cron'; for certain times: headway schedules add --workflow NAME --cron EXPR"),
 ]  # fmt: skip
 DOING = [
     case("nothing", one(""), "node 'a': say what it does: uses, argv, shell, prompt, prompt_file or task"),
@@ -207,6 +237,19 @@ ROOTS = [
     case("root", after('root = "a"'), "node 'b': root 'a' is no worktree.prepare node", proves=pytest.mark.req("V23")),
     case("no root", one(f'{RUN}\nroot = "z"'), "node 'a': root 'z' is no worktree.prepare node", proves=pytest.mark.req("V23")),
     case("two", nodes(a=TREE, b=TREE, c=f'{RUN}\nafter = ["a", "b"]'), "node 'c': two worktrees reach it, 'a' and 'b'; say root", proves=pytest.mark.req("V23")),
+    case("several of a matrix", nodes(t=TREES, b=f'{RUN}\nafter = ["t"]'), f"node 'b': two worktrees reach it, 't[x=1]' and 't[x=2]'; say root{OR_ALIKE}"),
+    case("another matrix", nodes(t=TREES, b=f'{RUN}\nafter = ["t"]\nmatrix = {{ y = [1, 2] }}'), f"node 'b': two worktrees reach it, 't[x=1]' and 't[x=2]'; say root{OR_ALIKE}"),
+    case("a larger matrix", nodes(t=TREES, b=f'{RUN}\nafter = ["t"]\nmatrix = {{ x = [1, 2], y = [1, 2] }}'), f"node 'b': two worktrees reach it, 't[x=1]' and 't[x=2]'; say root{OR_ALIKE}"),
+    case("one value more", nodes(t=TREES, b=f'{RUN}\nafter = ["t"]\nmatrix = {{ x = [1, 4] }}'), f"node 'b': two worktrees reach it, 't[x=1]' and 't[x=2]'; say root{OR_ALIKE}"),
+    case("passed on", nodes(t=TREES, b=f'{RUN}\nafter = ["t"]\nmatrix = {{ x = [1] }}', c=f'{RUN}\nafter = ["b"]'), f"node 'c': two worktrees reach it, 't[x=1]' and 't[x=2]'; say root{OR_ALIKE}"),
+    case("several said", nodes(t=TREES, b=f'{RUN}\nroot = "t"\nafter = ["t"]'), f"node 'b': root 't' makes two worktrees, 't[x=1]' and 't[x=2]'; name one of them{OR_ALIKE}"),
+    case("no such instance", nodes(t=TREES, b=f'{RUN}\nroot = "t[x=9]"\nafter = ["t"]'), "node 'b': root 't[x=9]' is no worktree.prepare node"),
+    case("an agent is told once", nodes(t=TREES, b='prompt = "x"\nargs = { runner = "claude" }\nafter = ["t"]'), f"node 'b': two worktrees reach it, 't[x=1]' and 't[x=2]'; say root{OR_ALIKE}"),
+    case(
+        "one for each",
+        nodes(a=f'{RUN}\noutputs = ["l"]', t=f'{TREE}\nafter = ["a"]\neach = {{ in = "${{{{ nodes.a.outputs.l }}}}" }}', b=f'{RUN}\nafter = ["t"]'),
+        "node 'b': 't' makes a worktree for each element; say root = \".\"",
+    ),
     case("cwd", one(f'{RUN}\ncwd = "x/../../y"'), "node 'a': x/../../y is outside of the repository", proves=pytest.mark.req("V23")),
     case("prompt", one('prompt_file = "../p.md"'), "node 'a': ../p.md is outside of the repository", proves=pytest.mark.req("V23")),
     case("in a prompt", one('prompt = "${{ file:../p }}"'), "node 'a': file:../p: ../p is outside of the repository", proves=pytest.mark.req("V23")),
@@ -216,7 +259,7 @@ ROOTS = [
 @pytest.mark.req("V100")
 @pytest.mark.parametrize(
     ("text", "words"),
-    [*FORM, *DOING, *EDGES, *ARTIFACTS, *LOOPS, *REFERENCES, *FANS, *ROOTS],
+    [*FORM, *DOING, *EDGES, *ARTIFACTS, *LOOPS, *REFERENCES, *FANS, *ROOTS, *MEANT],
 )
 def test_it_is_refused_in_these_words(text: str, words: list[str]) -> None:
     assert wrong_with(text) == words
@@ -265,6 +308,8 @@ def test_inputs_are_counted_and_given_once() -> None:
     assert inputs_of(workflow, ["3"], {}) == {"n": "3"}
     with pytest.raises(InvalidInputError, match=r"w takes 1 inputs \(n\); 2 are given"):
         inputs_of(workflow, ["3", "4"], {})
+    with pytest.raises(InvalidInputError, match="w takes no inputs; give --set K=V"):
+        inputs_of(checked(one(RUN)), ["3"], {})
     with pytest.raises(InvalidInputError, match="parameter 'n' is given twice"):
         inputs_of(workflow, ["3"], {"n": "4"})
 

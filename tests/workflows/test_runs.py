@@ -467,22 +467,6 @@ def test_a_run_goes_on_after_a_crash(bench: Bench) -> None:
     assert run.outcomes()["always"] == "succeeded"
 
 
-@pytest.mark.parametrize(
-    "node",
-    [
-        'uses = "cap.env.builtin.git.stage_commit"',
-        'task = "shop.report"',
-        'prompt = "do it"',
-        'argv = ["true"]\nloop = { to = "a", times = 1 }',
-    ],
-)
-def test_what_cannot_be_run_yet_is_refused_and_nothing_is_written(bench: Bench, node: str) -> None:
-    with pytest.raises(WorkflowError, match="cannot be run yet"):
-        Started(bench, f"[nodes.a]\n{node}\n")
-    with bench.store.read() as tx:
-        assert tx.jobs.active() == [] and tx.workflows.since(0, 10) == []
-
-
 @pytest.mark.req("V15", "V16", "V100")
 def test_a_wrong_file_writes_nothing(bench: Bench) -> None:
     with pytest.raises(WorkflowError) as refused:

@@ -13,7 +13,7 @@ from headway.workflows.matrices import (
     instance_id,
     instances,
 )
-from headway.workflows.places import places_in
+from headway.workflows.places import TextPlaces
 from headway.workflows.references import (
     UNKNOWN,
     MalformedError,
@@ -233,9 +233,9 @@ x = 1
     ],
 )
 def test_a_key_has_its_line_and_column(path: tuple[str, ...], line: int, column: int) -> None:
-    assert places_in(TEXT).of(path) == (line, column)
+    assert TextPlaces(TEXT).of(path) == (line, column)
 
 
 def test_what_is_not_there_has_no_place() -> None:
-    places = places_in(TEXT)
+    places = TextPlaces(TEXT)
     assert places.of(("key",)) is None and places.of(("nodes", "no")) == (5, 2)

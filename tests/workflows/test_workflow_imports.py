@@ -219,3 +219,21 @@ def test_a_mistake_among_imported_nodes_is_told_by_the_import() -> None:
     assert wrong('[imports.a]\nworkflow = "x"\n', files) == [
         "node 'a.n': after 'a.zz' names no node (line 1, column 2)"
     ]
+
+
+def test_roots_of_an_imported_file_are_its_own() -> None:
+    tree = 'uses = "cap.env.builtin.worktree.prepare"\nargs = { slug = "s" }'
+    part = nodes(
+        t=f"{tree}\nmatrix = {{ x = [1, 2] }}",
+        one=f'{RUN}\nafter = ["t"]\nroot = "t[x=2]"',
+        none=f'{RUN}\nafter = ["t"]\nroot = "."',
+        own=f'{RUN}\nafter = ["t"]\nmatrix = {{ x = [1, 2] }}',
+    )
+    manifest = compiled('[imports.p]\nworkflow = "part"\n' + nodes(a=RUN), {"part": part})
+    roots = {each.id: each.root for each in manifest.nodes if each.node.startswith("p.")}
+    assert roots == {
+        **dict.fromkeys(("p.t[x=1]", "p.t[x=2]", "p.none")),
+        "p.one": "p.t[x=2]",
+        "p.own[x=1]": "p.t[x=1]",
+        "p.own[x=2]": "p.t[x=2]",
+    }

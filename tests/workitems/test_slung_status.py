@@ -13,7 +13,7 @@ from headway.testing.clock import FakeClock
 from headway.workitems import helpers
 from headway.workitems import status as scheduling
 from headway.workitems.sling import Wish, sling
-from headway.workitems.status import clear, scheduled
+from headway.workitems.status import Cleared, clear, scheduled
 from slung import Project, fingerprints, issue
 
 
@@ -64,7 +64,7 @@ def test_clear_takes_back_what_waits_and_leaves_what_runs(project: Project, benc
     assert (done.cleared, done.running) == ((last,), ())
     job = bench.job(last)
     assert (job.status, job.reason) == (Status.CANCELLED, "cleared")
-    assert clear(bench.client.context, "gt-3") == ((), ())
+    assert clear(bench.client.context, "gt-3") == Cleared()
     done = clear(bench.client.context)
     assert (done.cleared, done.running) == ((blocked,), (running,))
     assert bench.status(running) is Status.RUNNING
@@ -81,7 +81,7 @@ def test_clear_goes_on_until_nothing_waits(
     monkeypatch.setattr(scheduling, "MOST_CLEARED", 1)
     reference = bench.submit("true", subject="gt-9", delay=10**12)
     slung = [project.job_of(project.sling(name)) for name in ("gt-1", "gt-2", "gt-3", "hq-1")]
-    assert clear(bench.client.context) == (tuple(slung), ())
+    assert clear(bench.client.context) == Cleared(tuple(slung))
     assert {bench.status(each) for each in slung} == {Status.CANCELLED}
     assert bench.status(reference) is Status.QUEUED
 

@@ -5,17 +5,22 @@ stands in `PLAN`; what happened is read from the store; the exit code says wheth
 """
 
 import argparse
+import json
 import os
 import select
+import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
+from urllib.parse import urlsplit
 
 from headway.base.clock import SECOND
 from headway.base.errors import ConflictError, HeadwayError
@@ -73,10 +78,12 @@ def main() -> int:
             say(f"Five jobs, {SLOTS} slots, one temporary folder. A worker starts by itself.\n")
             ids = submit(client, folder)
             watch(client, ids)
+            wrong = over_http(client)
             ended = {name: client.jobs.chain(each)[-1] for name, each in ids.items()}
             with client.context.store.read() as tx:
                 alive = [*tx.claims.live(), *tx.claims.unproven()]
-        return report(ended, [f"job-{claim.job_id} may have processes left" for claim in alive])
+        left = [f"job-{claim.job_id} may have processes left" for claim in alive]
+        return report(ended, [*wrong, *left])
     except KeyboardInterrupt:
         return 130
     except HeadwayError as error:
@@ -185,6 +192,56 @@ def painted(line: str, state: str) -> str:
     if state in COLOURS and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         return line.replace(state, f"\x1b[{COLOURS[state]}m{state}\x1b[0m", 1)
     return line
+
+
+def over_http(client: Client) -> list[str]:
+    """Submit one more job as a program elsewhere would; what went wrong."""
+    curl = shutil.which("curl")
+    if curl is None or find_spec("uvicorn") is None:
+        missing = "curl" if curl is None else "the extra `web` (pip install 'headway[web]')"
+        say(f"\nOver HTTP: left out, because {missing} is not here.")
+        return []
+    with served(client) as url:
+        words = ["-s", f"{url}/api/v1/jobs", "-H", "Prefer: wait=20"]
+        words += ["-H", "Content-Type: application/json", "-d", '{"argv": ["echo", "hello"]}']
+        said = shlex.join(words)
+        say(f'\nOver HTTP, by `headway serve`:\ncurl {said} -H "Authorization: Bearer $TOKEN"')
+        token = client.tokens.add("demo", role="submit")
+        done = subprocess.run(
+            [curl, *words, "-H", "@-"],  # others can see what is said on a command line
+            input=f"Authorization: Bearer {token}\n",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    try:
+        job = json.loads(done.stdout)["job"]
+    except (ValueError, KeyError):
+        return [f"over HTTP: {done.stdout or done.stderr or done.returncode}"]
+    say(f"{job['id']} {job['state']}")
+    return [] if job["state"] == Status.SUCCEEDED else [f"over HTTP: it is {job['state']}"]
+
+
+@contextmanager
+def served(client: Client) -> Iterator[str]:
+    """The address of a server, which ends on the way out."""
+    command = [sys.executable, "-P", "-m", "headway", "--home", client.home.path, "serve", "--json"]
+    with subprocess.Popen(
+        command,
+        env=dict(client.context.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        try:
+            assert server.stdout is not None  # noqa: S101
+            line = server.stdout.readline()
+            if not line:
+                raise HeadwayError("the server did not come up; `headway serve` says why")
+            yield f"http://127.0.0.1:{urlsplit(json.loads(line)['url']).port}"
+        finally:
+            server.terminate()
 
 
 def report(ended: dict[str, Any], wrong: list[str]) -> int:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from headway.base.crashpoints import reach
-from headway.base.epoch import EPOCH, new_epoch
+from headway.base.epoch import EARLIER, EPOCH, LAST_OF_EARLIER, new_epoch
 from headway.base.errors import (
     ConflictError,
     HeadwayError,
@@ -147,6 +147,7 @@ class Restorer:
         store = open_store(f"sqlite://{fresh}", self._clock, unsafe_fs=True)
         try:
             with store.write() as tx:
+                last_event = tx.events.last()
                 known = _known(tx, folders)
                 _refuse_other_folders(tx, folders, known)
                 unknown = tuple(sorted(set(folders) - known))
@@ -165,7 +166,7 @@ class Restorer:
                 next_id = max(next_then, present.next_id, *(each + 1 for each in folders), 1)
                 tx.settings.set_mark("next_job_id", next_id)
                 tx.settings.set_mark("crashes_forgiven_at", tx.now())
-                tx.settings.set_mark(EPOCH, new_epoch())
+                begin_epoch(tx, last_event)
                 if present.pause is not None:
                     tx.settings.pause(present.pause)
                 detail = {"file": name, "taken_up": len(taken_up), "unknown": len(unknown)}
@@ -273,6 +274,14 @@ def _no_worker(home: Home) -> Iterator[None]:
         lock.close()
 
 
+def begin_epoch(tx: WriteTx, last_event: int) -> None:
+    """The numbers of events after this one are given a second time. Those of the backup keep their
+    epoch: what was delivered of them before the restore has the same id again."""
+    tx.settings.set_mark(EARLIER, tx.settings.marks()[EPOCH])
+    tx.settings.set_mark(LAST_OF_EARLIER, last_event)
+    tx.settings.set_mark(EPOCH, new_epoch())
+
+
 # -- job folders ----------------------------------------------------------------------------------
 
 
@@ -315,6 +324,8 @@ def _is_of(evidence: Evidence, job: Job) -> bool:
         if "agent" in job.params:  # its main process is the same for all; its prompt is not
             same = spec["agent"]["prompt"] == job.params["agent"]["prompt"]
             argv = spec["argv"] if same else None
+        if job.workflow_run is not None:  # its claim has the values of references, and the prompt
+            argv = spec["argv"]
         environment = os.path.basename(spec["env_file"] or "") or None
         return bool(
             (spec["argv"], spec["attempt"], environment) == (argv, job.attempt, job.env_digest)
@@ -344,7 +355,7 @@ def _take_up(
         if known is not None:
             undone = Unclaim(known.token, job.id, "taken back since the backup", None, 0, None)
             tx.claims.undo([undone])
-            tx.claims.release_locks(job.id)
+            tx.claims.release_locks([job.id])
             job = tx.jobs.by_id([job.id])[job.id]
         slot = min(used | {0}) - 1 if job.is_entry else max(used | {0}) + 1
         used.add(slot)
@@ -380,7 +391,7 @@ def _give_up_strangers(tx: WriteTx, host: Host) -> None:
 def _unclaimed(tx: WriteTx, claim: Claim) -> Job:
     """The job without this claim, in the midst of getting another."""
     tx.claims.undo([Unclaim(claim.token, claim.job_id, "restored", None, 0, None)])
-    tx.claims.release_locks(claim.job_id)
+    tx.claims.release_locks([claim.job_id])
     return tx.jobs.by_id([claim.job_id])[claim.job_id]
 
 

@@ -7,6 +7,8 @@ import time
 from typing import Protocol
 
 SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
 
 
 class Clock(Protocol):

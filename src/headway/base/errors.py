@@ -22,8 +22,16 @@ class ConflictError(HeadwayError):
     exit_code = 4
 
 
+class ChangedMeanwhileError(ConflictError):
+    """What the request was decided by has changed since; nothing was changed by it."""
+
+
 class InvalidOperationError(ConflictError):
     """A change that the state of its object forbids."""
+
+
+class KeyReusedError(ConflictError):
+    """The key of a request belongs to another specification."""
 
 
 class InvalidTransitionError(InvalidOperationError):

@@ -19,7 +19,7 @@ from headway.base.errors import (
 )
 
 _KEPT_FILES = (".gitignore", "config.toml", "jobs.yaml")
-_KEPT_FOLDERS = ("workflows", "runners", "plans", "tasks")
+_KEPT_FOLDERS = ("workflows", "prompts", "runners", "plans", "tasks")
 _HEADER = (
     "# What Headway writes at run time; only the files you wrote yourself are worth committing.\n"
 )
@@ -31,7 +31,7 @@ IGNORED = (
 )
 # What nobody but Headway makes; a folder with one of them is a home, whatever else lies there.
 _PROOFS = ("headway.db", "host-id")
-WRITTEN = ("headway.db", "run", "env", "jobs", "stores", "worktrees", "saved")
+WRITTEN = ("headway.db", "run", "env", "jobs", "stores", "worktrees", "saved", "web")
 # What nobody else names so, with what commands that were killed have left of it.
 _BESIDE = ("headway.db", "host-id", "trust-mark", "config.toml.")
 _MOST_NAMED = 3
@@ -101,6 +101,11 @@ class Home:
     @property
     def environments(self) -> str:
         return self._in("env")
+
+    @property
+    def web(self) -> str:
+        """Secrets that no store and no backup has: of webhooks, and of whoever may use the API."""
+        return self._in("web")
 
     @property
     def run(self) -> str:

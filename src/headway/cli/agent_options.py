@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.base.errors import InvalidInputError
 from headway.base.text import plain
-from headway.jobs.graph_file import read_prompt
+from headway.jobs.prompts import read_prompt
 
 LONGEST_SHOWN = 300
 
@@ -23,7 +23,7 @@ def agent_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def agent_words(options: Mapping[str, Any]) -> dict[str, Any]:
     """Those that were given, in the words of a graph file."""
-    names = ("runner", "prompt", "prompt_file", "model", "max_turns")
+    names = ("runner", "prompt", "prompt_file", "model", "max_turns", "max_tokens")
     words = {name: options[name] for name in names if options.get(name) is not None}
     if options.get("allowed_tool"):
         words["allowed_tools"] = list(options["allowed_tool"])
@@ -51,6 +51,7 @@ def about_agent(agent: Mapping[str, Any]) -> list[tuple[str, str | None]]:
         ("turns", f"at most {turns}" if turns else None),
         ("tools", ", ".join(tools) if tools else None),
         ("budget", f"${budget_usd:g}" if budget_usd else None),
+        ("tokens", f"at most {most:,}" if (most := agent.get("max_tokens")) else None),
     ]
 
 

@@ -55,9 +55,37 @@ def _runners(client: Client) -> Named:
         yield each["name"], "a runner"
 
 
+def _webhooks(client: Client) -> Named:
+    for each in client.webhooks.list():
+        yield each["name"], each["origin"]
+
+
+def _deliveries(client: Client) -> Named:
+    """The newest first; those that are pending are sent anyway."""
+    for state in ("failed", "delivered"):
+        for each in client.webhooks.deliveries(state=state):
+            yield each["id"], f"{state}: {each['type']} {each['job'] or ''}".strip()
+
+
 def _workflows(client: Client) -> Named:
     for each in client.workflows.list():
         yield each["name"], each["description"] or "a workflow"
+
+
+def _workflow_runs(client: Client) -> Named:
+    """The newest first."""
+    for each in client.workflows.runs():
+        yield each["id"], f"{each['state']}: {each['workflow']}"
+
+
+def _jobs_and_runs(client: Client) -> Named:
+    yield from _workflow_runs(client)
+    yield from _jobs(client)
+
+
+def _workflows_and_runs(client: Client) -> Named:
+    yield from _workflows(client)
+    yield from _workflow_runs(client)
 
 
 def _settings(client: Client) -> Named:
@@ -79,21 +107,26 @@ Find = Callable[[Client], Named]
 
 # Options by their name, and arguments by what the help calls them.
 _OF_OPTIONS: Mapping[str, Find] = {
-    "after": _jobs,
+    "after": _jobs_and_runs,
     "before": _jobs,
     "job": _jobs,
     "template": _templates,
     "runner": _runners,
     "group": _groups,
     "target": _targets,
+    "workflow": _workflows,
+    "run": _workflow_runs,
     "state": _states,
     "status": _statuses,
 }
 _OF_ARGUMENTS: Mapping[str, Find] = {
     "JOB": _jobs,
     "JOB|RUN": _jobs,
+    "JOB|wf-N": _jobs_and_runs,
+    "NAME|wf-N": _workflows_and_runs,
     "GROUP": _groups,
     "KEY": _settings,
+    "DELIVERY": _deliveries,
 }
 # A NAME is of the noun that the command belongs to.
 _OF_NOUNS: Mapping[str, Find] = {
@@ -101,6 +134,7 @@ _OF_NOUNS: Mapping[str, Find] = {
     "targets": _targets,
     "runners": _runners,
     "schedules": _schedules,
+    "webhooks": _webhooks,
     "workflows": _workflows,
 }
 _NEW = ("add", "init")  # verbs whose NAME is not there yet
@@ -116,10 +150,16 @@ def offer_candidates(path: str, command: click.Command) -> None:
 
 
 def _finder(path: str, parameter: click.Parameter) -> Find | None:
+    if isinstance(parameter.type, click.Choice):
+        return None  # it offers its own words
     if isinstance(parameter, click.Option):
         return _OF_OPTIONS.get(parameter.name or "")
+    if path == "run" and parameter.name == "name":
+        return _workflows
     word = (parameter.metavar or "").strip("[]").removesuffix("...").strip().strip("[]")
     noun, _, verb = path.rpartition(" ")
+    if word == "RUN" and noun == "workflows":
+        return _workflow_runs
     if word == "NAME":
         return None if verb in _NEW else _OF_NOUNS.get(noun)
     return _OF_ARGUMENTS.get(word)

@@ -65,7 +65,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run:run", "Start a workflow and print the id of its run."),
     "sling": ("sling:sling_command", "Make jobs of work items, groups or trees of them."),
     "targets": ("", "Where slung work goes, and what it becomes there."),
-    "targets add": ("targets:add", "Make a target: a name with a command for its subjects."),
+    "targets add": ("targets:add", "Make a target: a name with a recipe for its subjects."),
     "targets list": ("targets:list_targets", "List the targets."),
     "targets show": ("targets:show", "Show all about one target."),
     "targets remove": ("targets:remove", "Remove a target; what was slung to it stays."),
@@ -116,21 +116,43 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "workflows runs": ("workflow_runs:runs", "List the runs, and how far each is."),
     "workflows wait": ("workflow_runs:wait", "Wait until a run ends; exit with its code."),
     "workflows stop": ("workflow_runs:stop", "Cancel a run, all but its `finally`."),
+    "workflows retry": ("workflow_runs:retry", "Run what failed of a run again."),
     "workflows schema": ("workflows:schema", "Print the JSON Schema of a file, for editors."),
     "workflows init": ("workflows:init", "Write a workflow file to begin with."),
+    "webhooks": ("", "URLs that are told what happens, and what was sent to them."),
+    "webhooks add": ("webhooks:add", "Tell a URL what happens; print the secret that signs."),
+    "webhooks list": ("webhooks:list_endpoints", "List the endpoints and their deliveries."),
+    "webhooks show": ("webhooks:show", "Show all about one endpoint."),
+    "webhooks test": ("webhooks:test", "Send one request now, and say what came of it."),
+    "webhooks pause": ("webhooks:pause", "Send nothing to an endpoint for now."),
+    "webhooks resume": ("webhooks:resume", "Send to an endpoint again."),
+    "webhooks rotate": ("webhooks:rotate", "Give an endpoint a new secret, and print it."),
+    "webhooks remove": ("webhooks:remove", "Remove an endpoint, with its deliveries."),
+    "webhooks secret": ("webhooks:secret", "Print the secret of an endpoint."),
+    "webhooks import": ("webhooks:import_secret", "Bring a secret from another home."),
+    "webhooks deliveries": ("webhooks:deliveries", "List what was sent, and what came of it."),
+    "webhooks replay": ("webhooks:replay", "Send deliveries again that failed."),
     "runners": ("", "The agent programs that jobs can use."),
     "runners list": (
         "runners:list_runners",
         "List the runners, and which programs are here.",
     ),
     "runners show": ("runners:show", "Show one runner: its file, its program, its command."),
+    "runners resume": ("runners:resume", "Let jobs of a parked runner start again."),
     "config": ("", "Read and change settings."),
     "config get": ("config:get", "Print the value of a setting."),
     "config set": ("config:set_value", "Change a setting."),
     "config unset": ("config:unset", "Let a setting have its default again."),
     "config list": ("config:list_settings", "List every setting, its value and meaning."),
     "work": ("work:work", "Be the worker, in the foreground."),
+    "serve": ("serve:serve", "Serve this home over HTTP."),
     "stop": ("stop:stop", "End the background worker; running jobs go on."),
+    "web": ("", "The server of this home, for browsers."),
+    "web login": ("web:login", "Print a link that signs a browser in."),
+    "tokens": ("", "Who may speak to the server of this home."),
+    "tokens add": ("tokens:add", "Make a token and print it, once."),
+    "tokens list": ("tokens:list_tokens", "List the tokens and the sessions of browsers."),
+    "tokens revoke": ("tokens:revoke", "Let a token or a session count no more."),
     "service": ("", "Have the system keep a worker for this home, from boot on."),
     "service install": ("service:install", "Put the worker's unit or crontab line in place."),
     "service status": ("service:status", "Whether the system keeps a worker, and how it is."),
@@ -150,11 +172,12 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("submit", "exec", "direct", "sling", "groups", "templates", "schedules", "jobsfile"),
         *("run", "workflows", "targets"),
     ),
-    "Look": ("status", "jobs", "runs", "artifacts", "locks"),
-    "Steer": ("scheduler", "work", "stop"),
+    "Look and steer": (
+        *("status", "jobs", "runs", "artifacts", "locks", "scheduler", "work", "serve", "stop"),
+    ),
     "Set up": (
-        *("init", "config", "service", "runners", "trust", "doctor", "backup", "restore"),
-        "completion",
+        *("init", "config", "service", "web", "tokens", "webhooks", "runners", "trust"),
+        *("doctor", "backup", "restore", "completion"),
     ),
 }
 SHORT = ("list", "show", "logs", "tail", "wait", "why", "approve", "cancel", "retry")
@@ -175,7 +198,8 @@ NEIGHBOURS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("info", "describe", "inspect", "get"), ("show",)),
     **dict.fromkeys(("rerun", "redo", "restart", "requeue"), ("retry",)),
     **dict.fromkeys(("prune", "purge", "cleanup"), ("jobs gc",)),
-    **dict.fromkeys(("daemon", "serve"), ("work",)),
+    "daemon": ("work",),
+    **dict.fromkeys(("http", "server", "api", "dashboard", "ui"), ("serve",)),
     **dict.fromkeys(("settings", "set"), ("config list", "config set")),
     "cron": ("schedules add",),
     "version": ("--version",),
@@ -200,6 +224,12 @@ def _not_the_dashes(ctx: click.Context, parameter: click.Parameter, value: Any) 
     return value
 
 
+# What Headway itself starts: it is in no list, no help and no completion.
+HIDDEN: dict[str, tuple[str, str]] = {
+    "__workflow-node": ("workflow_node:workflow_node", ""),
+}
+
+
 class LazyGroup(click.Group):
     """A group whose commands are those of COMMANDS that begin with its path."""
 
@@ -214,9 +244,9 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         path = self._prefix + cmd_name
-        if path not in COMMANDS or " " in cmd_name:
+        if (path not in COMMANDS and path not in HIDDEN) or " " in cmd_name:
             return None
-        place, about = COMMANDS[path]
+        place, about = COMMANDS.get(path) or HIDDEN[path]
         if not place:
             return LazyGroup(path, name=cmd_name, help=about, no_args_is_help=True)
         from importlib import import_module

@@ -11,22 +11,13 @@ from typing import Any
 
 import click
 
-from headway.base.errors import NotFoundError
 from headway.base.worker_lock import wake
 from headway.cli.render import counted, emit, fields, say
 from headway.cli.scope import Scope
 from headway.client import Client
 from headway.core.states import Status
-from headway.jobs.settings import (
-    LIMITS,
-    SETTINGS,
-    Setting,
-    Trust,
-    find_setting,
-    store_setting,
-    unusable_settings,
-    usable_value,
-)
+from headway.jobs.settings import Setting, find_setting, store_setting, unusable_settings
+from headway.jobs.views.settings import value_of
 
 LEAVES_WITHIN = 10.0
 
@@ -39,7 +30,7 @@ def get(scope: Scope, key: str, as_json: bool) -> None:
     """Print the value of a setting."""
     setting = find_setting(key)
     client = scope.connect()
-    value, _ = _value(client, setting, client.scheduler.settings())
+    value, _ = value_of(client.context, setting, client.scheduler.settings())
     if as_json:
         emit({"key": key, "value": value})
     else:
@@ -171,9 +162,7 @@ def _stands_in_the_foreground(client: Client) -> bool:
 def list_settings(scope: Scope, as_json: bool) -> None:
     """List every setting, its value and meaning."""
     client = scope.connect()
-    stored = client.scheduler.settings()
-    limits = (_stored_limit(key) for key in sorted(stored) if key.startswith(LIMITS))
-    documents = [_document(client, each, stored) for each in (*SETTINGS.values(), *limits)]
+    documents = client.scheduler.all_settings()
     if as_json:
         emit({"settings": documents})
         return
@@ -182,38 +171,6 @@ def list_settings(scope: Scope, as_json: bool) -> None:
         print(f"{each['key']} = {_written(each['value'])}{default}")
         for line in fields([("", each["about"])], indent="  "):
             print(line)
-
-
-def _stored_limit(key: str) -> Setting:
-    try:
-        return find_setting(key)
-    except NotFoundError:
-        about = "a limit of a policy that is not installed here"
-        return Setting(key, None, _as_stored, about, Trust.HARMLESS)
-
-
-def _as_stored(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text
-
-
-def _document(client: Client, setting: Setting, stored: dict[str, Any]) -> dict[str, Any]:
-    value, source = _value(client, setting, stored)
-    return {
-        "key": setting.key,
-        "value": value,
-        "default": setting.default,
-        "from": source,
-        "about": setting.about,
-    }
-
-
-def _value(client: Client, setting: Setting, stored: dict[str, Any]) -> tuple[Any, str]:
-    if setting.in_store:
-        unusable = {each.key for each in unusable_settings(stored)}
-        counts = setting.key in stored and setting.key not in unusable
-        return usable_value(stored, setting), "the store" if counts else "default"
-    source = "config.toml" if setting.key in client.config.values else "default"
-    return client.config[setting.key], source
 
 
 def _default(setting: Setting) -> str:

@@ -5,7 +5,6 @@ Bytes pass as they are, except to a terminal, which is shown only what cannot ha
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from headway.base.home import Home
 from headway.base.text import plain, shortened
 from headway.cli.render import width
 from headway.cli.terminal import LineCap, Sanitiser
+from headway.jobs.views.logs import last_lines
 from headway.supervise.logs import read_log
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 STREAMS = ("stdout", "stderr")
 CHUNK = 256 << 10
-TAIL_CHUNK = 64 << 10
 
 
 class Sink:
@@ -130,38 +129,3 @@ class Output:
         self.pump()
         for sink in self._sinks.values():
             sink.end()
-
-
-def last_lines(folder: str, stream: str, lines: int) -> int:
-    """The offset at which the last `lines` lines of the stream begin."""
-    pieces = _pieces(folder, stream)
-    end = sum(pieces[-1]) if pieces else 0
-    if lines <= 0:
-        return end
-    for start, size in reversed(pieces):
-        at = start + size
-        while at > start:
-            begin = max(start, at - TAIL_CHUNK)
-            data, _, skipped = read_log(folder, stream, begin, at - begin)
-            if skipped or not data:
-                return at  # dropped since it was listed
-            position = len(data) - (at == end)  # a newline at the very end closes the last line
-            while (position := data.rfind(b"\n", 0, position)) >= 0:
-                lines -= 1
-                if lines == 0:
-                    return begin + position + 1
-            at = begin
-    return pieces[0][0] if pieces else 0
-
-
-def _pieces(folder: str, stream: str) -> list[tuple[int, int]]:
-    """The files of a stream: the offset of the first byte and the size of each, in order."""
-    pieces = []
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        for entry in entries:
-            head, dot_log, offset = entry.name.partition(".log")
-            if head == stream and dot_log and (not offset or offset[1:].isdigit()):
-                with suppress(FileNotFoundError):
-                    size = entry.stat(follow_symlinks=False).st_size
-                    pieces.append((int(offset[1:] or 0), size))
-    return sorted(pieces)

@@ -63,6 +63,8 @@ def _drafts_without_a_home(here: str) -> Drafts:
 
 def _refuse_strangers(specs: "list[JobSpec]") -> None:
     for spec in specs:
+        for run in spec.after_runs:
+            raise NotFoundError(f"there is no wf-{run}; nothing was ever submitted here")
         for each in spec.after:
             if each > 0:
                 raise NotFoundError(f"there is no job-{each}; nothing was ever submitted here")

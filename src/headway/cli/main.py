@@ -33,7 +33,7 @@ class Commands(LazyGroup):
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=f"Short for `jobs ...`: {' '.join(SHORT_OF_JOBS)}; also logs.",
+    epilog=f"Short for `jobs`: {' '.join(SHORT_OF_JOBS)}; also logs.",
 )
 @click.option("--home", metavar="DIR", help="The .headway folder to use (or HEADWAY_HOME).")
 @click.option("--store", metavar="URL", help="The store to use (or HEADWAY_STORE).")

@@ -60,12 +60,15 @@ def _flag(param: click.Parameter | None) -> str:
 WHOLE_NUMBER = WholeNumber()
 DURATION = Duration()
 
-_OF_AGENTS = (*("runner", "prompt", "prompt_file", "model", "max_turns", "allowed_tool", "budget"),)
+_OF_AGENTS = (
+    *("runner", "prompt", "prompt_file", "model", "max_turns", "allowed_tool", "budget"),
+    "max_tokens",
+)
 # The sections of the help, and the options of each; any other is under Options.
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Command": (
-        *("shell", "cwd", "env", "stdin", "name", "slug", "label", "timeout", "grace"),
-        *("on_finish", "template", "param", "graph"),
+        *("shell", "cwd", "env", "stdin", "name", "slug", "label", "timeout"),
+        *("idle_timeout", "grace", "on_finish", "webhook", "template", "param", "graph"),
     ),
     "When it may run": (
         *("delay", "at", "after", "needs", "produces", "require_approval", "require"),
@@ -98,7 +101,7 @@ _OPTIONS = (
     click.option("--target", metavar="NAME", help="The target that it runs for."),
     click.option("--subject", metavar="TEXT", help="The work item that it is about."),
     click.option(
-        "--after", multiple=True, metavar="JOB", help="Only after JOB's success (repeat)."
+        "--after", multiple=True, metavar="JOB|wf-N", help="Only after its success (repeat)."
     ),
     click.option(
         "--needs", multiple=True, metavar="ART", help="Only once this artifact is there (repeat)."
@@ -132,6 +135,9 @@ _OPTIONS = (
     click.option("--delay", type=DURATION, default=0, metavar="10s", help="Not before then."),
     click.option("--at", metavar="TIME", help="Not before then: 22:30, 2026-11-15T22:30 or +10m."),
     click.option("--timeout", type=DURATION, metavar="1h", help="Kill it after this time."),
+    click.option(
+        "--idle-timeout", type=DURATION, metavar="10m", help="Kill it if it is silent so long."
+    ),
     click.option(
         "--grace", type=DURATION, default="10s", metavar="10s", help="Between TERM and KILL."
     ),
@@ -180,8 +186,12 @@ _OPTIONS = (
         help="A tool the agent may use (repeat); else Read, Grep, Glob.",
     ),
     click.option("--budget", metavar="USD", help="The agent may cost this much."),
+    click.option("--max-tokens", type=WHOLE_NUMBER, metavar="N", help="It may use so many tokens."),
     click.option("--key", metavar="KEY", help="Submit only once under this key."),
     click.option("--on-finish", metavar="CMD", help="A command to queue when it has ended."),
+    click.option(
+        "--webhook", multiple=True, metavar="URL", help="Tell this URL of its end (repeat)."
+    ),
     click.option("--any-host", is_flag=True, help="Any host of the store may run it."),
     click.option("--no-check", is_flag=True, help="Do not look for the program and directory."),
 )
@@ -329,4 +339,5 @@ _READ: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "type_": ("type", lambda word: word),
     "resource": ("resources", tuple),
     "rate": ("rates", _rates),
+    "webhook": ("webhooks", tuple),
 }

@@ -65,6 +65,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def jobs_and_runs(jobs: int, runs: int) -> str:
+    """`2 jobs`, `1 run`, `2 jobs and 1 run`"""
+    if not runs:
+        return counted(jobs, "job")
+    return f"{counted(jobs, 'job')} and {counted(runs, 'run')}" if jobs else counted(runs, "run")
+
+
 def width() -> int:
     import shutil
 

@@ -1,23 +1,25 @@
 """`headway run`: start a workflow."""
 
-from typing import Any
-
 import click
 
 from headway.base.errors import InvalidInputError
+from headway.cli.options import WHOLE_NUMBER
 from headway.cli.render import emit, say
 from headway.cli.scope import Scope
-from headway.client import Client
 from headway.workflows.mistakes import WorkflowError
+
+MOST_REPEATED = 1000
 
 
 @click.command()
 @click.argument("name", metavar="NAME")
 @click.argument("inputs", nargs=-1, metavar="[INPUT ...]")
 @click.option("--set", "given", multiple=True, metavar="K=V", help="A parameter (repeat).")
-@click.option("--after", multiple=True, metavar="JOB", help="Not before this job (repeat).")
+@click.option("--after", multiple=True, metavar="JOB|wf-N", help="Only after this (repeat).")
+@click.option("--repeat", type=WHOLE_NUMBER, default=1, metavar="N", help="N runs in a row.")
 @click.option("--key", metavar="TEXT", help="The same key starts one run.")
 @click.option("--priority", type=int, default=0, metavar="N", help="Of all its jobs.")
+@click.option("--subject", metavar="TEXT", help="The work item that it is about.")
 @click.option("--require-approval", is_flag=True, help="A person must agree before it starts.")
 @click.option("--follow", is_flag=True, help="Show how it goes until it ends.")
 @click.option("--check", "only_check", is_flag=True, help="Say what is wrong; write nothing.")
@@ -29,8 +31,10 @@ def run(
     inputs: tuple[str, ...],
     given: tuple[str, ...],
     after: tuple[str, ...],
+    repeat: int,
     key: str | None,
     priority: int,
+    subject: str | None,
     require_approval: bool,
     follow: bool,
     only_check: bool,
@@ -42,23 +46,41 @@ def run(
     that the file lists as its inputs, in that order.
     """
     from headway.workflows.files import read_file, refuse_untrusted
-    from headway.workflows.start import RunRequest, compile_run, start
+    from headway.workflows.start import (
+        RunRequest,
+        check_run,
+        compile_run,
+        resolve_after,
+        start_repeated,
+    )
 
+    if not 1 <= repeat <= MOST_REPEATED:
+        raise InvalidInputError(f"--repeat {repeat} is not between 1 and {MOST_REPEATED}")
+    if repeat > 1 and subject is not None:
+        raise InvalidInputError(
+            f"--repeat {repeat} --subject {subject}: one run at a time may be about a subject; "
+            "leave one of the two out"
+        )
     client = scope.connect() if only_check else scope.connect_or_create()
     context = client.context
     file = read_file(client.home, name, context.folder)
     if not only_check:
         refuse_untrusted(client.home, file)
+    jobs, runs = resolve_after(context, after)
     request = RunRequest(
         words=inputs,
-        params=_given(given),
-        after=tuple(client.jobs.find(each) for each in after),
+        params=given_params(given),
+        after=jobs,
+        after_runs=runs,
         key=key,
         priority=priority,
         require_approval=require_approval,
+        subject=subject,
     )
     try:
         manifest = compile_run(context, file, request)
+        if only_check:
+            check_run(context, manifest)
     except WorkflowError as error:
         return refused(error)
     for note in manifest.notes:
@@ -66,16 +88,27 @@ def run(
     if only_check:
         say(f"{file.path}: nothing is wrong; {len(manifest.nodes)} jobs")
         return 0
+    seen = client.events.last()
     try:
-        started = start(context, manifest, request)
+        started = start_repeated(context, manifest, request, repeat)
     except WorkflowError as error:
         return refused(error)
-    document = client.workflows.run(started.run)
+    documents = [client.workflows.run(each.run) for each in started]
     if as_json and not follow:
-        emit({"run": document})
+        emit({"run": documents[0], **({"runs": documents} if repeat > 1 else {})})
         return 0
-    print(document["id"], flush=True)
-    return follow_run(client, started.run) if follow else 0
+    for document in documents:
+        print(document["id"], flush=True)
+    if not follow:
+        return 0
+    from headway.cli.run_news import DETACHED, follow_run
+
+    code = 0
+    for each in started:
+        code = follow_run(client, each.run, since=seen) or code
+        if code == DETACHED:
+            break
+    return code
 
 
 def refused(error: WorkflowError) -> int:
@@ -90,7 +123,8 @@ def refused(error: WorkflowError) -> int:
     return error.exit_code
 
 
-def _given(words: tuple[str, ...]) -> dict[str, str]:
+def given_params(words: tuple[str, ...]) -> dict[str, str]:
+    """What `--set K=V` gives."""
     found: dict[str, str] = {}
     for word in words:
         name, sign, value = word.partition("=")
@@ -100,25 +134,3 @@ def _given(words: tuple[str, ...]) -> dict[str, str]:
             raise InvalidInputError(f"--set gives '{name}' twice")
         found[name] = value
     return found
-
-
-def follow_run(client: Client, run: int) -> int:
-    """A line for each node that starts or ends; the exit code of the run's end."""
-    from headway.cli.workflow_runs import exit_code, how_it_ended
-
-    seen: dict[str, str] = {}
-
-    def show(document: dict[str, Any]) -> None:
-        for node in document["nodes"]:
-            if node["started_at"] is None and node["outcome"] is None:
-                continue
-            state = node["outcome"] or "running"
-            if seen.get(node["id"]) != state:
-                seen[node["id"]] = state
-                said = node["reason"] if node["outcome"] else None
-                why = f": {said.removeprefix('skipped: ')}" if said else ""
-                say(f"{node['id']} ({node['job']}) {state}{why}")
-
-    ended = client.workflows.wait(run, meanwhile=show)
-    say(how_it_ended(ended))
-    return exit_code(ended)

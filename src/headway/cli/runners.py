@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from headway.base.home import Home, find_home, refuse_no_home
+from headway.base.home import Home, find_home, is_home, refuse_no_home
 from headway.base.units import show_duration
-from headway.cli.render import emit, fields, paint, table
+from headway.cli.render import emit, fields, paint, say, table
 from headway.cli.scope import Scope
 from headway.jobs.views.runners import (
     all_runners,
@@ -25,7 +25,8 @@ def list_runners(scope: Scope, as_json: bool) -> None:
     """List the runners, and which of their programs are here."""
     home = _home(scope)
     found = all_runners(home.path, scope.config_of(home), default_path(os.environ))
-    documents = [runner_document(each) for each in found]
+    parked = _parked(scope)
+    documents = [runner_document(each, parked=parked.get(each.name)) for each in found]
     if as_json:
         emit({"runners": documents})
         return
@@ -42,11 +43,21 @@ def show(scope: Scope, name: str, as_json: bool) -> None:
     home = _home(scope)
     config = scope.config_of(home)
     document = one_runner(name, home.path, config, os.environ)
+    document["parked"] = _parked(scope).get(name)
     if as_json:
         emit({"runner": document})
         return
     print(paint(name, "bold"))
     print(*fields(_about(document)), sep="\n")
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.pass_obj
+def resume(scope: Scope, name: str) -> None:
+    """Let jobs of a parked runner start again."""
+    client = scope.connect_to_change()
+    say(f"{name} may go on" if client.runners.resume(name) else f"{name} was not parked")
 
 
 def _home(scope: Scope) -> Home:
@@ -55,6 +66,15 @@ def _home(scope: Scope) -> Home:
     if exists:
         refuse_no_home(home.path)
     return home
+
+
+def _parked(scope: Scope) -> dict[str, dict[str, Any]]:
+    """Those of the store, if there is a home."""
+    home, exists = find_home(scope.home, os.environ, os.getcwd())
+    if not exists or not is_home(home.path):
+        return {}
+    scope.be_quiet()
+    return scope.connect().runners.parked()
 
 
 def _about(document: dict[str, Any]) -> list[tuple[str, str | None]]:
@@ -66,6 +86,7 @@ def _about(document: dict[str, Any]) -> list[tuple[str, str | None]]:
     return [
         ("file", document["file"] + (" (shipped)" if document["built_in"] else "")),
         ("program", _state(document)),
+        ("parked", _since(document)),
         ("version", document["version"]),
         ("tested with", document["tested"]),
         ("command", " ".join(words)),
@@ -78,6 +99,13 @@ def _about(document: dict[str, Any]) -> list[tuple[str, str | None]]:
     ]
 
 
+def _since(document: dict[str, Any]) -> str | None:
+    if document["parked"] is None:
+        return None
+    until = document["parked"]["until"]
+    return f"{f'until {until}' if until else 'until resumed'}: {document['parked']['reason']}"
+
+
 def _from(document: dict[str, Any]) -> str:
     return "shipped" if document["built_in"] else ".headway/runners"
 
@@ -85,6 +113,8 @@ def _from(document: dict[str, Any]) -> str:
 def _state(document: dict[str, Any]) -> str:
     if document["error"]:  # all of it would hide what the others are
         return f"broken: headway runners show {document['name']}"
+    if document["parked"] is not None:
+        return f"parked {_since(document)}"
     if document["program"] is None:
         return "named by each job"
     if document["found"] is None:

@@ -6,7 +6,7 @@ import click
 
 from headway.base.errors import InvalidInputError
 from headway.cli.options import WHOLE_NUMBER
-from headway.cli.render import counted, emit, say
+from headway.cli.render import emit, jobs_and_runs, say
 from headway.cli.scope import Scope
 from headway.workitems.sling import Scheduled, Slung, Wish, slung_document
 
@@ -36,7 +36,8 @@ def sling_command(
 ) -> int:
     """Make jobs of work items, groups or trees of them.
 
-    Prints the id of each job. A subject that has an open job keeps that one.
+    Prints the id of each job, or of each run if its target has a workflow. A subject that has an
+    open job or run keeps that one.
     """
     wish = Wish(words, force, args, _variables(var), priority, on)
     client = scope.connect() if dry_run else scope.connect_to_change()
@@ -64,13 +65,16 @@ def _print_result(slung: Slung, *, dry_run: bool) -> None:
     for left_out in slung.skipped:
         say(f"skipped {left_out.subject}: {left_out.reason}")
     for each in slung.already:
-        print(f"job-{each.job_id}")
+        print(each.shown)
         if not slung.scheduled and len(slung.already) == 1:
-            say(f"{each.subject} is already scheduled as job-{each.job_id}")
+            say(f"{each.subject} is already scheduled as {each.shown}")
     for each in slung.scheduled:
-        print(each.subject if dry_run else f"job-{each.job_id}")
+        print(each.subject if dry_run else each.shown)
+    runs = sum(each.workflow is not None for each in slung.scheduled)
     counts = [
-        counted(len(slung.scheduled), "job") + (" would be" if dry_run else "") + " scheduled",
+        jobs_and_runs(len(slung.scheduled) - runs, runs)
+        + (" would be" if dry_run else "")
+        + " scheduled",
         f"{len(slung.already)} already scheduled" if slung.already else "",
         f"{len(slung.skipped)} skipped" if slung.skipped else "",
         f"{len(slung.troubles)} unreadable" if slung.troubles else "",

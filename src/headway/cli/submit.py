@@ -153,7 +153,9 @@ def _check_before_a_home_is_made(scope: Scope, request: "Request") -> None:
 
     _check(request)
     if request.after:
-        raise NotFoundError(f"there is no job-{request.after[0]}; nothing was ever submitted here")
+        first = request.after[0]
+        called = first if isinstance(first, str) else f"job-{first}"
+        raise NotFoundError(f"there is no {called}; nothing was ever submitted here")
 
 
 def _check(request: "Request") -> None:

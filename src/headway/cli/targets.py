@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from headway.base.errors import InvalidInputError
 from headway.cli.named_command import NamedCommand
 from headway.cli.options import DURATION, WHOLE_NUMBER, parse_env
 from headway.cli.render import emit, fields, say, table
+from headway.cli.run import given_params
 from headway.cli.scope import Scope
 from headway.core.targets import Target
 from headway.jobs.specification import parse_lock, split_command
@@ -29,7 +29,8 @@ from headway.workitems.targets import (
 @click.option("--timeout", type=DURATION, metavar="1h", help="Kill a job after this time.")
 @click.option("--retries", type=WHOLE_NUMBER, default=0, metavar="N", help="Automatic retries.")
 @click.option("--helper", metavar="CMD", help="Run this after work was started for it.")
-@click.option("--workflow", metavar="NAME", help="Not yet: a workflow as recipe.")
+@click.option("--workflow", metavar="NAME", help="Start a run of a workflow, not a command.")
+@click.option("--set", "given", multiple=True, metavar="K=V", help="A parameter of it (repeat).")
 @click.option("--replace", is_flag=True, help="Give a target of that name this recipe.")
 @click.pass_obj
 def add(
@@ -38,20 +39,18 @@ def add(
     target_name: str,
     argv: tuple[str, ...],
     name: str | None,
+    given: tuple[str, ...],
     replace: bool,
     **options: Any,
 ) -> None:
-    """Make a target: a name with a command for its subjects.
+    """Make a target: a name with a recipe for its subjects.
 
-    {subject}, {title}, {target}, {args} and names given with --var stand for what is slung.
+    The recipe is a command, or a workflow. {subject}, {title}, {target}, {args} and names given
+    with --var stand for what is slung, in words of the command and in values of --set. Parameters
+    of a workflow with these names get them without --set.
     """
     if name not in (None, target_name):
         raise click.UsageError(f"It has two names, {target_name} and {name}; give one.")
-    if options["workflow"] is not None:
-        raise InvalidInputError(
-            f"--workflow {options['workflow']}: a workflow cannot be a recipe yet; "
-            "give a command after --"
-        )
     for lock in options["lock"]:
         parse_lock(lock)
     helper = options["helper"]
@@ -66,9 +65,19 @@ def add(
         timeout=options["timeout"],
         retries=options["retries"],
         helper=split_command(helper, "--helper") if helper is not None else (),
+        workflow=options["workflow"],
+        params=given_params(given),
     )
     made = scope.connect_or_create().targets.add(target, replace=replace)
-    say(f"target {made.name}: {shlex.join(made.argv)}")
+    say(f"target {made.name}: {_recipe(made)}")
+
+
+def _recipe(target: Target) -> str:
+    """Its command, or its workflow with the values for it."""
+    if target.workflow is None:
+        return shlex.join(target.argv)
+    values = (f"{name}={value}" for name, value in target.params.items())
+    return shlex.join(["workflow", target.workflow, *values])
 
 
 @click.command("list")
@@ -83,7 +92,7 @@ def list_targets(scope: Scope, as_json: bool) -> None:
     if not found:
         say("there is no target; headway targets add makes one")
         return
-    rows = [[each.name, each.prefix or "", shlex.join(each.argv)] for each in found]
+    rows = [[each.name, each.prefix or "", _recipe(each)] for each in found]
     print(*table(["Target", "Prefix", "Command"], rows, flexible=(2,)), sep="\n")
 
 
@@ -101,7 +110,9 @@ def show(scope: Scope, name: str, as_json: bool) -> None:
     print(target.name)
     entries = [
         ("prefix", document["prefix"]),
-        ("command", shlex.join(target.argv)),
+        ("command", shlex.join(target.argv) or None),
+        ("workflow", target.workflow),
+        ("params", ", ".join(f"{name}={value}" for name, value in target.params.items()) or None),
         ("asks for", ", ".join(document["placeholders"]) or None),
         ("directory", document["cwd"]),
         ("variables", ", ".join(document["env"]) or None),

@@ -30,7 +30,7 @@ def _named_or_present(text: str) -> str | bool:
 
 
 def _content(path: str) -> str:
-    from headway.jobs.graph_file import read_prompt
+    from headway.jobs.prompts import read_prompt
 
     return read_prompt(path)
 
@@ -49,6 +49,7 @@ _WORDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "lock": ("locks", list),
     "resource": ("resources", list),
     "rate": ("rates", list),
+    "webhook": ("webhooks", list),
     "type_": ("type", str),
     "front": ("position", int),
     "after": ("after", list),
@@ -65,7 +66,7 @@ _WORDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "on_finish": ("on_finish", lambda text: list(split_command(text))),
     **{
         name: (name, exact_duration)
-        for name in ("delay", "timeout", "grace", "retry_base", "retry_cap")
+        for name in ("delay", "timeout", "idle_timeout", "grace", "retry_base", "retry_cap")
     },
 }
 

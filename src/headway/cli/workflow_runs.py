@@ -1,22 +1,20 @@
-"""`headway workflows runs`, `wait` and `stop`, and how a run is shown."""
+"""`headway workflows runs`, `wait`, `stop` and `retry`."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from headway.base.clock import SECOND
-from headway.base.text import plain
 from headway.cli.options import DURATION
-from headway.cli.render import age, emit, fields, moment, paint, say, state_colour, table
+from headway.cli.render import age, emit, say, table
+from headway.cli.run_news import follow_run
+from headway.cli.run_view import COLOURS, how_run_ended, progress
 from headway.cli.scope import Scope
-from headway.client import Client
+from headway.cli.step_wait import listed, started_by
+from headway.core.model import shown_run
 from headway.core.routes import RunState
-from headway.workflows.runs import EXIT_CODES, run_id
-
-_COLOURS = {"succeeded": "green", "failed": "red", "blocked": "red", "cancelled": "dim"}
-MANY = 8  # instances of a node that are shown as one line
+from headway.workflows.runs import exit_code, run_id
 
 
 @click.command("runs")
@@ -38,15 +36,23 @@ def runs(scope: Scope, everything: bool, state: str | None, as_json: bool) -> No
         say("no runs" if everything else "no runs of the last day; try --all")
         return
     now = client.now()
+    subjects = any(each["subject"] for each in found)
     rows = [
-        [each["id"], each["workflow"], each["state"], _progress(each), age(each["created_at"], now)]
+        [
+            each["id"],
+            each["workflow"],
+            each["state"],
+            progress(each),
+            age(each["created_at"], now),
+            *([each["subject"] or ""] if subjects else []),
+        ]
         for each in found
     ]
-    colours = [_COLOURS.get(each["state"], "bold") for each in found]
+    colours = [COLOURS.get(each["state"]) for each in found]
     for line in table(
-        ["Run", "Workflow", "State", "Nodes", "Age"],
+        ["Run", "Workflow", "State", "Nodes", "Age", *(["Subject"] if subjects else [])],
         rows,
-        flexible=(1, 3),
+        flexible=(1, 3, 5) if subjects else (1, 3),
         colours=colours,
         coloured=2,
     ):
@@ -55,21 +61,26 @@ def runs(scope: Scope, everything: bool, state: str | None, as_json: bool) -> No
 
 @click.command()
 @click.argument("run", metavar="RUN")
+@click.option("--follow", is_flag=True, help="Show how it goes until it ends.")
 @click.option("--timeout", type=DURATION, metavar="10s", help="Stop waiting, with exit code 124.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
-def wait(scope: Scope, run: str, timeout: int | None, as_json: bool) -> int:
+def wait(scope: Scope, run: str, follow: bool, timeout: int | None, as_json: bool) -> int:
     """Wait until a run ends.
 
-    Exits with 0 if it succeeded, 1 failed, 10 blocked, 143 cancelled.
+    Exits with 0 if it succeeded, 1 failed, 10 blocked, 124 timed out, 143 cancelled.
     """
     client = scope.connect()
+    number = run_id(run)
     seconds = None if timeout is None else timeout / SECOND
-    document = client.workflows.wait(run_id(run), timeout=seconds)
+    if follow and not as_json:
+        client.workflows.run(number)
+        return follow_run(client, number, since=client.events.last(), timeout=seconds)
+    document = client.workflows.wait(number, timeout=seconds)
     if as_json:
         emit({"run": document})
     else:
-        say(how_it_ended(document))
+        say(how_run_ended(document, client.now()))
     return exit_code(document)
 
 
@@ -87,78 +98,66 @@ def stop(scope: Scope, run: str, everything: bool, as_json: bool) -> None:
     if as_json:
         emit({"run": document})
     elif before["ended_at"] is not None:
-        say(how_it_ended(before))
+        say(how_run_ended(before, client.now()))
     else:
         say(f"{document['id']} is stopped; headway workflows wait {document['id']}")
 
 
-def exit_code(document: dict[str, Any]) -> int:
-    return EXIT_CODES[RunState(document["state"])]
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--from", "node", metavar="NODE", help="This node and all after it, also if good.")
+@click.option("--budget-usd", type=float, metavar="USD", help="What its agents may spend, in all.")
+@click.option("--dry-run", is_flag=True, help="Say what would be run again; change nothing.")
+@click.option("--follow", is_flag=True, help="Show how it goes until it ends.")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def retry(
+    scope: Scope,
+    run: str,
+    node: str | None,
+    budget_usd: float | None,
+    dry_run: bool,
+    follow: bool,
+    as_json: bool,
+) -> int:
+    """Run what failed of a run again, and all that follows from it.
 
-
-def how_it_ended(document: dict[str, Any]) -> str:
-    why = f": {document['reason']}" if document["reason"] else ""
-    return f"{document['id']} {document['state']}{why}"
-
-
-def show_run(client: Client, run: str, *, as_json: bool) -> None:
-    """A run and its nodes; the first cause of a failure stands at the top."""
+    Every node that failed, was blocked or cancelled by itself begins anew; what went well stays.
+    The run goes on as it was made, whatever its file says by now. A stop is forgotten, its timeout
+    counts from now, and its loops may go back as often as at first.
+    """
+    client = scope.connect() if dry_run else scope.connect_to_change()
     number = run_id(run)
-    document = client.workflows.run(number)
+    seen = client.events.last()
+    retried = client.workflows.retry(number, from_node=node, budget_usd=budget_usd, dry_run=dry_run)
+    if dry_run:
+        planned = retried.document([])
+        if as_json:
+            emit(planned)
+        else:
+            print("\n".join(retried.nodes))
+            say(f"would run again: {listed(list(retried.nodes))}")
+            _say_if_blocked_again(planned)
+        return 0
+    if follow and not as_json:
+        print(shown_run(number), flush=True)
+        return follow_run(client, number, since=seen)
+    document = retried.document(started_by(client, seen))
     if as_json:
-        emit({"run": {**document, "manifest": client.workflows.manifest(number)}})
-        return
-    now = client.now()
-    print(paint(f"{document['id']}  {plain(document['workflow'])}", "bold"))
-    params = ", ".join(f"{name}={value}" for name, value in document["params"].items())
-    entries = [
-        ("state", document["state"]),
-        ("reason", document["reason"]),
-        ("next", _next_step(document)),
-        ("params", params or None),
-        ("started", f"{moment(document['created_at'], now)} by {document['created_by']}"),
-        ("deadline", moment(document["deadline"], now)),
-        ("ended", moment(document["ended_at"], now)),
-    ]
-    print("\n".join(fields(entries)))
-    rows, colours = [], []
-    for node in folded(document["nodes"]):
-        rows.append([node["id"], node["job"], node["state"], node["said"]])
-        colours.append(state_colour(node["state"]))
-    header = ["Node", "Job", "State", "Wait/Result"]
-    for line in table(header, rows, flexible=(0, 3), favoured=3, colours=colours, coloured=2):
-        print(line)
+        emit(document)
+        return 0
+    print(shown_run(number), flush=True)
+    started = document["restarted"]
+    say(
+        f"queued again: {listed(list(retried.nodes))}; "
+        + (f"started {listed(started)}" if started else "nothing was started yet")
+    )
+    _say_if_blocked_again(document)
+    return 0
 
 
-def _next_step(document: dict[str, Any]) -> str | None:
-    """The command that continues a run that did not go well."""
-    bad = [each for each in document["nodes"] if each["outcome"] in ("failed", "blocked")]
-    if document["ended_at"] is None or not bad:
-        return None
-    first = min(bad, key=lambda each: each["finished_at"] or "")
-    return f"headway jobs retry {first['job']}"
-
-
-def folded(nodes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """A node with many instances is one line, with counts."""
-    counts = Counter(each["node"] for each in nodes)
-    seen: set[str] = set()
-    for node in nodes:
-        name = node["node"]
-        if counts[name] <= MANY:
-            said = node["wait"]["detail"] if node["wait"] else node["reason"]
-            yield {**node, "said": said or ""}
-        elif name not in seen:
-            seen.add(name)
-            inside = [each for each in nodes if each["node"] == name]
-            states = Counter(each["state"] for each in inside)
-            yield {
-                "id": f"{name} x{len(inside)}",
-                "job": f"{inside[0]['job']} ...",
-                "state": states.most_common(1)[0][0],
-                "said": ", ".join(f"{count} {state}" for state, count in states.items()),
-            }
-
-
-def _progress(document: dict[str, Any]) -> str:
-    return ", ".join(f"{count} {state}" for state, count in document["counts"].items())
+def _say_if_blocked_again(document: Mapping[str, Any]) -> None:
+    """What came before is not touched, so what blocked the node blocks it again."""
+    before = document.get("blocked_by")
+    if before is not None:
+        say(f"{document['from'][0]} is blocked again, by {before}; retry from there")

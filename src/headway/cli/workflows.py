@@ -14,7 +14,7 @@ from headway.cli.render import counted, emit, fields, paint, say, table, width
 from headway.cli.scope import Scope
 from headway.client import Client
 from headway.workflows.drawing import FORMATS
-from headway.workflows.new_file import STARTERS
+from headway.workflows.new_file import STARTERS, USUAL_STARTER
 
 IS_RUN = re.compile(r"wf-[0-9]+")
 BLOCKED = 10  # the exit code of a strict audit that found something
@@ -94,7 +94,7 @@ def _say_if_untrusted(client: Client) -> None:
 
 
 @click.command()
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="NAME|wf-N")
 @click.option(
     "--set", "given", multiple=True, metavar="K=V", help="A parameter, for the manifest of a run."
 )
@@ -107,7 +107,7 @@ def show(scope: Scope, name: str, given: tuple[str, ...], as_json: bool) -> None
     """
     client = scope.connect_or_nothing()
     if IS_RUN.fullmatch(name):
-        from headway.cli.workflow_runs import show_run
+        from headway.cli.run_view import show_run
 
         show_run(client, name, as_json=as_json)
         return
@@ -197,7 +197,7 @@ def _edge(edge: dict[str, Any]) -> str:
 
 
 @click.command()
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="NAME|wf-N")
 @click.option(
     "--format",
     "form",
@@ -207,7 +207,7 @@ def _edge(edge: dict[str, Any]) -> str:
 )
 @click.pass_obj
 def graph(scope: Scope, name: str, form: str) -> None:
-    """Draw a workflow.
+    """Draw a workflow, or a run with its present states.
 
     A line follows the one above it; what other outcomes than success lead to says so. In a picture
     such edges are dashed. Loops are marked with how often they go back.
@@ -283,16 +283,16 @@ def schema() -> None:
     "--from",
     "starter",
     type=click.Choice(list(STARTERS)),
-    default="build",
-    help="What to begin with (build is the default).",
+    help="What to begin with: the one that is called NAME, else build.",
 )
 @click.pass_obj
-def init(scope: Scope, name: str, starter: str) -> None:
+def init(scope: Scope, name: str, starter: str | None) -> None:
     """Write a workflow file to begin with, and print its path.
 
     build, agent and nightly stand alone; draft, approve and merge are three stages of one change.
     A file that is there is never overwritten. The schema for editors is written beside it.
     """
+    starter = starter or (name if name in STARTERS else USUAL_STARTER)
     path = scope.connect_or_create().workflows.init(name, starter)
     print(path)
     say(f"made of the starter {starter}; next: headway workflows check {name}")

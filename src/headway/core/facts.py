@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from headway.core.agents import BudgetView, ParkedRunner
 from headway.core.artifacts import ArtifactKey
 from headway.core.model import (
     NOTHING,
@@ -36,13 +37,17 @@ def waits_for_last(after: Sequence[JobId]) -> bool:
 class Predecessor(NamedTuple):
     """The declared id of an `after` edge with the state of its chain's last job.
 
-    No status means that the row is gone; an error, that it cannot be read.
+    No status means that the row is gone; an error, that it cannot be read. A sink of a workflow
+    run that is waited for as a whole is judged by its `outcome`.
     """
 
     declared: JobId
     chain: JobId
     status: Status | None
     error: str | None = None
+    repeated_by: int | None = None  # a workflow run whose loop may still run it again
+    outcome: NodeOutcome | None = None
+    accepts: frozenset[NodeOutcome] | None = None  # of a whole run's sink: the outcomes that count
 
 
 class Producer(NamedTuple):
@@ -177,14 +182,19 @@ class NodeEnd(NamedTuple):
     chain: JobId
     status: Status
     outcome: NodeOutcome | None
+    fan: bool = False
 
 
 class RunView(NamedTuple):
-    """What a job of a workflow run has to know of it: the nodes that it waits for, and the two
-    values that each of its conditions compares."""
+    """What a job of a workflow run has to know of it: the nodes that it waits for, the two values
+    that each of its conditions compares, and the loops that keep it from being decided."""
 
     ends: tuple[NodeEnd, ...] = ()
     compared: tuple[tuple[Any, Any], ...] = ()
+    run: int = 0
+    repeating: Mapping[NodeId, NodeEnd] = NOTHING  # heads of loops that are not over: whom by
+    called: NodeEnd | None = None  # a loop around it goes back when this one has ended
+    turn_at: int | None = None  # of an approval that expires: when the last node before it ended
 
 
 class Facts(NamedTuple):
@@ -202,6 +212,8 @@ class Facts(NamedTuple):
     hosts: Mapping[str, str] = NOTHING
     artifacts: Mapping[ArtifactKey, ArtifactView] = NOTHING
     runs: Mapping[JobId, RunView] = NOTHING  # of jobs of workflow runs
+    parked: Mapping[str, ParkedRunner] = NOTHING  # runners of agents
+    budgets: Mapping[int, BudgetView] = NOTHING  # of workflow runs that have one
     turns: Mapping[JobId, JobId] = NOTHING  # of a job in a group: the chain that goes before it
     answers: Mapping[Question, Answer] = NOTHING
     wait_for_producers: bool = False

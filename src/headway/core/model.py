@@ -14,7 +14,7 @@ from headway.core.states import Status
 Json = Any
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
 JobId = int
-TYPES = frozenset({"command", "function", "agent", "gate"})  # of jobs
+TYPES = frozenset({"command", "function", "agent", "gate", "operation"})  # of jobs
 
 POSITION_GAP = 100  # between two jobs of one priority, so that one can be put between them
 
@@ -161,6 +161,7 @@ class Approval(NamedTuple):
     decided_at: int | None = None
     decided_by: str | None = None
     reason: str | None = None
+    approved_by: tuple[str, ...] = ()  # where several must agree: those who have
 
 
 class Rate(NamedTuple):
@@ -206,7 +207,9 @@ class JobSpec(NamedTuple):
     workflow_run: int | None = None
     node: str | None = None
     node_pass: int = 0
+    after_runs: tuple[int, ...] = ()  # workflow runs that it waits for, as a whole
     schedule_id: str | None = None  # what made it: `schedule-3`, or `jobs.yaml:NAME`
+    webhooks: tuple[str, ...] = ()  # URLs that are told of its end
 
 
 class Job(NamedTuple):
@@ -267,6 +270,8 @@ class Job(NamedTuple):
     workflow_run: int | None = None
     node: str | None = None  # of that run; one instance of it, if it has several
     node_pass: int = 0  # from 1: how often the run has come to it
+    after_runs: tuple[int, ...] = ()  # workflow runs whose sinks are among `after`
+    webhooks: tuple[str, ...] = ()  # URLs that are told of its end
 
     @property
     def order(self) -> OrderKey:
@@ -278,10 +283,12 @@ class Job(NamedTuple):
 
     @property
     def is_entry(self) -> bool:
-        """Whether an entry of the jobs file made it that is not an agent. Such a job takes no
-        slot."""
+        """Whether an entry of the jobs file made it that is neither an agent nor a workflow. Such
+        a job takes no slot."""
         made_it = self.schedule_id
-        return made_it is not None and made_it.startswith(OF_JOBS_FILE) and self.type != AGENT
+        if made_it is None or not made_it.startswith(OF_JOBS_FILE):
+            return False
+        return self.type != AGENT and self.workflow_run is None
 
     @property
     def submitters_time(self) -> int | None:
@@ -411,7 +418,15 @@ FIELDS: tuple[Field, ...] = (
         "resources", _IF_SET, column="quota.resources", show="list", word="texts", hinders=_BOTH
     ),
     _asked("rates", _IF_SET, column="quota.rates", form="rates", show="rates", hinders=_BOTH),
-    _own("retry_of", show="job"),
+    _asked(
+        "webhooks",
+        _IF_SET,
+        column="gates.webhooks",
+        show="origins",
+        word="texts",
+        hinders=_SIMPLE,
+    ),
+    _own("retry_of", show="job", hinders=_SIMPLE),  # it is given the steps of its chain
     _own("attempt"),
     _made("max_attempts"),
     _own("created_at", show="instant"),
@@ -442,6 +457,7 @@ FIELDS: tuple[Field, ...] = (
     _asked("workflow_run", None, column="gates.run", shown="", hinders=_BOTH),
     _asked("node", None, column="gates.node", shown="", hinders=_BOTH),
     _asked("node_pass", None, column="gates.pass", shown="", hinders=_BOTH),
+    _asked("after_runs", _IF_SET, column="gates.after_runs", shown="", hinders=_BOTH),
     # Of specifications alone; what a job has instead is decided when it is made.
     Field("delay", digest=_ALWAYS, hinders=_READY),
     Field("at", digest=_ALWAYS, hinders=_READY),
@@ -523,6 +539,7 @@ TASKS_TOPIC = "tasks"  # of jobs that are parked because no host knows their fun
 FUNCTION = "function"  # the type of such jobs
 AGENT = "agent"  # the type of jobs that a coding agent does
 GATE = "gate"  # the type of a workflow's controls: they decide, and do no work
+OPERATION = "operation"  # the type of what Headway itself does for a workflow's node
 OF_JOBS_FILE = "jobs.yaml:"  # with an entry's name: what the jobs of that entry say made them
 FUNCTIONS = "functions"  # and their queue
 

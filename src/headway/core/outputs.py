@@ -1,8 +1,9 @@
-"""The outputs of a workflow's node: lines `name=text` or `name:=JSON` that its command wrote."""
+"""The outputs of a workflow's node: lines `name=text` or `name:=JSON` that its command wrote, or
+the object that its function returned."""
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 LARGEST = 1 << 20
@@ -13,11 +14,30 @@ class OutputsError(ValueError):
     """What is wrong with them, in words for people."""
 
 
-def parse_outputs(content: bytes | None, declared: Sequence[str]) -> dict[str, Any]:
-    """The outputs by their names; the last line of a name counts. Raises OutputsError if they are
-    lost, too large or not of the form, or if one that is declared is missing."""
-    if content is None:
+Left = bytes | Mapping[str, Any] | None  # by a node; None: that is lost
+
+
+def parse_outputs(left: Left, declared: Sequence[str]) -> dict[str, Any]:
+    """The outputs by their names. Raises OutputsError if they are lost, too large or not of the
+    form, or if one that is declared is missing."""
+    if left is None:
         raise OutputsError("its outputs are missing")
+    found = dict(left) if isinstance(left, Mapping) else _written(left)
+    for name in declared:
+        if name not in found:
+            raise OutputsError(f"it did not set output '{name}'")
+    return found
+
+
+def returned_outputs(result: Any) -> Mapping[str, Any]:
+    """The outputs of a function: the object that it returned, or else that under one name."""
+    if result is None:
+        return {}
+    return result if isinstance(result, dict) else {"result": result}
+
+
+def _written(content: bytes) -> dict[str, Any]:
+    """The lines that a command wrote; the last of a name counts."""
     if len(content) > LARGEST:
         raise OutputsError("its outputs are larger than 1 MiB")
     found: dict[str, Any] = {}
@@ -26,9 +46,6 @@ def parse_outputs(content: bytes | None, declared: Sequence[str]) -> dict[str, A
         if match is None:
             raise OutputsError(f"line {number} of its outputs is not name=text or name:=JSON")
         found[match[1]] = _value(match[2], match[3], number)
-    for name in declared:
-        if name not in found:
-            raise OutputsError(f"it did not set output '{name}'")
     return found
 
 
@@ -44,3 +61,9 @@ def _value(sign: str, text: str, number: int) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise OutputsError(f"line {number} of its outputs has no JSON after :=") from None
+
+
+def product_data(report: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What is published with the products of a node: the text that it has set, if any."""
+    outputs = report.get("outputs", {})
+    return {"text": outputs["text"]} if "text" in outputs else None

@@ -9,6 +9,7 @@ from typing import NamedTuple, assert_never
 
 from headway.core import capacity as admission
 from headway.core import wait_words as say
+from headway.core.agents import is_of_runner, reserve
 from headway.core.facts import Facts, Holder, LockView, Reserver
 from headway.core.gates import GATES
 from headway.core.gates.graph import too_old
@@ -48,7 +49,9 @@ class Hold(NamedTuple):
     @property
     def until(self) -> int | None:
         """Not the instant of a rate: the step keeps that once, for all that wait for it."""
-        timed = (wait for wait in self.waits if wait.kind is not WaitKind.RATE)
+        timed = (
+            wait for wait in self.waits if wait.kind is not WaitKind.RATE or is_of_runner(wait)
+        )
         return min((wait.until for wait in timed if wait.until is not None), default=None)
 
     @property
@@ -147,7 +150,8 @@ def plan(
             case Start():
                 started += 1
                 facts = facts._replace(
-                    capacity=admission.enter(job, facts.capacity, decision.borrows)
+                    capacity=admission.enter(job, facts.capacity, decision.borrows),
+                    budgets=reserve(job, facts.budgets),
                 )
                 for lock in job.locks:
                     view = locks.get(lock.key, LockView())

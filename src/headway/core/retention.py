@@ -59,6 +59,7 @@ class InTheWay(StrEnum):
     LOCKS = "it holds locks"
     GROUP = "its group has not ended"
     RUN = "its workflow run has not ended"
+    WEBHOOK = "webhooks have yet to be told of its end"
     WORKTREE = "it has a worktree"
 
 

@@ -75,6 +75,7 @@ def put_back(job: Job, *, now: int, by: str) -> Job:
         wait=None,
         waited_on=(),
         not_before=job.submitters_time,
+        retries_used=0,
         launch_failures=0,
         launch_wait=None,
         last_failure=None,

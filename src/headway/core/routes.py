@@ -12,6 +12,8 @@ is put back. A loop that may go back no more makes the outcome of its source `bl
 
 An edge that leaves a body stays pending until the loop is over: no node of the body is active, and
 the loop is not called. Otherwise a failure that the loop repairs would block what follows for good.
+It also waits for a loop that is not around its source, but around a node that calls one which is:
+where ci goes back to code, and a merge to ci, a report on code waits for the merge.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -165,11 +167,33 @@ def _is_joined(arrivals: Sequence[Arrival], join: Join) -> bool:
     )
 
 
+class InstanceEnd(NamedTuple):
+    """How one instance of a node stands; None: it is active. The `fan` of a node makes its other
+    instances, and counts only if it made none."""
+
+    outcome: NodeOutcome | None
+    fan: bool = False
+
+
+def node_outcome(
+    instances: Sequence[InstanceEnd], tolerates: Collection[NodeOutcome] = ()
+) -> NodeOutcome | None:
+    """What a node came to; None while an instance of it is active."""
+    if any(each.outcome is None for each in instances) or not instances:
+        return None
+    made = [each.outcome for each in instances if each.outcome and not each.fan]
+    return together(made or [each.outcome for each in instances if each.outcome], tolerates)
+
+
 def together(
     outcomes: Iterable[NodeOutcome], tolerates: Collection[NodeOutcome] = ()
 ) -> NodeOutcome:
-    """The one outcome of a node with several instances, all of which have ended."""
-    found = set(outcomes)
+    """The one outcome of a node with several instances, all of which have ended. A single one has
+    its own, whatever is tolerated: the edges after it judge that."""
+    every = list(outcomes)
+    found = set(every)
+    if len(every) == 1:
+        return every[0]
     for each in WITHOUT_SUCCESS:
         if each in found and each not in tolerates:
             return each
@@ -215,10 +239,25 @@ def reached(starts: Iterable[NodeId], leads_to: Mapping[NodeId, Iterable[NodeId]
 
 
 def left_by(
-    source: NodeId, target: NodeId, bodies: Mapping[NodeId, Collection[NodeId]]
+    source: NodeId,
+    target: NodeId | None,
+    bodies: Mapping[NodeId, Collection[NodeId]],
+    loops: Collection[LoopRule],
 ) -> list[NodeId]:
-    """The heads of the loops that an edge leaves: it is decided when they are over."""
-    return [head for head, body in bodies.items() if source in body and target not in body]
+    """The heads of the loops that an edge leaves: it is decided when they are over. None: it leads
+    out of the run.
+
+    These are the loops around its source, and those that may run a node again which calls one of
+    these. A loop that puts the target back as well is none of them.
+    """
+    callers = {head: {each.source for each in loops if each.head == head} for head in bodies}
+    without = {head: body for head, body in bodies.items() if target not in body}
+    leads_to = {
+        head: [other for other, body in without.items() if not callers[head].isdisjoint(body)]
+        for head in without
+    }
+    found = reached([head for head, body in without.items() if source in body], leads_to)
+    return [head for head in bodies if head in found]
 
 
 class LoopCount(NamedTuple):

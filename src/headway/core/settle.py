@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from headway.core.agents import calls_agent
 from headway.core.backoff import (
     EARLIER_DELAY,
     LAUNCH_DELAYS,
@@ -21,11 +22,14 @@ from headway.core.model import (
     AGENT,
     EARLIER_LIVES,
     FIELDS,
+    NOTHING,
     Job,
     WaitKind,
     of_job,
     shown,
 )
+from headway.core.outputs import Left
+from headway.core.retry_causes import OF_OPERATIONS
 from headway.core.states import Move, Status, after
 
 
@@ -70,6 +74,16 @@ HOST_ERRNOS = {
 NOT_EXECUTABLE = frozenset({errnos.EACCES, errnos.ENOEXEC, errnos.EPERM, errnos.E2BIG})
 
 
+class RunnerLimit(NamedTuple):
+    """What an agent met that holds for all of its runner: for so long after its end, for a time
+    that nobody said, or until a person has corrected it. `session_id` is what its program needs to
+    go on."""
+
+    after: int | None = None
+    until_resumed: bool = False
+    session_id: str | None = None
+
+
 class Outcome(NamedTuple):
     ending: Ending
     finished_at: int
@@ -82,6 +96,8 @@ class Outcome(NamedTuple):
     classes: tuple[str, ...] = ()
     # Not started, because what its gates had seen held no longer: nothing failed.
     changed: bool = False
+    # Of an agent whose runner is to be parked: it asks for another job once that may start.
+    met: RunnerLimit | None = None
 
 
 class ChainRetry(NamedTuple):
@@ -103,6 +119,16 @@ class Ended(NamedTuple):
     executed: bool = True
     launch_failures: int = 0  # with the last of them its circuit broke
     last_failure: str | None = None
+
+
+class ChainEnd(NamedTuple):
+    """The end of a chain, with its last job. A node of a workflow run is `unreached` if another
+    node is why; `report` is what it left, besides its status."""
+
+    job: Job
+    ended: Ended
+    report: Mapping[str, Any] = NOTHING
+    unreached: bool = False
 
 
 class Undone(NamedTuple):
@@ -169,6 +195,8 @@ def _verdict(job: Job, outcome: Outcome) -> tuple[Move, str | None]:
             return Move.FAIL, outcome.error or f"exit code {code}"
         case Ending.SIGNALLED:
             return Move.FAIL, f"killed by {outcome.signal}"
+        case Ending.TIMED_OUT if outcome.error:
+            return Move.FAIL, outcome.error
         case Ending.TIMED_OUT:
             limit = job.params.get("timeout_seconds")
             return Move.FAIL, "timed out" if limit is None else f"timed out after {limit:g} s"
@@ -207,6 +235,8 @@ def _reason(job: Job, outcome: Outcome, error: str | None, retry: ChainRetry | N
         return error
     if job.retries_used >= job.retry.max_attempts:
         return f"{error}; attempt {job.attempt} of {job.max_executions}, no retry is left"
+    if job.retry.on == OF_OPERATIONS:  # nobody asked for retries
+        return error
     if outcome.ending is not Ending.DATA_ERROR and not _is_among_causes(job, outcome):
         named = ", ".join(job.retry.on[:MOST_CAUSES_NAMED])
         more = ", ..." if len(job.retry.on) > MOST_CAUSES_NAMED else ""
@@ -229,7 +259,9 @@ def _retry(job: Job, outcome: Outcome, chance: float, since: int) -> ChainRetry 
     if job.cancelling:
         return None
     if outcome.ending is Ending.ASKED_AGAIN and job.attempt < MOST_ASKED_AGAIN:
-        return ChainRetry(since + (outcome.after or 0), job.retries_used)
+        # Of a runner that is parked the gate says until when.
+        again = since + (outcome.after or 0) if outcome.met is None else None
+        return ChainRetry(again, job.retries_used)
     if job.retries_used >= job.retry.max_attempts:
         return None
     if outcome.ending is Ending.DATA_ERROR or not _retryable(job, outcome):
@@ -239,7 +271,7 @@ def _retry(job: Job, outcome: Outcome, chance: float, since: int) -> ChainRetry 
 
 
 def _retryable(job: Job, outcome: Outcome) -> bool:
-    if outcome.ending in UNKNOWABLE and job.type == AGENT:
+    if outcome.ending in UNKNOWABLE and calls_agent(job):
         return False
     return _is_among_causes(job, outcome)
 
@@ -406,7 +438,7 @@ class Verdict(NamedTuple):
     outcome: Outcome
     tree_gone: bool
     document: Mapping[str, Any] | None = None
-    outputs: bytes | None = b""  # what a node of a workflow run has set; None: that is lost
+    outputs: Left = b""  # what a node of a workflow run has set
 
     @property
     def left(self) -> bool:

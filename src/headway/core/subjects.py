@@ -2,7 +2,8 @@
 may be worked on. Pure; items are read elsewhere and never written anywhere.
 
 A job has such a gate only if it was slung, which is when the source of its subject is written down
-in its parameters. A subject of a plain submit is a reference and nothing more.
+in its parameters. A subject of a plain submit is a reference and nothing more. Of a slung workflow
+run those nodes have it that begin the run, in their first pass: what is under way is not held up.
 """
 
 import re
@@ -11,6 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from headway.core import wait_words as say
+from headway.core.agents import OF_NODE
 from headway.core.facts import Facts
 from headway.core.model import Block, Job, Objection, ProbeKind, Question, Wait, WaitKind
 from headway.core.states import Status
@@ -77,10 +79,17 @@ def recorded_value(name: str, given: Mapping[str, str]) -> str | bool | None:
 
 def subject_question(job: Job) -> Question | None:
     """The question about the state of a slung job's subject."""
-    if job.subject is None or SLING not in job.params:
+    if job.subject is None or SLING not in job.params or _is_under_way(job):
         return None
     record = job.params[SLING]
     return Question(ProbeKind.SUBJECT, f"{record['source']}:{record['place']}", job.subject)
+
+
+def _is_under_way(job: Job) -> bool:
+    """Whether a workflow run has begun before it comes to this node."""
+    if job.workflow_run is None:
+        return False
+    return job.node_pass > 1 or bool(job.params[OF_NODE]["edges"])
 
 
 def seen_text(item: Item) -> str:

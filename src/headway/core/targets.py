@@ -3,7 +3,8 @@
 A recipe is a command whose words may have placeholders: `{subject}`, `{title}`, `{target}`,
 `{args}` and variables that are given when something is slung. They are filled in word by word, so
 that no value ever becomes two words; `{{name}}` stands for `{name}` itself. A word that is a script
-for a shell takes only what can be no code: the target, and a subject of plain characters.
+for a shell takes only what can be no code: the target, and a subject of plain characters. Instead
+of a command a recipe may be a workflow, with values for its parameters that have placeholders, too.
 """
 
 import re
@@ -22,7 +23,7 @@ class Target(NamedTuple):
     """Durations are microseconds; locks are as people write them."""
 
     name: str
-    argv: tuple[str, ...]
+    argv: tuple[str, ...] = ()
     prefix: str | None = None
     cwd: str | None = None
     env: Mapping[str, str] = NOTHING
@@ -31,6 +32,8 @@ class Target(NamedTuple):
     timeout: int | None = None
     retries: int = 0
     helper: tuple[str, ...] = ()  # a command that is run after a pass has started work for it
+    workflow: str | None = None  # in the place of a command
+    params: Mapping[str, str] = NOTHING  # of the workflow
     created_at: int = 0
     created_by: str = ""
 
@@ -56,10 +59,18 @@ def run_as_code(words: Sequence[str], values: Mapping[str, str]) -> tuple[str, s
     values filled in, because one of them may be the shell, or its option."""
     places = scripts(words) | scripts(filled(words, values))
     for place, shell in sorted(places.items()):
-        for name in sorted(placeholders([words[place]]) - {"target"}):
-            if name != "subject" or not _PLAIN.fullmatch(values[name]):
+        for name in sorted(placeholders([words[place]])):
+            if could_be_code(name, values):
                 return name, shell
     return None
+
+
+def could_be_code(name: str, values: Mapping[str, str]) -> bool:
+    """Whether the value of a placeholder may be more than plain characters, as somebody else has
+    written it."""
+    if name == "subject":
+        return not _PLAIN.fullmatch(values[name])
+    return name != "target"
 
 
 def target_for(subject: str, targets: Iterable[Target]) -> Target | None:

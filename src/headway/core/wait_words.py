@@ -9,9 +9,21 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from headway.base.units import show_duration, show_instant
+from headway.core.agents import MILLION, Amount, ParkedRunner
+from headway.core.approvals import approval_rule, missing
 from headway.core.conditions import as_text
 from headway.core.facts import IMPORTING, NO_HOST, Capacity, TaskView
-from headway.core.model import EARLIER_LIVES, Approval, Job, JobId, Pause, PinnedHead, shown
+from headway.core.model import (
+    EARLIER_LIVES,
+    Approval,
+    Job,
+    JobId,
+    Pause,
+    PinnedHead,
+    shown,
+    shown_run,
+)
 from headway.core.policies import ENTRY
 from headway.core.reservations import Reservation
 from headway.core.states import Status
@@ -64,6 +76,11 @@ def missing_dependency(job_id: JobId) -> Words:
 def waits_on_job(job_id: JobId) -> Words:
     name = shown(job_id)
     return Words(f"waiting on job {name}", f"wait for {name} to succeed")
+
+
+def may_repeat(job_id: JobId, run: int) -> Words:
+    """Its end does not count yet: a loop of its workflow run is not over."""
+    return Words(f"waiting on job {shown(job_id)}", f"{shown_run(run)} may repeat it")
 
 
 def failed_dependency(job_id: JobId, status: Status) -> Words:
@@ -211,16 +228,62 @@ def held_subject(subject: str | None, hold: str) -> Words:
 
 
 def not_approved(job: Job, approval: Approval) -> Words:
+    rule = approval_rule(job)
+    asked = f"{rule.question} " if rule.question else ""
+    who = f" as {' or '.join(rule.approvers)}" if rule.approvers else ""
+    left = missing(job)
+    others = f"; {left} of {rule.required} must still agree" if rule.required > 1 else ""
     return Words(
         "awaiting human approval",
-        f"headway jobs approve {shown(job.id)}, or reject it; "
+        f"{asked}headway jobs approve {shown(job.id)}{who}, or reject it{others}; "
         f"asked for by {approval.requested_by or 'its submitter'}",
     )
+
+
+def approval_expired(job: Job, expires: int) -> Words:
+    return Words(f"approval expired after {show_duration(expires)}", rejected(job.id))
 
 
 def paused(pause: Pause) -> Words:
     because = f": {pause.reason}" if pause.reason else ""
     return Words(f"paused by {pause.actor}{because}", "headway scheduler resume")
+
+
+# -- agents ------------------------------------------------------------------------------------
+
+
+def parked_runner(parked: ParkedRunner) -> Words:
+    name = parked.runner
+    if parked.until is None:
+        return Words(
+            f"{name} is parked: {parked.reason}",
+            f"correct that, then headway runners resume {name}",
+        )
+    return Words(
+        f"{name} is parked until {show_instant(parked.until)}: {parked.reason}",
+        f"wait until then, or headway runners resume {name}",
+    )
+
+
+def reserved_budget(run: int, job_id: JobId) -> Words:
+    name = shown(job_id)
+    return Words(
+        f"the budget of {shown_run(run)} is reserved by {name}",
+        f"wait for {name} to end, or give it a budget_usd of its own",
+    )
+
+
+def used_up_budget(run: int, spent: Amount, limit: Amount) -> Words:
+    """`limit` has the one that is used up."""
+    name = shown_run(run)
+    if limit.usd is not None:
+        used = f"${(spent.usd or 0) / MILLION:.2f} of ${limit.usd / MILLION:.2f}"
+    else:
+        used = f"{spent.tokens or 0:,} of {limit.tokens:,} tokens"
+    return Words(
+        f"the budget of {name} is used up: {used}",
+        f"headway workflows retry {name} --budget-usd N",
+    )
 
 
 # -- locks -------------------------------------------------------------------------------------

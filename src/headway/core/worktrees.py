@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from headway.core.gates.routes import OF_NODE
 from headway.core.model import Job, JobId, shown
 
 
@@ -22,6 +23,22 @@ class OwnedWorktree(NamedTuple):
     inside: str = "."  # where in it the command runs
     state: WorktreeState = WorktreeState.OWNED
     error: str | None = None
+
+
+# Operations of workflows that make worktrees, or remove them.
+PREPARE, CLEANUP = "worktree.prepare", "worktree.cleanup"
+RESOLUTION = "gate.conflict_resolution"
+
+
+def may_own(job: Job) -> bool:
+    """Whether the job has a worktree of its own, or may have made one."""
+    return "worktree" in job.params or operation_of(job) in (PREPARE, RESOLUTION)
+
+
+def operation_of(job: Job) -> str | None:
+    """What a node of a workflow does; None for any other job."""
+    policy = job.params[OF_NODE]["policy"] if job.workflow_run is not None else None
+    return None if policy is None else str(policy)
 
 
 def owned_worktree(job: Job) -> OwnedWorktree | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
@@ -40,7 +40,10 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from headway.base.clock import Clock
+    from headway.base.units import Duration
     from headway.client import Client
+    from headway.functions.app_workflow import AppWorkflow
+    from headway.functions.run_handle import RunHandle
     from headway.functions.tasks import Options
     from headway.jobs.context import Context
     from headway.store.new_jobs import Model
@@ -102,6 +105,45 @@ class App:
             return task
 
         return declare if function is None else declare(function)
+
+    def workflow(
+        self,
+        name: str,
+        *,
+        version: str | None = None,
+        description: str | None = None,
+        inputs: Sequence[str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        artifacts: Mapping[str, Any] | None = None,
+        budget: Mapping[str, float] | None = None,
+        timeout: Duration | None = None,
+        finally_: Sequence[str | Task[..., Any]] | None = None,
+        defaults: Mapping[str, Any] | None = None,
+        imports: Mapping[str, Any] | None = None,
+    ) -> AppWorkflow:
+        """A workflow whose nodes are declared here, with the keys that a file has at its top."""
+        from headway.functions.app_workflow import AppWorkflow
+
+        keys = {word: value for word, value in locals().items() if word in _OF_WORKFLOWS}
+        return AppWorkflow(self, self.task, name, keys)
+
+    def run(self, name: str, *words: Any, **given: Any) -> RunHandle:
+        """Start a run of a workflow's file, by its name or path, with these parameters; durable
+        when this returns. Words that are no parameters of it are options: `key`, `after`,
+        `priority`, `require_approval`, `subject`."""
+        from headway.functions.app_workflow import START_OPTIONS, start_options
+        from headway.functions.run_handle import RunHandle
+        from headway.workflows.nouns import Workflows
+
+        _refuse_run_by_import(name)
+        workflows = Workflows(self.context)
+        options = {word: given[word] for word in START_OPTIONS if word in given}
+        if options:
+            declared = {each["name"] for each in workflows.show(name)["params"]}
+            options = {word: value for word, value in options.items() if word not in declared}
+        params = {word: value for word, value in given.items() if word not in options}
+        run = workflows.start(name, *words, params=params, **start_options(self.context, options))
+        return RunHandle(self, run)
 
     # -- submitting ----------------------------------------------------------------------------
 
@@ -273,6 +315,20 @@ class App:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+_OF_WORKFLOWS = (
+    *("version", "description", "inputs", "params", "artifacts", "budget", "timeout", "finally_"),
+    *("defaults", "imports"),
+)
+
+
+def _refuse_run_by_import(name: str) -> None:
+    if is_imported_by_headway():
+        raise InvalidInputError(
+            f"{name} is started when a module is imported, and a worker imports it, too; put that "
+            'below `if __name__ == "__main__":`'
+        )
 
 
 def _refuse_by_import(task: Task[Any, Any]) -> None:

@@ -5,13 +5,20 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from headway.base.current import inside
 from headway.base.errors import InvalidInputError, NotFoundError
 from headway.functions.host.journal import line
+from headway.functions.host.steps import Steps
 from headway.functions.type_checks import json_value
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 LONGEST_TEXT = 500
+NO_NODE = (None, None, 0)
+NOTHING: Mapping[str, str] = {}
 
 
 def storable(text: str) -> str:
@@ -23,9 +30,13 @@ class Current:
     """The job that the calling function is. Of use only while it runs."""
 
     cancel: Callable[[], None] | None = None  # of an async function
+    workflow_run: str | None  # wf-7
+    node: str | None
+    node_pass: int
     ended = False  # what threads and coroutines that it left behind print is no part of its log
     _cancelled = False
     _log: logging.Logger | None = None
+    _steps: Steps | None = None  # made for the first of them
 
     def __init__(
         self,
@@ -34,11 +45,19 @@ class Current:
         token: str,
         add: Callable[[str], None],
         waits: Callable[[bool], None] = lambda waiting: None,
+        of_node: Sequence[Any] = NO_NODE,
+        record: Callable[[str], None] | None = None,
+        steps: Mapping[str, str] = NOTHING,
     ) -> None:
+        """`of_node` are the run of a workflow, the node in it, and the node's pass. `record` adds a
+        line durably; `steps` are those of earlier tries."""
         self.job_id = job_id
         self.attempt = attempt
         self.token = token
+        self.workflow_run, self.node, self.node_pass = of_node
         self._add = add
+        self._record = record
+        self._known_steps = steps
         self.waits = waits  # its host may call another function meanwhile
 
     @property
@@ -63,6 +82,21 @@ class Current:
         if problem or not isinstance(text, str):
             raise InvalidInputError(f"progress: the text {problem or 'is not a str'}")
         self._add(line("p", self.token, [round(fraction, 4), storable(text[:LONGEST_TEXT])]))
+
+    def step(self, key: str, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """What this chain has recorded under `key`; else call the function, and record what it
+        returns before returning that. A retry does not call it again. The value is JSON of at most
+        1 MiB. Of an async function it is to be awaited."""
+        from inspect import iscoroutinefunction
+
+        if self._steps is None:
+            if self._record is None:
+                raise NotFoundError("steps are for functions that run as jobs")
+            self._steps = Steps(self.token, self._known_steps, self._record)
+        steps: Any = self._steps
+        take = steps.awaited if iscoroutinefunction(function) else steps.take
+        found: R = take(key, function, args, kwargs)
+        return found
 
     def run(
         self,

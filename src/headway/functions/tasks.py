@@ -21,6 +21,7 @@ from headway.core.model import NOTHING, JobId, JobSpec
 from headway.functions.handle import no_attribute
 from headway.functions.task_options import OPTIONS, in_words, meant_option, refuse_unknown
 from headway.functions.type_checks import Check, check_for, json_value
+from headway.jobs.references import RUN_ID, runs_among
 from headway.jobs.request import Request
 from headway.jobs.request_values import several
 from headway.jobs.specification import function_spec
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         produces: Collection[str] | None
         resources: Collection[str] | None
         rates: Collection[str] | None
+        webhooks: Collection[str] | None
         group: str | int | None
         last: bool | None
         target: str | None
@@ -140,6 +142,12 @@ class Task(Generic[P, R]):
         other.model = None
         return other
 
+    def refuse_wrong_arguments(
+        self, arguments: Mapping[str, Any], *, besides: Callable[[Any], bool]
+    ) -> None:
+        """Raise if it cannot be called so; `besides` says of which values that is known later."""
+        self._signature.refuse_wrong(self.name, arguments, besides)
+
     def declares(self, options: Mapping[str, Any]) -> bool:
         """Whether a call with these options has none of its own."""
         return options is self._options
@@ -204,6 +212,14 @@ class Signature:
             if problem:
                 raise InvalidInputError(f"{task}: argument {name}{_joined(problem)}")
         return self._flat(bound) if self._takes_more else bound
+
+    def refuse_wrong(
+        self, task: str, arguments: Mapping[str, Any], besides: Callable[[Any], bool]
+    ) -> None:
+        for name, value in self._bound(task, (), arguments).items():
+            problem = None if besides(value) else self._checks[name](value, "")
+            if problem:
+                raise InvalidInputError(f"{task}: argument {name}{_joined(problem)}")
 
     def _bound(
         self, task: str, args: Iterable[Any], kwargs: Mapping[str, Any]
@@ -323,7 +339,9 @@ def linked(
     places = {id(call): place(index) for index, call in enumerate(calls)}
     for index, call in enumerate(calls):
         if call.options.get("after") is not None:
-            specs[index] = specs[index]._replace(after=_ids_after(call, places, find))
+            specs[index] = specs[index]._replace(
+                after=_ids_after(call, places, find), after_runs=_runs_after(call)
+            )
     if any(each < 0 for spec in specs for each in spec.after):
         refuse_larger(len(specs), limit())
     cycle = cycle_among(spec.after for spec in specs)
@@ -338,8 +356,17 @@ def _ids_after(
 ) -> tuple[JobId, ...]:
     """The jobs that it is to follow; `places` has the calls of its submission by identity, for two
     calls may be equal."""
-    given = several("after", call.options["after"])
+    given = [each for each in several("after", call.options["after"]) if not _is_run(each)]
     return tuple(dict.fromkeys(_reference(each, places, find) for each in given))
+
+
+def _runs_after(call: Call) -> tuple[int, ...]:
+    """The workflow runs that it is to follow as a whole."""
+    return runs_among(each for each in several("after", call.options["after"]) if _is_run(each))
+
+
+def _is_run(given: Any) -> bool:
+    return isinstance(given, str) and RUN_ID.fullmatch(given.strip()) is not None
 
 
 def _reference(given: Any, places: Mapping[int, JobId], find: Callable[[str], JobId]) -> JobId:

@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping
 
 from headway.base.errors import ConflictError
+from headway.core.principals import PERSON
 from headway.integrations.git.layout import repository_of
 from headway.integrations.git.program import GitError, run
-from headway.jobs.context import PERSON, Context
+from headway.jobs.context import Context
 from headway.supervise.inside import surrounding_claim
 
 LONGEST_NAME = 200
@@ -48,13 +49,16 @@ def _tidy(text: str) -> str:
 
 
 def require_person(context: Context, verb: str) -> None:
-    """Refuse a process inside a job: a guard against accident, not against malice, since a job may
-    do what its owner may."""
+    """Refuse an agent, and a process inside a job. The latter is a guard against accident, not
+    against malice, since a job may do what its owner may. Who asks through a server is judged by
+    the process at the other end, and not by the server's."""
     if context.kind != PERSON:
         raise ConflictError(f"{context.actor} may not {verb}: a person decides")
     if context.config["approval.from_jobs"]:
         return
-    inside = surrounding_claim(context.environ)
+    if context.pid is None:
+        return
+    inside = surrounding_claim(context.environ, context.pid)
     if inside is None:
         return
     token, job = inside

@@ -15,6 +15,7 @@ from headway.integrations.agents.files import load_runner
 from headway.integrations.agents.forms import (
     MOST_TURNS,
     are_words,
+    is_number_of_tokens,
     is_number_of_turns,
     is_sum,
     is_word,
@@ -27,6 +28,7 @@ from headway.integrations.agents.model import (
     USUAL_TURNS,
     Runner,
 )
+from headway.jobs.prompts import read_prompt
 from headway.jobs.request import Request, find_program
 from headway.jobs.settings import Config
 
@@ -40,9 +42,15 @@ class AgentJob(NamedTuple):
     request: Request
 
 
-def ask(request: Request, environ: Mapping[str, str], place: Place | None, remedy: str) -> AgentJob:
+def ask(
+    request: Request,
+    environ: Mapping[str, str],
+    working_directory: str,
+    place: Place | None,
+    remedy: str,
+) -> AgentJob:
     """Check all that is asked. Without a place there are only the shipped runners."""
-    agent = request.agent or {}
+    agent = _with_prompt(request.agent or {}, working_directory)
     wrong = list(_wrong_words(agent)) or list(_wrong_request(request))
     if wrong:
         raise InvalidInputError("; ".join(wrong))
@@ -61,10 +69,19 @@ def ask(request: Request, environ: Mapping[str, str], place: Place | None, remed
     if request.check:
         usual = environ.get("PATH", os.defpath)
         path = request.env.get("PATH") or runner.env.get("PATH") or usual
-        refuse_missing(runner, params.get("argv", ()), cwd or os.getcwd(), path, f"; {remedy}")
+        where = os.path.join(working_directory, cwd or "")
+        refuse_missing(runner, params.get("argv", ()), where, path, f"; {remedy}")
     name = request.name or request.local or _name(params)
     plain = request._replace(argv=(), cwd=cwd, name=name, type=None)
     return AgentJob(params, plain)
+
+
+def _with_prompt(agent: Mapping[str, Any], folder: str) -> Mapping[str, Any]:
+    """With the text of the file that has the prompt."""
+    if agent.get("prompt_file") is None:
+        return agent
+    others = {word: value for word, value in agent.items() if word != "prompt_file"}
+    return {**others, "prompt": read_prompt(agent["prompt_file"], folder)}
 
 
 def refuse_missing(
@@ -110,13 +127,18 @@ def _is_usual(limit: str, value: Any) -> bool:
     return value == USUAL_TURNS if limit == "max_turns" else tuple(value) == USUAL_TOOLS
 
 
+def unkept_limits(runner: Runner, asked: Mapping[str, Any]) -> list[str]:
+    """The limits that are asked for, and that this runner cannot keep to."""
+    return [
+        f"runner {runner.name} cannot keep to {limit}; leave it out, or use another"
+        for limit in ("max_turns", "allowed_tools", "budget_usd", "max_tokens")
+        if limit in asked and not runner.keeps(limit)
+    ]
+
+
 def _wrong_for(runner: Runner, params: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
     """What this runner cannot do."""
-    wrong = [
-        f"runner {runner.name} cannot keep to {limit}; leave it out, or use another"
-        for limit in ("max_turns", "allowed_tools", "budget_usd")
-        if limit in params and not runner.keeps(limit)
-    ]
+    wrong = unkept_limits(runner, params)
     if given.get("model") is not None and not runner.takes("model"):
         wrong.append(f"runner {runner.name} takes no model")
     takes, has = runner.takes("argv"), bool(params.get("argv"))
@@ -167,6 +189,7 @@ _FORMS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "a list of at least one tool, each a line that does not begin with -",
     ),
     "budget_usd": (is_sum, "a sum in dollars above 0"),
+    "max_tokens": (is_number_of_tokens, "a whole number of tokens above 0"),
 }
 
 
@@ -185,6 +208,7 @@ def agent_request(
     max_turns: int | None = None,
     allowed_tools: Sequence[str] | None = None,
     budget_usd: float | None = None,
+    max_tokens: int | None = None,
     **options: Any,
 ) -> Request:
     """The request for an agent job. What is None is left to the settings and to the runner's file;
@@ -196,6 +220,7 @@ def agent_request(
         "max_turns": max_turns,
         "allowed_tools": allowed_tools,
         "budget_usd": budget_usd,
+        "max_tokens": max_tokens,
     }
     agent = {word: value for word, value in given.items() if value is not None}
     return Request(agent=agent, **options)

@@ -11,6 +11,7 @@ from typing import Any
 from headway.base.environment import kept_directory
 from headway.base.errors import ConflictError, InvalidInputError
 from headway.base.units import show_instant
+from headway.core.approvals import approval_rule, missing
 from headway.core.model import (
     Approval,
     ApprovalState,
@@ -20,6 +21,7 @@ from headway.core.model import (
     Wait,
     WaitKind,
     shown,
+    shown_run,
 )
 from headway.core.states import TERMINAL, Move, Status, after
 from headway.jobs.actor import require_person
@@ -27,23 +29,30 @@ from headway.jobs.context import Context
 from headway.jobs.lifecycle import end_unstarted
 from headway.jobs.lookup import find_job, require
 from headway.jobs.repository_gates import pin_of
+from headway.jobs.revisions import refuse_changed, revisions_of
 from headway.store.new_jobs import Event
 from headway.store.transaction import ReadTx, WriteTx
 
 LONGEST_REASON = 2000
 
 
-def approve(context: Context, job_id: JobId) -> Job:
-    """Let a job pass its gate, now or when its turn comes."""
-    return approve_all(context, [job_id])[0]
+def approve(context: Context, job_id: JobId, *, revision: str | None = None) -> Job:
+    """Let a job pass its gate, now or when its turn comes; refused if it was changed since this
+    revision of it was seen."""
+    return _approve(context, {job_id: revision})[0]
 
 
 def approve_all(context: Context, job_ids: Sequence[JobId]) -> list[Job]:
     """Let jobs pass their gates, now or when their turn comes; all of them or none."""
+    return _approve(context, dict.fromkeys(job_ids))
+
+
+def _approve(context: Context, seen: Mapping[JobId, str | None]) -> list[Job]:
+    """These jobs, each by the revision of it that was seen."""
     require_person(context, "approve")
 
     def decide(tx: WriteTx) -> list[Job]:
-        undecided = [_undecided(context, tx, job_id) for job_id in dict.fromkeys(job_ids)]
+        undecided = [_undecided(context, tx, job_id, seen[job_id]) for job_id in seen]
         return [_let_pass(context, tx, job, pending) for job, pending in undecided]
 
     jobs = context.store.transact(decide)
@@ -52,21 +61,32 @@ def approve_all(context: Context, job_ids: Sequence[JobId]) -> list[Job]:
 
 
 def _let_pass(context: Context, tx: WriteTx, job: Job, pending: Approval) -> Job:
-    decided = _decided(pending, ApprovalState.APPROVED, context.actor, tx.now())
+    """Where several must agree, the last of them lets it pass."""
+    required = approval_rule(job).required
+    agreed = (*pending.approved_by, context.actor) if required > 1 else ()
+    data = {"agreed": len(agreed), "of": required} if required > 1 else {}
+    if len(agreed) < required and required > 1:
+        decided = pending._replace(approved_by=agreed)
+    else:
+        decided = _decided(pending, ApprovalState.APPROVED, context.actor, tx.now())
+        decided = decided._replace(approved_by=agreed)
     tx.graph.set_approval(job.id, decided)
-    tx.events.add([Event("approved", job.id)], actor=context.actor)
+    tx.events.add([Event("approved", job.id, data)], actor=context.actor)
     tx.waits.wake([job.id])
     return job._replace(approval=decided)
 
 
-def reject(context: Context, job_id: JobId, reason: str | None) -> Job:
-    """End a job that a person does not want to run; the reason is kept."""
+def reject(
+    context: Context, job_id: JobId, reason: str | None, *, revision: str | None = None
+) -> Job:
+    """End a job that a person does not want to run; the reason is kept. Refused if the job was
+    changed since this revision of it was seen."""
     require_person(context, "reject")
     reason = _checked(reason)
     words = f"rejected by {context.actor}" + (f": {reason}" if reason else "")
 
     def decide(tx: WriteTx) -> Job:
-        job, pending = _undecided(context, tx, job_id)
+        job, pending = _undecided(context, tx, job_id, revision)
         status = after(job.status, Move.BLOCK_BY_APPROVAL)
         decided = _decided(pending, ApprovalState.REJECTED, context.actor, tx.now(), reason)
         tx.graph.set_approval(job.id, decided)  # first: what has ended cannot be changed
@@ -89,12 +109,21 @@ def inbox(context: Context) -> list[dict[str, Any]]:
             for job in tx.graph.to_approve()
             if job.approval is not None and job.approval.state is ApprovalState.PENDING
         ]
+        revisions = revisions_of(tx, [job.id for job in asking])
     asking.sort(key=lambda job: job.status is not Status.WAITING_ON_APPROVAL)
-    return [_asked(context, job, job.approval) for job in asking if job.approval is not None]
+    return [
+        {**_asked(context, job, job.approval), "revision": revisions[job.id]}
+        for job in asking
+        if job.approval is not None
+    ]
 
 
-def repin(context: Context, job_id: JobId) -> tuple[PinnedHead, PinnedHead]:
-    """Move a waiting job's pin to where its branch is now; the old pin and the new one."""
+def repin(
+    context: Context, job_id: JobId, *, revision: str | None = None
+) -> tuple[PinnedHead, PinnedHead]:
+    """Move a waiting job's pin to where its branch is now; the old pin and the new one. Refused if
+    the job was changed since this revision of it was seen."""
+    require_person(context, "repin")
     job = find_job(context, job_id)
     seen = _movable_pin(job)
     new = pin_of(job.repo or "", None if seen.head else seen.branch)
@@ -102,6 +131,7 @@ def repin(context: Context, job_id: JobId) -> tuple[PinnedHead, PinnedHead]:
     def move(tx: WriteTx) -> PinnedHead:
         present = require(tx, [job_id])[job_id]
         old = _movable_pin(present)
+        refuse_changed(tx, job_id, revision)
         tx.graph.set_gates(present._replace(pinned_head=new))
         data = {"branch": new.branch, "from": old.oid, "to": new.oid}
         tx.events.add([Event("repinned", job_id, data)], actor=context.actor)
@@ -120,8 +150,11 @@ def _movable_pin(job: Job) -> PinnedHead:
     return job.pinned_head
 
 
-def _undecided(context: Context, tx: ReadTx, job_id: JobId) -> tuple[Job, Approval]:
-    """The job and its pending approval; refused if there is nothing to decide."""
+def _undecided(
+    context: Context, tx: ReadTx, job_id: JobId, seen: str | None
+) -> tuple[Job, Approval]:
+    """The job and its pending approval; refused if there is nothing to decide, or something else
+    than was seen."""
     job = require(tx, [job_id])[job_id]
     last = tx.jobs.last_in_chain(job.chain) or job
     try:
@@ -131,11 +164,28 @@ def _undecided(context: Context, tx: ReadTx, job_id: JobId) -> tuple[Job, Approv
             by = job.approval.decided_by
             raise ConflictError(f"{shown(job_id)} was already {job.approval.state} by {by}")
         _refuse_unless_waiting(job)
+        _refuse_stranger(context, job, job.approval)
     except ConflictError as error:
         if last.id == job.id or not _is_pending(last):
             raise
         raise ConflictError(f"{error}; of its chain {shown(last.id)} awaits approval") from None
+    refuse_changed(tx, job_id, seen)
     return job, job.approval
+
+
+def _refuse_stranger(context: Context, job: Job, pending: Approval) -> None:
+    """Some gates say who decides, and nobody counts twice."""
+    approvers = approval_rule(job).approvers
+    if approvers and context.actor not in approvers:
+        raise ConflictError(
+            f"{shown(job.id)} is decided by {' or '.join(approvers)}, "
+            f"and you are {context.actor} (--as NAME)"
+        )
+    if context.actor in pending.approved_by:
+        left = missing(job)
+        raise ConflictError(
+            f"{context.actor} has agreed to {shown(job.id)} already; {left} more must"
+        )
 
 
 def _is_pending(job: Job) -> bool:
@@ -168,7 +218,7 @@ def _checked(reason: str | None) -> str | None:
 
 
 def _asked(context: Context, job: Job, approval: Approval) -> dict[str, Any]:
-    now = job.status is Status.WAITING_ON_APPROVAL
+    now, rule = job.status is Status.WAITING_ON_APPROVAL, approval_rule(job)
     return {
         "id": shown(job.id),
         "name": job.name,
@@ -176,6 +226,11 @@ def _asked(context: Context, job: Job, approval: Approval) -> dict[str, Any]:
         "now": now,
         "requested_at": show_instant(approval.requested_at),
         "requested_by": approval.requested_by or None,
+        "question": rule.question,
+        "needed": rule.required,
+        "approved_by": list(approval.approved_by),
+        "approvers": list(rule.approvers),
+        "workflow_run": None if job.workflow_run is None else shown_run(job.workflow_run),
         "runs": what_it_runs(job.params),
         "directory": _where_it_runs(context, job),
         "attempt": job.attempt,

@@ -69,6 +69,13 @@ def cancel_downstream(context: Context, job_ids: Sequence[JobId]) -> list[Cancel
     return _cancelled(context, transaction)
 
 
+def with_downstream(context: Context, job_id: JobId) -> list[JobId]:
+    """The last of its chain, and of every chain that comes after it."""
+    with context.store.read() as tx:
+        own = [last for _, last in _ends(context, tx, [job_id])]
+        return [job.id for job in (*own, *downstream(tx, own))]
+
+
 def cancel_members(
     context: Context, choose: Callable[[WriteTx], Sequence[Asked]]
 ) -> list[Cancelled]:

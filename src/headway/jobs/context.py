@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from headway.base.clock import Clock, SystemClock
-from headway.base.environment import present_umask
+from headway.base.environment import MINIMAL_PATH, present_umask
 from headway.base.errors import NotFoundError, StoreError
 from headway.base.home import Home, find_home, refuse_no_home, refuse_root, refuse_unsafe
 from headway.base.store_trust import refuse_untrusted_store
@@ -28,10 +28,24 @@ if TYPE_CHECKING:
     from headway.base.host import Host
     from headway.store.store import Store
 
-PERSON, AGENT = "person", "agent"  # the kinds of actors
+THIS_PROCESS = 0  # as a pid: whichever process asks
 
 # Wakes a worker with this word, or starts one; says whether one is there or coming up.
 Wake = Callable[[bytes | None], bool]
+
+
+class _Changes:
+    """Counts the commits of others; a store tells of each only once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._turn = threading.Lock()
+        self._number = 0
+
+    def count(self) -> int:
+        with self._turn:
+            self._number += self._store.changed()
+            return self._number
 
 
 class Context:
@@ -46,9 +60,11 @@ class Context:
         *,
         environ: Mapping[str, str],
         actor: str,
-        kind: str = PERSON,
+        kind: str = "person",  # as in core.principals
         folder: str | None = None,
         umask: int | None = None,
+        pid: int | None = THIS_PROCESS,
+        changes: _Changes | None = None,
         host: Host | None = None,
         wake: Wake | None = None,
         reading: bool = False,
@@ -70,12 +86,13 @@ class Context:
         self.made_home = made_home
         self._folder = folder
         self._umask = umask
+        self._pid = pid
         self._reading = reading
         self._began_empty = reading and not (home.store_url or os.path.exists(home.database))
         self._wake_up = WorkerWakeUp(home)
         self._wake = wake
-        self._counting = threading.Lock()
-        self._changes = 0
+        self._changes = _Changes(store) if changes is None else changes
+        self._lent = changes is not None
         if host is not None:
             self.host = host
 
@@ -84,28 +101,36 @@ class Context:
         actor: str,
         kind: str,
         *,
-        folder: str,
-        environ: Mapping[str, str],
         umask: int,
+        folder: str | None = None,
+        environ: Mapping[str, str] | None = None,
+        pid: int | None = None,
     ) -> Context:
-        """The same home and store for another caller, of whom this process knows all this."""
+        """The same home and store for another caller, of whom this process knows all this; perhaps
+        also by which process of this machine it asks. Who has no folder is in the one that holds
+        the home, and who has no environment has that of schedules: `[env]` and a minimal PATH."""
+        usual = {"PATH": MINIMAL_PATH, **self.config.env}
         return Context(
             self.home,
             self.config,
             self.store,
             self.clock,
-            environ=environ,
+            environ=usual if environ is None else environ,
             actor=actor,
             kind=kind,
-            folder=folder,
+            folder=os.path.dirname(self.home.path) if folder is None else folder,
             umask=umask,
+            pid=pid,
+            changes=self._changes,
             host=self.host,
             wake=self.wake,
         )
 
     def close(self) -> None:
+        """One that acts for another leaves the store open for those that it shares it with."""
         self._wake_up.close()
-        self.store.close()
+        if not self._lent:
+            self.store.close()
 
     # -- the caller ----------------------------------------------------------------------------
 
@@ -117,6 +142,11 @@ class Context:
     @property
     def umask(self) -> int:
         return present_umask() if self._umask is None else self._umask
+
+    @property
+    def pid(self) -> int | None:
+        """The process that asks; None: it is not known, as on another machine."""
+        return os.getpid() if self._pid == THIS_PROCESS else self._pid
 
     # -- the host and its worker ---------------------------------------------------------------
 
@@ -152,10 +182,8 @@ class Context:
 
     def changes(self) -> int:
         """A number that is another one whenever somebody else committed since it was last asked
-        for: the threads that wait with one context each see every change."""
-        with self._counting:
-            self._changes += self.store.changed()
-            return self._changes
+        for: all that wait with one store, for whomever, see every change."""
+        return self._changes.count()
 
     def was_empty_and_is_not(self) -> bool:
         """Whether a reader that began before there was a store must open it again to see it."""

@@ -36,9 +36,11 @@ def _next_chains(
     if any(job.group_id is not None for jobs in members.values() for job in jobs[-1:]):
         found.update(tx.groups.chains_behind(chains))
     if any(job.workflow_run is not None for jobs in members.values() for job in jobs[-1:]):
+        from headway.jobs.awaited_runs import chains_behind
         from headway.jobs.routes import chains_after
 
-        found.update(chains_after(tx, [jobs[-1] for jobs in members.values()]))
+        nodes = [jobs[-1] for jobs in members.values() if jobs[-1].workflow_run is not None]
+        found.update(chains_after(tx, nodes), chains_behind(tx, nodes))
     return found
 
 

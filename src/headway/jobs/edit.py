@@ -16,6 +16,7 @@ from headway.jobs.context import Context
 from headway.jobs.lookup import find_job, require
 from headway.jobs.places import put_last, wake_moved
 from headway.jobs.request import Request
+from headway.jobs.revisions import refuse_changed
 from headway.jobs.specification import default_name, function_spec, specify
 from headway.store.new_jobs import Event
 from headway.store.transaction import WriteTx
@@ -56,8 +57,11 @@ class Edited(NamedTuple):
     asks_again: bool  # its approval was for what it was before
 
 
-def edit(context: Context, job_id: JobId, changes: Changes) -> Edited:
-    """Change a waiting job; refused once it runs or has ended."""
+def edit(
+    context: Context, job_id: JobId, changes: Changes, *, revision: str | None = None
+) -> Edited:
+    """Change a waiting job; refused once it runs or has ended, and if it was changed since this
+    revision of it was seen."""
     here = context.folder
     if changes.cwd is not None:
         changes = changes._replace(cwd=os.path.abspath(os.path.join(here, changes.cwd)))
@@ -66,6 +70,7 @@ def edit(context: Context, job_id: JobId, changes: Changes) -> Edited:
     def transaction(tx: WriteTx) -> Edited:
         job = require(tx, [job_id])[job_id]
         _refuse_unless_waiting(job, tx.jobs.last_in_chain(job.chain) or job)
+        refuse_changed(tx, job_id, revision)
         changed = _changed(job, changes)
         fields = _different(job, changed)
         if fields:

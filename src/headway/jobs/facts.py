@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from headway.base.home import Home
 from headway.base.units import parse_duration, parse_size
+from headway.core.agents import BudgetView, calls_agent
 from headway.core.artifacts import artifact_key
 from headway.core.capacity import counted_twice, holdings, limited_keys, occupied, room
 from headway.core.facts import (
@@ -70,12 +71,13 @@ def gather(
     needs = {artifact_key(text, job.repo) for job in jobs for text in job.needs}
     grouped = [job for job in jobs if job.group_id is not None]
     runs = _runs(tx, jobs)
+    agents = [job for job in jobs if calls_agent(job)]
     return Facts(
         now=tx.now(),
         capacity=with_rates(
             tx, capacity, {key for job in jobs if job.rates for key in rate_keys(job)}
         ),
-        predecessors=_outside(tx.waits.predecessors(jobs), runs),
+        predecessors=_outside(tx, _predecessors(tx, jobs), runs),
         locks=tx.claims.lock_views(sorted(keys)),
         types=TYPES,
         tasks=tasks,
@@ -83,6 +85,8 @@ def gather(
         hosts=_elsewhere(tx, jobs, queues),
         artifacts=tx.graph.artifact_views(needs) if needs else NOTHING,
         runs=runs,
+        parked=tx.runners.parked() if agents else NOTHING,
+        budgets=_budgets(tx, agents),
         turns=tx.groups.turns(grouped) if grouped else NOTHING,
         answers=answers,
         wait_for_producers=bool(needs) and _waits_for_producers(tx),
@@ -99,10 +103,42 @@ def _runs(tx: ReadTx, jobs: Sequence[Job]) -> Mapping[JobId, RunView]:
     return run_views(tx, jobs)
 
 
+def _budgets(tx: ReadTx, agents: Sequence[Job]) -> Mapping[int, BudgetView]:
+    if all(job.workflow_run is None for job in agents):
+        return NOTHING
+    from headway.jobs.budgets import budget_views
+
+    return budget_views(tx, agents)
+
+
+def _predecessors(tx: ReadTx, jobs: Sequence[Job]) -> Mapping[JobId, tuple[Predecessor, ...]]:
+    found = tx.waits.predecessors(jobs)
+    if all(not job.after_runs for job in jobs):
+        return found
+    from headway.jobs.awaited_runs import judged_by_outcome
+
+    return judged_by_outcome(tx, jobs, found)
+
+
+def _repeated(
+    tx: ReadTx, found: Mapping[JobId, tuple[Predecessor, ...]]
+) -> Mapping[JobId, tuple[Predecessor, ...]]:
+    """The same; of those that have ended, what a loop of a workflow run may repeat says so."""
+    ended = {each.chain for edges in found.values() for each in edges if each.status not in ACTIVE}
+    runs = tx.workflows.open_chains(sorted(ended)) if ended else {}
+    if not runs:
+        return found
+    return {
+        job_id: tuple(each._replace(repeated_by=runs.get(each.chain)) for each in edges)
+        for job_id, edges in found.items()
+    }
+
+
 def _outside(
-    found: Mapping[JobId, tuple[Predecessor, ...]], runs: Mapping[JobId, RunView]
+    tx: ReadTx, found: Mapping[JobId, tuple[Predecessor, ...]], runs: Mapping[JobId, RunView]
 ) -> Mapping[JobId, tuple[Predecessor, ...]]:
     """Of a node's edges those to jobs outside of its run; another gate judges the others."""
+    found = _repeated(tx, found)
     if not runs:
         return found
     within = {job_id: {end.chain for end in view.ends} for job_id, view in runs.items()}

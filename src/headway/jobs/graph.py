@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from headway.base.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.core.graph import find_cycle, index_of, only_backwards, place, show_cycle
 from headway.core.model import JobId, JobSpec
-from headway.jobs.references import JOB_ID
+from headway.jobs.references import JOB_ID, RUN_ID
 from headway.jobs.request import Request
 from headway.jobs.specification import check_local
 
@@ -117,6 +117,8 @@ class Drafts:
                 yield place(self.places[each])
             elif match := JOB_ID.fullmatch(each):
                 yield int(match[1])
+            elif RUN_ID.fullmatch(each):
+                continue  # its specification says so
             else:
                 yield from self._outside(index, names, each)
 

@@ -5,14 +5,13 @@ Lines are read one by one, so that of a large file only what is stored of its jo
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple
 
 from headway.base.errors import InvalidInputError
 from headway.base.units import parse_duration, show_size
 from headway.core.model import FIELDS
-from headway.integrations.agents.model import LARGEST_PROMPT
 from headway.jobs.graph import Drafts
 from headway.jobs.quotas import parse_rate
 from headway.jobs.request import Request
@@ -23,6 +22,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PROGRESS_EVERY = 10_000  # jobs
 OF_AGENTS = (
     *("runner", "prompt", "prompt_file", "model", "max_turns", "allowed_tools", "budget_usd"),
+    "max_tokens",
 )
 
 
@@ -53,6 +53,31 @@ def read_graph(
         drafts.refuse_empty()
 
 
+def read_entries(entries: Sequence[Any], drafts: Drafts, *, now: int) -> None:
+    """Take in the jobs of a document that others have parsed."""
+    if not entries:
+        drafts.refuse_empty()
+    for where, entry in _of_document(list(entries), drafts):  # which takes them out of its list
+        _take(entry, where, drafts, now)
+
+
+def request_of_entry(entry: Mapping[str, Any], now: int) -> Request:
+    """The request of a job that stands alone, so it needs no `id`. Raises with all that is wrong
+    with it."""
+    wrong = list(misfits(entry))
+    if not wrong and not is_agent(entry):
+        wrong += _no_command(entry)
+    request = None if wrong else request_of(entry, now, wrong)
+    if request is None:
+        raise InvalidInputError("; ".join(wrong))
+    return request
+
+
+def _no_command(entry: Mapping[str, Any]) -> list[str]:
+    given = bool(entry.get("argv")) != (entry.get("shell") is not None)
+    return [] if given else ["give argv, or shell, and not both"]
+
+
 def _take(entry: Any, where: str, drafts: Drafts, now: int) -> None:
     if not isinstance(entry, dict):
         drafts.refuse(f"{where}: {_short(entry)} is not a job; write an object")
@@ -66,8 +91,8 @@ def _take(entry: Any, where: str, drafts: Drafts, now: int) -> None:
     if "id" not in entry and "id" not in meant:
         wrong.append('it has no "id"; give it a name that others of the graph can use')
     runs = not is_agent(entry) and not meant & {"argv", "shell", *OF_AGENTS}
-    if runs and bool(entry.get("argv")) == (entry.get("shell") is not None):
-        wrong.append("give argv, or shell, and not both")
+    if runs:
+        wrong += _no_command(entry)
     request = None if wrong else request_of(entry, now, wrong)
     for problem in wrong:
         drafts.refuse(f"{where}: {problem}")
@@ -184,20 +209,6 @@ def _command(value: str | Sequence[str]) -> tuple[str, ...]:
     return split_command(value) if isinstance(value, str) else tuple(value)
 
 
-def read_prompt(path: str) -> str:
-    """The text of a file; its path counts from where the job is submitted."""
-    try:
-        with open(path, "rb") as file:
-            content = file.read(LARGEST_PROMPT + 1)
-        if len(content) > LARGEST_PROMPT:
-            raise InvalidInputError(f"{path} is larger than {show_size(LARGEST_PROMPT)}")
-        return content.decode("utf-8")
-    except OSError as error:
-        raise InvalidInputError(f"the prompt {path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidInputError(f"the prompt {path} is not UTF-8") from None
-
-
 _TEXT = "a text"
 _TEXTS = "a list of texts"
 _NAMED = "an object of texts"
@@ -226,6 +237,7 @@ FORMS: Mapping[str, FieldForm] = {
     "pin_head": FieldForm("pin_head", "a branch or true", _text_or_flag, _what_is_checked_out),
     "require": FieldForm("require", _TEXTS, _texts, tuple),
     "timeout": _duration("timeout"),
+    "idle_timeout": _duration("idle_timeout"),
     "grace": _duration("grace"),
     "retries": FieldForm("retries", _WHOLE, _whole),
     "retry_base": _duration("retry_base"),
@@ -250,12 +262,40 @@ FORMS: Mapping[str, FieldForm] = {
     "no_check": FieldForm("check", _FLAG, _flag, lambda skipped: not skipped),
     "runner": FieldForm("agent.runner", _TEXT, _text),
     "prompt": FieldForm("agent.prompt", _TEXT, _text),
-    "prompt_file": FieldForm("agent.prompt", "the path of a file", _text, read_prompt),
+    "prompt_file": FieldForm("agent.prompt_file", "the path of a file", _text),
     "model": FieldForm("agent.model", _TEXT, _text),
     "max_turns": FieldForm("agent.max_turns", _WHOLE, _whole),
     "allowed_tools": FieldForm("agent.allowed_tools", _TEXTS, _texts, list),
     "budget_usd": FieldForm("agent.budget_usd", "a number", _number),
+    "max_tokens": FieldForm("agent.max_tokens", _WHOLE, _whole),
 }
+
+
+# The same as JSON Schemas, for editors and for programs that are made from them.
+_SCHEMAS: Mapping[Callable[[Any], bool], Mapping[str, Any]] = {
+    _text: {"type": ["string", "null"]},
+    _texts: {"type": ["array", "null"], "items": {"type": "string"}},
+    _whole: {"type": ["integer", "null"]},
+    _number: {"type": ["number", "null"]},
+    _wholes: {"type": ["array", "null"], "items": {"type": "integer"}},
+    _flag: {"type": ["boolean", "null"]},
+    _named: {"type": ["object", "null"], "additionalProperties": {"type": "string"}},
+    _text_or_flag: {"type": ["string", "boolean", "null"]},
+    _text_or_texts: {"type": ["string", "array", "null"], "items": {"type": "string"}},
+}
+
+
+def schema_of_entry(*, without: Collection[str] = ()) -> dict[str, Any]:
+    """The JSON Schema of an entry. What it allows may still be refused."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            key: {**_SCHEMAS[form.fits], "description": form.says}
+            for key, form in FORMS.items()
+            if key not in without
+        },
+    }
 
 
 # -- the file ----------------------------------------------------------------------------------

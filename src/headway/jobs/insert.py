@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.base.errors import ConflictError
+from headway.base.errors import KeyReusedError
 from headway.core.model import (
     FIELDS,
     FUNCTION,
@@ -67,6 +67,10 @@ def add_jobs(tx: WriteTx, specs: Sequence[JobSpec], origin: Origin) -> list[Subm
 
         for name in sorted({spec.template_id for spec in specs if spec.template_id is not None}):
             require_usable(tx, name)
+    if any(spec.after_runs for spec in specs):
+        from headway.jobs.awaited_runs import with_sinks
+
+        specs = [with_sinks(tx, spec) if spec.after_runs else spec for spec in specs]
     known = _known_keys(tx, specs)
     waited_for = sorted({each for spec in specs for each in spec.after if each > 0})
     next_id, position, ageing, ends = tx.jobs.next_places(waited_for)
@@ -321,7 +325,7 @@ def _known_keys(tx: ReadTx, specs: Sequence[JobSpec]) -> dict[str, Job]:
 
 def _seen_before(known: Job, key: str, spec_digest: str) -> Submitted:
     if known.spec_digest != spec_digest:
-        raise ConflictError(
+        raise KeyReusedError(
             f"key {key!r} belongs to {shown(known.id)}, which has another specification; "
             "use another key"
         )

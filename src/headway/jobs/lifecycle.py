@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headway.core.artifacts import ArtifactKind, artifact_topic
+from headway.core.gates.routes import is_repeatable
 from headway.core.groups import (
     POLICIES,
     Group,
@@ -21,8 +22,9 @@ from headway.core.groups import (
     status_of,
     turn_topic,
 )
-from headway.core.model import NOTHING, Claim, Job, JobId, Wait, shown
-from headway.core.settle import ChainRetry, Ended, follow_up, next_in_chain
+from headway.core.model import Claim, Job, JobId, Wait, shown
+from headway.core.outputs import product_data
+from headway.core.settle import ChainEnd, ChainRetry, Ended, follow_up, next_in_chain
 from headway.core.states import WAITING, Move, Status, after
 from headway.jobs.levels import level_of_chain
 from headway.jobs.locks import ended_waiting, release_locks
@@ -64,12 +66,13 @@ def end_all_unstarted(
     tx.events.add((Event(status.value, job.id, {"reason": reason}) for job in ended), actor=actor)
     ended_waiting(tx, ended)
     chains_failed(tx, [job.chain for job in ended])
-    nodes_ended(tx, ended, status, unreached=unreached, actor=actor)
+    how = Ended(status, None, None, reason, executed=False)
+    nodes_ended(tx, [ChainEnd(job, how, unreached=unreached) for job in ended], actor=actor)
     for members in _by_group(ended):
         tx.waits.wake_topics(turn_topic(each.chain) for each in members)
         member_ended(tx, members[0], status, actor=actor)
     for job in ended:
-        _follow_up(tx, job, Ended(status, None, None, reason, executed=False), actor=actor)
+        _follow_up(tx, job, how, actor=actor)
     return ended
 
 
@@ -95,37 +98,30 @@ def _by_group(jobs: Iterable[Job]) -> list[list[Job]]:
     return list(groups.values())
 
 
-def end_chain(
-    tx: WriteTx, job: Job, ended: Ended, *, report: Mapping[str, Any] = NOTHING, actor: str
-) -> None:
-    """The last job of a chain ended: wake the jobs that wait for it, and do what it asked for at
-    its end. `report` is what a node of a workflow run left, besides its status."""
-    if ended.status is Status.SUCCEEDED:
-        chains_succeeded(tx, [job.chain], actor=actor)
-    else:
-        chains_failed(tx, [job.chain])
-    nodes_ended(tx, [job], ended.status, report=report, actor=actor)
-    if job.group_id is not None:
-        member_ended(tx, job, ended.status, actor=actor)
-    _follow_up(tx, job, ended, actor=actor)
+def end_chains(tx: WriteTx, ends: Sequence[ChainEnd], *, actor: str) -> None:
+    """Jobs ended as the last of their chains: wake those that wait for them, and do what they asked
+    for at their end."""
+    good = [each for each in ends if each.ended.status is Status.SUCCEEDED]
+    bad = [each for each in ends if each.ended.status is not Status.SUCCEEDED]
+    chains_made(tx, {each.job.chain: product_data(each.report) for each in good}, actor=actor)
+    chains_failed(tx, [each.job.chain for each in bad])
+    nodes_ended(tx, ends, actor=actor)
+    # After the other wake-ups: a server tells along with it who is woken by now.
+    tx.waits.chains_succeeded([each.job.chain for each in good if not is_repeatable(each.job)])
+    for each in ends:
+        if each.job.group_id is not None:
+            member_ended(tx, each.job, each.ended.status, actor=actor)
+        _follow_up(tx, each.job, each.ended, actor=actor)
 
 
-def nodes_ended(
-    tx: WriteTx,
-    jobs: Sequence[Job],
-    status: Status,
-    *,
-    report: Mapping[str, Any] = NOTHING,
-    unreached: bool = False,
-    actor: str,
-) -> None:
+def nodes_ended(tx: WriteTx, ends: Sequence[ChainEnd], *, actor: str) -> None:
     """Of these, the chains of nodes of workflow runs have ended: that decides edges, and perhaps
     ends a run."""
-    nodes = [job for job in jobs if job.workflow_run is not None]
+    nodes = [each for each in ends if each.job.workflow_run is not None]
     if nodes:
         from headway.jobs.routes import end_nodes
 
-        end_nodes(tx, nodes, status, report=report, unreached=unreached, actor=actor)
+        end_nodes(tx, nodes, actor=actor)
 
 
 def chains_failed(tx: WriteTx, chains: Sequence[JobId]) -> None:
@@ -190,15 +186,23 @@ def write_group_end(tx: WriteTx, group: Group, *, actor: str) -> GroupStatus:
 
 def chains_succeeded(tx: WriteTx, chains: Sequence[JobId], *, actor: str) -> None:
     """Chains succeeded: publish what they announced, and wake the jobs that wait."""
+    tx.waits.chains_succeeded(chains)
+    chains_made(tx, dict.fromkeys(chains), actor=actor)
+
+
+def chains_made(
+    tx: WriteTx, chains: Mapping[JobId, Mapping[str, Any] | None], *, actor: str
+) -> None:
+    """Publish what these chains announced, each with its data, and wake the jobs that wait for
+    that."""
     if not chains:
         return
-    tx.waits.chains_succeeded(chains)
-    products = tx.graph.produced_by(chains)
+    products = tx.graph.produced_by(list(chains))
     if not products:
         return
-    tx.graph.made_again(chains)
+    tx.graph.made_again(list(chains))
     marked = [
-        Marker(each.artifact, each.job_id, tx.now())
+        Marker(each.artifact, each.job_id, tx.now(), chains[each.chain])
         for each in products
         if each.artifact.startswith(f"{ArtifactKind.CUSTOM}:")
     ]
@@ -243,7 +247,7 @@ def trees_gone(tx: WriteTx, claims: Sequence[Claim], *, actor: str) -> None:
     """Of claims that were settled before, the trees are gone now."""
     for claim in claims:
         tx.claims.prove_gone(claim.token)
-        release_locks(tx, claim.job_id)
+    release_locks(tx, [claim.job_id for claim in claims])
     tx.events.add((Event("tree_unproven", claim.job_id) for claim in claims), actor=actor)
 
 

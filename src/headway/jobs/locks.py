@@ -23,9 +23,9 @@ def pass_on_shared(tx: WriteTx, job: Job, *, lacking: Collection[str] = ()) -> N
     tx.waits.wake_next([topic for topic in topics if topic not in lacking], job)
 
 
-def release_locks(tx: WriteTx, job_id: JobId) -> None:
-    """The job's process tree is gone: its locks are free."""
-    tx.waits.wake_first([lock_topic(key) for key in tx.claims.release_locks(job_id)])
+def release_locks(tx: WriteTx, job_ids: Sequence[JobId]) -> None:
+    """The process trees of these jobs are gone: their locks are free."""
+    tx.waits.wake_first([lock_topic(key) for key in tx.claims.release_locks(job_ids)])
 
 
 def ended_waiting(tx: WriteTx, jobs: Sequence[Job]) -> None:

@@ -54,11 +54,13 @@ def _with_slug(tx: ReadTx, slug: str) -> JobId:
 def _meant(tx: ReadTx, word: str) -> str | None:
     """The recent job that has it as its name, else the nearest slug."""
     from difflib import get_close_matches
+    from itertools import islice
 
     from headway.store.records import Search
 
     recent = Search(ended_since=tx.now() - RECENT)
-    jobs = tx.jobs.find(recent, before=None, limit=MOST_COMPARED)
+    found = (job for each in tx.search.jobs(recent, size=MOST_COMPARED) for job in each.jobs)
+    jobs = list(islice(found, MOST_COMPARED))
     named = [job for job in jobs if job.name == word]
     if named:
         return f"{shown(named[0].id)} has that name, which is no slug"

@@ -1,7 +1,7 @@
 """Groups inside of a transaction: make one, find it again, put jobs into it, close it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from headway.base.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.core.groups import (
@@ -100,6 +100,18 @@ def close_group(tx: WriteTx, group: Group, *, actor: str) -> GroupStatus:
         tx.events.add([Event("group_closed", None, {"group": shown_group(group.id)})], actor=actor)
         group = group._replace(closed_at=tx.now())
     return write_group_end(tx, group, actor=actor)
+
+
+def join_group(tx: WriteTx, jobs: Iterable[Job], group_id: GroupId) -> None:
+    """Put waiting jobs at the end of a group, also of one that is closed: who tracks what they are
+    about tracks them."""
+    last = tx.groups.last_number(group_id)
+    tx.groups.join(
+        [
+            job._replace(group_id=group_id, sequence_number=number)
+            for number, job in enumerate(jobs, last + 1)
+        ]
+    )
 
 
 def enrol(

@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from headway.jobs.request import Request
     from headway.jobs.retention import Removed
     from headway.jobs.retry import Rewound
+    from headway.jobs.views.counts import Counts
     from headway.jobs.views.graph.model import GraphSchedule
     from headway.jobs.views.hosts import Elsewhere
+    from headway.jobs.views.logs import LogPart
     from headway.jobs.views.queue import Lineup
     from headway.jobs.views.search import SearchResult
+    from headway.jobs.views.times import JobTimes
     from headway.jobs.worker_stop import StoppedWorker
     from headway.store.new_jobs import Event
     from headway.store.records import Progress, Template
@@ -84,6 +87,18 @@ class Jobs(ClientNoun):
 
         return submit_commands(self._context, specs)
 
+    def submit_entry(self, entry: Mapping[str, Any]) -> Submitted:
+        """One job in the words of a graph file, as `{"argv": ["make"], "timeout": "5m"}`."""
+        from headway.jobs.submit import submit_entry
+
+        return submit_entry(self._context, entry)
+
+    def submit_entries(self, entries: Sequence[Mapping[str, Any]]) -> list[Submitted]:
+        """A graph of such jobs, all of it or nothing; each has an `id` that others can name."""
+        from headway.jobs.submit import submit_entries
+
+        return submit_entries(self._context, entries)
+
     # -- looking -------------------------------------------------------------------------------
 
     def get(self, job_id: JobId | str) -> Job:
@@ -126,6 +141,32 @@ class Jobs(ClientNoun):
 
         return where_it_ran(self._context, self.find(job_id))
 
+    def log(
+        self, job_id: JobId | str, stream: str, offset: int = 0, limit: int = 1 << 20
+    ) -> LogPart:
+        """What it wrote to `stdout` or `stderr`, from a logical offset on."""
+        from headway.jobs.views.logs import log_part
+
+        return log_part(self._context, self.find(job_id), stream, offset, limit)
+
+    def log_tail(self, job_id: JobId | str, stream: str, lines: int) -> int:
+        """The offset at which the last lines of a stream begin."""
+        from headway.jobs.views.logs import tail_offset
+
+        return tail_offset(self._context, self.find(job_id), stream, lines)
+
+    def times(self, job_ids: Sequence[JobId]) -> Sequence[JobTimes]:
+        """How long each waited and ran."""
+        from headway.jobs.views.times import times_of
+
+        return times_of(self._context, job_ids)
+
+    def patch(self, job_id: JobId | str) -> bytes:
+        """What it changed in its worktree, as it was saved at its end."""
+        from headway.jobs.views.details import saved_patch
+
+        return saved_patch(self._context, self.find(job_id))
+
     def progress(self, job_id: JobId | str) -> Progress | None:
         """How far a function says that it has come."""
         from headway.jobs.lookup import progress
@@ -140,12 +181,27 @@ class Jobs(ClientNoun):
         job = job_of_run(run_id) if isinstance(run_id, str) else run_id
         return executed(self._context, self.find(job))
 
-    def list(self, *, limit: int | None = None, **asked: Any) -> SearchResult:
-        """The newest jobs that fit, by `created_at, id`; with nothing asked, active jobs and the
-        last day's. `headway.jobs.views.search.Query` has the words."""
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        before: JobId | None = None,
+        most_read: int | None = None,
+        **asked: Any,
+    ) -> SearchResult:
+        """The newest jobs that fit, by id; with nothing asked, active jobs and the last day's.
+        `headway.jobs.views.search.SearchQuery` has the words. `next` of the answer is `before` of
+        the next page. With `most_read` a page may have fewer than `limit`, or none, although others
+        follow: no more rows than about so many are looked at."""
         from headway.jobs.views.search import MOST_LISTED, SearchQuery, listing
 
-        return listing(self._context, SearchQuery(**asked), limit=limit or MOST_LISTED)
+        return listing(
+            self._context,
+            SearchQuery(**asked),
+            limit=limit or MOST_LISTED,
+            before=before,
+            most_read=most_read,
+        )
 
     def queue(self, *, limit: int | None = None, **asked: Any) -> Lineup:
         """Waiting jobs in the order of their dispatch, with estimates."""
@@ -195,6 +251,12 @@ class Jobs(ClientNoun):
 
         return cancel_downstream(self._context, self._find_all(job_ids))
 
+    def downstream(self, job_id: JobId | str) -> Sequence[JobId]:
+        """The job and every one that comes after it: what `cancel_downstream` would reach."""
+        from headway.jobs.cancel import with_downstream
+
+        return with_downstream(self._context, self.find(job_id))
+
     def retry(self, job_id: JobId | str) -> Rewound:
         """Queue a job that ended without success, and all that follows from it, once more."""
         from headway.jobs.retry import rewind
@@ -219,29 +281,47 @@ class Jobs(ClientNoun):
 
         return preview_repeat(self._context, self.find(job_id))
 
-    def edit(self, job_id: JobId | str, **changes: Any) -> Edited:
+    # With a `revision` these refuse (`ChangedMeanwhileError`) what was changed since it was seen.
+
+    def revision(self, job_id: JobId | str) -> str:
+        """What one sees of a job, in a word: another one after each change. Ask for it before
+        `show`, so that it is never newer than what is shown."""
+        from headway.jobs.revisions import revision
+
+        return revision(self._context, self.find(job_id))
+
+    def queue_revision(self) -> str:
+        """The same of the order of the queue."""
+        from headway.jobs.revisions import queue_revision
+
+        return queue_revision(self._context)
+
+    def edit(self, job_id: JobId | str, *, revision: str | None = None, **changes: Any) -> Edited:
         """Change a job that still waits. `headway.jobs.edit.Changes` has the words."""
         from headway.jobs.edit import Changes, edit
 
-        return edit(self._context, self.find(job_id), Changes(**changes))
+        return edit(self._context, self.find(job_id), Changes(**changes), revision=revision)
 
-    def move(self, job_id: JobId | str, place: Place) -> Moved:
+    def move(self, job_id: JobId | str, place: Place, *, revision: str | None = None) -> Moved:
         """Put a waiting job elsewhere among those of its level."""
         from headway.jobs.order import move
 
-        return move(self._context, self.find(job_id), place)
+        return move(self._context, self.find(job_id), place, revision=revision)
 
-    def reorder(self, job_ids: Sequence[JobId | str]) -> Sequence[Moved]:
-        """Let these have, among the places that they have now, the order given."""
+    def reorder(
+        self, job_ids: Sequence[JobId | str], *, revision: str | None = None
+    ) -> Sequence[Moved]:
+        """Let these have, among the places that they have now, the order given. The revision is
+        that of the queue."""
         from headway.jobs.order import reorder
 
-        return reorder(self._context, self._find_all(job_ids))
+        return reorder(self._context, self._find_all(job_ids), revision=revision)
 
-    def approve(self, job_id: JobId | str) -> Job:
+    def approve(self, job_id: JobId | str, *, revision: str | None = None) -> Job:
         """Let a job run that asks for approval."""
         from headway.jobs.approvals import approve
 
-        return approve(self._context, self.find(job_id))
+        return approve(self._context, self.find(job_id), revision=revision)
 
     def approve_all(self, job_ids: Sequence[JobId | str]) -> Sequence[Job]:
         """Let jobs run that ask for approval; all of them, or none if one cannot be approved."""
@@ -249,11 +329,13 @@ class Jobs(ClientNoun):
 
         return approve_all(self._context, self._find_all(job_ids))
 
-    def reject(self, job_id: JobId | str, reason: str | None = None) -> Job:
+    def reject(
+        self, job_id: JobId | str, reason: str | None = None, *, revision: str | None = None
+    ) -> Job:
         """End a job that asks for approval."""
         from headway.jobs.approvals import reject
 
-        return reject(self._context, self.find(job_id), reason)
+        return reject(self._context, self.find(job_id), reason, revision=revision)
 
     def approvals(self) -> Sequence[dict[str, Any]]:
         """What waits for a person, and what it would run."""
@@ -261,11 +343,13 @@ class Jobs(ClientNoun):
 
         return inbox(self._context)
 
-    def repin(self, job_id: JobId | str) -> tuple[PinnedHead, PinnedHead]:
+    def repin(
+        self, job_id: JobId | str, *, revision: str | None = None
+    ) -> tuple[PinnedHead, PinnedHead]:
         """Move a waiting job's pin to the present commit; the old pin and the new one."""
         from headway.jobs.approvals import repin
 
-        return repin(self._context, self.find(job_id))
+        return repin(self._context, self.find(job_id), revision=revision)
 
     # -- removing ------------------------------------------------------------------------------
 
@@ -448,11 +532,58 @@ class Events(ClientNoun):
 
         return event_epoch(self._context)
 
+    def since(self, seq: int, *, limit: int = 500) -> list[dict[str, Any]]:
+        """The documents of the next events after a number, in the order of their commits."""
+        from headway.jobs.views.events import events_since
+
+        return events_since(self._context, seq, limit)
+
     def started_since(self, seq: int) -> list[str]:
         """The jobs that were started after the given event."""
         from headway.jobs.views.events import started_since
 
         return started_since(self._context, seq)
+
+
+class Reservations(ClientNoun):
+    """`client.reservations`: slots for work that is no job, for one who renews them itself. Within
+    one process `client.reserve` does all of it."""
+
+    def ask(
+        self,
+        *,
+        note: str = "",
+        type: str | None = None,  # noqa: A002  as in the options
+        resources: Sequence[str] = (),
+        target: str | None = None,
+    ) -> dict[str, Any]:
+        """Stand in line, or have a slot at once. It must be renewed before it expires."""
+        from headway.jobs.reservations import ask_for_slot
+
+        return ask_for_slot(self._context, note=note, type=type, resources=resources, target=target)
+
+    def show(self, name: str) -> dict[str, Any]:
+        from headway.jobs.reservations import show_slot
+
+        return show_slot(self._context, name)
+
+    def look(self, name: str) -> dict[str, Any]:
+        """The same, and its slot if it is its turn now."""
+        from headway.jobs.reservations import look_for_slot
+
+        return look_for_slot(self._context, name)
+
+    def renew(self, name: str) -> dict[str, Any]:
+        """Keep it, or its place in line; ReservationLostError if it has expired."""
+        from headway.jobs.reservations import renew_slot
+
+        return renew_slot(self._context, name)
+
+    def release(self, name: str) -> None:
+        """Give it back, or leave the line."""
+        from headway.jobs.reservations import release_slot
+
+        release_slot(self._context, name)
 
 
 class Runners(ClientNoun):
@@ -469,15 +600,35 @@ class Runners(ClientNoun):
 
         return runner(self._context, name)
 
+    def parked(self) -> dict[str, dict[str, Any]]:
+        """The runners whose jobs wait, each with why and until when."""
+        from headway.jobs.views.runners import parked_now
+
+        return parked_now(self._context)
+
+    def resume(self, name: str) -> bool:
+        """Let jobs of a parked runner start again; False if it was not parked."""
+        from headway.jobs.runners import resume_runner
+
+        return resume_runner(self._context, name)
+
 
 class Scheduler(ClientNoun):
     """`client.scheduler`."""
 
-    def status(self) -> dict[str, Any]:
-        """Mode, caps, what is in use, and why nothing starts now."""
+    def status(self, counts: Counts | None = None) -> dict[str, Any]:
+        """Mode, caps, what is in use, and why nothing starts now. Who asks often may give the
+        `counts` of a moment ago: then it does not matter how much waits."""
         from headway.jobs.views.status import scheduler_status
 
-        return scheduler_status(self._context)
+        return scheduler_status(self._context, counts)
+
+    def counts(self) -> Counts:
+        """How many jobs wait, in which state and for which limit. It is exact, and takes longer
+        the more wait."""
+        from headway.jobs.views.counts import counts
+
+        return counts(self._context)
 
     def dry_run(self, batch: int) -> DispatchPlan:
         """What one pass would start, what it would leave, and why."""
@@ -491,6 +642,12 @@ class Scheduler(ClientNoun):
 
         return locks(self._context)
 
+    def hosts(self) -> Sequence[dict[str, Any]]:
+        """Every host of the store, with its last worker and how many jobs run there."""
+        from headway.jobs.views.hosts import all_hosts
+
+        return all_hosts(self._context)
+
     def pause(self, reason: str | None = None) -> Pause:
         """Hold everything; a pause in force stays as it is."""
         from headway.jobs.scheduler import pause
@@ -503,11 +660,24 @@ class Scheduler(ClientNoun):
 
         return resume(self._context)
 
+    def await_step(self) -> bool:
+        """Wait up to 2 s for the worker's step after what was committed before; False if none came.
+        Verbs never do that by themselves: they commit, wake the worker and return."""
+        from headway.jobs.wait import await_step
+
+        return await_step(self._context)
+
     def reset(self) -> Reset:
         """Forget launch failures: close breakers, try waiting jobs at once."""
         from headway.jobs.launch_failures import reset
 
         return reset(self._context)
+
+    def all_settings(self) -> list[dict[str, Any]]:
+        """Every setting: its value, its default, where it stands and what it is about."""
+        from headway.jobs.views.settings import all_settings
+
+        return all_settings(self._context)
 
     def settings(self) -> dict[str, Any]:
         """The settings in the store that were changed."""

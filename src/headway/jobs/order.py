@@ -23,6 +23,7 @@ from headway.core.states import WAITING
 from headway.jobs.context import Context
 from headway.jobs.lookup import require
 from headway.jobs.places import by_rank, put, stands_there, wake_moved
+from headway.jobs.revisions import refuse_changed, refuse_changed_queue
 from headway.store.new_jobs import Event
 from headway.store.transaction import ReadTx, WriteTx
 
@@ -32,14 +33,16 @@ class Moved(NamedTuple):
     moved: bool  # it did not stand there already
 
 
-def move(context: Context, job_id: JobId, place: Place) -> Moved:
-    """Let a waiting job stand elsewhere among those of its level."""
+def move(context: Context, job_id: JobId, place: Place, *, revision: str | None = None) -> Moved:
+    """Let a waiting job stand elsewhere among those of its level; refused if it was changed since
+    this revision of it was seen."""
     if place.side is Side.POSITION and place.number < 1:
         raise InvalidInputError(f"position {place.number} is less than 1, which is the first")
 
     def transaction(tx: WriteTx) -> Moved:
         job = _waiting(context, tx, job_id)
         wanted = _key(context, tx, job, place)
+        refuse_changed(tx, job_id, revision)
         if stands_there(tx, job, wanted):
             return Moved(job, moved=False)
         moved = put(tx, job, job.dispatch_level, wanted)
@@ -52,8 +55,11 @@ def move(context: Context, job_id: JobId, place: Place) -> Moved:
     return moved
 
 
-def reorder(context: Context, job_ids: Sequence[JobId]) -> list[Moved]:
-    """Let these jobs take, among the places that they have now, the order given."""
+def reorder(
+    context: Context, job_ids: Sequence[JobId], *, revision: str | None = None
+) -> list[Moved]:
+    """Let these jobs take, among the places that they have now, the order given; refused if the
+    queue was changed since this revision of it was seen."""
     named = set[JobId]()
     for job_id in job_ids:
         if job_id in named:
@@ -64,6 +70,7 @@ def reorder(context: Context, job_ids: Sequence[JobId]) -> list[Moved]:
         before = [_waiting(context, tx, job_id) for job_id in job_ids]
         for job in before[1:]:
             _refuse_another_level(job, before[0])
+        refuse_changed_queue(tx, revision)
         apart = _put_apart(tx, before)
         places = exchanged((_standing(job) for job in apart.values()), job_ids)
         after = [apart[each]._replace(position=places[each]) for each in job_ids]

@@ -60,11 +60,13 @@ class Request(NamedTuple):
     position: int | None = None  # from 1, among those of its priority; None: the last
     resources: tuple[str, ...] = ()
     rates: Sequence[GivenRate] = ()
+    webhooks: tuple[str, ...] = ()  # URLs that are told of its end
     target: str | None = None
     subject: str | None = None
     template: str | None = None  # whose defaults it took
     retry_cap: GivenDuration = 3_600_000_000
     retry_jitter: float = 0.0
+    idle_timeout: GivenDuration = None  # how long it may write nothing
     agent: Mapping[str, Any] | None = None  # what `headway.jobs.agents.agent_request` puts together
 
 

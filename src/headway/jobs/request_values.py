@@ -151,7 +151,9 @@ _READERS: Mapping[str, Reader] = {
     **dict.fromkeys(("argv", "require", "retry_on"), _words),
     **dict.fromkeys(("position", "retries"), read_whole),
     **dict.fromkeys(("any_host", "check", "save_patch"), read_flag),
-    **dict.fromkeys(("delay", "timeout", "grace", "retry_base", "retry_cap"), _duration),
+    **dict.fromkeys(
+        ("delay", "timeout", "idle_timeout", "grace", "retry_base", "retry_cap"), _duration
+    ),
     **dict.fromkeys(("labels", "env"), read_labels),
     **dict.fromkeys(("pin_head", "worktree"), _checked_out),
     "after": read_each(_reference),

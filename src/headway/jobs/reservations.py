@@ -13,16 +13,22 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headway.base.clock import SECOND
 from headway.base.current import inside
-from headway.base.errors import HeadwayError, InvalidInputError, ReservationLostError, TimedOutError
-from headway.base.units import parse_duration
+from headway.base.errors import (
+    HeadwayError,
+    InvalidInputError,
+    NotFoundError,
+    ReservationLostError,
+    TimedOutError,
+)
+from headway.base.units import parse_duration, show_instant
 from headway.core.capacity import direct_lender, direct_objection, free_slots
 from headway.core.model import JobId, WaitKind, shown
 from headway.core.policies import ENTRY
-from headway.core.reservations import Reservation, renewal_period
+from headway.core.reservations import Reservation, is_expired, renewal_period
 from headway.jobs.expiry import end_overdue, remove_expired
 from headway.jobs.quotas import check_word
 from headway.jobs.settings import store_setting
@@ -80,8 +86,7 @@ def reserve(
     after each
     renewal and when it is lost.
     """
-    if "\0" in note or len(note) > LONGEST_NOTE:
-        raise InvalidInputError(f"a note has at most {LONGEST_NOTE} characters, and no NUL")
+    _check_note(note)
     asking = _Asking(context, note, keys_taken(type, resources, target))
     asking.ask()
     renewal = _Renewal(context, asking, renewed)
@@ -104,10 +109,12 @@ def reserve(
     with suppress(HeadwayError):
         held.lost = not asking.release() or held.lost
     if held.lost:
-        raise ReservationLostError(
-            f"{held.id} was not renewed for longer than scheduler.reservation_expiry; "
-            "others may have used its slot meanwhile"
-        )
+        raise _lost(held.id)
+
+
+def _check_note(note: str) -> None:
+    if "\0" in note or len(note) > LONGEST_NOTE:
+        raise InvalidInputError(f"a note has at most {LONGEST_NOTE} characters, and no NUL")
 
 
 class _Asking:
@@ -121,6 +128,15 @@ class _Asking:
         self._awake_since = context.clock.monotonic()
         self._looked_at = self._awake_since
         self.reservation: Reservation
+
+    @classmethod
+    def of(cls, context: Context, name: str) -> _Asking:
+        """One that stands already."""
+        with context.store.read() as tx:
+            reservation = _named(tx, name)
+        asking = cls(context, reservation.note, reservation.occupies)
+        asking.reservation = reservation
+        return asking
 
     def ask(self) -> None:
         """Stand in line, or have the slot at once if nobody is before us."""
@@ -168,10 +184,14 @@ class _Asking:
             self.ask()
             return None
         if why is None:
-            context = self._context
-            self.reservation = context.store.transact(lambda tx: granted(context, tx, mine))
-            self._wake_if_granted()
+            self.take_if_free()
         return why
+
+    def take_if_free(self) -> None:
+        """Have the slot if it may have one at this instant."""
+        context, mine = self._context, self.reservation
+        self.reservation = context.store.transact(lambda tx: granted(context, tx, mine))
+        self._wake_if_granted()
 
     def _remove_expired(self) -> None:
         """Workers remove expired reservations of others; without a worker, those in line do."""
@@ -314,3 +334,82 @@ def why_not(context: Context, tx: ReadTx, asking: Reservation) -> str | None:
     names += [shown(claim.job_id) for claim in tx.claims.live() if ENTRY not in claim.occupies]
     named = ", ".join(names[:MOST_NAMED]) + (" ..." if len(names) > MOST_NAMED else "")
     return f"{objection.detail}: {named}"
+
+
+def reservation_document(context: Context, tx: ReadTx, held: Reservation) -> dict[str, Any]:
+    """A direct call: who has a slot outside of the queue, or waits for one."""
+    names = tx.hosts.all()
+    return {
+        "id": held.name,
+        "holder": held.holder,
+        "note": held.note,
+        "state": "waiting" if held.waits else "running",
+        "wait": why_not(context, tx, held) if held.waits else None,
+        "requested_at": show_instant(held.requested_at),
+        "granted_at": show_instant(held.granted_at),
+        "expires_at": show_instant(held.expires_at),
+        "expired": is_expired(held, tx.now()),
+        "host_id": held.host_id,
+        "host": names[held.host_id].name if held.host_id in names else None,
+        "pid": held.pid,
+        "inside": None if held.inside is None else shown(held.inside),
+        "occupies": list(held.occupies),
+    }
+
+
+# -- for one who renews it itself --------------------------------------------------------------
+
+
+def ask_for_slot(
+    context: Context,
+    *,
+    note: str,
+    type: str | None,  # noqa: A002  as in the options
+    resources: Sequence[str],
+    target: str | None,
+) -> dict[str, Any]:
+    """Stand in line, or have a slot at once; the document of the reservation."""
+    _check_note(note)
+    asking = _Asking(context, note, keys_taken(type, resources, target))
+    asking.ask()
+    return show_slot(context, asking.reservation.name)
+
+
+def show_slot(context: Context, name: str) -> dict[str, Any]:
+    with context.store.read() as tx:
+        return reservation_document(context, tx, _named(tx, name))
+
+
+def look_for_slot(context: Context, name: str) -> dict[str, Any]:
+    """Have the slot if it is its turn now; its document."""
+    asking = _Asking.of(context, name)
+    if asking.reservation.waits:
+        asking.take_if_free()
+    return show_slot(context, name)
+
+
+def renew_slot(context: Context, name: str) -> dict[str, Any]:
+    asking = _Asking.of(context, name)
+    stood, _ = asking.renew()
+    if not stood:
+        raise _lost(name)
+    return look_for_slot(context, name)
+
+
+def release_slot(context: Context, name: str) -> None:
+    if not _Asking.of(context, name).release():
+        raise _lost(name)
+
+
+def _named(tx: ReadTx, name: str) -> Reservation:
+    for each in tx.reservations.all():
+        if each.name == name:
+            return each
+    raise NotFoundError(f"there is no reservation {name[:80]!r}; it was released, or has expired")
+
+
+def _lost(name: str) -> ReservationLostError:
+    return ReservationLostError(
+        f"{name} was not renewed for longer than scheduler.reservation_expiry; "
+        "others may have used its slot meanwhile"
+    )

@@ -26,6 +26,7 @@ from headway.core.retention import (
     limits_of,
 )
 from headway.core.states import ACTIVE
+from headway.core.webhooks import NOBODY
 from headway.jobs.context import Context
 from headway.jobs.downstream import made_by
 from headway.jobs.log_limits import kept_log_bytes
@@ -44,6 +45,7 @@ FIRINGS_KEPT = 1_000  # of each schedule
 FIRINGS_KEPT_FOR = 30 * DAY
 GONE_ENTRIES_KEPT_FOR = FIRINGS_KEPT_FOR  # one that comes back finds its state
 HURRIED_WAIT = 0.5  # for the lock of a repository, in seconds
+WEBHOOKS_WAIT = 7 * DAY  # for the end of a job to be told; then the job goes all the same
 _BEFORE_ALL = EndPlace(-1, 0)
 _REMEDY = {
     InTheWay.AFTER: "wait until {by} has ended, or cancel it",
@@ -53,6 +55,7 @@ _REMEDY = {
     InTheWay.LOCKS: "a worker on its host releases them; headway work",
     InTheWay.GROUP: "headway groups close, or cancel, its group; jobs show names it",
     InTheWay.RUN: "wait until it has ended, or stop it; headway workflows stop",
+    InTheWay.WEBHOOK: "a worker sees to that; headway work",
     InTheWay.WORKTREE: "look into it and remove it with git worktree remove",
 }
 
@@ -273,6 +276,9 @@ class Collector:
             tx.retention.note_files_elsewhere(jobs)
         # Before the rows go: a file gives the number of the newest event again once that is gone.
         data = {"jobs": len(jobs), "oldest": shown(min(jobs)), "newest": shown(max(jobs))}
+        missed = _not_notified(tx, [chain for chain in chains if chain not in kept], 0)
+        if missed:
+            data["not_notified"] = len(missed)
         tx.events.add([Event("removed", None, data)], actor=self._actor)
         tx.retention.remove_jobs(jobs)
         tx.settings.add_to_mark(
@@ -322,12 +328,20 @@ def obstacles_of(tx: ReadTx, chains: Sequence[JobId]) -> dict[JobId, Obstacle]:
         return {}
     found = tx.retention.in_the_way(chains)
     free = [chain for chain in chains if chain not in found or _only_worktree(found[chain])]
+    for chain, by in _not_notified(tx, free, tx.now() - WEBHOOKS_WAIT).items():
+        found[chain] = Obstacle(InTheWay.WEBHOOK, by)
     made = made_by(tx, tx.retention.members_of(free))
     needed = tx.retention.active_in_need({key for key, _ in made}) if made else {}
     for key, chain in made:
         if key in needed:
             found[chain] = Obstacle(InTheWay.ARTIFACT, needed[key])
     return found
+
+
+def _not_notified(tx: ReadTx, chains: Sequence[JobId], ended_after: int) -> dict[JobId, JobId]:
+    """Those of which events are yet to be made deliveries of: the events go with the jobs."""
+    cursor = tx.webhooks.cursor() if chains else NOBODY
+    return {} if cursor == NOBODY else tx.webhooks.beyond_cursor(chains, cursor, ended_after)
 
 
 def _only_worktree(obstacle: Obstacle) -> bool:

@@ -14,23 +14,21 @@ from headway.base.crashpoints import reach
 from headway.base.errors import ConflictError
 from headway.base.units import show_instant
 from headway.core.artifacts import ArtifactKind, artifact_key, sentinel_path
+from headway.core.gates.routes import OF_NODE
 from headway.core.model import NOTHING, Job, JobId, shown
 from headway.core.rewind import (
     Rewind,
-    asked_again,
     kept_times,
     last_successful_point,
     plan_repeat,
     plan_rewind,
-    put_back,
 )
-from headway.core.settle import ChainRetry
 from headway.core.states import Status
+from headway.core.worktrees import RESOLUTION, WorktreeState, may_own, operation_of
 from headway.jobs.context import Context
 from headway.jobs.downstream import downstream
-from headway.jobs.lifecycle import continue_chain
-from headway.jobs.locks import give_up_locks
 from headway.jobs.lookup import require
+from headway.jobs.repeat import repeat_jobs
 from headway.jobs.upstream import root_of_block
 from headway.jobs.worktrees import clean_worktrees
 from headway.store.new_jobs import Event
@@ -67,35 +65,37 @@ class Rewound(NamedTuple):
 
 
 Planner = Callable[[Job, Sequence[Job]], Rewind]
+FindRoots = Callable[[ReadTx], Sequence[Job]]
 
 
 def preview(context: Context, job_id: JobId) -> Rewound:
     """What a rewind would do now; changes nothing."""
-    return _preview(context, job_id, plan_rewind)
+    return preview_from(context, _last_of(job_id), plan_rewind)._replace(requested=job_id)
 
 
 def preview_repeat(context: Context, job_id: JobId) -> Rewound:
     """What a repetition would do now; changes nothing."""
-    return _preview(context, job_id, plan_repeat)
+    return preview_from(context, _last_of(job_id), plan_repeat)._replace(requested=job_id)
 
 
 def rewind(context: Context, job_id: JobId) -> Rewound:
     """Queue the job and all that follows from it once more; refused if all of it succeeded."""
-    return _rewind(context, job_id, plan_rewind)
+    return rewind_from(context, _last_of(job_id), plan_rewind)._replace(requested=job_id)
 
 
 def repeat(context: Context, job_id: JobId) -> Rewound:
     """Queue the job and all that follows from it once more, also if all of it succeeded."""
-    return _rewind(context, job_id, plan_repeat)
+    return rewind_from(context, _last_of(job_id), plan_repeat)._replace(requested=job_id)
 
 
-def _preview(context: Context, job_id: JobId, plan: Planner) -> Rewound:
+def preview_from(context: Context, find: FindRoots, plan: Planner) -> Rewound:
+    """What a rewind of several jobs at once would do now; changes nothing."""
     with context.store.read() as tx:
-        rewind = _plan(tx, job_id, plan)
-        _refuse_within_merge(context, rewind)
+        rewind = _plan(tx, find, plan)
+        _refuse_within_merge(context, tx, rewind)
         members = tuple(job.id for job in rewind.members)
         return Rewound(
-            requested=job_id,
+            requested=rewind.root.id,
             root=rewind.root.id,
             last_successful_point=_last_good(tx, rewind.root),
             members=members,
@@ -106,13 +106,21 @@ def _preview(context: Context, job_id: JobId, plan: Planner) -> Rewound:
         )
 
 
-def _rewind(context: Context, job_id: JobId, plan: Planner) -> Rewound:
+def rewind_from(
+    context: Context,
+    find: FindRoots,
+    plan: Planner,
+    add: Callable[[WriteTx, Rewind], None] = lambda tx, planned: None,
+) -> Rewound:
+    """Rewind several jobs, and all that follows from any of them, in one transaction. The first of
+    them is the root; `add` writes within that transaction."""
     with context.store.read() as tx:
-        _refuse_within_merge(context, _plan(tx, job_id, plan))
+        _refuse_within_merge(context, tx, _plan(tx, find, plan))
 
     def transaction(tx: WriteTx) -> tuple[Rewind, Rewound]:
-        planned = _plan(tx, job_id, plan)
-        return planned, _apply(context, tx, job_id, planned)
+        planned = _plan(tx, find, plan)
+        add(tx, planned)
+        return planned, _apply(context, tx, planned)
 
     planned, rewound = context.store.transact(transaction)
     reach("rewind.committed")
@@ -122,50 +130,44 @@ def _rewind(context: Context, job_id: JobId, plan: Planner) -> Rewound:
     return rewound
 
 
-def _plan(tx: ReadTx, job_id: JobId, plan: Planner) -> Rewind:
-    asked = require(tx, [job_id])[job_id]
-    root = tx.jobs.last_in_chain(asked.chain) or asked
-    return plan(root, downstream(tx, [root]))
+def _last_of(job_id: JobId) -> FindRoots:
+    def find(tx: ReadTx) -> Sequence[Job]:
+        asked = require(tx, [job_id])[job_id]
+        return [tx.jobs.last_in_chain(asked.chain) or asked]
+
+    return find
 
 
-def _apply(context: Context, tx: WriteTx, requested: JobId, planned: Rewind) -> Rewound:
+def _plan(tx: ReadTx, find: FindRoots, plan: Planner) -> Rewind:
+    first, *others = find(tx)
+    return plan(first, [*others, *downstream(tx, [first, *others])])
+
+
+def _apply(context: Context, tx: WriteTx, planned: Rewind) -> Rewound:
     now, actor = tx.now(), context.actor
     if any(job.subject for job in planned.again):
         from headway.jobs.subjects import refuse_second
 
         refuse_second(tx, planned.again)
     data = {"reason": "by hand", "root": shown(planned.root.id)}
-    new = {}
-    for job in planned.again:
-        fresh = job._replace(approval=asked_again(job.approval, now=now, by=actor))
-        new[job.id] = continue_chain(tx, fresh, ChainRetry(None, 0), actor=actor, data=data)
-        tx.waits.chain_reopened(job.chain)
-    # All jobs that wait for any of it are in the set themselves, and are so checked again.
-    reset = [put_back(job, now=now, by=actor) for job in planned.reset]
-    tx.jobs.reset(reset)
-    tx.events.add((Event("rewound", job.id, data) for job in planned.reset), actor=actor)
-    for job in planned.reset:  # another host may be the one that checks it again
-        give_up_locks(tx, job)
-    waiting = sorted((*new.values(), *reset), key=lambda job: job.id)
-    queued = [job.id for job in waiting]
-    tx.graph.reopen_edges(queued, planned.chains)
-    tx.groups.reopen(planned.chains)
     if any(job.workflow_run is not None for job in planned.members):
         from headway.jobs.routes import reopen_runs
 
         reopen_runs(tx, planned.chains)
-    withdrawn = tx.graph.withdraw(planned.chains)
+    done = repeat_jobs(tx, planned.again, planned.reset, actor=actor, data=data)
+    tx.groups.reopen(planned.chains)
     tx.events.add(
-        (Event("withdrawn", planned.root.id, {"artifact": each}) for each in withdrawn),
+        (Event("withdrawn", planned.root.id, {"artifact": each}) for each in done.withdrawn),
         actor=actor,
     )
+    waiting = sorted(done.waiting.values(), key=lambda job: job.id)
     return Rewound(
-        requested=requested,
+        requested=planned.root.id,
         root=planned.root.id,
         last_successful_point=_last_good(tx, planned.root),
         members=tuple(job.id for job in planned.members),
-        reset=tuple(queued),
-        new_root=new.get(planned.root.id, planned.root).id,
+        reset=tuple(job.id for job in waiting),
+        new_root=done.waiting.get(planned.root.chain, planned.root).id,
         kept_times=kept_times(waiting, now),
         blocked_by=_blocked_by(tx, planned.root),
     )
@@ -190,12 +192,13 @@ def _last_good(tx: ReadTx, root: Job) -> tuple[JobId, ...]:
     return last_successful_point(status)
 
 
-def _refuse_within_merge(context: Context, planned: Rewind) -> None:
+def _refuse_within_merge(context: Context, tx: ReadTx, planned: Rewind) -> None:
     """A conflict that a person is resolving must not be cleared away under their hands."""
     from headway.integrations.git.program import GitError
     from headway.integrations.git.questions import in_progress, repository_of
 
     repositories = {job.repo for job in planned.members if job.repo}
+    repositories |= _checkouts_of_nodes(tx, planned.members)
     own = repository_of(os.path.dirname(context.home.path))
     for repo in sorted({*repositories, own} - {None}, key=str):
         busy = None
@@ -208,19 +211,44 @@ def _refuse_within_merge(context: Context, planned: Rewind) -> None:
             )
 
 
+def _checkouts_of_nodes(tx: ReadTx, jobs: Sequence[Job]) -> set[str]:
+    """Where nodes of workflows work: the repository of their run, and the worktrees of it."""
+    of_runs = [job for job in jobs if job.workflow_run is not None]
+    found = {job.params[OF_NODE].get("repository") for job in of_runs}
+    runs = {job.workflow_run for job in of_runs}
+    chains = {node.chain for run in runs for node in tx.workflows.nodes(run or 0)}
+    members = tx.jobs.of_chains(sorted(chains)) if chains else {}
+    owners = [job.id for jobs in members.values() for job in jobs if may_own(job)]
+    kept = tx.graph.worktrees(owners).values() if owners else ()
+    found |= {row.path for row in kept if row.state is not WorktreeState.CLEANED}
+    return {each for each in found if each}
+
+
 def _take_back_worktrees(context: Context, planned: Rewind) -> None:
     """Those of all earlier attempts; each new job makes its own."""
     with context.store.read() as tx:
         members = tx.jobs.of_chains(planned.chains)
-    owners = [job.id for jobs in members.values() for job in jobs if "worktree" in job.params]
+    owners = [job.id for jobs in members.values() for job in jobs if may_own(job)]
     clean_worktrees(context.store, context.home, owners, actor=context.actor)
 
 
 def _clear_sentinels(context: Context, planned: Rewind) -> None:
     """The marks of conflicts that the old attempts left; the new ones make their own."""
     for job in planned.members:
-        for text in (*job.needs, *job.produces):
+        for text in (*job.needs, *job.produces, *_of_merge(job)):
             kind, _, slug = text.partition(":")
             if kind == ArtifactKind.MERGE_SENTINEL:
                 with suppress(FileNotFoundError):
                     os.unlink(sentinel_path(context.home.path, slug))
+
+
+def _of_merge(job: Job) -> list[str]:
+    """What a node makes by another end than success; of one that resolves conflicts, the conflict
+    that it is about."""
+    if job.workflow_run is None:
+        return []
+    node = job.params[OF_NODE]
+    made = [text for texts in node.get("products", {}).values() for text in texts]
+    if operation_of(job) == RESOLUTION:
+        made.append(f"{ArtifactKind.MERGE_SENTINEL}:{node['args'].get('slug')}")
+    return made

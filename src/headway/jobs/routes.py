@@ -5,20 +5,34 @@ One transaction does all of it, that of the end itself. So after a crash a run s
 commit left it. `core.routes` has the rules.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from headway.core.approvals import approval_rule
+from headway.core.artifacts import ArtifactKind, artifact_key, artifact_topic
 from headway.core.facts import NodeEnd, RunView
-from headway.core.gates.routes import OF_NODE
+from headway.core.gates.routes import OF_NODE, is_fan, is_repeatable
 from headway.core.model import NOTHING, Job, JobId, chain_topic, shown_run
-from headway.core.routes import NodeOutcome, NodeRule, RunState, run_state, together
+from headway.core.outputs import product_data
+from headway.core.routes import (
+    InstanceEnd,
+    NodeOutcome,
+    NodeRule,
+    RunState,
+    node_outcome,
+    run_state,
+)
+from headway.core.settle import ChainEnd
 from headway.core.states import Status
+from headway.jobs.loop_state import RunLoops
+from headway.jobs.worktrees import note_cleaned
 from headway.store.new_jobs import Event
 from headway.store.records import Marker, RunRecord
 from headway.store.transaction import ReadTx, WriteTx
 
 OUTPUT_VERSION = 1
 NEXT_DEADLINE = "next_run_deadline"  # the mark of that; 0: no run has one
+UNSETTLED_RUNS = "unsettled_runs"  # the mark of runs whose loops the next step has to turn
 BLOCKED = "blocked"  # the class of a failure that a person has to look at
 
 _OUTCOMES: Mapping[Status, NodeOutcome] = {
@@ -47,25 +61,47 @@ def output_key(node: str, run: int) -> str:
     return f"custom:operation_output:{node} {shown_run(run)}"
 
 
-def end_nodes(
-    tx: WriteTx,
-    jobs: Sequence[Job],
-    status: Status,
-    *,
-    report: Mapping[str, Any] = NOTHING,
-    unreached: bool = False,
-    actor: str,
-) -> None:
+def end_nodes(tx: WriteTx, ends: Sequence[ChainEnd], *, actor: str) -> None:
     """The chains of these nodes have ended."""
-    outcome = outcome_of(status, classes=report.get("classes", ()), unreached=unreached)
+    _end_loops(tx, [each.job for each in ends if each.report.get("unknown")])
+    outcomes = [_outcome_of(each) for each in ends]
     markers = []
-    for job in jobs:
-        tx.workflows.set_outcome(job.chain, outcome)
-        markers += [_output(tx, job, outcome, report), *_products(tx, job, outcome)]
+    for (job, _, report, _), outcome in zip(ends, outcomes, strict=True):
+        markers += [_output(tx, job, outcome, report), *_products(tx, job, outcome, report)]
+        note_cleaned(tx, job, report.get("outputs", NOTHING), actor=actor)
+    jobs = [each.job for each in ends]
+    tx.workflows.set_outcomes(
+        {
+            job.chain: outcome
+            for job, outcome in zip(jobs, outcomes, strict=True)
+            if outcome is not NodeOutcome.SUCCEEDED or not is_fan(job)
+        }
+    )
     tx.graph.publish(markers)
     tx.waits.wake_topics(chain_topic(job.chain) for job in jobs)
-    for run in sorted({job.workflow_run or 0 for job in jobs}):
-        end_run(tx, run, actor=actor)
+    unsettled = {job.workflow_run or 0 for job in jobs if is_repeatable(job) or is_fan(job)}
+    for run in sorted(unsettled):
+        tx.workflows.set_unsettled(run, True)
+        tx.settings.set_mark(UNSETTLED_RUNS, 1)
+    end_runs(tx, sorted({job.workflow_run or 0 for job in jobs}), actor=actor)
+
+
+def _outcome_of(end: ChainEnd) -> NodeOutcome:
+    if end.report.get("unknown"):  # nobody knows what an agent did: a person has to look
+        return NodeOutcome.BLOCKED
+    classes = end.report.get("classes", ())
+    return outcome_of(end.ended.status, classes=classes, unreached=end.unreached)
+
+
+def _end_loops(tx: WriteTx, jobs: Sequence[Job]) -> None:
+    """The loops of these agents go back no more."""
+    for job in jobs:
+        written = (job.node or "").partition("[")[0]
+        for loop in tx.workflows.loops(job.workflow_run or 0):
+            if loop.rule.source == written:
+                why = "its loop ends, because nobody knows what the agent did"
+                count = loop.so_far._replace(ended=why)
+                tx.workflows.set_count(job.workflow_run or 0, written, count)
 
 
 def _output(tx: WriteTx, job: Job, outcome: NodeOutcome, report: Mapping[str, Any]) -> Marker:
@@ -79,29 +115,30 @@ def _output(tx: WriteTx, job: Job, outcome: NodeOutcome, report: Mapping[str, An
         "exit_code": report.get("exit_code"),
         "summary": report.get("summary"),
         "outputs": dict(report.get("outputs", {})),
+        "tail": report.get("tail"),
         "started_at": job.started_at,
         "finished_at": tx.now(),
     }
     return Marker(output_key(job.node or "", job.workflow_run or 0), job.id, tx.now(), data)
 
 
-def _products(tx: WriteTx, job: Job, outcome: NodeOutcome) -> list[Marker]:
-    """What it makes by ending so. A success publishes what it announced by itself."""
+def _products(
+    tx: WriteTx, job: Job, outcome: NodeOutcome, report: Mapping[str, Any]
+) -> list[Marker]:
+    """What it makes by ending so. A success publishes what it announced by itself. What is not
+    custom is probed where it is, by whoever waits for it."""
     made = job.params[OF_NODE].get("products", {}).get(outcome.value, ())
-    return [Marker(key, job.id, tx.now()) for key in made]
+    tx.waits.wake_topics(artifact_topic(artifact_key(text, job.repo)) for text in made)
+    custom, data = f"{ArtifactKind.CUSTOM}:", product_data(report)
+    return [Marker(key, job.id, tx.now(), data) for key in made if key.startswith(custom)]
 
 
-def end_run(tx: WriteTx, run: int, *, actor: str) -> None:
-    """Write the run's end, once, if nothing of it is active any more."""
-    found = tx.workflows.outcomes(run)
-    if any(outcome is None for _, outcome in found):
-        return
-    record = tx.workflows.by_id([run]).get(run)
-    if record is None or record.ended_at is not None:
-        return
-    state = state_of(tx, record)
-    if tx.workflows.end(run, state.value):
-        data = {"run": shown_run(run), "workflow": record.name, "state": state.value}
+def end_runs(tx: WriteTx, runs: Sequence[int], *, actor: str) -> None:
+    """Write the ends, once, of those of these runs of which nothing is active any more."""
+    for record in tx.workflows.at_rest(runs):
+        state = state_of(tx, record)
+        tx.workflows.end(record.id, state.value)
+        data = {"run": shown_run(record.id), "workflow": record.name, "state": state.value}
         tx.events.add([Event("workflow_ended", None, data)], actor=actor)
 
 
@@ -117,26 +154,28 @@ def set_deadline(tx: WriteTx, run: int, timeout: int) -> None:
 
 def reopen_runs(tx: WriteTx, chains: Sequence[JobId]) -> None:
     """Nodes are to run again, and so their runs go on, with their whole time."""
-    for run in tx.workflows.reopen(chains):
-        set_deadline(tx, run, tx.workflows.manifest(run)["workflow"]["timeout"])
+    runs = tx.workflows.reopen(chains)
+    for run, deadline in runs.items():
+        if deadline is not None:
+            set_deadline(tx, run, tx.workflows.manifest(run)["workflow"]["timeout"])
+        again = {each.written for each in tx.workflows.body_nodes(run) if each.chain in chains}
+        if again:
+            tx.workflows.reopen_loops(run, sorted(again))
 
 
 def state_of(tx: ReadTx, record: RunRecord, *, besides: Collection[str] = ()) -> RunState:
     """How a run stands; `besides` are nodes that are left out."""
-    instances: dict[str, list[NodeOutcome | None]] = {}
-    for node, outcome in tx.workflows.outcomes(record.id):
+    instances: dict[str, list[InstanceEnd]] = {}
+    for node, end in tx.workflows.outcomes(record.id):
         if node not in besides:
-            instances.setdefault(node, []).append(outcome)
+            instances.setdefault(node, []).append(end)
     tolerated = tx.workflows.manifest(record.id)["tolerates"]
     rules = {
         node: NodeRule(tolerates=frozenset(map(NodeOutcome, tolerated.get(node, ()))))
         for node in instances
     }
     outcomes = {
-        node: None
-        if None in found
-        else together((each for each in found if each is not None), rules[node].tolerates)
-        for node, found in instances.items()
+        node: node_outcome(found, rules[node].tolerates) for node, found in instances.items()
     }
     late = record.deadline is not None and record.stopped_by == "timeout"
     stopped = record.stopped_at is not None
@@ -153,12 +192,9 @@ def chains_after(tx: ReadTx, jobs: Iterable[Job]) -> set[JobId]:
     for run, chains in runs.items():
         leads_to = tx.workflows.manifest(run)["leads_to"]
         nodes = tx.workflows.nodes(run)
-        below = {
-            name
-            for each in nodes
-            if each.chain in chains
-            for name in leads_to.get(each.written, ())
-        }
+        among = [each for each in nodes if each.chain in chains]
+        below = {name for each in among for name in leads_to.get(each.written, ())}
+        below |= {each.written for each in among if each.fan}  # it makes its instances anew
         found |= {each.chain for each in nodes if each.written in below}
     return found
 
@@ -187,10 +223,35 @@ class NodeValues:
         """A field or an output of a node; of one with several instances a list. None: it has not
         set that."""
         found = [
-            self._of_job(each.job_id, field, output) for each in self.ends if each.node == node
+            self._of_job(each.job_id, field, output)
+            for each in self.ends
+            if each.node == node and not each.fan
         ]
         several = node in self._job.params[OF_NODE]["several"]
         return found if several else next(iter(found), None)
+
+    def of_last(self, node: str, field: str, output: str | None) -> Any:
+        """What a node left when it last ended in this run, also if it is to run again. Of several
+        instances a list, but their tails together: of those that failed."""
+        found = self._last_left(node)
+        if node not in self._job.params[OF_NODE]["several"]:
+            return _field(found[0], field, output) if found else None
+        if field != "tail":
+            return [_field(each, field, output) for each in found]
+        bad = (each for each in found if each["outcome"] == NodeOutcome.FAILED)
+        return "\n".join(str(each["tail"]) for each in bad if each.get("tail"))
+
+    def _last_left(self, node: str) -> list[Mapping[str, Any]]:
+        """What the instances of its last pass left. They may be dismissed by now."""
+        names = self._tx.workflows.instances(self._run, [node]).get(node, [])
+        keys = [output_key(name, self._run) for name in names]
+        newest = {
+            each.artifact: each.data
+            for each in (self._tx.graph.markers(keys) if keys else ())
+            if each.data
+        }
+        last = max((data["pass"] for data in newest.values()), default=0)
+        return [data for _, data in sorted(newest.items()) if data["pass"] == last]
 
     def of_run(self, field: str) -> str:
         """`id`, `name`, or the state that all nodes but those of `finally` came to."""
@@ -202,32 +263,65 @@ class NodeValues:
         record = self._tx.workflows.by_id([self._run])[self._run]
         return state_of(self._tx, record, besides=node["at_the_end"]).value
 
+    def of_side(self, side: Mapping[str, Any]) -> Any:
+        """The value of one side of a condition, or of the list of a fan."""
+        if "node" in side:
+            return self.of_node(side["node"], side["field"], side["output"])
+        return self.of_run(side["run"]) if "run" in side else side["value"]
+
     def _of_job(self, job_id: JobId, field: str, output: str | None) -> Any:
-        left = self._left.get(job_id, NOTHING)
-        return left.get("outputs", {}).get(output) if output is not None else left.get(field)
+        return _field(self._left.get(job_id, NOTHING), field, output)
+
+
+def _field(left: Mapping[str, Any], field: str, output: str | None) -> Any:
+    return left.get("outputs", {}).get(output) if output is not None else left.get(field)
 
 
 def run_views(tx: ReadTx, jobs: Iterable[Job]) -> dict[JobId, RunView]:
     """What the gates of nodes have to know, for those of these that are nodes of a run."""
-    found = {}
+    runs: dict[int, list[Job]] = {}
     for job in jobs:
         if job.workflow_run is not None:
-            node = job.params[OF_NODE]
-            sources = [each["source"] for each in node["edges"]]
-            ends = tx.workflows.node_ends(job.workflow_run, sources) if sources else []
-            compared = _compared(tx, job) if node["when"] else ()
-            found[job.id] = RunView(tuple(ends), compared)
-    return found
+            runs.setdefault(job.workflow_run, []).append(job)
+    return {job.id: view for run, nodes in runs.items() for job, view in _views_of(tx, run, nodes)}
+
+
+def _views_of(tx: ReadTx, run: int, jobs: Sequence[Job]) -> Iterator[tuple[Job, RunView]]:
+    """Those of one run: what they all wait for is read at once."""
+    sources = {job.id: [edge["source"] for edge in job.params[OF_NODE]["edges"]] for job in jobs}
+    wanted = {name for names in sources.values() for name in names}
+    ends: dict[str, list[NodeEnd]] = {name: [] for name in wanted}
+    for end in tx.workflows.node_ends(run, wanted) if wanted else ():
+        ends[end.node].append(end)
+    for job in jobs:
+        own = tuple(end for name in sources[job.id] for end in ends[name])
+        compared = _compared(tx, job) if job.params[OF_NODE]["when"] else ()
+        view = RunView(own, compared, run)
+        if own and approval_rule(job).expires is not None:
+            view = view._replace(turn_at=tx.workflows.last_end(run, sources[job.id]))
+        yield job, _with_loops(tx, job, view)
+
+
+def _with_loops(tx: ReadTx, job: Job, view: RunView) -> RunView:
+    """The same, with the loops that keep it from being decided."""
+    node = job.params[OF_NODE]
+    around = node.get("within", ())
+    left = {head for edge in node["edges"] for head in edge.get("leaves", ())}
+    if not around and not left:
+        return view
+    loops = RunLoops(tx, view.run)
+    repeating = {head: loops.waited_for(head) for head in left if not loops.is_over(head)}
+    called = loops.called()
+    held = next((head for head in around if head in called), None)
+    return view._replace(
+        repeating=repeating, called=None if held is None else loops.waited_for(held)
+    )
 
 
 def _compared(tx: ReadTx, job: Job) -> tuple[tuple[Any, Any], ...]:
     conditions = job.params[OF_NODE]["when"]
     sides = [each[side] for each in conditions for side in ("left", "right")]
     values = NodeValues(tx, job, [side["node"] for side in sides if "node" in side])
-
-    def value(side: Mapping[str, Any]) -> Any:
-        if "node" in side:
-            return values.of_node(side["node"], side["field"], side["output"])
-        return values.of_run(side["run"]) if "run" in side else side["value"]
-
-    return tuple((value(each["left"]), value(each["right"])) for each in conditions)
+    return tuple(
+        (values.of_side(each["left"]), values.of_side(each["right"])) for each in conditions
+    )

@@ -126,6 +126,18 @@ def _runner(text: str) -> str:
     return text
 
 
+def _allowed_targets(text: str) -> tuple[str, ...]:
+    from headway.core.destinations import parse_allowed
+
+    entries = tuple(each.strip() for each in text.split(",") if each.strip())
+    for each in entries:
+        if parse_allowed(each) is None:
+            raise InvalidInputError(
+                f"{each!r} is no address; write it like 127.0.0.1:9000, [::1]:9000 or 10.0.0.0/8"
+            )
+    return entries
+
+
 def _word(text: str) -> str:
     if text.startswith("-") or not text.isprintable() or len(text) > 200 or text != text.strip():
         raise InvalidInputError(f"{text!r} is not one line that does not begin with -")
@@ -140,6 +152,23 @@ def _modules(text: str) -> tuple[str, ...]:
         if name.endswith(".py"):
             raise InvalidInputError(f"{name!r} is a file; the module is {name.removesuffix('.py')}")
     return names
+
+
+def _port(text: str) -> int:
+    number = _whole_number(0)(text)
+    if number > 65535:
+        raise InvalidInputError(f"{number} is not a port; the largest is 65535")
+    return number
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    origins = tuple(each.strip() for each in text.split(",") if each.strip())
+    for each in origins:
+        if not re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", each):
+            raise InvalidInputError(
+                f"{each!r} is not an origin; write it like https://jobs.example.org"
+            )
+    return origins
 
 
 def _store_url(text: str) -> str:
@@ -361,7 +390,42 @@ SETTINGS: Mapping[str, Setting] = {
             "approval.from_jobs",
             False,
             _yes_or_no,
-            "whether a process that runs inside a job may approve and reject",
+            "whether a process that runs inside a job may approve, reject and repin",
+            Trust.IGNORED,
+        ),
+        Setting(
+            "web.port",
+            0,
+            _port,
+            "the port of `headway serve`; 0 is 7433, or the next of 20 that is free",
+            Trust.HARMLESS,
+        ),
+        Setting(
+            "web.origins",
+            (),
+            _origins,
+            "the names under which others reach the server, as https://jobs.example.org",
+            Trust.IGNORED,
+        ),
+        Setting(
+            "web.socket_role",
+            "operate",
+            _one_of("read", "submit", "operate", "admin"),
+            "what this user may do over the server's unix socket without a token",
+            Trust.IGNORED,
+        ),
+        Setting(
+            "web.legacy",
+            True,
+            _yes_or_no,
+            "whether the server answers on the paths of before: /jobs/...",
+            Trust.HARMLESS,
+        ),
+        Setting(
+            "webhooks.allow",
+            (),
+            _allowed_targets,
+            "addresses of this machine or network that webhooks may be sent to",
             Trust.IGNORED,
         ),
         Setting(

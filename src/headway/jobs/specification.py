@@ -21,7 +21,7 @@ from headway.core.model import (
     LockMode,
     RetryPolicy,
 )
-from headway.jobs.references import JOB_ID, check_slug
+from headway.jobs.references import JOB_ID, RUN_ID, check_slug
 from headway.jobs.request import Request, find_program
 
 TYPE_CHECKING = False
@@ -55,10 +55,14 @@ _TEXTS = ("group", *(each.name for each in FIELDS if each.word == "text" and eac
 
 def check_local(name: str) -> None:
     """Whether a job may be called this by others of its submission."""
-    _plain("the local name", name)
+    check_name("the local name", name)
     if JOB_ID.fullmatch(name):
         raise InvalidInputError(
             f"the local name {name!r} looks like the id of a job; put a word before it"
+        )
+    if RUN_ID.fullmatch(name):
+        raise InvalidInputError(
+            f"the local name {name!r} looks like a run of a workflow; use another word"
         )
 
 
@@ -75,7 +79,7 @@ def parse_lock(text: str) -> Lock:
             )
     if not colon or mode not in MODES:
         key, mode = text, "exclusive"
-    _plain("lock", key)
+    check_name("lock", key)
     return Lock(key, LockMode(mode))
 
 
@@ -115,14 +119,15 @@ def specify(
     """The checked specification. Raises InvalidInputError on the first thing that is wrong.
 
     `found` remembers which programs and folders are there, for callers with many requests;
-    `remedy` is what to do about one that is not; `place` is where runners of agents are found.
+    `remedy` is what to do about one that is not; `place` is where runners of agents, and
+    settings, are found.
     """
     agent = None
     _check_words(request)
     if request.agent is not None:
         from headway.jobs.agents import ask
 
-        agent, request = ask(request, environ, place, remedy)
+        agent, request = ask(request, environ, working_directory, place, remedy)
     elif bool(request.argv) == (request.shell is not None):
         raise InvalidInputError("give a command after --, or --shell STRING, and not both")
     if request.retry_on:
@@ -130,6 +135,10 @@ def specify(
 
         (check_causes if agent is None else check_causes_of_agent)(request.retry_on)
     _check_numbers(request)
+    if request.webhooks and place is not None:
+        from headway.jobs.webhook_urls import check_addresses
+
+        check_addresses(request.webhooks, place[1])
     cwd = working_directory
     if request.cwd:
         cwd = os.path.abspath(os.path.join(working_directory, request.cwd))
@@ -162,6 +171,7 @@ def _params(request: Request, cwd: str, stdin: str | None, gates: "Gates | None"
         "stdin": stdin,
         "env": dict(request.env) or None,
         "timeout_seconds": request.timeout / 1e6 if request.timeout is not None else None,
+        "idle_seconds": request.idle_timeout / 1e6 if request.idle_timeout is not None else None,
         "grace_seconds": request.grace / 1e6,
         "skip_exit_codes": list(request.skip_exit_codes) or None,
         "any_host": request.any_host or None,
@@ -170,8 +180,11 @@ def _params(request: Request, cwd: str, stdin: str | None, gates: "Gates | None"
     }
 
 
-def function_spec(request: Request, task: str, arguments: Mapping[str, Any]) -> JobSpec:
-    """The checked specification of a call; of the request, what is not about a command."""
+def function_spec(
+    request: Request, task: str, arguments: Mapping[str, Any], *, folder: str | None = None
+) -> JobSpec:
+    """The checked specification of a call; of the request, what is not about a command. Paths of
+    artifacts are from `folder`."""
     _check_words(request)
     if request.retry_on:
         from headway.core.retry_causes import check_causes_of_call
@@ -186,7 +199,8 @@ def function_spec(request: Request, task: str, arguments: Mapping[str, Any]) -> 
         "timeout_seconds": request.timeout / 1e6 if request.timeout is not None else None,
         "grace_seconds": request.grace / 1e6 if request.grace != _USUAL_GRACE else None,
     }
-    gates = _gates(request, os.getcwd()) if request.needs or request.produces else None
+    asked = request.needs or request.produces
+    gates = _gates(request, folder or os.getcwd()) if asked else None
     spec = _spec(request, params, request.name or task, gates)._replace(type=FUNCTION)
     return with_arguments(spec, arguments)
 
@@ -231,6 +245,7 @@ def _spec(
         labels=dict(request.labels),
         priority=request.priority,
         after=_ids(request.after),
+        after_runs=_runs(request.after),
         locks=_merged(request.locks),
         delay=request.delay,
         at=request.at,
@@ -269,6 +284,10 @@ def _queueing(request: Request, spec: JobSpec) -> JobSpec:
         raise InvalidInputError(f"type {request.type!r} means something else; use another word")
     for word in request.resources:
         check_word("resource", word)
+    if request.webhooks:
+        from headway.jobs.webhook_urls import check_urls
+
+        check_urls(request.webhooks)
     if request.position is not None and request.position < 1:
         raise InvalidInputError(f"position {request.position} is less than 1, which is the first")
     if request.last and request.group is None:
@@ -276,12 +295,13 @@ def _queueing(request: Request, spec: JobSpec) -> JobSpec:
     taken = {name: getattr(request, name) for name in _TAKEN}
     for name in _TEXTS:
         if taken[name] is not None:
-            _plain(name, taken[name])
+            check_name(name, taken[name])
     taken |= {
         "type": request.type or spec.type,
         "template_id": request.template,
         "resources": tuple(dict.fromkeys(request.resources)),
         "rates": tuple({rate.key: rate for rate in request.rates}.values()),
+        "webhooks": tuple(dict.fromkeys(request.webhooks)),
         "place": request.position,
     }
     return spec._replace(**taken)
@@ -292,6 +312,14 @@ def _ids(after: Sequence[JobId | str]) -> tuple[JobId, ...]:
     if not after:
         return ()
     return tuple(dict.fromkeys(each for each in after if not isinstance(each, str)))
+
+
+def _runs(after: Sequence[JobId | str]) -> tuple[int, ...]:
+    if not any(isinstance(each, str) for each in after):
+        return ()
+    from headway.jobs.references import runs_among
+
+    return runs_among(after)
 
 
 def _may_be_too_large(spec: JobSpec) -> bool:
@@ -336,15 +364,15 @@ def _check_words(request: Request) -> None:
         if path == "":
             raise InvalidInputError(f"{option} is empty; leave it out, or give a path")
     if request.name is not None:
-        _plain("name", request.name)
+        check_name("name", request.name)
     if request.key is not None:
-        _plain("key", request.key)
+        check_name("key", request.key)
     if request.slug is not None:
         check_slug(request.slug)
     for label, value in request.labels.items():
         if not LABEL.fullmatch(label):
             raise InvalidInputError(f"label {label!r} may have letters, digits and . _ / -")
-        _plain(f"label {label}", value or " ")
+        check_name(f"label {label}", value or " ")
     for variable, value in request.env.items():
         if not VARIABLE.fullmatch(variable):
             raise InvalidInputError(f"{variable!r} is not the name of an environment variable")
@@ -365,7 +393,7 @@ def _passable(what: str, text: str) -> None:
         raise InvalidInputError(f"{what} contains a NUL byte")
 
 
-def _plain(what: str, text: str) -> None:
+def check_name(what: str, text: str) -> None:
     if not text or len(text) > LONGEST_NAME or not text.isprintable():
         raise InvalidInputError(
             f"{what} {text[:40]!r} must be 1 to {LONGEST_NAME} printable characters on one line"
@@ -385,8 +413,10 @@ def _check_numbers(request: Request) -> None:
     for name, value, least, most in bounds:
         if not least <= value <= most:
             raise InvalidInputError(f"{name} {value} is not between {least} and {most}")
-    if request.timeout is not None and not 0 < request.timeout <= LONGEST:
-        raise InvalidInputError("timeout must be longer than 0 s and shorter than a hundred years")
+    for name, given in (("timeout", request.timeout), ("idle-timeout", request.idle_timeout)):
+        if given is not None and not 0 < given <= LONGEST:
+            words = "must be longer than 0 s and shorter than a hundred years"
+            raise InvalidInputError(f"{name} {words}")
     if request.at is not None and not 0 <= request.at <= LAST_INSTANT:
         raise InvalidInputError("at is not between the years 1970 and 9999")
     if request.delay and request.at is not None:

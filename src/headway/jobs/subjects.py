@@ -1,5 +1,5 @@
-"""Work items as a project's sources have them, and the one rule about jobs that are about them: at
-most one is open for each, whatever its target."""
+"""Work items as a project's sources have them, and the one rule about jobs and runs that are about
+them: at most one is open for each, whatever its target."""
 
 import os
 from collections.abc import Collection, Iterable, Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from headway.base.errors import ConflictError, NotFoundError, SourceError
 from headway.base.home import Home
-from headway.core.model import Job, JobId, shown
+from headway.core.model import Job, JobId, shown, shown_run
 from headway.core.subjects import Item
 from headway.integrations.trackers import Source, SourcePlace, open_source, places
 from headway.jobs.settings import Config
@@ -62,23 +62,44 @@ class Finder:
         return NotFoundError(f"there is no subject {subject} in {where}{also}")
 
 
-def refuse_second(tx: ReadTx, jobs: Iterable[Job], leaving: Collection[JobId] = ()) -> None:
-    """Refuse jobs about subjects for which another is open; `leaving` are on their way out."""
-    subjects = [job.subject for job in jobs if job.subject is not None]
-    for subject, known in tx.workitems.open_about(subjects).items():
-        if known.id not in leaving:
+class SubjectHolder(NamedTuple):
+    """What is open about a subject: a job, or a run of a workflow with all its jobs."""
+
+    target: str | None
+    job_id: JobId | None = None
+    run: int | None = None
+    workflow: str | None = None  # of the run
+
+    @property
+    def shown(self) -> str:
+        return shown_run(self.run) if self.run is not None else shown(self.job_id or 0)
+
+
+def subject_holders(tx: ReadTx, subjects: Sequence[str]) -> dict[str, SubjectHolder]:
+    """What is open about each of these subjects."""
+    jobs = tx.workitems.open_about(subjects)
+    runs = tx.workitems.open_runs_about(subjects)
+    return {
+        **{name: SubjectHolder(job.target, job_id=job.id) for name, job in jobs.items()},
+        **{name: SubjectHolder(run.target, None, run.id, run.name) for name, run in runs.items()},
+    }
+
+
+def refuse_second(tx: ReadTx, jobs: Iterable[Job]) -> None:
+    """Refuse jobs about subjects that something else is open about. The jobs of one run share its
+    subject: while the run is open, it holds it for those that are added to it, or retried."""
+    makers: dict[str, set[str]] = {}
+    for job in jobs:
+        if job.subject is not None:
+            run = job.workflow_run
+            maker = shown(job.id) if run is None else shown_run(run)
+            makers.setdefault(job.subject, set()).add(maker)
+    for subject, known in subject_holders(tx, list(makers)).items():
+        if makers[subject] != {known.shown}:
+            how = "cancel" if known.run is None else "stop"
             raise ConflictError(
-                f"{shown(known.id)} is about {subject} and has not ended; wait for it, or cancel it"
+                f"{known.shown} is about {subject} and has not ended; wait for it, or {how} it"
             )
-    twice = _twice(subjects)
-    if twice is not None:
-        raise ConflictError(f"two of these jobs are about {twice}; each subject may have one")
-
-
-def _twice(subjects: Sequence[str]) -> str | None:
-    seen: set[str] = set()
-    for each in subjects:
-        if each in seen:
-            return each
-        seen.add(each)
-    return None
+    for subject, made_by in makers.items():
+        if len(made_by) > 1:
+            raise ConflictError(f"two of these jobs are about {subject}; each subject may have one")

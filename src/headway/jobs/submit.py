@@ -5,7 +5,7 @@ Each call is one transaction, of all jobs or none. Then the worker is woken, or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,22 @@ def submit_many(context: Context, requests: Sequence[Request]) -> list[Submitted
         return submit_commands(context, specs, placed=place)
 
 
+def submit_entry(context: Context, entry: Mapping[str, Any]) -> Submitted:
+    """One job in the words of a graph file; it needs no `id`."""
+    from headway.jobs.graph_file import request_of_entry
+
+    return submit(context, request_of_entry(entry, context.clock.now()))
+
+
+def submit_entries(context: Context, entries: Sequence[Any]) -> list[Submitted]:
+    """A graph in the words of its file: all of it or nothing, in one transaction."""
+    from headway.jobs.graph_file import read_entries
+
+    made = drafts(context)
+    read_entries(entries, made, now=context.clock.now())
+    return submit_commands(context, made.linked())
+
+
 def specify_all(context: Context, requests: Sequence[Request]) -> list[JobSpec]:
     """The checked specifications, with names among them resolved."""
     requests = [each if is_plain(each) else _read(context, each) for each in requests]
@@ -75,8 +91,12 @@ def _with_ids(context: Context, request: Request) -> Request:
     if not any(isinstance(each, str) for each in request.after):
         return request
     from headway.jobs.lookup import find_id
+    from headway.jobs.references import RUN_ID
 
-    after = (find_id(context, each) if isinstance(each, str) else each for each in request.after)
+    after = (
+        find_id(context, each) if isinstance(each, str) and not RUN_ID.fullmatch(each) else each
+        for each in request.after
+    )
     return request._replace(after=tuple(dict.fromkeys(after)))
 
 

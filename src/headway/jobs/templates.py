@@ -16,8 +16,9 @@ from headway.base.shells import as_code, scripts
 from headway.core.model import NOTHING
 from headway.jobs.context import Context
 from headway.jobs.graph import GraphError
-from headway.jobs.graph_file import OF_AGENTS, is_agent, misfits, read_prompt, request_of
+from headway.jobs.graph_file import OF_AGENTS, is_agent, misfits, request_of
 from headway.jobs.insert import Submitted
+from headway.jobs.prompts import read_prompt
 from headway.jobs.quotas import check_word
 from headway.jobs.references import parse_reference
 from headway.jobs.request import Request
@@ -65,7 +66,7 @@ def add_template(
         **{word: value for word, value in options.items() if value is not None},
     }
     if isinstance(entry.get("prompt_file"), str) and entry.get("prompt") is None:
-        entry["prompt"] = read_prompt(entry.pop("prompt_file"))
+        entry["prompt"] = read_prompt(entry.pop("prompt_file"), context.folder)
     for word in ("cwd", "stdin"):
         if isinstance(entry.get(word), str):
             entry[word] = os.path.abspath(os.path.join(context.folder, entry[word]))

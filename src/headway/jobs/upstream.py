@@ -1,6 +1,8 @@
 """The jobs before a job: whose end has blocked it, and where a retry has to begin."""
 
 from headway.core.artifacts import artifact_key
+from headway.core.facts import NodeEnd
+from headway.core.gates.routes import OF_NODE
 from headway.core.model import Job
 from headway.core.states import ACTIVE, TERMINAL, Status
 from headway.core.wait_words import failed_dependency, failed_producer
@@ -33,7 +35,17 @@ def _failed_before(tx: ReadTx, job: Job) -> Job | None:
         if any(job.reason == failed_dependency(before, each).detail for each in TERMINAL):
             declared = tx.jobs.readable([before]).get(before)
             return declared and (tx.jobs.last_in_chain(declared.chain) or declared)
-    return None
+    # Of a workflow run the last job of a chain is named, not the one that was declared.
+    if job.workflow_run is None:
+        return None
+    named = {failed_dependency(end.job_id, end.status).detail: end for end in _ends(tx, job)}
+    end = named.get(job.reason or "")
+    return tx.jobs.readable([end.job_id]).get(end.job_id) if end is not None else None
+
+
+def _ends(tx: ReadTx, job: Job) -> list[NodeEnd]:
+    sources = [each["source"] for each in job.params[OF_NODE]["edges"]]
+    return tx.workflows.node_ends(job.workflow_run or 0, sources)
 
 
 def _failed_maker(tx: ReadTx, job: Job) -> Job | None:

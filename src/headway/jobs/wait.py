@@ -32,6 +32,7 @@ STEP_WITHIN = 2.0
 LOOK_FOR_WORKER = 2.0
 FASTEST_POLL = 0.01
 SLOWEST_POLL = 0.1
+_LOOK_AGAIN = 0.02
 
 # The token of the reservation that the calling code runs in; in other processes the environment
 # tells it.
@@ -266,7 +267,22 @@ def _those_who_wait(tx: ReadTx, waiter: JobId) -> list[JobId]:
 
 
 def await_step(context: Context) -> bool:
-    """Wait up to 2 s until the worker's step has passed what was committed before this call."""
+    """Wait up to 2 s until the worker's step has passed what was committed before this call, also
+    for a worker that is just coming up; False if none has."""
+    from headway.base.worker_lock import COMING, WorkerLock
+
+    give_up_at = context.clock.monotonic() + STEP_WITHIN
+    coming = WorkerLock(context.home.worker_lock)
+    while not (stepped := _asked_for_step(context)) and context.clock.monotonic() < give_up_at:
+        if not context.worker_is_there():
+            break
+        if coming.is_held(COMING):
+            context.clock.sleep(_LOOK_AGAIN)
+    return stepped
+
+
+def _asked_for_step(context: Context) -> bool:
+    """The answer of the worker that is there; False if none is, or it takes too long."""
     folder = os.open(context.home.run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asker:

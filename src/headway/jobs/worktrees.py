@@ -9,14 +9,22 @@ later cleaning tries it again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.base.crashpoints import reach
 from headway.base.home import Home
-from headway.core.model import JobId, shown
-from headway.core.states import TERMINAL
-from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.core.gates.routes import OF_NODE
+from headway.core.model import Job, JobId, shown
+from headway.core.states import TERMINAL, Status
+from headway.core.worktrees import (
+    CLEANUP,
+    PREPARE,
+    RESOLUTION,
+    OwnedWorktree,
+    WorktreeState,
+    operation_of,
+)
 from headway.store.new_jobs import Event
 from headway.store.store import Store
 from headway.store.transaction import ReadTx, WriteTx
@@ -62,10 +70,63 @@ def clean_for_good(
     return _clean_all(store, home, job_ids, actor, apart, wait_seconds)
 
 
+class RootTree(NamedTuple):
+    """The job that made the worktree a node works in, and that worktree."""
+
+    job: Job
+    worktree: OwnedWorktree
+
+
+def trees_of_roots(tx: ReadTx, jobs: Iterable[Job]) -> dict[JobId, RootTree]:
+    """The worktrees that nodes work in: what the last job of a node's root owns that has succeeded,
+    as it is now or was when the node started. Without those that have none."""
+    makers: dict[tuple[int, str], list[Job]] = {}
+    found: dict[JobId, RootTree] = {}
+    for job in jobs:
+        root = job.params[OF_NODE]["root"] if job.workflow_run is not None else None
+        if root is None:
+            continue
+        place = (job.workflow_run or 0, root)
+        if place not in makers:
+            makers[place] = _succeeded(tx, *place)
+        until = job.started_at
+        made = [each for each in makers[place] if until is None or (each.finished_at or 0) <= until]
+        last = max(made, key=lambda each: each.id, default=None)
+        row = tx.graph.worktrees([last.id]).get(last.id) if last is not None else None
+        if last is not None and row is not None:
+            found[job.id] = RootTree(last, row)
+    return found
+
+
+def _succeeded(tx: ReadTx, run: int, node: str) -> list[Job]:
+    """The jobs of a node, or of one instance of it, that have succeeded."""
+    nodes = tx.workflows.nodes(run)
+    chains = [each.chain for each in nodes if node in (each.written, each.node)]
+    members = tx.jobs.of_chains(chains) if chains else {}
+    return [each for jobs in members.values() for each in jobs if each.status is Status.SUCCEEDED]
+
+
 def degraded(tx: ReadTx, job_ids: Sequence[JobId]) -> list[JobId]:
     """Of these jobs, those with a worktree that an earlier cleaning could not remove."""
     rows = tx.graph.worktrees(job_ids)
     return [each for each, row in rows.items() if row.state is WorktreeState.DEGRADED]
+
+
+def note_cleaned(tx: WriteTx, job: Job, outputs: Mapping[str, Any], *, actor: str) -> None:
+    """A node of a workflow has taken back worktrees, which is in its outputs: `cleaned` has their
+    owners, `degraded` those whose worktree could not be taken back, each with the reason."""
+    from headway.integrations.git.cleanup import Cleaned
+
+    if operation_of(job) not in (PREPARE, CLEANUP, RESOLUTION):
+        return
+    cleaned, degraded = outputs.get("cleaned"), outputs.get("degraded")
+    found = {each: Cleaned("done") for each in cleaned or () if isinstance(cleaned, list)}
+    if isinstance(degraded, dict):
+        found |= {each: Cleaned("degraded", str(error)) for each, error in degraded.items()}
+    numbers = {str(each).removeprefix("job-"): result for each, result in found.items()}
+    asked = {int(each): result for each, result in numbers.items() if each.isdecimal()}
+    known = tx.graph.worktrees(list(asked)) if asked else {}
+    _record(tx, {each: result for each, result in asked.items() if each in known}, actor=actor)
 
 
 def _clean_all(

@@ -4,6 +4,8 @@ A job has a copy of everything, so that no change of a schedule or of its templa
 has no submitter's environment: `[env]` of the config and a minimal PATH, in the project's folder.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,13 +29,14 @@ from headway.store.transaction import ReadTx, WriteTx
 if TYPE_CHECKING:
     from headway.jobs.settings import Config
     from headway.store.records import Template
+    from headway.workflows.prepared import PreparedRun
 
 
 def request_for(
     tx: ReadTx,
     document: Mapping[str, Any],
     name: str,
-    known: "dict[str, Template] | None" = None,
+    known: dict[str, Template] | None = None,
 ) -> Request:
     """The request that a schedule stands for now; raises if there is none, as when its template is
     gone.
@@ -108,8 +111,11 @@ class Maker:
         self._templates: dict[str, Template] = {}
         self._configs: dict[str, Config] = {}
 
-    def specify(self, schedule: Schedule) -> JobSpec:
-        """The specification of one of its jobs. Programs and folders are checked when it starts."""
+    def specify(self, schedule: Schedule) -> JobSpec | PreparedRun:
+        """The specification of one of its jobs, or of a run of its workflow. Programs and folders
+        are checked when it starts."""
+        if schedule.document.get("workflow") is not None:
+            return self._run(schedule)
         request = request_for(self._tx, schedule.document, schedule.name, self._templates)
         home = self._home_of(schedule)
         folder = os.path.dirname(home.path)
@@ -125,16 +131,33 @@ class Maker:
             spec = spec._replace(locks=tuple(sorted((*others, Lock(schedule.shown)))))
         return spec._replace(schedule_id=schedule.shown)
 
-    def add(self, schedule: Schedule, spec: JobSpec, *, actor: str) -> JobId:
-        """A job that somebody asked for."""
-        return add_jobs(self._tx, [spec], self._origin(schedule, actor))[0].job_id
+    def _run(self, schedule: Schedule) -> PreparedRun:
+        from headway.workflows.prepared import prepare_run
+        from headway.workflows.start import RunRequest
 
-    def add_of_slots(self, wanted: Sequence[tuple[Schedule, JobSpec]]) -> list[JobId]:
-        """The jobs of slots of schedules of one host; if one of them is refused, none is made."""
+        said, home = schedule.document, self._home_of(schedule)
+        request = RunRequest(params=said["params"], schedule_id=schedule.shown)
+        _, config = self._place(home)
+        return prepare_run(self._tx, home, config, said["workflow"], request)
+
+    def add(self, schedule: Schedule, spec: JobSpec | PreparedRun, *, actor: str) -> JobId:
+        """A job, or the first of a run, that somebody asked for."""
+        return self._added([spec], self._origin(schedule, actor))[0]
+
+    def add_of_slots(self, wanted: Sequence[tuple[Schedule, JobSpec | PreparedRun]]) -> list[JobId]:
+        """The jobs of slots of schedules of one host; if one of them is refused, none is made. A
+        run comes alone."""
         schedule = wanted[0][0]
         origin = self._origin(schedule, schedule.shown)._replace(of_slots=True)
-        added = add_jobs(self._tx, [spec for _, spec in wanted], origin)
-        return [each.job_id for each in added]
+        return self._added([spec for _, spec in wanted], origin)
+
+    def _added(self, wanted: Sequence[JobSpec | PreparedRun], origin: Origin) -> list[JobId]:
+        if isinstance(wanted[0], JobSpec):
+            specs = [each for each in wanted if isinstance(each, JobSpec)]
+            return [each.job_id for each in add_jobs(self._tx, specs, origin)]
+        from headway.workflows.prepared import add_prepared
+
+        return [add_prepared(self._tx, wanted[0], origin).jobs[0]]
 
     def _origin(self, schedule: Schedule, actor: str) -> Origin:
         return Origin(actor, self._home_of(schedule).worktrees, self._host_of(schedule))
@@ -142,9 +165,16 @@ class Maker:
     def replace(self, active: list[Active], *, actor: str) -> None:
         """Cancel what has not ended of it, as an operator would."""
         jobs = self._tx.jobs.readable([each.job_id for each in active]).values()
-        cancel_active(self._tx, [job for job in jobs if job.status in ACTIVE], actor=actor)
+        runs = sorted({job.workflow_run for job in jobs if job.workflow_run is not None})
+        if runs:
+            from headway.workflows.runs import stop_within
 
-    def _place(self, home: Home) -> "tuple[Home, Config]":
+            for record in self._tx.workflows.by_id(runs).values():
+                stop_within(self._tx, record, by=actor, actor=actor)
+        alone = [job for job in jobs if job.status in ACTIVE and job.workflow_run is None]
+        cancel_active(self._tx, alone, actor=actor)
+
+    def _place(self, home: Home) -> tuple[Home, Config]:
         """Where an agent's runner is described. Few templates have one: only they read a file."""
         if home.path not in self._configs:
             from headway.jobs.settings import load_config

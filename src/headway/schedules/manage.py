@@ -27,8 +27,9 @@ from headway.core.fire import (
 )
 from headway.core.model import NOTHING
 from headway.jobs.graph import GraphError
-from headway.jobs.graph_file import is_agent, misfits, read_prompt
+from headway.jobs.graph_file import is_agent, misfits
 from headway.jobs.insert import Submitted
+from headway.jobs.prompts import read_prompt
 from headway.jobs.quotas import check_word
 from headway.jobs.specification import LAST_INSTANT, specify
 from headway.jobs.templates import DEFAULT_BASE, DEFAULT_RETRIES, OF_ONE_JOB
@@ -56,7 +57,8 @@ def add_schedule(
     at: str | None = None,
     timezone: str = "UTC",
     template: str | None = None,
-    params: Mapping[str, str] = NOTHING,
+    workflow: str | None = None,
+    params: Mapping[str, Any] = NOTHING,
     catch_up: str = "latest",
     window: str = "24h",
     overlap: str | None = None,
@@ -66,18 +68,31 @@ def add_schedule(
     **options: Any,
 ) -> Schedule:
     """Store a schedule. `options` are the words of a job in a graph file, as `argv=[...]`; with a
-    template they take the place of what it says."""
+    template they take the place of what it says. A workflow is read whenever the schedule fires."""
     if name is not None:
         _check_name(name)
-    said = {
+    if workflow is not None:
+        from headway.workflows.prepared import kept_name
+
+        _refuse_beside_workflow(template, options, overlap, catch_up)
+        workflow = kept_name(workflow, context.folder)
+    said: dict[str, Any] = {
         "rule": _rule_document(context, cron, every, at, timezone),
         "template": template,
         "params": dict(params),
-        "job": _job_words(context.folder, template, params, options),
+        "job": _job_words(context.folder, template, params, options) if workflow is None else None,
+        **({} if workflow is None else {"workflow": workflow}),
         **_treatment(catch_up, window, overlap, jitter),
     }
     with context.store.read() as tx:
-        said["agent"] = _agent(context, tx, said, name or "schedule")
+        if workflow is None:
+            said["agent"] = _agent(context, tx, said, name or "schedule")
+        else:
+            from headway.workflows.prepared import prepare_run
+            from headway.workflows.start import RunRequest
+
+            request = RunRequest(params=said["params"])
+            prepare_run(tx, context.home, context.config, workflow, request)
 
     added = context.store.transact(lambda tx: _added(context, tx, name, said, replace, enabled))
     context.wake()
@@ -113,6 +128,7 @@ def trigger_schedule(context: Context, reference: str) -> Submitted:
     def transaction(tx: WriteTx) -> Submitted:
         schedule = require_schedule(tx, reference)
         _sound(schedule)
+        _refuse_elsewhere(context, schedule)
         active = tx.schedules.active_jobs([schedule.shown]).get(schedule.shown, [])
         objection = overlapping(schedule.overlap, active)
         if objection is not None:
@@ -129,6 +145,13 @@ def trigger_schedule(context: Context, reference: str) -> Submitted:
     triggered = context.store.transact(transaction)
     context.wake()
     return triggered
+
+
+def _refuse_elsewhere(context: Context, schedule: Schedule) -> None:
+    """The file of a workflow is on the host of its schedule."""
+    elsewhere = context.store.shared and schedule.host_id not in (None, context.host.id)
+    if elsewhere and schedule.document.get("workflow") is not None:
+        raise ConflictError(f"{schedule.name}: its workflow is on another host; trigger it there")
 
 
 def require_schedule(tx: ReadTx, reference: str) -> Schedule:
@@ -340,7 +363,7 @@ def _job_words(
     together."""
     given = {word: value for word, value in options.items() if value is not None}
     if isinstance(given.get("prompt_file"), str) and "prompt" not in given:
-        given["prompt"] = read_prompt(given.pop("prompt_file"))
+        given["prompt"] = read_prompt(given.pop("prompt_file"), folder)
     for word in ("cwd", "stdin"):
         if isinstance(given.get(word), str):
             given[word] = os.path.abspath(os.path.join(folder, given[word]))
@@ -358,6 +381,19 @@ def _job_words(
         return given or None
     retries = 0 if is_agent(given) else DEFAULT_RETRIES
     return {"retries": retries, "retry_base": DEFAULT_BASE, **given}
+
+
+def _refuse_beside_workflow(
+    template: str | None, options: Mapping[str, Any], overlap: str | None, catch_up: str
+) -> None:
+    """The file says how its jobs run, and runs do not stand in line."""
+    given = sorted(word for word, value in options.items() if value is not None)
+    wrong = ["give --workflow or --template, not both"] if template is not None else []
+    wrong += [f"{word}: the workflow says it itself; take it out" for word in given]
+    if overlap == Overlap.QUEUE or catch_up == CatchUp.ALL:
+        wrong.append("runs of a workflow do not queue; use --overlap skip, or replace")
+    if wrong:
+        raise GraphError(wrong, len(wrong))
 
 
 def _agent(

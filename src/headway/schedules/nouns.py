@@ -13,7 +13,7 @@ from headway.schedules.manage import (
     remove_schedule,
     trigger_schedule,
 )
-from headway.schedules.views import schedule, schedule_slots, schedules
+from headway.schedules.views import schedule, schedule_slots, schedules, upcoming_slots
 
 if TYPE_CHECKING:
     from headway.core.fire import Schedule
@@ -40,6 +40,12 @@ class Schedules:
     def slots(self, reference: str, limit: int = 20) -> Sequence[dict[str, Any]]:
         """The records of its slots, the newest first."""
         return schedule_slots(self._context, reference, limit)
+
+    def upcoming(
+        self, begin: int, end: int, *, limit: int = 1000
+    ) -> tuple[Sequence[dict[str, Any]], bool]:
+        """The slots of all enabled schedules between two instants, and whether there are more."""
+        return upcoming_slots(self._context, begin, end, limit=limit)
 
     def enable(self, reference: str) -> bool:
         """It fires from now on; False if it did before."""

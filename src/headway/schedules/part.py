@@ -5,12 +5,18 @@ from headway.jobs.part import Part, StepContext
 from headway.schedules.timekeeper import Timekeeper
 from headway.store.transaction import WriteTx
 
+LOOK_AGAIN = 1.0  # seconds, while another host has to fire what is due
+
 
 class SchedulesPart(Part):
     def __init__(self, context: StepContext) -> None:
         self._context = context
         self._timekeeper = Timekeeper(
-            context.home, context.clock, shared=context.store.shared, actor=context.worker_id
+            context.home,
+            context.clock,
+            shared=context.store.shared,
+            actor=context.worker_id,
+            host_id=context.host.id,
         )
         self._delay: float | None = None
 
@@ -22,6 +28,8 @@ class SchedulesPart(Part):
         next_fire_at = tx.settings.marks()["next_fire_at"]
         if next_fire_at:
             self._delay = max(0, next_fire_at - tx.now()) / SECOND
+            if self._timekeeper.left_to_others:
+                self._delay = max(self._delay, LOOK_AGAIN)
 
     def committed(self) -> None:
         self._timekeeper.committed()

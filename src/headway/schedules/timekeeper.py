@@ -40,6 +40,7 @@ from headway.store.transaction import WriteTx
 
 if TYPE_CHECKING:
     from headway.schedules.fire import Maker
+    from headway.workflows.prepared import PreparedRun
 
 # In one step, which holds up all who write: schedules, and what these may do together. There is at
 # least one slot and one job for each.
@@ -97,12 +98,16 @@ class _SlotJob(NamedTuple):
 
     result: _Result
     slot: int
-    spec: JobSpec
+    spec: JobSpec | PreparedRun
 
 
 class Timekeeper:
-    def __init__(self, home: Home, clock: Clock, *, shared: bool, actor: str) -> None:
+    def __init__(
+        self, home: Home, clock: Clock, *, shared: bool, actor: str, host_id: str | None = None
+    ) -> None:
         self._home = home
+        self._host_id = host_id
+        self.left_to_others = False  # whether one is due that another host has to fire
         self._clock = clock
         self._shared = shared
         self._actor = actor
@@ -121,6 +126,7 @@ class Timekeeper:
         if self._seen.reviewed is not None and not self._review(tx, self._seen.reviewed):
             return True
         due_at = tx.settings.marks()["next_fire_at"]
+        self.left_to_others = False
         return bool(due_at) and due_at <= tx.now() and self._fire(tx)
 
     def _notice_jump(self, tx: WriteTx) -> _CommittedState:
@@ -145,7 +151,9 @@ class Timekeeper:
     def _fire(self, tx: WriteTx) -> bool:
         from headway.schedules.fire import Maker
 
-        due = tx.schedules.due(tx.now(), FIRED_AT_ONCE)
+        found = tx.schedules.due(tx.now(), FIRED_AT_ONCE)
+        due = [each for each in found if not self._is_elsewhere(each)]
+        self.left_to_others = len(due) < len(found)
         active = tx.schedules.active_jobs([each.shown for each in due])
         results = self._decide_all(tx, due, active)
         self._make(Maker(tx, self._home, shared=self._shared), results, active)
@@ -154,6 +162,11 @@ class Timekeeper:
         tx.schedules.note_next_fire()
         reach("timekeeper.fired")
         return len(due) == FIRED_AT_ONCE or any(each.is_due(tx.now()) for each in results)
+
+    def _is_elsewhere(self, schedule: Schedule) -> bool:
+        """The file of a workflow is on the host of its schedule, so that one fires it."""
+        other = schedule.host_id not in (None, self._host_id)
+        return self._shared and other and schedule.document.get("workflow") is not None
 
     def _decide_all(
         self, tx: WriteTx, due: Sequence[Schedule], active: Mapping[str, Sequence[Active]]
@@ -303,7 +316,14 @@ def _attempt(
 def _added(maker: Maker, wanted: Sequence[_SlotJob]) -> list[JobId | Exception]:
     """Those of a host together; if one is refused one by one, so that it is only that one."""
     found: list[JobId | Exception] = []
-    for _, some in groupby(wanted, key=lambda each: each.result.schedule.host_id):
+    places = {id(each): place for place, each in enumerate(wanted)}
+
+    def together(each: _SlotJob) -> tuple[str | None, int]:
+        """A run is made by itself."""
+        alone = -1 if isinstance(each.spec, JobSpec) else places[id(each)]
+        return each.result.schedule.host_id, alone
+
+    for _, some in groupby(wanted, key=together):
         asked = [(each.result.schedule, each.spec) for each in some]
         made = _attempt(maker.add_of_slots, asked)
         if isinstance(made, Exception):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from headway.base.errors import InvalidInputError
 from headway.base.units import exact_duration, show_instant
 from headway.core.fire import Active, Firing, Schedule
-from headway.core.model import Job, JobId, shown
+from headway.core.model import Job, JobId, shown, shown_run
 from headway.schedules.manage import active_job, require_schedule
-from headway.schedules.timing.rules import rule_of
+from headway.schedules.timing.rules import TimingRule, rule_of
 from headway.schedules.timing.words import in_words
-from headway.store.records import Missed
+from headway.store.records import Missed, RunRecord
 from headway.store.transaction import ReadTx
 
 if TYPE_CHECKING:
@@ -41,13 +43,43 @@ def schedule_slots(context: Context, reference: str, limit: int = 20) -> list[di
     return [_slot_document(each) for each in found]
 
 
+def upcoming_slots(
+    context: Context, begin: int, end: int, *, limit: int
+) -> tuple[list[dict[str, Any]], bool]:
+    """The slots of all enabled schedules between two instants, the earliest first, and whether
+    there are more."""
+    with context.store.read() as tx:
+        known = [each for each in tx.schedules.all() if each.enabled]
+    sound = [each for each in known if isinstance(each.document.get("rule"), dict)]
+    rules = [(each, rule_of(each.document["rule"])) for each in sound]
+    rows = merge(*(_coming(each, rule, begin, end) for each, rule in rules))
+    found = list(islice(rows, limit + 1))
+    documents = [
+        {"slot": show_instant(slot), "schedule": name, "id": shown_id}
+        for slot, name, shown_id in found[:limit]
+    ]
+    return documents, len(found) > limit
+
+
+def _coming(
+    schedule: Schedule, rule: TimingRule, begin: int, end: int
+) -> Iterator[tuple[int, str, str]]:
+    slot = rule.next_after(begin - 1)
+    while slot is not None and slot <= end:
+        yield slot, schedule.name, schedule.shown
+        slot = rule.next_after(slot)
+
+
 def schedule_documents(tx: ReadTx, found: Sequence[Schedule]) -> list[dict[str, Any]]:
     ids = [each.id for each in found]
     active = tx.schedules.active_jobs([each.shown for each in found]) if found else {}
     missed = tx.schedules.missed(ids) if found else {}
     jobs = _last_jobs(tx, [each.last_job for each in found if each.last_job is not None])
+    made = sorted({job.workflow_run for job in jobs.values() if job.workflow_run is not None})
+    runs = tx.workflows.by_id(made) if made else {}
     return [
-        _document(each, active.get(each.shown, []), missed.get(each.id), jobs) for each in found
+        _document(each, active.get(each.shown, []), missed.get(each.id), jobs, runs)
+        for each in found
     ]
 
 
@@ -65,6 +97,7 @@ def _document(
     active: Sequence[Active],
     missed: Missed | None,
     jobs: dict[JobId, Job],
+    runs: Mapping[int, RunRecord],
 ) -> dict[str, Any]:
     said = schedule.document
     no_rule = "" if isinstance(said.get("rule"), dict) else "it has no rule that can be read"
@@ -78,6 +111,7 @@ def _document(
         "timezone": None if damaged else said["rule"].get("timezone", "UTC"),
         "enabled": schedule.enabled,
         "template": said.get("template"),
+        "workflow": said.get("workflow"),
         "job": _job(said.get("job")),
         "params": said.get("params") or {},
         "catch_up": said.get("catch_up"),
@@ -91,6 +125,7 @@ def _document(
         "next_fire_at": show_instant(schedule.next_fire_at),
         "last_slot": show_instant(schedule.last_slot),
         "last_job": _last_job(schedule.last_job, jobs),
+        "last_run": _last_run(jobs.get(schedule.last_job or 0), runs),
         "missed": None if missed is None else _missed(missed),
         "active_job": None if running is None else shown(running.job_id),
     }
@@ -128,6 +163,11 @@ def _last_job(job_id: JobId | None, jobs: dict[JobId, Job]) -> dict[str, Any] | 
     last = jobs.get(job_id)
     state, reason = (None, "removed") if last is None else (last.status.value, last.reason)
     return {"id": shown(job_id if last is None else last.id), "state": state, "reason": reason}
+
+
+def _last_run(job: Job | None, runs: Mapping[int, RunRecord]) -> dict[str, Any] | None:
+    record = runs.get(job.workflow_run or 0) if job is not None else None
+    return None if record is None else {"id": shown_run(record.id), "state": record.state}
 
 
 def _missed(missed: Missed) -> dict[str, Any]:

@@ -26,11 +26,12 @@ from headway.store.sqlite.files import as_new_file
 TABLES = (
     *("jobs", "runs", "claims", "evidence", "edges", "waits", "held_locks", "lendings"),
     *("events", "settings", "pauses", "breakers", "workers", "hosts", "marks"),
-    *("tasks_known", "results", "progress"),
+    *("tasks_known", "results", "progress", "steps"),
     *("needs", "produces", "artifacts", "withdrawals", "worktrees", "removals"),
     *("job_groups", "reservations", "rate_starts", "templates", "targets"),
     *("schedules", "firings", "jobs_files", "entries"),
-    *("workflow_runs", "workflow_nodes"),
+    *("workflow_runs", "workflow_nodes", "workflow_loops", "parked"),
+    *("endpoints", "job_webhooks", "deliveries"),
 )
 _MAGIC = b"SQLite format 3\0"
 

@@ -28,6 +28,7 @@ INVARIANTS = {
     "waiting_without_stage": "waiting where no planning step looks",
     "status_against_finish": "ended by status or by time, but not by both",
     "run_against_job": "with a run that contradicts the job",
+    "job_beside_run": "about a subject that a workflow run is open for",
 }
 
 

@@ -35,6 +35,10 @@ _OTHERS = (
     "jobsfile.sql",
     "workitems.sql",
     "workflows.sql",
+    "runners.sql",
+    "webhooks.sql",
+    "steps.sql",
+    "search.sql",
     "retention.sql",
     "checks.sql",
 )

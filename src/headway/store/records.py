@@ -17,7 +17,7 @@ from headway.core.model import (
 )
 from headway.core.plaincalls import PlainCall
 from headway.core.retention import EndPlace
-from headway.core.routes import NodeOutcome
+from headway.core.routes import LoopCount, LoopRule, NodeOutcome
 from headway.core.states import Status
 
 ROUND_JOBS = 200  # as many woken jobs as are checked together
@@ -94,6 +94,15 @@ class Progress(NamedTuple):
     text: str
 
 
+class RecordedStep(NamedTuple):
+    """What a function recorded under a key. `node_pass` is 0 unless it is a workflow's node."""
+
+    job_id: JobId
+    node_pass: int
+    key: str
+    value: Any
+
+
 class Marker(NamedTuple):
     """That a job published an artifact, and what it gave with it."""
 
@@ -122,12 +131,14 @@ class EndedJob(NamedTuple):
 
 class Records(NamedTuple):
     """Jobs, and of those that were started what is kept of that: their runs, what supervisors
-    reported, what they published."""
+    reported, what they published. `outcomes` are those of nodes of workflow runs whose last jobs
+    they are."""
 
     jobs: dict[JobId, Job]
     runs: dict[JobId, Run]
     evidence: dict[JobId, dict[str, Any]]
     markers: list[Marker]
+    outcomes: dict[JobId, str | None]
 
 
 class HeldLock(NamedTuple):
@@ -163,15 +174,34 @@ class WorkerRecord(NamedTuple):
     ending: str | None
 
 
+class WaitCounts(NamedTuple):
+    """How many jobs wait."""
+
+    statuses: dict[Status, int]  # without those that none has
+    ready: int  # for nothing but capacity, as far as is known
+
+
 class Search(NamedTuple):
-    """A search for jobs. `name` is a pattern with `*`, `?` and `[...]`; all labels must match."""
+    """A search for jobs. `name` is a pattern with `*`, `?` and `[...]`; all labels must match. Of
+    chains, groups and subjects the first that is given is searched for."""
 
     statuses: frozenset[Status] = frozenset(Status)
     ended_since: int = 0  # those that have not ended are always among them
     created_since: int = 0
     name: str = "*"
     labels: Mapping[str, str] = NOTHING
+    targets: tuple[str, ...] = ()  # none: for all, and for none
+    chains: tuple[JobId, ...] | None = None
     groups: tuple[int, ...] = ()  # none: of all, and of none
+    subjects: tuple[str, ...] = ()
+
+
+class Stretch(NamedTuple):
+    """A part of what a search finds on its way from the newest job down."""
+
+    jobs: list[Job]  # the newest first
+    below: JobId  # the search goes on below this one
+    rows: int  # that were looked at
 
 
 class Remembered(NamedTuple):
@@ -269,6 +299,43 @@ class RunRecord(NamedTuple):
     stopped_by: str | None = None
     ended_at: int | None = None
     state: str = "running"
+    unsettled: int = 0  # whether a step has to look at its loops
+    usd_budget: int | None = None  # in millionths
+    token_budget: int | None = None
+    usd_spent: int = 0
+    tokens_spent: int = 0
+    subject: str | None = None  # the outside work item that it is about; it holds it until its end
+    target: str | None = None  # what it was slung to
+
+
+class JobUrl(NamedTuple):
+    """A URL that a job brought along, and the types of what it gets."""
+
+    url: str
+    types: tuple[str, ...]
+
+
+class NewDelivery(NamedTuple):
+    """An event for one receiver, to be sent."""
+
+    id: str
+    endpoint: int
+    receiver: str
+    url: str | None
+    type: str
+    seq: int
+    job_id: JobId | None
+    chain: JobId | None
+    body: str
+
+
+class Try(NamedTuple):
+    """What came of sending a delivery once; its lease fences what is written of it."""
+
+    id: str
+    lease: str
+    status_code: int | None
+    error: str | None
 
 
 class NewNode(NamedTuple):
@@ -277,6 +344,30 @@ class NewNode(NamedTuple):
     node: str
     written: str
     chain: JobId
+    within: tuple[str, ...] = ()  # heads of the loops around it
+    fan: bool = False
+    passes: int = 1
+
+
+class LoopRecord(NamedTuple):
+    """A loop of a run, by the node that goes back, and how often it has."""
+
+    rule: LoopRule
+    so_far: LoopCount = LoopCount()
+    tolerates: frozenset[NodeOutcome] = frozenset()  # of the node that goes back
+
+
+class BodyNode(NamedTuple):
+    """An instance of a node that has loops around it, by the last job of its chain."""
+
+    written: str
+    chain: JobId
+    job_id: JobId
+    status: Status
+    outcome: NodeOutcome | None
+    within: tuple[str, ...]
+    open: bool
+    fan: bool
 
 
 class NodeRecord(NamedTuple):
@@ -293,3 +384,5 @@ class NodeRecord(NamedTuple):
     finished_at: int | None
     wait_kind: str | None
     wait_detail: str | None
+    passes: int = 1
+    fan: bool = False

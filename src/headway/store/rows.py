@@ -35,7 +35,7 @@ from headway.core.states import Status
 if TYPE_CHECKING:
     from headway.core.reservations import Reservation
     from headway.store.new_jobs import Model
-    from headway.store.records import Marker
+    from headway.store.records import Marker, RunRecord
 
 Row = Sequence[Any]
 
@@ -75,7 +75,18 @@ _FIRING_COLUMNS = "schedule_id, slot, last_slot, slots, outcome, reason, job_id,
 
 _WORKFLOW_RUN_COLUMNS = (
     "id, name, version, policy_hash, params, created_at, created_by, deadline, stopped_at, "
-    "stopped_by, ended_at, state"
+    "stopped_by, ended_at, state, unsettled, usd_budget, token_budget, usd_spent, tokens_spent, "
+    "subject, target"
+)
+
+_ENDPOINT_COLUMNS = (
+    "id, name, url, types, schedule, state, reason, since, fingerprint, old_fingerprint, "
+    "overlap_until, holders, failures, failing_since, held_until, created_at, created_by, "
+    "changed_at"
+)
+_DELIVERY_COLUMNS = (
+    "id, endpoint, receiver, url, type, seq, job_id, chain, state, tries, due_at, created_at, "
+    "waiting_since, tried_at, status_code, error, ended_at, lease"
 )
 
 _LATER = of_job(field for field in FIELDS if field.later)
@@ -100,7 +111,11 @@ def _simple() -> str:
     return " and ".join((f"type = '{FUNCTION}'", *tests))
 
 
+# Of no workflow run: the words of the index of those that hold their subject themselves.
+_ALONE = """replace(coalesce(gates, ''), '"run":', '') = coalesce(gates, '')"""
+
 COLUMNS: Mapping[str, str] = {
+    "ALONE": _ALONE,
     "SIMPLE": _simple(),
     "NEW": ", ".join(_NEW_COLUMNS),
     "VALUES": ", ".join(f":{name}" for name in _NEW_COLUMNS),
@@ -112,6 +127,8 @@ COLUMNS: Mapping[str, str] = {
     "CLAIM": _CLAIM_COLUMNS,
     "OUTLINE": _OUTLINE_COLUMNS,
     "RESERVATION": _RESERVATION_COLUMNS,
+    "ENDPOINT": _ENDPOINT_COLUMNS,
+    "DELIVERY": _DELIVERY_COLUMNS,
 }
 
 
@@ -321,11 +338,20 @@ _SHARED_OF: Mapping[str, Callable[[Job], tuple[Any, ...]]] = {
 
 def _load_approval(text: str) -> Approval:
     fields = _mapping(text)
-    return Approval(**{**fields, "state": ApprovalState(fields["state"])})
+    return Approval(
+        **{
+            **fields,
+            "state": ApprovalState(fields["state"]),
+            "approved_by": tuple(fields.get("approved_by", ())),
+        }
+    )
 
 
 def dump_approval(approval: Approval) -> str:
-    return dump(approval._asdict())
+    fields = approval._asdict()
+    if not approval.approved_by:  # as it was before several could be asked
+        del fields["approved_by"]
+    return dump(fields)
 
 
 _NO_RETRY = RetryPolicy()
@@ -491,6 +517,13 @@ def load_run(row: Row) -> Run:
         artifacts=tuple(load(row[7], what)),
         finished_at=row[8],
     )
+
+
+def load_workflow_run(row: Row) -> RunRecord:
+    from headway.store.records import RunRecord
+
+    params = load(row[4], f"the parameters of wf-{row[0]}")
+    return RunRecord._make((*row[:4], params, *row[5:]))
 
 
 def load_marker(row: Row) -> Marker:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headway.core.facts import Occupant
-from headway.core.model import Claim, HostTrouble, JobId, Pause, Stage, WaitKind
+from headway.core.model import Claim, HostTrouble, JobId, Pause, Stage, WaitKind, lock_topic
 from headway.core.reservations import Reservation
 from headway.store.queries import Effect, Query
 from headway.store.records import Lending, Parking, Slots
@@ -33,6 +33,7 @@ class Presence(NamedTuple):
     cancelling: bool
     unproven: bool
     held: bool  # locks
+    contended: bool  # somebody waits for a lock
     products: bool  # what any job declares to make
     awaited: bool  # edges to jobs that have not ended
 
@@ -42,6 +43,7 @@ class Presence(NamedTuple):
         for_capacity = {each.job.queue for each in parkings if each.stage is Stage.READY}
         return self._replace(
             ready=self.ready | for_capacity,
+            contended=self.contended or any(map(_waits_for_lock, parkings)),
             next_wake=min((*times, *_some(self.next_wake)), default=None),
         )
 
@@ -55,6 +57,10 @@ class Presence(NamedTuple):
             case Effect.WAKES if self.next_wake is None:  # else a woken one may have had that time
                 return self._replace(woken=True)
         return self if query.changes.isdisjoint(_OF_PRESENCE) else None
+
+
+def _waits_for_lock(parking: Parking) -> bool:
+    return any(lock_topic(lock.key) in parking.topics for lock in parking.job.locks)
 
 
 def _some(instant: int | None) -> tuple[int, ...]:
@@ -186,6 +192,7 @@ def load_state(rows: Iterable[tuple[Any, ...]]) -> tuple[State, Presence]:
         cancelling="cancelling" in there,
         unproven="unproven" in there,
         held="held" in there,
+        contended="contended" in there,
         products="products" in there,
         awaited="awaited" in there,
     )

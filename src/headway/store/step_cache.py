@@ -32,6 +32,11 @@ class StepCache:
         self.woken: Woken | None = None
         self.crowded = False  # more are woken than are checked together
 
+    @property
+    def contended(self) -> bool:
+        """Whether anybody may wait for a lock."""
+        return self.presence is None or self.presence.contended
+
     def forget(self, query: Query) -> None:
         """Forget what this query may have changed; it is read again when it is needed."""
         if not query.changes or query.effect is Effect.FOLLOWED:

@@ -32,10 +32,14 @@ if TYPE_CHECKING:
     from headway.store.tables.queue_order import QueueOrderReader, QueueOrderTable
     from headway.store.tables.reservations import ReservationsReader, ReservationsTable
     from headway.store.tables.retention import RetentionReader, RetentionTable
+    from headway.store.tables.runners import RunnersReader, RunnersTable
     from headway.store.tables.schedules import SchedulesReader, SchedulesTable
+    from headway.store.tables.search import SearchReader
     from headway.store.tables.settings import SettingsReader, SettingsTable
+    from headway.store.tables.steps import StepsReader, StepsTable
     from headway.store.tables.templates import TemplatesReader, TemplatesTable
     from headway.store.tables.waits import WaitsReader, WaitsTable
+    from headway.store.tables.webhooks import WebhooksReader, WebhooksTable
     from headway.store.tables.workflows import WorkflowsReader, WorkflowsTable
     from headway.store.tables.workitems import WorkItemsReader, WorkItemsTable
 
@@ -84,9 +88,13 @@ class ReadTx:
     reservations: Noun[ReservationsReader] = Noun("tables.reservations", "ReservationsReader")
     schedules: Noun[SchedulesReader] = Noun("tables.schedules", "SchedulesReader")
     templates: Noun[TemplatesReader] = Noun("tables.templates", "TemplatesReader")
+    search: Noun[SearchReader] = Noun("tables.search", "SearchReader")
     jobsfile: Noun[JobsFilesReader] = Noun("tables.jobsfile", "JobsFilesReader")
     workitems: Noun[WorkItemsReader] = Noun("tables.workitems", "WorkItemsReader")
+    steps: Noun[StepsReader] = Noun("tables.steps", "StepsReader")
     workflows: Noun[WorkflowsReader] = Noun("tables.workflows", "WorkflowsReader")
+    runners: Noun[RunnersReader] = Noun("tables.runners", "RunnersReader")
+    webhooks: Noun[WebhooksReader] = Noun("tables.webhooks", "WebhooksReader")
     retention: Noun[RetentionReader] = Noun("tables.retention", "RetentionReader")
     calls: Noun[CallsReader] = Noun("bulk.calls", "CallsReader")
 
@@ -120,9 +128,13 @@ class WriteTx(ReadTx):
     reservations: Noun[ReservationsTable] = Noun("tables.reservations", "ReservationsTable")
     schedules: Noun[SchedulesTable] = Noun("tables.schedules", "SchedulesTable")
     templates: Noun[TemplatesTable] = Noun("tables.templates", "TemplatesTable")
+    search: Noun[SearchReader] = Noun("tables.search", "SearchReader")
     jobsfile: Noun[JobsFilesTable] = Noun("tables.jobsfile", "JobsFilesTable")
     workitems: Noun[WorkItemsTable] = Noun("tables.workitems", "WorkItemsTable")
+    steps: Noun[StepsTable] = Noun("tables.steps", "StepsTable")
     workflows: Noun[WorkflowsTable] = Noun("tables.workflows", "WorkflowsTable")
+    runners: Noun[RunnersTable] = Noun("tables.runners", "RunnersTable")
+    webhooks: Noun[WebhooksTable] = Noun("tables.webhooks", "WebhooksTable")
     retention: Noun[RetentionTable] = Noun("tables.retention", "RetentionTable")
     calls: Noun[Calls] = Noun("bulk.calls", "Calls")
     bulk: Noun[BulkInsert] = Noun("bulk.insert", "BulkInsert")

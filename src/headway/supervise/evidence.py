@@ -273,7 +273,8 @@ class Evidence:
             return None
         if not isinstance(error, str) or not isinstance(classes, list):
             return None
-        return {"error": error[:LONGEST_ERROR], "classes": [str(each)[:64] for each in classes[:8]]}
+        words = [str(each)[:64] for each in classes[:8]]
+        return {"error": error[:LONGEST_ERROR], "classes": words, **_parks(verdict)}
 
     @property
     def outputs(self) -> str:
@@ -361,6 +362,18 @@ class Evidence:
                 folder.remove(f"outcome.{token}.json")
         except FileNotFoundError:
             return
+
+
+def _parks(verdict: dict[str, Any]) -> dict[str, Any]:
+    """What an agent says that holds for all of its runner, if it does."""
+    why, again_at, session = (verdict.get(key) for key in ("parks", "again_at", "session_id"))
+    if why not in ("limit", "auth"):
+        return {}
+    return {
+        "parks": why,
+        "again_at": again_at if isinstance(again_at, int) else None,
+        "session_id": session[:200] if isinstance(session, str) else None,
+    }
 
 
 _UNREADABLE = {"bytes": -1, "crc": 0}

@@ -1,4 +1,4 @@
-"""Which claim this process runs under, whatever it did to its environment.
+"""Which claim a process runs under, whatever it did to its environment.
 
 A job may clear its variables, start a session or lose its parent; it is still found: by the
 environment of an ancestor, by a supervisor among its ancestors, or by the cgroup that it is in.
@@ -23,20 +23,21 @@ _MOST_ANCESTORS = 1000
 Found = tuple[str, str | None]
 
 
-def surrounding_claim(environ: Mapping[str, str]) -> Found | None:
-    """The claim of the job, or of the function host, that this process is part of."""
+def surrounding_claim(environ: Mapping[str, str], pid: int | None = None) -> Found | None:
+    """The claim of the job, or of the function host, that a process with this environment is part
+    of; without a pid, this process."""
     if environ.get("HEADWAY_CLAIM"):
         return environ["HEADWAY_CLAIM"], environ.get("HEADWAY_JOB_ID")
-    for pid in _lineage():
-        found = _by_environment(pid) or _by_lock(pid)
+    pid = os.getpid() if pid is None else pid
+    for each in _lineage(pid):
+        found = _by_environment(each) or _by_lock(each)
         if found is not None:
             return found
-    return _by_cgroup()
+    return _by_cgroup(pid)
 
 
-def _lineage() -> Iterator[int]:
-    """This process, its parent, and so on; as far as they can be seen."""
-    pid = os.getpid()
+def _lineage(pid: int) -> Iterator[int]:
+    """The process, its parent, and so on; as far as they can be seen."""
     for _ in range(_MOST_ANCESTORS):
         yield pid
         stat = proc.read_stat(pid)
@@ -69,9 +70,9 @@ def _by_lock(pid: int) -> Found | None:
     return None
 
 
-def _by_cgroup() -> Found | None:
+def _by_cgroup(pid: int) -> Found | None:
     try:
-        with open("/proc/self/cgroup", encoding="utf-8", errors="replace") as file:
+        with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as file:
             match = _CGROUP.search(file.read())
     except OSError:
         return None

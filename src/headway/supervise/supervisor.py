@@ -146,7 +146,8 @@ class _Run:
                 proc.signal_process(pid, start, sig=signal.SIGKILL)
         reach("supervisor.child_ended")
         outcome = self._ended(watch, tree)
-        if self._spec.get("verdict") and outcome.reason == "exited" and outcome.exit_code:
+        asked = self._spec.get("verdict")  # of a success only where it is asked for always
+        if asked and outcome.reason == "exited" and (outcome.exit_code or asked == "always"):
             outcome.verdict = self._evidence.read_verdict()
         if "products" in self._spec and outcome.reason == "exited" and outcome.exit_code == 0:
             products: list[str] = self._spec["products"]
@@ -257,7 +258,7 @@ class _Run:
             signal=died_of,
             wait_status=status,
             errno=failure[0] or None if failure is not None else None,
-            error=watch.culprit() if failure is None else failure[1],
+            error=(watch.silence() or watch.culprit()) if failure is None else failure[1],
             started_at=self._started_at,
             finished_at=watch.finished_at,
             usage=watch.usage,

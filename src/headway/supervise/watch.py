@@ -27,6 +27,7 @@ CANCEL_LOOK_SECONDS = 5.0
 DRAIN_SECONDS = 2.0
 KILL_AGAIN_SECONDS = 0.05
 LEFTOVERS_SECONDS = 10.0
+POLITE_SECONDS = 2.0
 CHUNK_BYTES = 65536
 STREAMS = ("stdout", "stderr")
 _NEVER = float("inf")
@@ -41,6 +42,7 @@ class Watch:
         "_evidence",
         "_full",
         "_grace_seconds",
+        "_idle_seconds",
         "_kill_at",
         "_kill_pause",
         "_logs",
@@ -52,12 +54,14 @@ class Watch:
         "_report",
         "_report_fd",
         "_settled",
+        "_silent_at",
         "_tree",
         "_wake_fd",
         "finished_at",
         "stopped_for",
         "usage",
         "wait_status",
+        "was_silent",
     )
 
     def __init__(
@@ -77,6 +81,8 @@ class Watch:
         self._tree = tree
         self._main = main
         self._deadline = _NEVER if timeout is None else now + timeout
+        self._idle_seconds: float | None = spec.get("idle_seconds")
+        self._silent_at = _NEVER if self._idle_seconds is None else now + self._idle_seconds
         self._grace_seconds: float = spec["grace_seconds"]
         self._kill_at = _NEVER
         self._kill_pause = KILL_AGAIN_SECONDS
@@ -111,6 +117,7 @@ class Watch:
         self.usage: dict[str, float] = {"user_seconds": 0.0, "system_seconds": 0.0, "max_rss_kb": 0}
         self.finished_at = 0
         self.stopped_for: str | None = None
+        self.was_silent = False  # that is why it was stopped
 
     def run(self, leftovers: str) -> str:
         """Watch until the end; what became of the tree: gone, left or unproven."""
@@ -149,11 +156,17 @@ class Watch:
                 self._step_until(self._reap_and_see_gone, within=_NEVER)
                 return "gone"
         self._kill_at = time.monotonic()
+        if leftovers == "terminate" and self.stopped_for is None and self._was_killed():
+            self._kill_at += POLITE_SECONDS  # a git that is asked to end removes its lock files
+            self._tree.terminate()
         # What could not be prepared is prepared anew by the next try, which must not meet this one.
         patience = _NEVER if never_began else LEFTOVERS_SECONDS
         gone = self._step_until(self._reap_and_see_gone, within=patience)
         self._kill_at = _NEVER
         return "gone" if gone else "unproven"
+
+    def _was_killed(self) -> bool:
+        return self.wait_status is not None and os.WIFSIGNALED(self.wait_status)
 
     def _step_until(self, done: Callable[[], bool], *, within: float) -> bool:
         give_up_at = time.monotonic() + within
@@ -168,7 +181,7 @@ class Watch:
     def _step(self, until: float) -> None:
         """Wait for the next thing to happen, at most until then, and deal with it."""
         self._act_on_time(time.monotonic())
-        until = min(until, self._deadline, self._kill_at, self._cancel_look_at)
+        until = min(until, self._deadline, self._silent_at, self._kill_at, self._cancel_look_at)
         if self._overseer is not None:
             until = min(until, self._overseer.look_at)
         for fd, _ in self._poll.poll(_milliseconds(until - time.monotonic())):
@@ -187,6 +200,11 @@ class Watch:
         if now >= self._deadline:
             self._deadline = _NEVER
             self._stop("timed_out")
+        if now >= self._silent_at:
+            self._silent_at = _NEVER
+            before = self.stopped_for
+            self._stop("timed_out")
+            self.was_silent = before is None and self.stopped_for == "timed_out"
         if self._overseer is not None and now >= self._overseer.look_at:
             self._oversee(self._overseer, now)
         if now >= self._kill_at:
@@ -202,6 +220,10 @@ class Watch:
             if self.wait_status is None:
                 self.stopped_for = "timed_out"
                 self._kill_at = now
+
+    def silence(self) -> str | None:
+        """That it was ended because it wrote nothing for so long."""
+        return f"no output for {self._idle_seconds:g} s" if self.was_silent else None
 
     def culprit(self) -> str | None:
         """The token of the function that the host was ended for."""
@@ -288,7 +310,10 @@ class Watch:
         except BlockingIOError:
             return 0
         if data:
-            self._open[fd].append(data, time.monotonic())
+            now = time.monotonic()
+            if self._silent_at != _NEVER:
+                self._silent_at = now + (self._idle_seconds or 0.0)
+            self._open[fd].append(data, now)
             return len(data)
         if not forgets(self._full):
             self._poll.register(fd, select.POLLIN)  # it may have been taken out

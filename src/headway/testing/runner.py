@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from headway.base.clock import SECOND, Clock
 from headway.base.current import become, leave
@@ -22,16 +22,18 @@ from headway.core.facts import TaskView
 from headway.core.model import TASKS_TOPIC, Claim, Job, shown
 from headway.core.states import Status
 from headway.functions.app import App
-from headway.functions.current import Current
+from headway.functions.current import NO_NODE, NOTHING, Current
 from headway.functions.handle import Handle
 from headway.functions.host.call import Caller, not_made
 from headway.functions.host.journal import parse
 from headway.functions.pool.calls import HostPool
-from headway.functions.pool.host import CallEnd, ClaimedCall, how_it_ended
+from headway.functions.pool.host import CallEnd, ClaimedCall, how_it_ended, step_of
 from headway.integrations.probes import answers_to
 from headway.jobs.facts import next_pass
+from headway.jobs.loops import settle_runs
+from headway.jobs.routes import UNSETTLED_RUNS
 from headway.store import open_store
-from headway.store.records import Progress
+from headway.store.records import Progress, RecordedStep
 from headway.testing.clock import FakeClock
 from headway.worker.planner import Planner
 from headway.worker.probes import Probes
@@ -39,6 +41,8 @@ from headway.worker.settler import Settler
 
 WORKER = "drain"
 MOST_LOOKS = 50
+
+Keep = Callable[[Progress | RecordedStep], None]
 
 
 def drained(app: App, *, limit: int) -> list[Handle[Any]]:
@@ -115,6 +119,8 @@ class Drain:
         self._probes.go()
         with self._store.write() as tx:
             tx.waits.wake_topics(self._probes.take_in())
+            if tx.settings.marks()[UNSETTLED_RUNS]:
+                settle_runs(tx, actor=WORKER)
             step = self._planner.step(tx, limit=1)
             self._planner.chosen.clear()
         for claim in step.started:
@@ -157,17 +163,28 @@ class Drain:
         return True
 
     def _call(self, claim: Claim) -> None:
-        job = self._caller.chosen.pop(claim.token)
-        self.ran.append(job)
-        end = self._caller.call(claim, job, keep=self._keep_progress, now=self._clock.now)
+        call = self._caller.chosen.pop(claim.token)
+        self.ran.append(call.job)
+        end = self._caller.call(call, keep=self._keep, now=self._clock.now)
         with self._store.write() as tx:
-            ended = self._settler.apply(tx, [(claim, end.judgement)])
+            ended = self._settler.apply(tx, [end.settles])
             if ended and end.result is not None:
                 tx.jobs.keep_results([(claim.job_id, end.result)])
 
-    def _keep_progress(self, progress: Progress) -> None:
+    def _keep(self, said: Progress | RecordedStep) -> None:
         with self._store.write() as tx:
-            tx.jobs.keep_progress([progress])
+            if isinstance(said, Progress):
+                tx.jobs.keep_progress([said])
+            else:
+                tx.steps.keep([said])
+
+
+class RunningCall(NamedTuple):
+    """A claimed call with the parameters that it is made with."""
+
+    claim: Claim
+    job: Job
+    params: Mapping[str, Any]
 
 
 class DirectCaller:
@@ -177,7 +194,7 @@ class DirectCaller:
     def __init__(self, app: App) -> None:
         self.folder = os.path.join(app.context.home.hosts, WORKER)
         self._functions = {task.name: task.function for task in app.tasks.values()}
-        self.chosen: dict[str, Job] = {}
+        self.chosen: dict[str, RunningCall] = {}
 
     is_known = True
 
@@ -190,30 +207,39 @@ class DirectCaller:
     def choose(self) -> DirectCaller:
         return self
 
-    def take(self, claim: Claim, job: Job) -> Claim:
-        self.chosen[claim.token] = job._replace(status=Status.RUNNING, started_at=claim.claimed_at)
-        return claim._replace(function_host=WORKER)
+    def take(self, claim: Claim, job: Job, params: Mapping[str, Any]) -> Claim:
+        running = job._replace(status=Status.RUNNING, started_at=claim.claimed_at)
+        mine = claim._replace(function_host=WORKER)
+        self.chosen[claim.token] = RunningCall(mine, running, params)
+        return mine
 
-    def call(
-        self, claim: Claim, job: Job, *, keep: Callable[[Progress], None], now: Callable[[], int]
-    ) -> CallEnd:
+    def call(self, call: RunningCall, *, keep: Keep, now: Callable[[], int]) -> CallEnd:
+        claim, job, params = call
+
         def add(lines: str) -> None:
-            for _, _, content in parse(lines.encode()):
-                fraction, text = json.loads(content)
-                keep(Progress(job.id, fraction, text))
+            for kind, _, content in parse(lines.encode()):
+                if kind == "c":
+                    keep(step_of(ClaimedCall(claim, job, params), content))
+                else:
+                    keep(Progress(job.id, *json.loads(content)))
 
-        arguments = json.loads(json.dumps(job.params["args"]))
-        current = Current(job.id, job.attempt, claim.token, add=add)
+        arguments = json.loads(json.dumps(params["args"]))
+        current = Current(
+            *(job.id, job.attempt, claim.token, add),
+            of_node=params.get("node", NO_NODE),
+            record=add,
+            steps=params.get("steps", NOTHING),
+        )
         caller = Caller(self._functions, sys.stderr.write)
         before = become(current)
         try:
-            outcome = caller.call(job.params["task"], arguments, current)
+            outcome = caller.call(params["task"], arguments, current)
         finally:
             leave(before)
             caller.close()
         unmade = not_made(outcome, paths_of_files(job.produces))
         line = f"{now()} 0 {json.dumps([*outcome, None, *([unmade] if unmade else [])])}"
-        return how_it_ended(ClaimedCall(claim, job, job.params), line)
+        return how_it_ended(ClaimedCall(claim, job, params), line)
 
 
 class Stepping:

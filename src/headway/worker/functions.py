@@ -76,6 +76,8 @@ class FunctionsPart(Part):
             tx.waits.wake_topics([TASKS_TOPIC])
         if self._pool.progress:
             tx.jobs.keep_progress(list(self._pool.progress.values()))
+        if self._pool.steps:
+            tx.steps.keep(self._pool.steps_to_keep())
         others = self._tools.shortcut.settle(tx, news.returned)
         self._settle_one_by_one(tx, [*news.ended, *(each.in_full() for each in others)])
 
@@ -89,7 +91,7 @@ class FunctionsPart(Part):
             if each.job is not None and each.job.id not in cancelling
         }
         settler = self._tools.settler
-        ended = settler.apply(tx, [(each.claim, each.judgement) for each in ends], known)
+        ended = settler.apply(tx, [each.settles for each in ends], known)
         results = {each.claim.token: each.result for each in ends if each.result is not None}
         if results:
             tx.jobs.keep_results(

@@ -25,6 +25,7 @@ from headway.core.capacity import (
 )
 from headway.core.dispatch import DispatchPlan
 from headway.core.facts import Capacity, Facts, TaskView
+from headway.core.gates.routes import OF_NODE
 from headway.core.model import (
     EARLIER_LIVES,
     FUNCTION,
@@ -38,6 +39,7 @@ from headway.core.model import (
     Stage,
     Wait,
     WaitKind,
+    shown_run,
 )
 from headway.core.plan import Batch, Decision, Hold, Planned, Start, decide, plan
 from headway.core.policies import BUILT_IN, ENTRY, SLOT, ConcurrencyPolicy, keys_of, place_of
@@ -58,7 +60,8 @@ from headway.supervise.evidence import Evidence
 from headway.worker.probes import Probes
 from headway.worker.settler import Settler
 from headway.worker.tokens import tokens
-from headway.workflows.values import MissingValueError, filled
+from headway.workflows.roots import NodeValueError, owned_tree
+from headway.workflows.values import filled
 
 STEP_JOBS = 1000
 SWEEP_JOBS = 100
@@ -179,7 +182,7 @@ class Planner:
                 break
             begun = self._apply(tx, planned, facts.capacity)
             started += begun
-            if are_all and len(begun) == len(planned) and _wake_nobody(planned):
+            if are_all and len(begun) == len(planned) and _wake_nobody(tx, planned):
                 break
             capacity = self.capacity(tx)
         times = [each.until for each in capacity.rates.values() if each.until is not None]
@@ -349,7 +352,11 @@ class Planner:
                     if each.job.type == FUNCTION and self._pool is not None:
                         host = self._pool.choose()
                         claim = self._claim(tx, each.job, slot, borrows, probe, host.folder)
-                        claim = host.take(claim, each.job)
+                        params = self._call_params(tx, each.job, claim)
+                        if isinstance(params, Outcome):
+                            broken.append((each.job, claim, Verdict(params, tree_gone=True)))
+                            continue
+                        claim = host.take(claim, each.job, params)
                         self.chosen.append(claim)
                         starts.append((each.job, claim))
                         continue
@@ -362,7 +369,7 @@ class Planner:
                     if earlier is not None and earlier.created_at == each.job.created_at:
                         self._restore(tx, each.job, _as_started(claim, earlier))
                         continue
-                    outcome = self._prepare(tx, each.job, claim)
+                    outcome = self._prepare(tx, each.job, claim, [job for job, _ in starts])
                     if outcome is None:
                         starts.append((each.job, claim))
                     elif outcome.errno in HOST_ERRNOS:
@@ -418,16 +425,21 @@ class Planner:
             lease_until=now + self._lease if self._lease is not None else None,
         )
 
-    def _prepare(self, tx: ReadTx, job: Job, claim: Claim) -> Outcome | None:
+    def _prepare(
+        self, tx: WriteTx, job: Job, claim: Claim, beside: Sequence[Job]
+    ) -> Outcome | None:
         """Make the claim's files; an outcome says why it cannot be started. Whatever is wrong with
         one job, and with the files that it names, ends no step; what ails the store does."""
         try:
             if job.workflow_run is not None:
-                job = filled(tx, job)
+                job = filled(tx, job, self._home, beside)
+                tree = owned_tree(job, self._home)
+                if tree is not None:  # before anything of it exists
+                    tx.graph.own_worktrees([tree])
             # By number and birth of the job it is known whose start this was.
             spec = {**self._specify(job, claim), "created_at": job.created_at}
             Evidence(claim.folder, claim.token).prepare(spec)
-        except MissingValueError as error:
+        except NodeValueError as error:
             return Outcome(Ending.DATA_ERROR, claim.claimed_at, error=str(error))
         except _UNUSABLE as error:
             cause = f"the record of job-{job.id} cannot be used: {error}"
@@ -445,6 +457,27 @@ class Planner:
             )
         self.prepared.append(claim)
         return None
+
+    def _call_params(self, tx: ReadTx, job: Job, claim: Claim) -> Mapping[str, Any] | Outcome:
+        """What a host is given of a call; an outcome says why it cannot be made."""
+        params = job.params if job.workflow_run is None else self._filled_params(tx, job, claim)
+        if job.retry_of is None or isinstance(params, Outcome):
+            return params
+        steps = tx.steps.of(job.chain, job.node_pass)
+        return {**params, "steps": steps} if steps else params
+
+    def _filled_params(self, tx: ReadTx, job: Job, claim: Claim) -> Mapping[str, Any] | Outcome:
+        try:
+            params = dict(filled(tx, job, self._home).params)
+        except NodeValueError as error:
+            return Outcome(Ending.DATA_ERROR, claim.claimed_at, error=str(error))
+        except StoreError:
+            raise
+        except (HeadwayError, *_UNUSABLE) as error:
+            cause = f"the record of job-{job.id} cannot be used: {error}"
+            return Outcome(Ending.DATA_ERROR, claim.claimed_at, error=cause)
+        del params[OF_NODE]
+        return {**params, "node": [shown_run(job.workflow_run or 0), job.node, job.node_pass]}
 
     def _restore(self, tx: WriteTx, job: Job, claim: Claim) -> None:
         """It ran already, under a claim that the store has lost: what became of that is what became
@@ -536,9 +569,12 @@ def _as_started(claim: Claim, earlier: Earlier) -> Claim:
     return claim._replace(boot_id=earlier.started.boot_id, claimed_at=began)
 
 
-def _wake_nobody(planned: Sequence[Planned]) -> bool:
-    """Plain starts: no lock is taken or given up, nothing ends, nothing is parked elsewhere."""
-    return all(isinstance(each.decision, Start) and not each.job.locks for each in planned)
+def _wake_nobody(tx: ReadTx, planned: Sequence[Planned]) -> bool:
+    """Plain starts: no lock is taken that others wait for, nothing ends, nothing is parked
+    elsewhere."""
+    if not all(isinstance(each.decision, Start) for each in planned):
+        return False
+    return not tx.waits.are_locks_contended() or not any(each.job.locks for each in planned)
 
 
 def _least(*bounds: int | None) -> int:

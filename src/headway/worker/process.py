@@ -50,6 +50,7 @@ from headway.store.records import WorkerRecord
 from headway.store.store import Store
 from headway.store.transaction import WriteTx
 from headway.supervise.launcher import Launcher
+from headway.webhooks.part import WebhooksPart
 from headway.worker.attempts import do_all
 from headway.worker.effort import Effort
 from headway.worker.janitor import Janitor
@@ -548,6 +549,9 @@ class Worker:
             if self._engine.rounds.awake or tx.settings.marks()["next_fire_at"]:
                 return
             if tx.jobs.anything_active() or tx.claims.unproven():
+                return
+            idle = self._config.micros("worker.idle") / SECOND
+            if self._engine.part(WebhooksPart).is_needed_within(tx, idle):
                 return
             tx.hosts.end_worker(self.id, "idle")
             tx.events.add([Event("worker_left", None, {"ending": "idle"})], actor=self.id)

@@ -7,7 +7,7 @@ Judging twice gives the same.
 
 import errno
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -15,7 +15,15 @@ from headway.base.clock import Clock
 from headway.base.crashpoints import reach
 from headway.base.host import Host
 from headway.core.model import Claim, Job, WaitKind
-from headway.core.settle import Ending, HostFailed, Judgement, NeverRan, Outcome, Verdict
+from headway.core.settle import (
+    Ending,
+    HostFailed,
+    Judgement,
+    NeverRan,
+    Outcome,
+    RunnerLimit,
+    Verdict,
+)
 from headway.jobs.copied_claims import here
 from headway.store.new_jobs import Event
 from headway.store.transaction import ReadTx, WriteTx
@@ -222,8 +230,9 @@ class Recovery:
 def taken_in(written: OutcomeRecord, evidence: Evidence | None = None) -> Verdict:
     """A supervisor's own word as a verdict, with the outputs that it vouches for."""
     said = written.verdict or {}
+    met = _limit_met(said, written.finished_at)
     outcome = Outcome(
-        ending=Ending(written.reason),
+        ending=Ending(written.reason) if met is None else Ending.ASKED_AGAIN,
         finished_at=written.finished_at,
         exit_code=written.exit_code,
         signal=written.signal,
@@ -231,6 +240,7 @@ def taken_in(written: OutcomeRecord, evidence: Evidence | None = None) -> Verdic
         error=said.get("error", written.error),
         classes=tuple(said.get("classes", ())),
         changed=bool(written.changed),
+        met=met,
     )
     document: dict[str, Any] = {
         name: getattr(written, name)
@@ -261,3 +271,13 @@ def taken_in(written: OutcomeRecord, evidence: Evidence | None = None) -> Verdic
         document=document,
         outputs=evidence.read_outputs(sealed) if sealed and evidence is not None else b"",
     )
+
+
+def _limit_met(said: Mapping[str, Any], finished_at: int) -> RunnerLimit | None:
+    """What an agent says that holds for all of its runner. Its instant is by this host's clock, as
+    that of its end."""
+    if "parks" not in said:
+        return None
+    again_at = said.get("again_at")
+    after = None if again_at is None else max(0, again_at - finished_at)
+    return RunnerLimit(after, said["parks"] == "auth", said.get("session_id"))

@@ -5,14 +5,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, assert_never
 
+from headway.base.crashpoints import reach
+from headway.base.home import Home
 from headway.base.host import Host
 from headway.base.units import parse_duration
+from headway.core.agents import calls_agent
 from headway.core.artifacts import ArtifactKind
 from headway.core.backoff import probe_delay
 from headway.core.gates.routes import OF_NODE
-from headway.core.model import NOTHING, Claim, HostTrouble, Job, JobId, WaitKind
+from headway.core.model import AGENT, FUNCTION, NOTHING, Claim, HostTrouble, Job, JobId, WaitKind
 from headway.core.outputs import OutputsError, parse_outputs
 from headway.core.settle import (
+    ChainEnd,
     Ended,
     Ending,
     HostFailed,
@@ -24,13 +28,17 @@ from headway.core.settle import (
     Verdict,
     beside,
     host_trouble,
+    is_unknown,
     never_ran,
     settle,
 )
 from headway.core.states import Status
-from headway.jobs.lifecycle import chains_succeeded, continue_chain, end_chain
+from headway.jobs.budgets import spend
+from headway.jobs.lifecycle import chains_succeeded, continue_chain, end_chains
 from headway.jobs.locks import release_locks
 from headway.jobs.log_limits import kept_log_bytes
+from headway.jobs.log_tail import tail_of
+from headway.jobs.runners import park_runner, runner_works, with_session
 from headway.jobs.settings import store_setting
 from headway.store.new_jobs import Event
 from headway.store.records import Finish, Unclaim
@@ -47,12 +55,15 @@ class Settler:
         *,
         chance: Callable[[], float] = random.random,
         times: Callable[[WriteTx], HostTime | None] = lambda tx: None,
+        home: Home | None = None,
     ) -> None:
-        """`times` says how the clock by which outcomes are written stands to the store's."""
+        """`times` says how the clock by which outcomes are written stands to the store's; `home`
+        has the logs of functions."""
         self._host = host
         self._worker_id = worker_id
         self._chance = chance
         self._times = times
+        self._home = home
 
     def apply(
         self,
@@ -123,7 +134,7 @@ class Settler:
         tx.events.add(
             [Event("unclaimed", claim.job_id, {"cause": undone.cause})], actor=self._worker_id
         )
-        release_locks(tx, claim.job_id)
+        release_locks(tx, [claim.job_id])
         tx.limits.forget_starts(job, claim)
         if undone.host_trouble is not None:
             self.host_failed(tx, undone.host_trouble, undone.cause)
@@ -169,27 +180,58 @@ class Settler:
         for each in done:
             (plain if _has_no_other_consequence(each) else others).append(each)
         chains_succeeded(tx, [each.job.chain for each in plain], actor=self._worker_id)
-        # Retries first: a group must not seem to have ended while one of its chains goes on.
-        for each in sorted(others, key=lambda end: end.answer.retry is None):
-            self._follow(tx, each)
+        self._follow(tx, others)
         return [(each.claim, each.answer) for each in done]
 
-    def _follow(self, tx: WriteTx, end: "_SettledEnd") -> None:
+    def _follow(self, tx: WriteTx, ends: Sequence["_SettledEnd"]) -> None:
+        """What follows from these ends, besides the rows of jobs and claims."""
+        last: list[ChainEnd] = []
+        for each in ends:
+            ended, job = each.answer, self._job_at_end(tx, each)
+            if ended.retry is not None:
+                data = {"reason": ended.reason, "not_before": ended.retry.not_before}
+                continue_chain(tx, job, ended.retry, actor=self._worker_id, data=data)
+            else:
+                last.append(ChainEnd(job, ended, _report(each, self._log_folder(each))))
+        release_locks(tx, [each.job.id for each in ends if _is_tree_gone(each)])
+        # After all retries: a group must not seem to have ended while one of its chains goes on.
+        end_chains(tx, last, actor=self._worker_id)
+
+    def _job_at_end(self, tx: WriteTx, end: "_SettledEnd") -> Job:
+        """What its end means for others than its chain is written. The job as its chain goes on."""
         job, ended = end.job, end.answer
-        if ended.retry is not None:
-            data = {"reason": ended.reason, "not_before": ended.retry.not_before}
-            continue_chain(tx, job, ended.retry, actor=self._worker_id, data=data)
-        else:
-            end_chain(tx, job, ended, report=_report(end), actor=self._worker_id)
-        verdict = end.judgement if isinstance(end.judgement, Verdict) else None
-        if verdict is None or verdict.tree_gone:
-            release_locks(tx, job.id)
+        if calls_agent(job) and ended.executed:
+            job = self._agent_ended(tx, end)
         if not ended.executed:
             tx.limits.forget_starts(job, end.claim)
         if end.claim.probe and ended.executed:
             self.host_recovered(tx)
-        if verdict is not None and verdict.document is not None:
-            tx.settings.add_to_mark("log_bytes", kept_log_bytes(verdict.document))
+        if isinstance(end.judgement, Verdict) and end.judgement.document is not None:
+            tx.settings.add_to_mark("log_bytes", kept_log_bytes(end.judgement.document))
+        return job
+
+    def _agent_ended(self, tx: WriteTx, end: "_SettledEnd") -> Job:
+        """What an agent used is counted, and a limit that it met holds for its runner. The job as
+        its chain goes on."""
+        job, met, exited = end.job, None, False
+        if isinstance(end.judgement, Verdict):
+            met = end.judgement.outcome.met
+            exited = end.judgement.outcome.ending is Ending.EXITED
+        if job.workflow_run is not None:
+            spend(tx, job, end.claim, exited=exited)
+        if met is not None:
+            park_runner(tx, job, met, end.answer.error or "", actor=self._worker_id)
+            reach("agent.parked")
+            return with_session(job, met)
+        if job.type == AGENT and end.answer.status is Status.SUCCEEDED:
+            runner_works(tx, job)
+        return job
+
+    def _log_folder(self, end: "_SettledEnd") -> str:
+        """Where its output is. The folder of a function's claim is its host's."""
+        if end.job.type == FUNCTION and self._home is not None:
+            return self._home.job(end.job.id)
+        return end.claim.folder
 
 
 def _has_begun(claim: Claim) -> bool:
@@ -232,17 +274,25 @@ def _has_no_other_consequence(end: _SettledEnd) -> bool:
     )
 
 
-def _report(end: _SettledEnd) -> Mapping[str, Any]:
+def _is_tree_gone(end: _SettledEnd) -> bool:
+    return not isinstance(end.judgement, Verdict) or end.judgement.tree_gone
+
+
+def _report(end: _SettledEnd, folder: str) -> Mapping[str, Any]:
     """What a node of a workflow run left, besides its status."""
     if end.job.workflow_run is None:
         return NOTHING
     report = {"exit_code": end.answer.exit_code, "summary": end.answer.reason}
     if not isinstance(end.judgement, Verdict):
         return report
+    report["summary"] = end.answer.reason or end.judgement.outcome.error
+    report["tail"] = tail_of(folder)
     outputs: Mapping[str, Any] = NOTHING
     with suppress(OutputsError):
         outputs = parse_outputs(end.judgement.outputs, ())
-    return {**report, "classes": end.judgement.outcome.classes, "outputs": outputs}
+    unknown = calls_agent(end.job) and is_unknown(end.answer.reason)
+    classes = end.judgement.outcome.classes
+    return {**report, "classes": classes, "outputs": outputs, "unknown": unknown}
 
 
 def _with_outputs(job: Job, verdict: Verdict) -> Outcome:
@@ -275,7 +325,7 @@ def _finish(end: _SettledEnd, now: int) -> Finish:
         exit_code=end.answer.exit_code,
         error=end.answer.error,
         executed=end.answer.executed,
-        tree_gone=verdict.tree_gone if verdict else True,
+        tree_gone=_is_tree_gone(end),
         document=verdict.document if verdict else None,
     )
 

@@ -28,6 +28,7 @@ from headway.schedules.part import SchedulesPart
 from headway.store.records import HostRecord
 from headway.store.store import Store
 from headway.supervise.launcher import Launcher
+from headway.webhooks.part import WebhooksPart
 from headway.worker.answers import AnswersPart
 from headway.worker.attempts import do_all
 from headway.worker.dispatch import DispatchPart
@@ -42,7 +43,7 @@ from headway.worker.recovery import JudgedClaim
 from headway.worker.reservations import ReservationsPart
 from headway.worker.shortcut import ShortcutPart
 from headway.worker.tools import Tools
-from headway.workflows.part import RunDeadlinesPart
+from headway.workflows.part import RunsPart
 from headway.workitems.part import TargetHelpersPart
 
 PARTS: tuple[Callable[[Tools], Part], ...] = (
@@ -55,8 +56,9 @@ PARTS: tuple[Callable[[Tools], Part], ...] = (
     LeasesPart,
     SchedulesPart,
     JobsFilePart,
-    RunDeadlinesPart,
+    RunsPart,
     DispatchPart,
+    WebhooksPart,  # after all that write events
     FastLanePart,  # last: it sees what the next steps may rely on; without it they are slower
 )
 

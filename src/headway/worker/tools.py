@@ -64,7 +64,7 @@ class Tools(StepContext):
         )
         self.times = StoreTime(store, clock)
         self.lease = LEASE if store.shared else None
-        self.settler = Settler(host, worker_id, times=self.times)
+        self.settler = Settler(host, worker_id, times=self.times, home=home)
         self.recovery = Recovery(
             host,
             worker_id,

@@ -25,22 +25,32 @@ from headway.core.routes import (
 from headway.workflows.conditions import parse_condition
 from headway.workflows.labels import (
     AGENT_INVOKE,
+    FUNCTION_CALL,
     PROMPT_RESOLVE,
     PROMPT_TEXT,
     SHELL,
     TERMINAL,
     WORKTREE_PREPARE,
 )
-from headway.workflows.matrices import MOST_COMBINATIONS, count_combinations, fits_some, instances
-from headway.workflows.mistakes import Mistakes, short
-from headway.workflows.model import Routes, Workflow, WorkflowNode
+from headway.workflows.matrices import (
+    MOST_COMBINATIONS,
+    count_combinations,
+    fits_some,
+    instance_id,
+    instances,
+    written_node,
+)
+from headway.workflows.mistakes import Mistakes, perhaps, short
+from headway.workflows.model import NO_TREE, Routes, Workflow, WorkflowNode
 from headway.workflows.reader import OF_HEADWAY
 from headway.workflows.references import (
     KNOWN_WHEN_QUEUED,
+    OF_RUN,
     OPEN,
     Kind,
     MalformedError,
     Reference,
+    read_references,
     references_in,
     texts_in,
 )
@@ -109,11 +119,13 @@ class _Checks:
         self._nodes = workflow.nodes
         self._problems = problems
         self._makers = _makers(workflow)
+        self._knows_order = True  # all that nodes are after, or lead to, is there
 
     def all(self) -> Routes | None:
         before = self._problems.count
         self._names()
         named = self._problems.count
+        self._knows_order = named == before
         self._ends()
         right = self._problems.count == named
         routes = routes_of(self._workflow if right else self._workflow._replace(at_the_end=()))
@@ -126,7 +138,8 @@ class _Checks:
             self._values(node, routes)
         for name in self._workflow.inputs:
             if name not in self._workflow.params:
-                self._problems.add(f"inputs '{name}' names no parameter", ("inputs",))
+                meant = perhaps(name, list(self._workflow.params))
+                self._problems.add(f"inputs '{name}' names no parameter{meant}", ("inputs",))
         return routes if self._problems.count == before else None
 
     def _say(self, node: WorkflowNode, words: str, *key: str) -> None:
@@ -139,19 +152,28 @@ class _Checks:
         for node in self._nodes.values():
             for after in node.after:
                 if after.node not in self._nodes:
-                    self._say(node, f"after '{after.node}' names no node", "after")
+                    meant = perhaps(after.node, list(self._nodes))
+                    self._say(node, f"after '{after.node}' names no node{meant}", "after")
                 elif self._nodes[after.node].label.name == TERMINAL:
                     self._say(node, f"after '{after.node}', which is a terminal", "after")
             for word, targets in node.on.items():
                 for target in targets:
                     if target not in self._nodes:
-                        self._say(node, f"on.{word} '{target}' names no node", "on", word)
+                        meant = perhaps(target, list(self._nodes))
+                        self._say(node, f"on.{word} '{target}' names no node{meant}", "on", word)
             if node.loop is not None and node.loop.to not in self._nodes:
-                self._say(node, f"loop.to '{node.loop.to}' names no node", "loop")
-            if node.root is not None:
-                tree = self._nodes.get(node.root)
-                if tree is None or tree.label.name != WORKTREE_PREPARE:
-                    self._say(node, f"root '{node.root}' is no worktree.prepare node", "root")
+                meant = perhaps(node.loop.to, list(self._nodes))
+                self._say(node, f"loop.to '{node.loop.to}' names no node{meant}", "loop")
+            if node.root not in (None, NO_TREE) and not self._is_tree(node.root or ""):
+                self._say(node, f"root '{node.root}' is no worktree.prepare node", "root")
+
+    def _is_tree(self, name: str) -> bool:
+        """A node that makes a worktree, or one instance of such a node."""
+        tree = self._nodes.get(written_node(name))
+        if tree is None or tree.label.name != WORKTREE_PREPARE:
+            return False
+        made = (instance_id(tree.id, each) for each in instances(tree.matrix, tree.exclude))
+        return name == tree.id or name in made
 
     def _ends(self) -> None:
         for node in self._nodes.values():
@@ -166,7 +188,8 @@ class _Checks:
         for name in self._workflow.at_the_end:
             last = self._nodes.get(name)
             if last is None:
-                self._problems.add(f"finally '{name}' names no node", ("finally",))
+                meant = perhaps(name, list(self._nodes))
+                self._problems.add(f"finally '{name}' names no node{meant}", ("finally",))
             elif self._has_edges(last):
                 self._problems.add(f"finally '{name}' is led to, or leads on", ("finally",))
 
@@ -250,7 +273,7 @@ class _Checks:
         for name in names:
             sources = {edge.source for edge in routes.rules[name].edges}
             for edge in routes.rules[name].edges:
-                for head in left_by(edge.source, name, routes.bodies):
+                for head in left_by(edge.source, name, routes.bodies, routes.loops):
                     sources |= routes.bodies[head]
             waits.append(sorted(at[each] for each in sources))
         found = find_cycle(waits)
@@ -267,6 +290,10 @@ class _Checks:
     def _artifacts(self, node: WorkflowNode) -> None:
         for key, texts in (("needs", node.needs), ("produces", node.all_produced)):
             for text in texts:
+                if key == "needs" and text in self._nodes:
+                    about = f"needs is about artifacts, and '{text}' is a node"
+                    self._say(node, f'{about}; write after = ["{text}"]', key)
+                    continue
                 if OPEN not in text:
                     try:
                         parse_artifact(text)
@@ -331,20 +358,23 @@ class _Checks:
                 self._say(node, words, key)
         for text in node.when:
             if parse_condition(text) is None:
-                self._say(node, f"when '{text[:60]}' is not LEFT OP RIGHT", "when")
+                meant = "; did you mean '=='?" if " = " in text else ""
+                self._say(node, f"when '{text[:60]}' is not LEFT OP RIGHT{meant}", "when")
         if node.each is not None and not _is_one_reference(node.each.elements):
             self._say(node, "each.in is no reference to a list", "each")
 
     def _wrong_references(
         self, node: WorkflowNode, key: str, value: Any, routes: Routes
     ) -> Iterator[str]:
-        try:
-            found = list(references_in(value))
-        except MalformedError as error:
-            yield error.reason
-            return
         in_prompt = node.label.name == PROMPT_RESOLVE
-        for each in found:
+        if key == "args" and node.label.name == FUNCTION_CALL:
+            for each in read_references(node.args.get("task", "")):
+                if isinstance(each, Reference) and each.kind not in (Kind.PARAMS, Kind.MATRIX):
+                    yield f"task: {each.text} is not known when it is queued"
+        for each in read_references(value):
+            if isinstance(each, MalformedError):
+                yield f"{each.reason}{self._meant(node, each)}"
+                continue
             words = self._wrong_reference(node, each, routes, in_prompt=in_prompt)
             if words is not None:
                 yield f"{each.text}: {words}"
@@ -357,8 +387,8 @@ class _Checks:
         self, node: WorkflowNode, each: Reference, routes: Routes, *, in_prompt: bool
     ) -> str | None:
         match each.kind:
-            case Kind.PARAMS if each.name not in self._workflow.params:
-                return f"there is no parameter '{each.name}'"
+            case Kind.PARAMS if each.name not in (known := list(self._workflow.params)):
+                return f"there is no parameter '{each.name}'{perhaps(each.name, known)}"
             case Kind.MATRIX if each.name not in node.matrix:
                 return "unknown"
             case Kind.ARGS if each.name not in node.args:
@@ -369,14 +399,29 @@ class _Checks:
                 return "unknown"
             case Kind.FILE if _leads_out(each.name):
                 return f"{each.name} is outside of the repository"
-            case Kind.NODES if not routes.comes_before(each.name, node.id):
-                return f"'{each.name}' does not come before it"
-            case Kind.LAST if each.name not in self._nodes:
+            case Kind.NODES | Kind.LAST if each.name not in self._nodes:
+                meant = perhaps(each.name, list(self._nodes))
+                return f"'{each.name}' does not come before it{meant}"
+            case Kind.NODES if self._knows_order and not routes.comes_before(each.name, node.id):
                 return f"'{each.name}' does not come before it"
             case Kind.NODES | Kind.LAST if each.output is not None:
-                if not _has_output(self._nodes[each.name], each.output):
-                    return f"'{each.name}' has no output '{each.output}'"
+                known = _outputs_of(self._nodes[each.name])
+                if each.output not in known:
+                    return (
+                        f"'{each.name}' has no output '{each.output}'{perhaps(each.output, known)}"
+                    )
         return None
+
+    def _meant(self, node: WorkflowNode, wrong: MalformedError) -> str:
+        """The reference that is nearest to one of no known form."""
+        of_nodes = [
+            f"nodes.{name}.{field}"
+            for name, each in self._nodes.items()
+            for field in ("outcome", *(f"outputs.{output}" for output in _outputs_of(each)))
+        ]
+        known = [*OF_RUN, Kind.ITEM, *(f"params.{name}" for name in self._workflow.params)]
+        known += [f"matrix.{key}" for key in node.matrix] + of_nodes
+        return perhaps(wrong.name, known) if wrong.name else ""
 
 
 def _makers(workflow: Workflow) -> dict[str, list[str]]:
@@ -388,9 +433,9 @@ def _makers(workflow: Workflow) -> dict[str, list[str]]:
     return found
 
 
-def _has_output(node: WorkflowNode, name: str) -> bool:
+def _outputs_of(node: WorkflowNode) -> list[str]:
     """Operations have outputs of their own; a command has those that it declares."""
-    return name in node.outputs or name in OUTPUTS.get(node.label.operation, ())
+    return [*node.outputs, *OUTPUTS.get(node.label.operation, ())]
 
 
 # What operations set without being asked.

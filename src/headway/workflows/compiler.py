@@ -8,7 +8,7 @@ claimed.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from headway.base.errors import InvalidInputError
@@ -17,19 +17,27 @@ from headway.core.routes import NodeOutcome
 from headway.jobs.graph_file import FORMS
 from headway.workflows.checks import check_workflow, outside_paths, routes_of
 from headway.workflows.imports import Load, with_imports
-from headway.workflows.labels import TERMINAL, WORKTREE_PREPARE
-from headway.workflows.matrices import count_combinations, instance_id, instances
+from headway.workflows.labels import APPROVAL, TERMINAL, WORKTREE_PREPARE
+from headway.workflows.matrices import (
+    count_combinations,
+    instance_id,
+    instances,
+    written_node,
+)
 from headway.workflows.mistakes import Mistakes, listed, short, unseen_mistakes
 from headway.workflows.model import (
     MISSING,
+    NO_TREE,
     CompiledNode,
     EachKey,
     Manifest,
     Param,
     Routes,
+    Source,
     Workflow,
     WorkflowNode,
 )
+from headway.workflows.products import made_by
 from headway.workflows.reader import Draft, misfit_of
 from headway.workflows.references import (
     OPEN,
@@ -43,28 +51,37 @@ from headway.workflows.references import (
     texts_in,
 )
 
-RUN_ID = "wf-\ue000"  # stands for the id of a run until it has one
+RUN_ID = "wf-0.run-id.0"  # stands for the id of a run until it has one; no run is named so
+ITEM = "0.each-item.0"  # stands for an element of `each` until there is one
+PROMPT = "prompt_text"  # the argument that is a prompt
 CLEANUP = "cap.env.builtin.worktree.cleanup"
+_WITHOUT_FOLDER = frozenset({TERMINAL, APPROVAL, WORKTREE_PREPARE})  # what works in no folder
 
 
 def check_text(
-    text: str, *, name: str, file: str, limit: int, load: Load | None = None
+    text: Source, *, name: str, file: str, limit: int, load: Load | None = None
 ) -> tuple[Workflow, Mistakes]:
     """A workflow with all that is wrong with it, before it has parameters. `limit` is how many
     jobs one graph may have; `load` finds what it imports."""
     draft = Draft(text, name=name, file=file)
+    return _checked(draft, limit, load)[0], draft.problems
+
+
+def _checked(draft: Draft, limit: int, load: Load | None) -> tuple[Workflow, Routes | None]:
+    """The whole workflow, with its routes if these are right; the rest is in the draft's
+    problems."""
     problems = draft.problems
     workflow = with_imports(draft.workflow, problems, load)
     if len(workflow.nodes) > limit:
         problems.add(f"{len(workflow.nodes):,} nodes are more than scheduler.graph_limit")
-        return workflow, problems
+        return workflow, None
     routes = check_workflow(workflow, problems)
     if routes is not None:
         roots_of(workflow, routes, problems)
         count = sum(count_instances(node) for node in workflow.nodes.values())
         if count > limit:
             problems.add(f"{count:,} nodes are more than scheduler.graph_limit")
-    return workflow, problems
+    return workflow, routes
 
 
 def count_instances(node: WorkflowNode) -> int:
@@ -75,7 +92,7 @@ def count_instances(node: WorkflowNode) -> int:
 
 
 def compile_text(
-    text: str,
+    text: Source,
     given: Mapping[str, Any],
     *,
     name: str,
@@ -84,10 +101,19 @@ def compile_text(
     load: Load | None = None,
 ) -> Manifest:
     """The manifest of a run; raises WorkflowError with all that is wrong."""
-    workflow, problems = check_text(text, name=name, file=file, limit=limit, load=load)
+    draft = Draft(text, name=name, file=file)
+    return compile_draft(draft, given, limit=limit, load=load)
+
+
+def compile_draft(
+    draft: Draft, given: Mapping[str, Any], *, limit: int, load: Load | None = None
+) -> Manifest:
+    """The same of a file that is read already."""
+    problems = draft.problems
+    workflow, routes = _checked(draft, limit, load)
     params = bind(workflow, given, problems)
     problems.raise_if_any()
-    routes = routes_of(workflow)
+    routes = routes or routes_of(workflow)
     nodes = tuple(_compiled(workflow, routes, params, problems))
     problems.raise_if_any()
     return Manifest(
@@ -105,11 +131,7 @@ def compile_text(
 
 def bind(workflow: Workflow, given: Mapping[str, Any], problems: Mistakes) -> dict[str, Any]:
     """The value of each parameter. Texts from a command line become what their types say."""
-    free = [name for name, param in workflow.params.items() if param.given is MISSING]
-    for name in given:
-        if name not in free:
-            there = ", ".join(free) or "none"
-            problems.add(f"there is no parameter '{name}'; there are {there}")
+    refuse_unknown(workflow, given, problems)
     values: dict[str, Any] = {}
     for name, param in workflow.params.items():
         value = given.get(name, param.default)
@@ -133,13 +155,36 @@ def bind(workflow: Workflow, given: Mapping[str, Any], problems: Mistakes) -> di
     return values
 
 
+def check_given(workflow: Workflow, given: Mapping[str, Any], problems: Mistakes) -> None:
+    """Values for some of the parameters: each of these is there, and its value fits."""
+    refuse_unknown(workflow, given, problems)
+    free = free_params(workflow)
+    for name, value in given.items():
+        wrong = misfit_of(free[name], _as_type(free[name], value)) if name in free else None
+        if wrong is not None:
+            problems.add(f"parameter '{name}' is {short(value)}; {wrong}")
+
+
+def free_params(workflow: Workflow) -> dict[str, Param]:
+    """The parameters that may be given: all but those of imports."""
+    return {name: param for name, param in workflow.params.items() if param.given is MISSING}
+
+
+def refuse_unknown(workflow: Workflow, given: Iterable[str], problems: Mistakes) -> None:
+    free = free_params(workflow)
+    for name in given:
+        if name not in free:
+            there = ", ".join(free) or "none"
+            problems.add(f"there is no parameter '{name}'; there are {there}")
+
+
 def inputs_of(workflow: Workflow, words: Sequence[str], named: Mapping[str, Any]) -> dict[str, Any]:
     """What `headway run NAME WORD ... --set K=V` gives, by parameter."""
     if len(words) > len(workflow.inputs):
-        takes = listed(workflow.inputs) if workflow.inputs else "none"
-        raise InvalidInputError(
-            f"{workflow.name} takes {len(workflow.inputs)} inputs ({takes}); {len(words)} are given"
-        )
+        if not workflow.inputs:
+            raise InvalidInputError(f"{workflow.name} takes no inputs; give --set K=V")
+        takes = f"{len(workflow.inputs)} inputs ({listed(workflow.inputs)})"
+        raise InvalidInputError(f"{workflow.name} takes {takes}; {len(words)} are given")
     by_place = dict(zip(workflow.inputs, words, strict=False))
     twice = [name for name in by_place if name in named]
     if twice:
@@ -166,7 +211,8 @@ def _compiled(
     roots = roots_of(workflow, routes, problems)
     for node in workflow.nodes.values():
         for values in instances(node.matrix, node.exclude):
-            yield _instance(workflow, node, values, params, roots.get(node.id), problems)
+            root = instance_root(workflow, roots.get(node.id), values)
+            yield _instance(workflow, node, values, params, root, problems)
 
 
 def _instance(
@@ -184,23 +230,27 @@ def _instance(
             case Kind.MATRIX:
                 return matrix[each.name]
             case Kind.ARGS:
-                return args[each.name]
+                return args.get(each.name, UNKNOWN)
             case Kind.RUN if each.name == "id":
                 return RUN_ID
             case Kind.RUN if each.name == "name":
                 return workflow.name
+            case Kind.ITEM:
+                return ITEM
             case _:
                 return UNKNOWN
 
     def look_up_first(each: Reference) -> Any:
         """For what is filled once more, at the claim. A value that has the form of a reference
         itself is left for then, so that what is given is never read as a reference."""
-        value = UNKNOWN if each.kind == Kind.RUN else look_up(each)
+        value = UNKNOWN if each.kind in (Kind.RUN, Kind.ITEM) else look_up(each)
         has_form = value is not UNKNOWN and any(OPEN in text for text in texts_in(value))
         return UNKNOWN if has_form else value
 
     args: Mapping[str, Any] = {}
-    args = fill(node.args, look_up_first)
+    args = fill({key: said for key, said in node.args.items() if key != PROMPT}, look_up_first)
+    if PROMPT in node.args:  # it is filled in at the claim as a whole
+        args = {**args, PROMPT: node.args[PROMPT]}
     compiled = CompiledNode(
         instance_id(node.id, matrix),
         node.id,
@@ -211,7 +261,11 @@ def _instance(
         tuple(node.when),
         node.each and EachKey(fill(node.each.elements, look_up_first), node.each.most),
         tuple(fill_texts(node.needs, look_up)),
-        {word: tuple(fill_texts(texts, look_up)) for word, texts in node.produces.items()},
+        made_by(
+            node.label.operation,
+            args,
+            {word: tuple(fill_texts(texts, look_up)) for word, texts in node.produces.items()},
+        ),
         {
             key: fill_texts(value, look_up_first if key in ("env", "cwd") else look_up)
             for key, value in node.job.items()
@@ -226,8 +280,9 @@ def _instance(
 
 
 def _left_for_the_claim(compiled: CompiledNode, look_up: LookUp) -> dict[str, Any]:
-    """What the references that are left in its command stand for, as far as that is known."""
-    left = [compiled.argv, compiled.job.get("env", {}), compiled.job.get("cwd", "")]
+    """What the references that are left for the claim stand for, as far as that is known."""
+    args = {key: said for key, said in compiled.args.items() if key != PROMPT}
+    left = [args, compiled.argv, compiled.job.get("env", {}), compiled.job.get("cwd", "")]
     known = (Kind.PARAMS, Kind.MATRIX, Kind.ARGS)
     return {each.text: look_up(each) for each in references_in(left) if each.kind in known}
 
@@ -263,7 +318,8 @@ def _check_filled(
 
 def roots_of(workflow: Workflow, routes: Routes, problems: Mistakes) -> dict[str, str]:
     """For each node the `worktree.prepare` node in whose checkout it works: the nearest before it
-    along edges of success, else what its `root` says. A clean-up ends the passing on."""
+    along edges of success, else what its `root` says. A clean-up ends the passing on. An instance
+    of such a node may stand in its place (`instance_root`)."""
     found: dict[str, str] = {}
     reaching: dict[str, set[str]] = {}
     for name in in_order(routes):
@@ -278,15 +334,58 @@ def roots_of(workflow: Workflow, routes: Routes, problems: Mistakes) -> dict[str
             elif source.label.name != CLEANUP:
                 trees |= reaching[edge.source]
         if node.root is not None:
-            trees = {node.root}
-        elif len(trees) > 1:
-            one, other = sorted(trees, key=list(workflow.nodes).index)[:2]
-            words = f"two worktrees reach it, '{one}' and '{other}'; say root"
-            problems.add(words, ("nodes", name.removesuffix(".prompt")))
+            trees = {node.root} - {NO_TREE}
         reaching[name] = trees
-        if trees:
-            found[name] = min(trees)
+        root, wrong = _one_root(workflow, node, trees)
+        if wrong is not None and f"{name}.prompt" not in workflow.nodes:  # it was told of that
+            problems.add(wrong, ("nodes", name.removesuffix(".prompt")))
+        if root is not None:
+            found[name] = root
     return found
+
+
+def _one_root(
+    workflow: Workflow, node: WorkflowNode, trees: Collection[str]
+) -> tuple[str | None, str | None]:
+    """The one of these trees that a node works in, and what is wrong if it could be another."""
+    if len(trees) > 1:
+        order = list(workflow.nodes)
+        one, other, *_ = sorted(trees, key=lambda each: (order.index(written_node(each)), each))
+        return one, f"two worktrees reach it, '{one}' and '{other}'; say root"
+    tree = next(iter(trees), None)
+    source = workflow.nodes.get(tree or "")
+    if source is None or not (source.matrix or source.each):
+        return tree, None
+    if node.label.name in _WITHOUT_FOLDER:
+        return None, None
+    if source.each is not None:
+        return tree, f"'{tree}' makes a worktree for each element; say root = \"{NO_TREE}\""
+    return _root_of_matrix(workflow, node, source)
+
+
+def _root_of_matrix(
+    workflow: Workflow, node: WorkflowNode, tree: WorkflowNode
+) -> tuple[str, str | None]:
+    """The same for a tree with a matrix: each instance needs one with its combination."""
+    made = [instance_id(tree.id, each) for each in instances(tree.matrix, tree.exclude)]
+    if len(made) == 1:
+        return made[0], None
+    if node.matrix.keys() == tree.matrix.keys():
+        own = instances(node.matrix, node.exclude)
+        if {instance_root(workflow, tree.id, each) for each in own} <= {*made}:
+            return tree.id, None
+    two, same = f"'{made[0]}' and '{made[1]}'", f"or give it the matrix of '{tree.id}'"
+    if node.root is not None:
+        return tree.id, f"root '{tree.id}' makes two worktrees, {two}; name one of them, {same}"
+    return tree.id, f"two worktrees reach it, {two}; say root, {same}"
+
+
+def instance_root(workflow: Workflow, root: str | None, matrix: Mapping[str, Any]) -> str | None:
+    """Of a root with a matrix, the instance that has these values."""
+    source = workflow.nodes.get(root or "")
+    if source is None or not source.matrix:
+        return root
+    return instance_id(source.id, {key: matrix[key] for key in source.matrix})
 
 
 def in_order(routes: Routes) -> list[str]:
@@ -347,7 +446,9 @@ def _lost_trees(workflow: Workflow, routes: Routes) -> dict[str, str]:
     roots = roots_of(workflow, routes, unseen_mistakes())
     for name, rule in routes.rules.items():
         node = workflow.nodes[name]
-        if name in roots or rule.at_the_end or node.label.name in (TERMINAL, WORKTREE_PREPARE):
+        if name in roots or node.root is not None or rule.at_the_end:
+            continue
+        if node.label.name in (TERMINAL, WORKTREE_PREPARE):
             continue
         passed = [
             roots.get(edge.source) or edge.source

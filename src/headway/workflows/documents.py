@@ -8,6 +8,7 @@ from headway.core.routes import ANY, EVERY_OUTCOME, NodeOutcome
 from headway.workflows.compiler import (
     as_json,
     count_instances,
+    instance_root,
     needs_without_producer,
     notes_of,
     policy_hash,
@@ -17,6 +18,7 @@ from headway.workflows.compiler import (
 from headway.workflows.locks import default_locks
 from headway.workflows.mistakes import Mistake, unseen_mistakes
 from headway.workflows.model import MISSING, Manifest, Param, Routes, Workflow, WorkflowNode
+from headway.workflows.references import Kind, Reference, written
 
 Document = dict[str, Any]
 RUN, REPOSITORY = "wf-N", "REPO"  # stand for what only a run knows
@@ -120,7 +122,10 @@ def outcome_words(outcomes: frozenset[NodeOutcome]) -> list[str]:
 
 def audit_document(workflow: Workflow, routes: Routes) -> Document:
     """What its nodes make and need, where they work, what they lock, and how far loops go back."""
-    roots = roots_of(workflow, routes, unseen_mistakes())
+    roots = {
+        name: instance_root(workflow, root, _references(workflow.nodes[name].matrix))
+        for name, root in roots_of(workflow, routes, unseen_mistakes()).items()
+    }
     return {
         "name": workflow.name,
         "path": workflow.file,
@@ -155,8 +160,13 @@ def audit_document(workflow: Workflow, routes: Routes) -> Document:
     }
 
 
+def _references(matrix: Mapping[str, Any]) -> dict[str, str]:
+    """What stands for the values of an instance."""
+    return {key: written(Reference(Kind.MATRIX, key)) for key in matrix}
+
+
 def _locks(
-    workflow: Workflow, roots: Mapping[str, str]
+    workflow: Workflow, roots: Mapping[str, str | None]
 ) -> Iterator[tuple[WorkflowNode, list[str]]]:
     for node in workflow.nodes.values():
         if "locks" in node.job:
@@ -166,7 +176,6 @@ def _locks(
             node.label,
             node.args,
             root=roots.get(node.id),
-            fans=False,
             run=RUN,
             repository=REPOSITORY,
         )

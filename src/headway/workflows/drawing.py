@@ -7,15 +7,17 @@ follows all the others.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
-from xml.sax.saxutils import escape
+from typing import Any, NamedTuple
+from xml.sax.saxutils import escape, quoteattr
 
 from headway.base.text import cells, plain, shortened
+from headway.core.model import NOTHING
 from headway.core.routes import ANY, EVERY_OUTCOME, Join, NodeOutcome, RouteEdge
 from headway.jobs.views.graph.formats import dot_text, mermaid_text
 from headway.jobs.views.graph.layout import BOX_HEIGHT, MARGIN, ROW_GAP, Point, lay_out
 from headway.jobs.views.graph.layout import BOX_WIDTH as LAYER_WIDTH
 from headway.jobs.views.graph.layout import LAYER_GAP as LAYER_SPACE
+from headway.jobs.views.graph.svg import ARROW_HEAD, FAINT, FONT, GROUND, INK
 from headway.workflows.compiler import count_instances, in_order
 from headway.workflows.model import Routes, Workflow, WorkflowNode
 
@@ -61,6 +63,7 @@ class Drawing(NamedTuple):
     nodes: tuple[DrawnNode, ...]
     edges: tuple[DrawnEdge, ...]
     loops: tuple[DrawnLoop, ...]
+    jobs: Mapping[str, str] = NOTHING  # of a run: node -> its job, where it has one alone
 
 
 def drawing_of(workflow: Workflow, routes: Routes) -> Drawing:
@@ -85,6 +88,33 @@ def drawing_of(workflow: Workflow, routes: Routes) -> Drawing:
         for each in routes.loops
     )
     return Drawing(workflow.name, nodes, tuple(edges), loops)
+
+
+def as_document(drawing: Drawing) -> dict[str, Any]:
+    """As a run's manifest keeps it: the file may be another one by then."""
+    return {
+        "nodes": [each._asdict() for each in drawing.nodes],
+        "edges": [list(each) for each in drawing.edges],
+        "loops": [list(each) for each in drawing.loops],
+    }
+
+
+def drawing_of_run(
+    name: str, kept: Mapping[str, Any], states: Mapping[str, str], jobs: Mapping[str, str]
+) -> Drawing:
+    """A run as it stands: each node says its state in place of what it does."""
+    nodes = tuple(
+        DrawnNode(
+            **{
+                **each,
+                "notes": tuple(each["notes"]),
+                "does": states.get(each["name"], each["does"]),
+            }
+        )
+        for each in kept["nodes"]
+    )
+    edges = tuple(DrawnEdge(*each) for each in kept["edges"])
+    return Drawing(name, nodes, edges, tuple(DrawnLoop(*each) for each in kept["loops"]), jobs)
 
 
 def draw(drawing: Drawing, form: str, *, width: int = 80) -> Iterator[str]:
@@ -261,12 +291,12 @@ class _TextTree:
 # -- for other programs ------------------------------------------------------------------------
 
 # Fill and border, on light and on dark ground.
-_COLOURS = {
-    "command": (("#eef2f7", "#7b8794"), ("#2b323c", "#8a97a6")),
-    "operation": (("#dbeafe", "#2563eb"), ("#1c3a6e", "#7fb0ff")),
-    "agent": (("#ede4ff", "#7c3aed"), ("#3a2a63", "#b79bff")),
-    "gate": (("#fff4d6", "#b7791f"), ("#463a14", "#e0b04a")),
-    "terminal": (("#e7e5e4", "#78716c"), ("#34302d", "#a8a29e")),
+_COLOURS = {  # fill and border
+    "command": ("#eef2f7", "#7b8794"),
+    "operation": ("#dbeafe", "#2563eb"),
+    "agent": ("#ede4ff", "#7c3aed"),
+    "gate": ("#fff4d6", "#b7791f"),
+    "terminal": ("#e7e5e4", "#78716c"),
 }
 
 
@@ -291,7 +321,7 @@ def mermaid(drawing: Drawing) -> Iterator[str]:
         label = mermaid_text(f"{loop.words} on {loop.on}")
         yield f'  {ids[loop.source]} == "{label}" ==> {ids[loop.head]}'
     for kind in dict.fromkeys(node.kind for node in drawing.nodes):
-        fill, border = _COLOURS[kind][0]
+        fill, border = _COLOURS[kind]
         yield f"  classDef {kind} fill:{fill},stroke:{border},color:#1f2937"
 
 
@@ -324,7 +354,7 @@ def dot(drawing: Drawing) -> Iterator[str]:
 
 
 def _dot_node(node: DrawnNode, ids: Mapping[str, str]) -> str:
-    fill, border = _COLOURS[node.kind][0]
+    fill, border = _COLOURS[node.kind]
     label = "\\n".join(map(dot_text, (node.title, node.does)))
     return f'{ids[node.name]} [label="{label}", fillcolor="{fill}", color="{border}"];'
 
@@ -338,16 +368,17 @@ HEAD = 48  # the height of the title
 LOOP_GAP = 18
 LOOP_ROOM = 96  # for the words beside a loop
 LETTERS, SMALL_LETTERS = 25, 30  # that fit into a box
-_SHAPE = """\
-text { font-family: ui-sans-serif, system-ui, sans-serif }
-.title { font-size: 16px; font-weight: 600 }
-.name { font-size: 12.5px; font-weight: 600 }
-.small { font-size: 11px }
-.caption { font-size: 10.5px; paint-order: stroke; stroke-width: 4px; stroke-linejoin: round }
-.edge { fill: none; stroke-width: 1.4 }
-.route { stroke-dasharray: 5 3 }
-.loop { fill: none; stroke-width: 1.4; stroke-dasharray: 1 3; stroke-linecap: round }
-rect.node { stroke-width: 1.4 }"""
+# As in the picture of a schedule, attributes say how everything looks.
+_TITLE = f'font-size="16" font-weight="600" fill="{INK}"'
+_EDGES = f'fill="none" stroke="{FAINT}" stroke-width="1.4"'
+_ROUTE = 'stroke-dasharray="5 3"'
+_LOOP = 'stroke-dasharray="1 3" stroke-linecap="round"'
+_BOXES = f'font-size="11" fill="{FAINT}"'
+_NAME = f'font-size="12.5" font-weight="600" fill="{INK}"'
+_CAPTIONS = (
+    f'font-size="10.5" fill="{INK}" stroke="{GROUND}" stroke-width="4" stroke-linejoin="round" '
+    'paint-order="stroke"'
+)
 
 
 class Sketch(NamedTuple):
@@ -361,8 +392,7 @@ class Sketch(NamedTuple):
 
 
 def svg(drawing: Drawing) -> Iterator[str]:
-    """Colours follow the reader's light or dark scheme. Texts are escaped and cut to their boxes;
-    the whole of them is in the tooltip."""
+    """Texts are escaped and cut to their boxes; the whole of them is in the tooltip."""
     sketch = _sketch(drawing)
     right = _loop_sides(drawing, sketch)
     last = [node for node in drawing.nodes if node.at_the_end]
@@ -372,41 +402,44 @@ def svg(drawing: Drawing) -> Iterator[str]:
     height = end + (LAYER_GAP + BOX_HEIGHT + MARGIN if last else 0)
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="Workflow">'
+        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="Workflow" {FONT}>'
     )
-    yield f"<style>\n{_style()}\n</style>"
-    yield (
-        '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-        'markerHeight="7" orient="auto"><path class="head" d="M0 0L8 4L0 8z"/></marker></defs>'
-    )
-    yield '<rect class="ground" width="100%" height="100%"/>'
-    yield f'<text class="title" x="{MARGIN}" y="32">{_text(shortened(drawing.name, 60))}</text>'
-    yield f'<g transform="translate(0 {HEAD - 8})">'
+    yield ARROW_HEAD
+    yield f'<rect class="ground" width="100%" height="100%" fill="{GROUND}"/>'
+    title = _text(shortened(drawing.name, 60))
+    yield f'<text class="title" x="{MARGIN}" y="32" {_TITLE}>{title}</text>'
+    yield f'<g transform="translate(0 {HEAD - 8})"><g class="edges" {_EDGES}>'
     for edge in drawing.edges:
         yield _edge_path(edge, sketch)
     for number, loop in enumerate(drawing.loops):
         yield _loop_path(loop, sketch, right[number], number)
+    yield f'</g><g class="boxes" {_BOXES}>'
     for node in drawing.nodes:
         if not node.at_the_end:
-            yield from _box(node, sketch.boxes[node.name])
+            yield from _box(node, sketch.boxes[node.name], drawing.jobs.get(node.name))
+    yield f'</g><g class="captions" {_CAPTIONS}>'
     for edge in drawing.edges:
         yield from _edge_words(edge, sketch)
     for number, loop in enumerate(drawing.loops):
         yield from _loop_words(loop, sketch, right[number])
-    yield "</g>"
+    yield "</g></g>"
     if last:
-        yield from _last_row(last, end, width)
+        yield f'<g class="boxes" {_BOXES}>'
+        yield from _last_row(drawing, last, end, width)
+        yield "</g>"
     yield "</svg>"
 
 
-def _last_row(last: Sequence[DrawnNode], top: float, width: float) -> Iterator[str]:
+def _last_row(
+    drawing: Drawing, last: Sequence[DrawnNode], top: float, width: float
+) -> Iterator[str]:
     yield (
-        f'<path class="edge route" d="M{MARGIN} {top:.1f}H{width - MARGIN:.1f}"/>'
+        f'<path class="edge route" {_EDGES} {_ROUTE} d="M{MARGIN} {top:.1f}H{width - MARGIN:.1f}"/>'
         f'<text class="small" x="{MARGIN}" y="{top + 20:.1f}">finally</text>'
     )
     for number, node in enumerate(last):
         at = Point(MARGIN + number * (BOX_WIDTH + COLUMN_GAP), top + LAYER_GAP - 12)
-        yield from _box(node, at)
+        yield from _box(node, at, drawing.jobs.get(node.name))
 
 
 def _sketch(drawing: Drawing) -> Sketch:
@@ -516,8 +549,8 @@ def _edge_path(edge: DrawnEdge, sketch: Sketch) -> str:
         if is_bend:
             at = Point(stop.x, stop.y + BOX_HEIGHT / 2)
             path += f"V{at.y:.1f}"
-    kind = "edge route" if edge.outcomes else "edge"
-    return f'<path class="{kind}" marker-end="url(#head)" d="{path}"/>'
+    kind = f'class="edge route" {_ROUTE}' if edge.outcomes else 'class="edge"'
+    return f'<path {kind} marker-end="url(#head)" d="{path}"/>'
 
 
 def _edge_words(edge: DrawnEdge, sketch: Sketch) -> Iterator[str]:
@@ -569,7 +602,7 @@ def _loop_path(loop: DrawnLoop, sketch: Sketch, side: float, number: int) -> str
         f"M{out:.1f} {source.y + BOX_HEIGHT:.1f}V{low:.1f}H{side - 6:.1f}"
         f"q6 0 6 -6V{high + 6:.1f}q0 -6 -6 -6H{into:.1f}V{head.y:.1f}"
     )
-    return f'<path class="loop" marker-end="url(#head)" d="{path}"/>'
+    return f'<path class="loop" {_LOOP} marker-end="url(#head)" d="{path}"/>'
 
 
 def _loop_words(loop: DrawnLoop, sketch: Sketch, side: float) -> Iterator[str]:
@@ -579,12 +612,15 @@ def _loop_words(loop: DrawnLoop, sketch: Sketch, side: float) -> Iterator[str]:
         yield f'<text class="caption" {place}>{_text(shortened(words, 16))}</text>'
 
 
-def _box(node: DrawnNode, at: Point) -> Iterator[str]:
+def _box(node: DrawnNode, at: Point, job: str | None) -> Iterator[str]:
     whole = "\n".join((node.title, node.does, *node.notes))
-    yield f'<g transform="translate({at.x:.1f} {at.y:.1f})"><title>{_text(whole)}</title>'
+    names = f"data-node={quoteattr(node.name)}" + (f' data-job="{job}"' if job else "")
+    yield f'<g {names} transform="translate({at.x:.1f} {at.y:.1f})"><title>{_text(whole)}</title>'
+    fill, border = _COLOURS[node.kind]
     yield (
         f'<rect class="node {node.kind}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" '
-        f'rx="{BOX_HEIGHT / 2 if node.kind == "terminal" else 7}"/>'
+        f'rx="{BOX_HEIGHT / 2 if node.kind == "terminal" else 7}" fill="{fill}" stroke="{border}" '
+        'stroke-width="1.4"/>'
     )
     x = 20 if node.kind == "terminal" else 11
     lines = [("small", node.does, SMALL_LETTERS)]
@@ -592,31 +628,11 @@ def _box(node: DrawnNode, at: Point) -> Iterator[str]:
         lines.append(("small", "; ".join(node.notes), SMALL_LETTERS))
     y = 17 if node.notes else 24
     title = shortened(plain(node.title), LETTERS)
-    yield f'<text class="name" x="{x}" y="{y}">{_text(title)}</text>'
+    yield f'<text class="name" x="{x}" y="{y}" {_NAME}>{_text(title)}</text>'
     for number, (kind, words, most) in enumerate(lines, 1):
         place = f'x="{x}" y="{y + 15 * number}"'
         yield f'<text class="{kind}" {place}>{_text(shortened(plain(words), most))}</text>'
     yield "</g>"
-
-
-def _style() -> str:
-    light = _scheme(0, ink="#1f2937", faint="#667085", ground="#ffffff")
-    dark = _scheme(1, ink="#e8eaed", faint="#9aa4b2", ground="#14171c")
-    return f"{_SHAPE}\n{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
-
-
-def _scheme(which: int, *, ink: str, faint: str, ground: str) -> str:
-    rules = [
-        f".ground {{ fill: {ground} }}",
-        f".title, .name {{ fill: {ink} }}",
-        f".small, .head {{ fill: {faint} }}",
-        f".edge, .loop {{ stroke: {faint} }}",
-        f".caption {{ fill: {ink}; stroke: {ground} }}",
-    ]
-    for kind, colours in _COLOURS.items():
-        fill, border = colours[which]
-        rules.append(f"rect.{kind} {{ fill: {fill}; stroke: {border} }}")
-    return "\n".join(rules)
 
 
 def _text(words: str) -> str:

@@ -17,6 +17,7 @@ from headway.workflows.labels import PROMPT_TEXT
 from headway.workflows.mistakes import Mistakes, WorkflowError, short
 from headway.workflows.model import (
     MISSING,
+    NO_TREE,
     After,
     EachKey,
     ImportKey,
@@ -142,7 +143,7 @@ def _prefixed_node(node: WorkflowNode, lead: str) -> WorkflowNode:
         each=node.each and EachKey(_renamed(node.each.elements, lead), node.each.most),
         needs=tuple(_artifact(text, lead) for text in node.needs),
         produces=produces,
-        root=None if node.root is None else lead + node.root,
+        root=node.root if node.root in (None, NO_TREE) else f"{lead}{node.root}",
         job={key: _renamed(value, lead) for key, value in node.job.items()},
     )
 

@@ -77,6 +77,7 @@ PROMPT_RESOLVE = BUILTIN + "prompt.resolve"
 WORKTREE_PREPARE = BUILTIN + "worktree.prepare"
 TERMINAL = CONTROL + "terminal"
 APPROVAL = CONTROL + "gate.approval"
+RESOLUTION = CONTROL + "gate.conflict_resolution"
 _MAY = RunsCommand.MAY
 
 _ROWS = (
@@ -155,6 +156,7 @@ _ROWS = (
         "gate.conflict_resolution",
         "resolves the conflict of a merge, by a command or an agent",
         *("slug", "source", "target", "auto_resolve", "runner", "prompt_file"),
+        *("budget_usd", "max_tokens"),
         one_of=("slug",),
         command=_MAY,
     ),
@@ -165,6 +167,96 @@ _ROWS = (
     ),
     _control("terminal", "says that a way through the workflow ends here"),
 )  # fmt: skip
+
+
+class OperationEnd(NamedTuple):
+    """How an operation, or a control that works on a repository, may end besides well. All are
+    sentences of docs/operations.md."""
+
+    makes: str  # artifacts
+    refuses: str  # why it is blocked, or fails
+    repeats: str  # what a repetition after a crash finds
+
+
+ENDS: Mapping[str, OperationEnd] = {
+    "prompt.resolve": OperationEnd(
+        "`custom:prompt_text:KEY` with `text`",
+        "failed: a placeholder that nothing fills; a text over 512 KiB",
+        "nothing is published, so it is made anew",
+    ),
+    "agent.invoke": OperationEnd(
+        "what it `produces`, with `text`",
+        "failed: by the class of the agent's end",
+        "it is not repeated by itself",
+    ),
+    "worktree.prepare": OperationEnd(
+        "`plan_branch:SLUG`",
+        "failed: no branch can be determined, or no base; blocked: someone else has it checked out",
+        "its record and marker. A branch that exists is used as it stands; worktrees of its own "
+        "chain, and of ended runs that hold the branch, are cleaned first",
+    ),
+    "worktree.cleanup": OperationEnd(
+        "none",
+        "never: without a worktree it is skipped; in `finally` of a run that did not succeed "
+        "the worktree is kept for a retry, unless `always` is true; what cannot be saved stays, "
+        "degraded",
+        "nothing is there any more",
+    ),
+    "plan.persist": OperationEnd(
+        "`plan_branch:SLUG`, `plan_doc:SLUG`",
+        "failed: no specification, or no slug; blocked: a dirty checkout of the branch",
+        "its commit of `.headway/plans/SLUG.md`, by key",
+    ),
+    "git.stage_commit": OperationEnd(
+        "none",
+        "succeeded without changes; blocked: a merge in progress, `index.lock`",
+        "its commit, by key",
+    ),
+    "git.integrate_plan_branch": OperationEnd(
+        "`merge_sentinel:SLUG` if blocked by a conflict",
+        "failed: no such branch; blocked: a conflict, a dirty checkout of the target, a target "
+        "that moved five times",
+        "each of its steps, by key; merged already is a success",
+    ),
+    "git.save_worktree_patch": OperationEnd(
+        "`command_patch:job-N`", "failed: over 64 MiB", "the file, whole or not at all"
+    ),
+    "patch.pipeline_prepare": OperationEnd(
+        "none", "failed: a file is missing, or over 64 MiB", "copies, by digest"
+    ),
+    "patch.pipeline_finalize": OperationEnd(
+        "`command_patch:job-N`", "failed: over 64 MiB", "the file, whole or not at all"
+    ),
+    "patch.execute_pipeline": OperationEnd(
+        "none",
+        "failed: a patch is missing or does not fit, and then nothing has changed; blocked: a "
+        "dirty checkout",
+        "the tree that it came to; that tree there already is a success",
+    ),
+    "build.materialize_step": OperationEnd(
+        "`plan_branch:SLUG`, `target_branch:BRANCH`",
+        "failed: a branch that cannot be made",
+        "the file, written again; branches are made only if they are not there",
+    ),
+    "merge.sentinel.write": OperationEnd(
+        "`merge_sentinel:SLUG`", "failed: no slug", "the file, written again"
+    ),
+    "merge.sentinel.clear": OperationEnd("none", "failed: no slug", "nothing is there any more"),
+    "command.run": OperationEnd(
+        "what it `produces`", "failed: by its exit code", "as `retries` says"
+    ),
+    "cicd.run": OperationEnd("what it `produces`", "failed: by its exit code", "as `retries` says"),
+    "function.call": OperationEnd(
+        "what it `produces`", "as [functions](functions.md)", "as functions"
+    ),
+    "gate.conflict_resolution": OperationEnd(
+        "none",
+        "blocked: unmerged files are left, the worktree has changes that are not committed, or "
+        "others have the source checked out",
+        "its commit, by key; a merge in progress is gone on with. An agent that has ended is not "
+        "called again; if it was ended at its work, the node is blocked",
+    ),
+}  # fmt: skip
 
 LABELS: Mapping[str, Label] = {each.name: each for each in _ROWS}
 

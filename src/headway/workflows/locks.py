@@ -1,8 +1,8 @@
 """The locks of a node that says none: what writes a checkout has it alone. Pure.
 
 Nodes of one worktree exclude each other. In the repository itself, agents and operations have its
-checkout alone, and commands share it. An operation that moves a branch has that branch alone, and
-the checkout only if the branch may be checked out there.
+checkout alone, and commands and functions share it. An operation that moves a branch has that
+branch alone, and the checkout only if the branch may be checked out there.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from headway.core.artifacts import plan_branch
 from headway.core.model import Lock, LockMode
 from headway.workflows.labels import (
     APPROVAL,
+    FUNCTION_CALL,
     PROMPT_RESOLVE,
     SHELL,
     TERMINAL,
@@ -38,13 +39,11 @@ def default_locks(
     args: Mapping[str, Any],
     *,
     root: str | None,
-    fans: bool,
     run: str,
     repository: str,
 ) -> tuple[Lock, ...]:
-    """`root` is the node whose worktree it works in; a node that only
-    `fans` out makes instances and touches nothing."""
-    if label.name in _WITHOUT or fans:
+    """`root` is the node whose worktree it works in."""
+    if label.name in _WITHOUT:
         return ()
     checkout = f"checkout:{repository}"
     worktree = () if root is None else (_alone(f"worktree:{run}/{root}"),)
@@ -55,6 +54,7 @@ def default_locks(
     if worktree:
         return worktree
     alone = label.executor in (ExecutorClass.BUILTIN, ExecutorClass.AGENT)
+    alone = alone and label.name != FUNCTION_CALL
     return (_alone(checkout) if alone else Lock(checkout, LockMode.SHARED),)
 
 

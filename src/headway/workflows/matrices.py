@@ -48,3 +48,8 @@ def instance_id(node: str, values: Mapping[str, Any]) -> str:
     if not values:
         return node
     return f"{node}[{','.join(f'{key}={as_text(value)}' for key, value in values.items())}]"
+
+
+def written_node(instance: str) -> str:
+    """The node as it is written, of a node or one instance of it."""
+    return instance.partition("[")[0]

@@ -75,7 +75,7 @@ class Mistakes:
 
 def unseen_mistakes() -> Mistakes:
     """For what was checked before, and is asked once more."""
-    return Mistakes("", TextPlaces({}))
+    return Mistakes("", TextPlaces())
 
 
 def perhaps(word: str, known: Sequence[str]) -> str:

@@ -9,14 +9,19 @@ from headway.core.routes import Join, LoopRule, NodeOutcome, NodeRule
 from headway.workflows.labels import Label
 
 MISSING = object()  # the default of a parameter that must be given
+NO_TREE = "."  # the `root` of a node that works in no worktree
+
+
+Source = str | Mapping[str, Any]  # a text of TOML, or what such a text is read as
 
 
 class WorkflowFile(NamedTuple):
-    """A workflow's name, the path of its file as it is told, and its text."""
+    """A workflow's name, the path of its file as it is told, and its text; of one that a program
+    has made, what that would be read as."""
 
     name: str
     path: str
-    text: str
+    text: Source
     is_of_home: bool = False  # it lies in the folder of workflows, and was named by its name
 
 

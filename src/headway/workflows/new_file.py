@@ -16,6 +16,7 @@ STARTERS = {
     "approve": "a person agrees, an agent implements, the checks decide",
     "merge": "a plan's branch is merged, conflicts are resolved",
 }
+USUAL_STARTER = "build"
 SCHEMA_FILE = "workflow.schema.json"
 _FOLDER = os.path.join(os.path.dirname(__file__), "starters")
 _FIRST_LINES = f"""\

@@ -1,16 +1,23 @@
-"""The process of a gate: it decides by its command, if it has one, and says why.
+"""The process of a node: `headway __workflow-node --job-id N`. It decides for a gate, or does what
+an operation is to do, and says what came of it.
 
-It reads all that it needs from the claim, and opens no store. Its exit code is the decision, and
-what it leaves in `verdict.T` is the reason. Standard library and `base` only: it starts for every
-gate.
+It reads all that it needs from the claim, and opens no store. Its exit code is the decision, what
+it leaves in `verdict.T` is the reason, and what it appends to `$HEADWAY_OUTPUTS` are the outputs.
+It imports little: it starts for every gate and operation.
 """
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from headway.core.conditions import as_text
+
+COMMAND = "__workflow-node"
+BLOCKED, HOST = "blocked", "host"  # classes of a verdict
+EXIT_FAILED, EXIT_BLOCKED, EXIT_HOST, EXIT_ELSEWHERE = 1, 10, 75, 4
 
 _WORDS = {
     "gate.stop_condition": (
@@ -27,41 +34,124 @@ _WORDS = {
 _ALWAYS = {"terminal": "terminal sink reached", "gate.approval": "approved"}
 
 
-def main() -> None:
-    folder, token = sys.argv[1], os.environ["HEADWAY_CLAIM"]
-    with open(os.path.join(folder, f"claim.{token}"), encoding="utf-8") as file:
-        node = json.load(file)["node"]
-    code, words = decide(node)
-    sys.stdout.write(f"{words}\n")
-    sys.stdout.flush()
-    if code:
-        leave_verdict(folder, token, words)
-    sys.exit(code)
+class Decision:
+    """What a node came to: exit code, a line for people, why it failed, what it sets."""
+
+    def __init__(
+        self,
+        code: int,
+        words: str,
+        classes: Sequence[str] = (),
+        outputs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.code = code
+        self.words = words
+        self.classes = classes
+        self.outputs = outputs or {}
 
 
-def decide(node: Mapping[str, Any]) -> tuple[int, str]:
-    """The exit code of a gate, and what it says."""
-    if node["policy"] in _ALWAYS:
-        return 0, _ALWAYS[node["policy"]]
-    passed, failed, skipped = _WORDS[node["policy"]]
+def main() -> NoReturn:
+    """The command line ends with `__workflow-node --job-id N`."""
+    run_node(sys.argv[-1])
+
+
+def run_node(job: str) -> NoReturn:
+    """Do the work of this job, if this is its main process; the exit code is the decision."""
+    job = job.removeprefix("job-")
+    claim = claim_of(job, os.environ)
+    if claim is None:
+        sys.stderr.write(f"headway: job-{job} does not run here\n")
+        sys.exit(EXIT_ELSEWHERE)
+    folder, token = os.path.dirname(os.environ["HEADWAY_OUTPUTS"]), os.environ["HEADWAY_CLAIM"]
+    decision = decide(claim["node"])
+    for name, value in decision.outputs.items():
+        _append_output(name, value)
+    if decision.words:
+        sys.stdout.write(f"{decision.words}\n")
+        sys.stdout.flush()
+    if decision.words:
+        leave_verdict(folder, token, decision.words, decision.classes)
+    sys.exit(decision.code)
+
+
+def claim_of(job: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
+    """The claim of this job whose main process this is; None: it is not."""
+    token, outputs = environ.get("HEADWAY_CLAIM"), environ.get("HEADWAY_OUTPUTS")
+    if token is None or outputs is None or environ.get("HEADWAY_JOB_ID") != f"job-{job}":
+        return None
+    try:
+        with open(f"{os.path.dirname(outputs)}/claim.{token}", encoding="utf-8") as file:
+            claim: dict[str, Any] = json.load(file)
+    except (OSError, ValueError):
+        return None
+    return claim if "node" in claim else None
+
+
+def decide(node: Mapping[str, Any]) -> Decision:
+    """What a gate decides by its command, or an operation comes to."""
+    policy = node["operation"]
+    if policy in _ALWAYS:
+        return Decision(0, _ALWAYS[policy])
+    if policy in _WORDS:
+        return _gate(node, *_WORDS[policy])
+    return _operation(node)
+
+
+def _gate(node: Mapping[str, Any], passed: str, failed: str, skipped: str) -> Decision:
     if node["command"] is None:
-        return 0, skipped
+        return Decision(0, skipped)
     code = run_command(node["command"])
     words = failed if code else passed
-    return (1 if code else 0), words.format(attempt=node["attempt"], code=code)
+    return Decision(EXIT_FAILED if code else 0, words.format(attempt=node["attempt"], code=code))
 
 
-def run_command(argv: list[str]) -> int:
+def _operation(node: Mapping[str, Any]) -> Decision:
+    from headway.base.errors import HeadwayError
+    from headway.integrations.git.program import HOST_ERRNOS, GitError
+    from headway.workflows.operations import BlockedError, FailedError, NodeTask, operation_of
+
+    try:
+        done = operation_of(node["operation"])(NodeTask(**node))
+    except BlockedError as error:
+        return Decision(EXIT_BLOCKED, str(error), [BLOCKED], error.outputs)
+    except FailedError as error:
+        return Decision(EXIT_FAILED, str(error), (), error.outputs)
+    except GitError as error:
+        if error.of_host:
+            return Decision(EXIT_HOST, str(error), [HOST])
+        return Decision(EXIT_FAILED, str(error))
+    except HeadwayError as error:
+        return Decision(EXIT_FAILED, str(error))
+    except OSError as error:
+        words = f"{node['operation']}: {error.filename or 'it failed'}: {error.strerror}"
+        if error.errno in HOST_ERRNOS:
+            return Decision(EXIT_HOST, words, [HOST])
+        return Decision(EXIT_FAILED, words)
+    return Decision(0, done.summary, (), done.outputs)
+
+
+def run_command(argv: list[str], *, cwd: str | None = None) -> int:
     """The exit code of a command; one that a signal ended has 128 and its number."""
     try:
-        code = subprocess.run(argv, check=False).returncode
+        code = subprocess.run(argv, check=False, cwd=cwd).returncode
     except OSError as error:
         sys.stderr.write(f"{argv[0]}: {error.strerror}\n")
         return 127
     return 128 - code if code < 0 else code
 
 
-def leave_verdict(folder: str, token: str, words: str) -> None:
+def _append_output(name: str, value: Any) -> None:
+    """A text that has no line break as it is, all else as JSON."""
+    plain = isinstance(value, str) and not {"\n", "\r"} & set(value)
+    if plain:
+        line = f"{name}={as_text(value)}"
+    else:
+        line = f"{name}:={json.dumps(value, ensure_ascii=False)}"
+    with open(os.environ["HEADWAY_OUTPUTS"], "a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+
+
+def leave_verdict(folder: str, token: str, words: str, classes: Sequence[str]) -> None:
     path = os.path.join(folder, f"verdict.{token}")
     with open(path, "x", encoding="utf-8") as file:
-        json.dump({"error": words, "classes": []}, file)
+        json.dump({"error": words, "classes": list(classes)}, file)

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 from headway.base.errors import InvalidInputError, NotFoundError
 from headway.core.model import NOTHING, JobId
 from headway.jobs.context import Context
+from headway.jobs.references import RUN_ID
 from headway.jobs.submit import graph_limit
 from headway.workflows.files import read_file, workflow_names
 
 if TYPE_CHECKING:
+    from headway.workflows.feed import RunFeed
     from headway.workflows.mistakes import Mistake
     from headway.workflows.model import Routes, Workflow, WorkflowFile
+    from headway.workflows.retry import RetriedRun
+    from headway.workflows.start import RunRequest
 
 
 class Workflows:
@@ -81,11 +85,16 @@ class Workflows:
         return {**document, "manifest": manifest_document(manifest)}
 
     def graph(self, name: str, form: str = "text", *, width: int = 80) -> builtins.list[str]:
-        """The lines of a drawing: text, svg, mermaid or dot."""
+        """The lines of a drawing: text, svg, mermaid or dot. Of a run, like `wf-7`, each node says
+        how it stands."""
         from headway.workflows.drawing import FORMATS, draw, drawing_of
 
         if form not in FORMATS:
             raise InvalidInputError(f"there is no format '{form}'; there are {', '.join(FORMATS)}")
+        if RUN_ID.fullmatch(name):
+            from headway.workflows.runs import run_drawing, run_id
+
+            return [*draw(run_drawing(self._context, run_id(name)), form, width=width)]
         return [*draw(drawing_of(*self._right(name)), form, width=width)]
 
     def audit(self, name: str) -> dict[str, Any]:
@@ -113,18 +122,50 @@ class Workflows:
         name: str,
         *words: str,
         params: Mapping[str, Any] = NOTHING,
-        after: Sequence[JobId] = (),
+        after: Sequence[JobId | str] = (),
         key: str | None = None,
         priority: int = 0,
         require_approval: bool = False,
+        subject: str | None = None,
     ) -> int:
-        """Start a run of a workflow; its number. `words` are its inputs, in their order."""
+        """Start a run of a workflow; its number. `words` are its inputs, in their order. `after`
+        are jobs, by id or slug, and whole runs, like `wf-7`. `subject` is the work item that it is
+        about: no other job or run about it may be open."""
         from headway.workflows.files import refuse_untrusted
-        from headway.workflows.start import RunRequest, compile_run, start
+        from headway.workflows.start import RunRequest, resolve_after
 
         file = self._read(name)
         refuse_untrusted(self._context.home, file)
-        request = RunRequest(words, params, tuple(after), key, priority, require_approval)
+        jobs, runs = resolve_after(self._context, after)
+        request = RunRequest(words, params, jobs, runs, key, priority, require_approval)
+        request = request._replace(subject=subject)
+        return self._start(file, request)
+
+    def start_document(
+        self,
+        document: Mapping[str, Any],
+        *words: str,
+        name: str,
+        params: Mapping[str, Any] = NOTHING,
+        after: Sequence[JobId | str] = (),
+        key: str | None = None,
+        priority: int = 0,
+        require_approval: bool = False,
+        subject: str | None = None,
+    ) -> int:
+        """The same for a workflow that the calling program has made: what its file would be read
+        as. As with a submitted command, the program is the user's own word."""
+        from headway.workflows.model import WorkflowFile
+        from headway.workflows.start import RunRequest, resolve_after
+
+        jobs, runs = resolve_after(self._context, after)
+        request = RunRequest(words, params, jobs, runs, key, priority, require_approval)
+        request = request._replace(subject=subject)
+        return self._start(WorkflowFile(name, name, document), request)
+
+    def _start(self, file: WorkflowFile, request: RunRequest) -> int:
+        from headway.workflows.start import compile_run, start
+
         return start(self._context, compile_run(self._context, file, request), request).run
 
     def run(self, run: int) -> dict[str, Any]:
@@ -150,6 +191,35 @@ class Workflows:
         from headway.workflows.runs import stop_run
 
         return stop_run(self._context, run, everything=everything)
+
+    def retry(
+        self,
+        run: int,
+        *,
+        from_node: str | None = None,
+        budget_usd: float | None = None,
+        dry_run: bool = False,
+    ) -> RetriedRun:
+        """Run every node again that ended badly by itself, and all that follows; or a node, with
+        all of its instances, and all after it. `budget_usd` is another limit for all agents of the
+        run. With `dry_run` nothing is changed."""
+        from headway.workflows.retry import retry_run
+
+        return retry_run(
+            self._context, run, from_node=from_node, budget_usd=budget_usd, dry_run=dry_run
+        )
+
+    def why(self, run: int) -> dict[str, Any]:
+        """The first cause of why a run does not go on, or went wrong."""
+        from headway.workflows.why import why_run
+
+        return why_run(self._context, run)
+
+    def feed(self, run: int, *, since: int) -> RunFeed:
+        """What happens in a run after an event, node by node."""
+        from headway.workflows.feed import RunFeed
+
+        return RunFeed(self._context, run, since=since)
 
     def manifest(self, run: int) -> dict[str, Any]:
         """What a run is made of: all of each node, as compiled."""

@@ -6,6 +6,7 @@ headers and keys go. A key within an inline table has the place of the key that 
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 Path = tuple[str, ...]
@@ -31,10 +32,15 @@ class TextPlace(NamedTuple):
 
 
 class TextPlaces:
-    """The places of the keys of one file."""
+    """The places of the keys of one file. It is read when a place is first asked for: most files
+    have no mistake."""
 
-    def __init__(self, found: Mapping[Path, TextPlace]) -> None:
-        self._found = found
+    def __init__(self, text: str = "") -> None:
+        self._text = text
+
+    @cached_property
+    def _found(self) -> Mapping[Path, TextPlace]:
+        return _read(self._text)
 
     def of(self, path: Path) -> TextPlace | None:
         """Where the key is, or the nearest one that it is in."""
@@ -44,7 +50,7 @@ class TextPlaces:
         return None
 
 
-def places_in(text: str) -> TextPlaces:
+def _read(text: str) -> Mapping[Path, TextPlace]:
     """The places of all headers and keys of a text that is right TOML."""
     found: dict[Path, TextPlace] = {}
     reader = _Reader(found)
@@ -56,7 +62,7 @@ def places_in(text: str) -> TextPlaces:
         if newlines:
             line += newlines
             start = match.start() + piece.rindex("\n") + 1
-    return TextPlaces(found)
+    return found
 
 
 class _Reader:

@@ -4,6 +4,7 @@ All mistakes of form are told together, with their places. What the nodes say ab
 for `checks`.
 """
 
+import json
 import re
 import tomllib
 from collections import Counter
@@ -38,10 +39,11 @@ from headway.workflows.model import (
     ImportKey,
     LoopKey,
     Param,
+    Source,
     Workflow,
     WorkflowNode,
 )
-from headway.workflows.places import Path, places_in
+from headway.workflows.places import Path, TextPlaces
 from headway.workflows.references import CLOSE, OPEN, texts_in
 
 LARGEST_FILE = 1 << 20
@@ -60,9 +62,22 @@ JOB_KEYS = (
     *("retry_base", "retry_cap", "retry_jitter", "retry_on", "skip_exit_codes", "require"),
     *("pin_head", "target", "any_host", "cwd"),
 )
+# What a job that calls a function has no use for: it has neither a command nor a checkout.
+NOT_OF_CALLS = ("env", "skip_exit_codes", "require", "pin_head", "any_host", "cwd")
 WHAT_IT_DOES = ("uses", "argv", "shell", "prompt", "prompt_file", "task")
 LOOP_ON = (NodeOutcome.SUCCEEDED, NodeOutcome.FAILED, NodeOutcome.BLOCKED)
 TOLERABLE = (NodeOutcome.FAILED, NodeOutcome.BLOCKED, NodeOutcome.CANCELLED)
+# What files of other programs call it.
+_OF_OTHERS = {
+    **dict.fromkeys(("depends_on", "dependsOn", "requires", "depends"), "after"),
+    **dict.fromkeys(("command", "cmd", "exec"), "argv"),
+    **dict.fromkeys(("run", "script", "bash"), "shell"),
+    **dict.fromkeys(("if", "condition"), "when"),
+    **dict.fromkeys(("steps", "jobs", "tasks", "stages"), "nodes"),
+    **dict.fromkeys(("working_directory", "workdir", "dir"), "cwd"),
+    **dict.fromkeys(("environment", "variables"), "env"),
+}
+_TIMES = frozenset({"cron", "schedule", "every"})
 _LINE = re.compile(r"(.*) \(at (line \d+, column \d+)\)|(.*) \(at end of document\)", re.DOTALL)
 
 Table = Mapping[str, Any]
@@ -212,7 +227,7 @@ EACH_KEYS: Mapping[str, ValueForm] = {
 AFTER_KEYS: Mapping[str, ValueForm] = {"node": TEXT, "on": TEXTS}
 
 
-def read_workflow(text: str, *, name: str, file: str) -> Workflow:
+def read_workflow(text: Source, *, name: str, file: str) -> Workflow:
     """The workflow of a text; raises WorkflowError with all that is wrong with its form."""
     return Draft(text, name=name, file=file).finished()
 
@@ -220,10 +235,10 @@ def read_workflow(text: str, *, name: str, file: str) -> Workflow:
 class Draft:
     """A workflow that is being read, and what is wrong with it so far."""
 
-    def __init__(self, text: str, *, name: str, file: str) -> None:
+    def __init__(self, text: Source, *, name: str, file: str) -> None:
         self._name = name
-        self._document = _parsed(text, file)
-        self.problems = Mistakes(file, places_in(text))
+        self._document = _parsed(text, file) if isinstance(text, str) else _made(text, file)
+        self.problems = Mistakes(file, TextPlaces(text if isinstance(text, str) else ""))
         self.workflow = self._workflow()
 
     def finished(self) -> Workflow:
@@ -287,7 +302,7 @@ class Draft:
         for key, value in table.items():
             form = forms.get(key)
             if form is None:
-                self.problems.add(f"unknown key '{key}'{perhaps(key, list(forms))}", (*path, key))
+                self.problems.add(f"unknown key '{key}'{_meant(key, forms)}", (*path, key))
             elif not form.fits(value):
                 self._misfit(key, value, form, (*path, key))
             else:
@@ -462,6 +477,19 @@ class _Nodes:
         named = {*args, *(["task"] if "task" in self._said else [])}
         if label.one_of and not named & {*label.one_of}:
             self._say(f"{label.operation} needs {listed(label.one_of)}", "args")
+        if label.name == FUNCTION_CALL:
+            self._check_call(label, args)
+
+    def _check_call(self, label: Label, args: Table) -> None:
+        for key in NOT_OF_CALLS:
+            if key in self._said:
+                self._say(f"{label.name} takes no {key}", key)
+        task, arguments = args.get("task", ""), args.get("arguments", {})
+        if not isinstance(task, str):
+            self._say(f"task is {short(task)}; give {TEXT.says}", "args", "task")
+        if not _is_table(arguments) and not (_is_text(arguments) and OPEN in arguments):
+            words = f"arguments is {short(arguments)}; give {TABLE.says}"
+            self._say(words, "args", "arguments")
 
     def _agent_with_prompt(self, label: Label) -> list[WorkflowNode]:
         """The short form: a node before it resolves the prompt, and all that led to it leads
@@ -490,7 +518,8 @@ class _Nodes:
 
     def _node(self, label: Label) -> WorkflowNode:
         given = self._given
-        job = {key: given[key] for key in JOB_KEYS if key in given}
+        unused = NOT_OF_CALLS if label.name == FUNCTION_CALL else ()
+        job = {key: given[key] for key in JOB_KEYS if key in given and key not in unused}
         for key, value in job.items():
             self._check_job_key(key, value)
         args = dict(given.get("args", {}))
@@ -627,6 +656,15 @@ class _Nodes:
         return found
 
 
+def _meant(key: str, forms: Mapping[str, ValueForm]) -> str:
+    """What a key that is unknown may stand for."""
+    if key in _TIMES and "nodes" in forms:
+        return "; for certain times: headway schedules add --workflow NAME --cron EXPR"
+    if _OF_OTHERS.get(key) in forms:
+        return f"; did you mean '{_OF_OTHERS[key]}'?"
+    return perhaps(key, list(forms))
+
+
 def _twice(names: Sequence[str]) -> list[str]:
     """What a list has more than once."""
     return [name for name, count in Counter(names).items() if count > 1]
@@ -719,6 +757,18 @@ def _parsed(text: str, file: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise WorkflowError(file, [Mistake(f"line 1, column 1: {error}")], 1) from None
     return document
+
+
+def _made(document: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """What a program has made in place of a text; bounded as that is."""
+    try:
+        size = len(json.dumps(document, default=str))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise WorkflowError(file, [Mistake(f"it is no JSON: {error}")], 1) from None
+    if size > LARGEST_FILE:
+        raise WorkflowError(file, [Mistake("it is larger than 1 MiB")], 1)
+    found: dict[str, Any] = _with_plain_dates(dict(document))
+    return found
 
 
 def _with_plain_dates(value: Any) -> Any:

@@ -17,7 +17,7 @@ _OF_LAST = re.compile(
     r"last\.(.+?)\.(tail|summary|outcome|exit_code|outputs\.([A-Za-z_][A-Za-z0-9_-]*))"
 )
 _NAMED = re.compile(r"(params|matrix|args)\.([A-Za-z_][A-Za-z0-9_.-]*)")
-_OF_RUN = frozenset({"run.id", "run.name", "run.state"})
+OF_RUN = frozenset({"run.id", "run.name", "run.state"})
 OF_FILE = "file:"
 
 
@@ -50,11 +50,12 @@ class Reference(NamedTuple):
 
 
 class MalformedError(ValueError):
-    """A reference that is none: `reason` is for people."""
+    """A reference that is none: `reason` is for people, `name` is what stands between braces."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, name: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
+        self.name = name
 
 
 def parse_reference(name: str) -> Reference:
@@ -62,7 +63,7 @@ def parse_reference(name: str) -> Reference:
     name = name.strip()
     if name == Kind.ITEM:
         return Reference(Kind.ITEM)
-    if name in _OF_RUN:
+    if name in OF_RUN:
         return Reference(Kind.RUN, name.removeprefix("run."))
     if found := _NAMED.fullmatch(name):
         return Reference(found[1], found[2])
@@ -72,7 +73,7 @@ def parse_reference(name: str) -> Reference:
         return Reference(Kind.LAST, found[1], found[2], found[3])
     if name.startswith(OF_FILE) and len(name) > len(OF_FILE):
         return Reference(Kind.FILE, name[len(OF_FILE) :])
-    raise MalformedError(f"{name[:60]}: unknown")
+    raise MalformedError(f"{name[:60]}: unknown", name)
 
 
 def pieces(text: str) -> Iterator[str | Reference]:
@@ -90,6 +91,31 @@ def pieces(text: str) -> Iterator[str | Reference]:
         raise MalformedError('"${{" is not closed')
     if rest:
         yield rest
+
+
+def split_at_references(text: str) -> Iterator[tuple[str, bool]]:
+    """The text in order, each piece with whether it stood between braces, however it is named."""
+    at = 0
+    for found in _ONE.finditer(text):
+        if found.start() > at:
+            yield text[at : found.start()], False
+        yield found[1], True
+        at = found.end()
+    if text[at:]:
+        yield text[at:], False
+
+
+def read_references(value: Any) -> Iterator[Reference | MalformedError]:
+    """All references in a value, however deep, and what is wrong with those that are none."""
+    for text in texts_in(value):
+        for piece, is_reference in split_at_references(text) if OPEN in text else ():
+            try:
+                if is_reference:
+                    yield parse_reference(piece)
+                elif OPEN in piece:
+                    yield MalformedError('"${{" is not closed')
+            except MalformedError as error:
+                yield error
 
 
 def references_in(value: Any) -> Iterator[Reference]:

@@ -302,7 +302,7 @@ ABOUT: Mapping[str, str] = {
     "needs": "artifacts that must be there before it starts",
     "produces": "artifacts that it makes, or a table of them by outcome",
     "outputs": "names that it sets",
-    "root": "the worktree.prepare node in whose checkout it works",
+    "root": 'the worktree.prepare node in whose checkout it works; "." is the repository itself',
     "approval": "true: it waits for a person",
     "timeout": "how long it may take",
     **{key: "as of a job" for key in JOB_KEYS if key != "timeout"},

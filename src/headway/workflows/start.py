@@ -6,7 +6,8 @@ A node becomes one chain, and at first exactly one job. Edges that accept succes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,37 +15,52 @@ from headway.base.crashpoints import reach
 from headway.base.environment import keep_environment
 from headway.base.errors import InvalidInputError, NotFoundError
 from headway.core.gates.routes import OF_NODE
-from headway.core.graph import place
-from headway.core.model import GATE, NOTHING, JobId, JobSpec, shown_run
-from headway.core.routes import NodeOutcome, RouteEdge, successors
-from headway.integrations.git.questions import repository_of
-from headway.jobs.graph_file import request_of
-from headway.jobs.insert import add_jobs
+from headway.core.model import (
+    NOTHING,
+    JobId,
+    JobSpec,
+    shown_run,
+)
+from headway.core.routes import successors
+from headway.jobs.budgets import budget_of
+from headway.jobs.insert import Origin, add_jobs
+from headway.jobs.lookup import find_id
+from headway.jobs.references import RUN_ID as A_RUN
+from headway.jobs.references import runs_among
 from headway.jobs.routes import set_deadline
-from headway.jobs.specification import specify
+from headway.jobs.specification import check_name
 from headway.jobs.submit import graph_limit, origin_of
 from headway.store.new_jobs import Event
-from headway.store.records import NewNode, RunRecord
-from headway.workflows.compiler import RUN_ID, canonical, compile_text, inputs_of
-from headway.workflows.conditions import Condition, parse_condition
+from headway.store.records import LoopRecord, NewNode, RunRecord
+from headway.workflows.compiler import (
+    RUN_ID,
+    canonical,
+    compile_draft,
+    inputs_of,
+    sinks_of,
+)
+from headway.workflows.drawing import as_document, drawing_of
 from headway.workflows.files import read_file, refuse_untrusted
-from headway.workflows.labels import APPROVAL, COMMAND_RUN, SHELL, TERMINAL, Label
-from headway.workflows.locks import default_locks
 from headway.workflows.mistakes import Mistake, WorkflowError
-from headway.workflows.model import CompiledNode, Manifest, WorkflowFile
+from headway.workflows.model import Manifest, WorkflowFile
+from headway.workflows.nodes import RunPlace, loops_around, specifications
+from headway.workflows.prompts import with_text
 from headway.workflows.reader import OF_HEADWAY, Draft
-from headway.workflows.references import OPEN, Kind, parse_reference, pieces
 
 if TYPE_CHECKING:
     from headway.jobs.context import Context
     from headway.store.transaction import WriteTx
 
-_SUCCESS = frozenset({NodeOutcome.SUCCEEDED})
-# What runs can do so far; a workflow with anything else is refused before anything is written.
-RUNNABLE = frozenset(
-    {COMMAND_RUN, SHELL + "cicd.run", TERMINAL, APPROVAL}
-    | {"control.gate.stop_condition", "control.gate.cicd"}
-)
+
+def place_of(context: Context) -> RunPlace:
+    return RunPlace(
+        context.home,
+        context.config,
+        context.folder,
+        context.environ,
+        context.now(),
+        graph_limit(context),
+    )
 
 
 class RunRequest(NamedTuple):
@@ -53,9 +69,26 @@ class RunRequest(NamedTuple):
     words: tuple[str, ...] = ()
     params: Mapping[str, Any] = NOTHING
     after: tuple[JobId, ...] = ()
+    after_runs: tuple[int, ...] = ()
     key: str | None = None
     priority: int = 0
     require_approval: bool = False
+    schedule_id: str | None = None  # what made it
+    subject: str | None = None  # the outside work item that it is about
+    target: str | None = None  # of the jobs that name none: what it was slung to
+
+
+def resolve_after(
+    context: Context, references: Iterable[JobId | str]
+) -> tuple[tuple[JobId, ...], tuple[int, ...]]:
+    """The jobs, and the whole runs, that a run is to follow."""
+    given = tuple(references)
+    jobs = (
+        find_id(context, each) if isinstance(each, str) else each
+        for each in given
+        if not (isinstance(each, str) and A_RUN.fullmatch(each.strip()))
+    )
+    return tuple(dict.fromkeys(jobs)), runs_among(given)
 
 
 class StartedRun(NamedTuple):
@@ -66,80 +99,70 @@ class StartedRun(NamedTuple):
 
 def compile_run(context: Context, file: WorkflowFile, request: RunRequest) -> Manifest:
     """The manifest; raises with all that is wrong. Nothing is written."""
+    return compile_at(place_of(context), file, request)
+
+
+def check_run(context: Context, manifest: Manifest) -> None:
+    """Raises with all that a start would refuse of its jobs, such as a program that is not there.
+    Nothing is written."""
+    for _ in specifications(place_of(context), manifest):
+        pass
+
+
+def compile_at(place: RunPlace, file: WorkflowFile, request: RunRequest) -> Manifest:
+    if request.subject is not None:
+        check_name("subject", request.subject)
     draft = Draft(file.text, name=file.name, file=file.path)
     given = inputs_of(draft.workflow, request.words, request.params)
-    manifest = compile_text(
-        file.text,
-        given,
-        name=file.name,
-        file=file.path,
-        limit=graph_limit(context),
-        load=partial(_imported, context),
-    )
-    _refuse_unbuilt(manifest)
-    return manifest
+    load = partial(imported, place)
+    return _with_prompts(place, compile_draft(draft, given, limit=place.limit, load=load))
 
 
-def _imported(context: Context, name: str) -> WorkflowFile | None:
+def _with_prompts(place: RunPlace, manifest: Manifest) -> Manifest:
+    """With the texts of prompt files, which count from the folder that holds the home."""
+    nodes, wrong = [], []
+    for node in manifest.nodes:
+        try:
+            nodes.append(with_text(node, os.path.dirname(place.home.path)))
+        except InvalidInputError as error:
+            wrong.append(Mistake(f"node '{node.id}': {error}"))
+    if wrong:
+        raise WorkflowError(manifest.workflow.file, wrong[:20], len(wrong))
+    return manifest._replace(nodes=tuple(nodes))
+
+
+def imported(place: RunPlace, name: str) -> WorkflowFile | None:
     """What a workflow imports; it must be trusted, whoever names it."""
     try:
-        file = read_file(context.home, name, context.folder)
+        file = read_file(place.home, name, place.folder)
     except NotFoundError:
         return None
-    refuse_untrusted(context.home, file)
+    refuse_untrusted(place.home, file)
     return file
-
-
-def _refuse_unbuilt(manifest: Manifest) -> None:
-    """Say what cannot be run yet, before anything is written."""
-    wrong = []
-    for node in manifest.workflow.nodes.values():
-        if node.label.name not in RUNNABLE:
-            wrong.append(f"node '{node.id}': {node.label.name} cannot be run yet")
-        wrong += [
-            f"node '{node.id}': {key} cannot be run yet"
-            for key, said in (("loop", node.loop), ("each", node.each))
-            if said is not None
-        ]
-    if wrong:
-        mistakes = [Mistake(words) for words in wrong[:20]]
-        raise WorkflowError(manifest.workflow.file, mistakes, len(wrong))
 
 
 def start(context: Context, manifest: Manifest, request: RunRequest) -> StartedRun:
     """Make the run and all of its jobs; durable when this returns. A key that was seen before names
     the run that has it."""
-    specs = list(_specifications(context, manifest, request))
+    return start_repeated(context, manifest, request, 1)[0]
+
+
+def start_repeated(
+    context: Context, manifest: Manifest, request: RunRequest, count: int
+) -> list[StartedRun]:
+    """So many runs in one transaction, each after the one before."""
+    specs = list(specifications(place_of(context), manifest))
     digest = keep_environment(
         context.home, context.environ, umask=context.umask, working_directory=context.folder
     )
     origin = origin_of(context, digest)
 
-    def add(tx: WriteTx) -> StartedRun:
-        known = tx.workflows.by_key(request.key) if request.key is not None else None
-        if known is not None:
-            return StartedRun(known.id, created=False)
-        run = tx.workflows.take_id()
-        made = add_jobs(tx, [_of_run(spec, run, manifest) for spec in specs], origin)
-        nodes = [
-            NewNode(node.id, node.node, each.job_id)
-            for node, each in zip(manifest.nodes, made, strict=True)
-        ]
-        record = RunRecord(
-            run,
-            manifest.workflow.name,
-            manifest.workflow.version,
-            manifest.policy_hash,
-            manifest.params,
-            tx.now(),
-            context.actor,
-        )
-        tx.workflows.add(record, key=request.key, manifest=document(manifest), nodes=nodes)
-        if manifest.workflow.timeout is not None:
-            set_deadline(tx, run, manifest.workflow.timeout)
-        data = {"run": shown_run(run), "workflow": record.name, "nodes": len(nodes)}
-        tx.events.add([Event("workflow_started", None, data)], actor=context.actor)
-        return StartedRun(run, created=True, jobs=tuple(each.job_id for each in made))
+    def add(tx: WriteTx) -> list[StartedRun]:
+        started: list[StartedRun] = []
+        for number in range(count):
+            asked = _nth(request, number, started)
+            started.append(add_run(tx, manifest, specs, asked, origin))
+        return started
 
     started = context.store.transact(add)
     reach("workflow.started")
@@ -147,28 +170,105 @@ def start(context: Context, manifest: Manifest, request: RunRequest) -> StartedR
     return started
 
 
+def _nth(request: RunRequest, number: int, before: Sequence[StartedRun]) -> RunRequest:
+    """The first is after what was asked for, each other one after the run before it."""
+    if not number:
+        return request
+    key = None if request.key is None else f"{request.key}/{number + 1}"
+    return request._replace(after=(), after_runs=(before[-1].run,), key=key)
+
+
+def add_run(
+    tx: WriteTx,
+    manifest: Manifest,
+    specs: Sequence[JobSpec],
+    request: RunRequest,
+    origin: Origin,
+) -> StartedRun:
+    """Make a run of these specifications within a transaction."""
+    known = tx.workflows.by_key(request.key) if request.key is not None else None
+    if known is not None:
+        return StartedRun(known.id, created=False)
+    run = tx.workflows.take_id()
+    actor = (origin.of_slots and request.schedule_id) or origin.actor
+    made = add_jobs(tx, [_of_run(spec, run, manifest, request) for spec in specs], origin)
+    nodes = [
+        NewNode(
+            node.id,
+            node.node,
+            each.job_id,
+            within=loops_around(node.node, manifest),
+            fan=node.each is not None,
+        )
+        for node, each in zip(manifest.nodes, made, strict=True)
+    ]
+    budget = budget_of(manifest.workflow.budget)
+    record = RunRecord(
+        run,
+        manifest.workflow.name,
+        manifest.workflow.version,
+        manifest.policy_hash,
+        manifest.params,
+        tx.now(),
+        actor,
+        usd_budget=budget.usd,
+        token_budget=budget.tokens,
+        subject=request.subject,
+        target=request.target,
+    )
+    tx.workflows.add(record, key=request.key, manifest=document(manifest), nodes=nodes)
+    tx.workflows.add_loops(run, _loops(manifest))
+    if manifest.workflow.timeout is not None:
+        set_deadline(tx, run, manifest.workflow.timeout)
+    data = {"run": shown_run(run), "workflow": record.name, "nodes": len(nodes)}
+    tx.events.add([Event("workflow_started", None, data)], actor=actor)
+    return StartedRun(run, created=True, jobs=tuple(each.job_id for each in made))
+
+
 def document(manifest: Manifest) -> dict[str, Any]:
     """What is kept of a run's workflow: all of each node, as compiled."""
     nodes = [{**node._asdict(), "each": None} for node in manifest.nodes]
     tolerated = {name: sorted(node.tolerates) for name, node in manifest.workflow.nodes.items()}
-    leads_to = successors(manifest.routes.rules)
+    leads_to = _followers(manifest)
     return {
         "workflow": canonical(manifest.workflow),
         "leads_to": {name: sorted(below) for name, below in leads_to.items() if below},
         "nodes": nodes,
         "tolerates": {name: words for name, words in tolerated.items() if words},
         "finally": list(manifest.workflow.at_the_end),
+        "sinks": sinks_of(manifest.workflow, manifest.routes),
+        "drawing": as_document(drawing_of(manifest.workflow, manifest.routes)),
     }
 
 
-def _of_run(spec: JobSpec, run: int, manifest: Manifest) -> JobSpec:
-    """The specification with what is known only when its run has a number."""
+def _followers(manifest: Manifest) -> dict[str, set[str]]:
+    """For each node those that a rewind of it reaches at once: what waits for it, and what waits
+    for a loop around it to be over. Otherwise what stands behind the loop stays as it is when a
+    person retries a node of the body."""
+    leads_to = successors(manifest.routes.rules)
+    behind = {
+        head: {below for name in body for below in leads_to[name]} - body
+        for head, body in manifest.routes.bodies.items()
+    }
+    return {
+        name: below.union(*(behind[head] for head in loops_around(name, manifest)))
+        for name, below in leads_to.items()
+    }
+
+
+def _of_run(spec: JobSpec, run: int, manifest: Manifest, request: RunRequest) -> JobSpec:
+    """The specification with what is known only when its run has a number. What the run is after
+    holds the nodes that nothing leads to."""
     node, name = spec.params[OF_NODE], shown_run(run)
     products = {
         word: [_scoped(text, run, manifest) for text in texts]
         for word, texts in node["products"].items()
     }
-    params = {**spec.params, OF_NODE: {**node, "products": products}}
+    own = {**node, "products": products}
+    if "each" in node:
+        instance = _instance_of_run(node["each"]["instance"], run, manifest)
+        own["each"] = {**node["each"], "instance": instance}
+    params = {**spec.params, OF_NODE: own}
     return spec._replace(
         labels={key: text.replace(RUN_ID, name) for key, text in spec.labels.items()},
         locks=tuple(lock._replace(key=lock.key.replace(RUN_ID, name)) for lock in spec.locks),
@@ -176,7 +276,38 @@ def _of_run(spec: JobSpec, run: int, manifest: Manifest) -> JobSpec:
         produces=tuple(_scoped(text, run, manifest) for text in spec.produces),
         params=params,
         workflow_run=run,
+        priority=spec.priority or request.priority,
+        schedule_id=request.schedule_id,
+        subject=request.subject,
+        target=spec.target or request.target,
+        **({} if node["edges"] else _at_its_beginning(spec, request)),
     )
+
+
+def _at_its_beginning(spec: JobSpec, request: RunRequest) -> dict[str, Any]:
+    """What the nodes that nothing leads to have of the run."""
+    return {
+        "after": (*spec.after, *request.after),
+        "after_runs": request.after_runs,
+        "require_approval": spec.require_approval or request.require_approval,
+    }
+
+
+def _instance_of_run(said: Mapping[str, Any], run: int, manifest: Manifest) -> dict[str, Any]:
+    """The same for the instances that a fan is to make."""
+    name = shown_run(run)
+
+    def scoped(texts: Iterable[str]) -> list[str]:
+        return [_scoped(text, run, manifest) for text in texts]
+
+    return {
+        **said,
+        "labels": {key: text.replace(RUN_ID, name) for key, text in said["labels"].items()},
+        "locks": [[key.replace(RUN_ID, name), mode] for key, mode in said["locks"]],
+        "needs": scoped(said["needs"]),
+        "produces": scoped(said["produces"]),
+        "products": {word: scoped(texts) for word, texts in said["products"].items()},
+    }
 
 
 def _scoped(text: str, run: int, manifest: Manifest) -> str:
@@ -191,163 +322,8 @@ def _scoped(text: str, run: int, manifest: Manifest) -> str:
     return text if everybodys else f"{text} {shown_run(run)}"
 
 
-# -- one job -----------------------------------------------------------------------------------
-
-
-def _specifications(context: Context, manifest: Manifest, request: RunRequest) -> Iterator[JobSpec]:
-    at: dict[str, list[int]] = {}
-    for number, node in enumerate(manifest.nodes):
-        at.setdefault(node.node, []).append(number)
-    found: dict[str, bool] = {}
-    repository = repository_of(context.folder)
-    wrong: list[Mistake] = []
-    for node in manifest.nodes:
-        rule = manifest.routes.rules[node.node]
-        after = [
-            place(number)
-            for edge in rule.edges
-            if edge.accepts == _SUCCESS
-            for number in at[edge.source]
-        ]
-        is_root = not rule.edges
-        try:
-            spec = _specified(context, manifest, node, found, repository)
-        except InvalidInputError as error:
-            wrong.append(Mistake(f"node '{node.id}': {error}"))
-            continue
-        yield spec._replace(
-            after=(*after, *(request.after if is_root else ())),
-            priority=spec.priority or request.priority,
-            require_approval=spec.require_approval or (is_root and request.require_approval),
-        )
-    if wrong:
-        raise WorkflowError(manifest.workflow.file, wrong[:20], len(wrong))
-
-
-def _specified(
-    context: Context,
-    manifest: Manifest,
-    node: CompiledNode,
-    found: dict[str, bool],
-    repository: str | None,
-) -> JobSpec:
-    """By the code that checks every other job."""
-    written = manifest.workflow.nodes[node.node]
-    entry: dict[str, Any] = {"name": node.id, **node.job}
-    has_command = bool(node.argv) or node.shell is not None
-    if has_command:
-        entry |= {"argv": list(node.argv)} if node.argv else {"shell": node.shell}
-    else:
-        entry["argv"] = ["true"]  # checked like all others, and then taken out
-    entry["needs"] = list(node.needs)
-    entry["produces"] = list(node.produces.get("succeeded", ()))
-    if node.approval or written.label.name == APPROVAL:
-        entry["require_approval"] = True
-    if "locks" not in node.job and repository is not None:
-        locks = default_locks(
-            written.label,
-            node.args,
-            root=node.root,
-            fans=node.each is not None,
-            run=RUN_ID,
-            repository=repository,
-        )
-        entry["locks"] = [f"{each.key}:{each.mode}" for each in locks]
-    if node.argv and OPEN in node.argv[0]:
-        entry["no_check"] = True
-    problems: list[str] = []
-    request = request_of(entry, context.now(), problems)
-    if request is None:
-        raise InvalidInputError("; ".join(problems))
-    spec = specify(
-        request,
-        environ=context.environ,
-        working_directory=context.folder,
-        found=found,
-        remedy="it is looked for when the run starts",
-        place=(context.home, context.config),
-    )
-    params = dict(spec.params)
-    if not has_command:
-        del params["argv"]
-    kind = GATE if written.label.is_control else "command"
-    params[OF_NODE] = _of_node(manifest, node, written.label)
-    return spec._replace(params=params, type=kind, node=node.id, node_pass=1)
-
-
-def _of_node(manifest: Manifest, node: CompiledNode, label: Label) -> dict[str, Any]:
-    """What the gates and the launch of a node's job read."""
-    workflow, rule = manifest.workflow, manifest.routes.rules[node.node]
-    others = {word: list(texts) for word, texts in node.produces.items() if word != "succeeded"}
-    return {
-        "workflow": workflow.name,
-        "version": workflow.version,
-        "policy_hash": manifest.policy_hash,
-        "label": label.name,
-        "class": label.executor.value if label.executor is not None else None,
-        "policy": label.operation,
-        "edges": [_edge(edge, manifest) for edge in rule.edges],
-        "join": rule.join.value,
-        "when": [_condition(text, node, manifest.params) for text in node.when],
-        "outputs": list(node.outputs),
-        "products": others,
-        "values": dict(node.values),
-        "several": [name for name, each in workflow.nodes.items() if each.matrix],
-        "at_the_end": list(workflow.at_the_end),
-    }
-
-
-def _edge(edge: RouteEdge, manifest: Manifest) -> dict[str, Any]:
-    return {
-        "source": edge.source,
-        "accepts": sorted(edge.accepts),
-        "required": edge.required,
-        "tolerates": sorted(manifest.routes.rules[edge.source].tolerates),
-    }
-
-
-def _condition(text: str, node: CompiledNode, params: Mapping[str, Any]) -> dict[str, Any]:
-    found = parse_condition(text)
-    if found is None:
-        raise InvalidInputError(f"when '{text}' is not LEFT OP RIGHT")
-    return {
-        "text": _shown(found),
-        "operator": found.operator,
-        "left": _side(found.left, node, params),
-        "right": _side(found.right, node, params),
-    }
-
-
-def _side(side: Any, node: CompiledNode, params: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(side, str) or not side.startswith(OPEN):
-        return {"value": side}
-    reference = parse_reference(side[len(OPEN) : -2])
-    match reference.kind:
-        case Kind.PARAMS:
-            return {"value": params[reference.name]}
-        case Kind.MATRIX:
-            return {"value": node.matrix[reference.name]}
-        case Kind.ARGS:
-            return {"value": node.args[reference.name]}
-        case Kind.RUN:
-            return {"run": reference.name}
-        case _:
-            return {
-                "node": reference.name,
-                "field": reference.field,
-                "output": reference.output,
-            }
-
-
-def _shown(condition: Condition) -> str:
-    """As people read it: a reference by its last word."""
-    from headway.core.conditions import as_text
-
-    sides = []
-    for side in (condition.left, condition.right):
-        text = as_text(side)
-        if text.startswith(OPEN):
-            (reference,) = pieces(text)
-            text = str(getattr(reference, "text", text)).rpartition(".")[2]
-        sides.append(text)
-    return f"{sides[0]} {condition.operator} {sides[1]}"
+def _loops(manifest: Manifest) -> list[LoopRecord]:
+    rules = manifest.routes.rules
+    return [
+        LoopRecord(loop, tolerates=rules[loop.source].tolerates) for loop in manifest.routes.loops
+    ]

@@ -1,10 +1,13 @@
-"""The recipe of a slung item: the command of its target, or a template, with its values filled in.
+"""The recipe of a slung item: the command or workflow of its target, or a template, with its values
+filled in.
 
-It is checked as a whole. A job that could never run is refused before anything is written."""
+It is checked as a whole. What could never run is refused before anything is written."""
+
+from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.base.errors import InvalidInputError
 from headway.core.model import NOTHING, JobSpec
@@ -17,6 +20,10 @@ from headway.jobs.specification import LONGEST_NAME, parse_lock, specify
 from headway.store.records import Template
 from headway.workitems.targets import refuse_code, request_for
 
+if TYPE_CHECKING:
+    from headway.workflows.prepared import PreparedRun
+    from headway.workitems.run_recipes import RunRecipe
+
 VERSION = 1
 _ARGS = "{args}"
 
@@ -28,15 +35,20 @@ class Values(NamedTuple):
     variables: Mapping[str, str] = NOTHING
     priority: int = 0
     template: Template | None = None
+    runs: Mapping[str, RunRecipe] = NOTHING  # of targets with a workflow, by their names
 
     def asked_by(self, target: Target) -> frozenset[str]:
         """The names that the recipe has a place for."""
         if self.template is not None:
             return frozenset(self.template.document["params"])
+        if target.name in self.runs:
+            return self.runs[target.name].asks_for
         return placeholders(target.argv)
 
-    def optional(self, name: str) -> bool:
+    def optional(self, name: str, target: Target) -> bool:
         """Whether the recipe says what it is if nobody does."""
+        if target.name in self.runs:
+            return self.runs[target.name].optional(name)
         declared = self.template.document["params"] if self.template is not None else {}
         return declared.get(name) is not None
 
@@ -71,7 +83,7 @@ def _refuse(problems: Sequence[str]) -> None:
 def _refuse_missing(values: Values, target: Target) -> None:
     """Refuse a recipe that needs what nobody gave."""
     for missing in sorted(values.asked_by(target) - {*KNOWN, *values.variables}):
-        if not values.optional(missing):
+        if not values.optional(missing, target):
             template = values.template
             what = f"target {target.name}" if template is None else f"template {template.name}"
             raise InvalidInputError(
@@ -86,27 +98,46 @@ def specification(
     target: Target,
     values: Values,
     found: dict[str, bool],
-) -> JobSpec:
-    """The job as it would be. `found` remembers which programs and folders are there."""
+) -> JobSpec | PreparedRun:
+    """The job, or the run, as it would be. `found` remembers which programs and folders are
+    there."""
     _refuse_missing(values, target)
+    filling = {
+        **values.variables,
+        "subject": item.id,
+        "title": item.title,
+        "target": target.name,
+        "args": values.args or "",
+    }
+    record = {
+        "version": VERSION,
+        "source": place.source,
+        "place": place.path,
+        "title": item.title,
+        "recipe": _recipe(values, target),
+        "args": values.args,
+        "vars": dict(values.variables),
+    }
+    if target.name in values.runs:
+        from headway.workitems.run_recipes import prepared_run
+
+        recipe = values.runs[target.name]
+        return prepared_run(context, recipe, filling, values.variables, record, values.priority)
     spec = specify(
-        _request(context, item, target, values),
+        _request(context, item, target, values, filling),
         environ=context.environ,
         working_directory=context.folder,
         found=found,
         remedy=_remedy(values, target),
         place=(context.home, context.config),
     )
-    record = {
-        "version": VERSION,
-        "source": place.source,
-        "place": place.path,
-        "title": item.title,
-        "recipe": f"template {values.template.name}" if values.template else "command",
-        "args": values.args,
-        "vars": dict(values.variables),
-    }
     return spec._replace(params={**spec.params, SLING: record})
+
+
+def _recipe(values: Values, target: Target) -> str:
+    if values.template is not None:
+        return f"template {values.template.name}"
+    return "command" if target.workflow is None else f"workflow {target.workflow}"
 
 
 def _remedy(values: Values, target: Target) -> str:
@@ -115,16 +146,11 @@ def _remedy(values: Values, target: Target) -> str:
     return f"`headway targets add {target.name} --replace` changes the recipe"
 
 
-def _request(context: Context, item: Item, target: Target, values: Values) -> Request:
+def _request(
+    context: Context, item: Item, target: Target, values: Values, filling: Mapping[str, str]
+) -> Request:
     name = f"{item.id}: {item.title}"[:LONGEST_NAME].rstrip(": ")
     own = {"HEADWAY_SUBJECT": item.id, "HEADWAY_TARGET": target.name}
-    filling = {
-        **values.variables,
-        "subject": item.id,
-        "title": item.title,
-        "target": target.name,
-        "args": values.args or "",
-    }
     if values.template is not None:
         return _of_template(context, target, values, filling, name, own)
     words = [word for word in target.argv if word != _ARGS or values.args]
@@ -157,7 +183,7 @@ def _of_template(
     given = {
         each: filling[each]
         for each in template.document["params"]
-        if each in filling and (filling[each] or not values.optional(each))
+        if each in filling and (filling[each] or not values.optional(each, target))
     }
     words: dict[str, Any] = {
         "name": name,

@@ -1,29 +1,34 @@
-"""Sling: make jobs of work items. One item, several, a tracked group or a tree; all in one
-transaction, and never two open jobs for one subject.
+"""Sling: make jobs of work items, or runs of workflows. One item, several, a tracked group or a
+tree; all in one transaction, and never two open jobs or runs for one subject.
 
 Everything is read and checked before anything is written: the items, the target of each, the
 guards, and the whole command that would run. An item of a group or tree that fails a check is left
 out with a warning. An item that was named itself refuses everything.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headway.base.environment import keep_environment
 from headway.base.errors import ConflictError, HeadwayError, InvalidInputError, NotFoundError
 from headway.core.groups import Group, GroupId, GroupMode, shown_group
-from headway.core.model import NOTHING, JobId, JobSpec, shown
+from headway.core.model import NOTHING, Job, JobId, JobSpec, shown, shown_run
 from headway.core.subjects import SUBJECT, Item, ItemKind, ItemState
 from headway.core.targets import Target, fits, target_for
 from headway.integrations.trackers import SourcePlace
 from headway.jobs.context import Context
 from headway.jobs.insert import Origin, add_jobs
-from headway.jobs.membership import close_group, new_group
+from headway.jobs.membership import close_group, join_group, new_group
 from headway.jobs.settings import store_setting
-from headway.jobs.subjects import Finder, FoundItem
+from headway.jobs.subjects import Finder, FoundItem, SubjectHolder, subject_holders
 from headway.store.new_jobs import Event
 from headway.store.transaction import WriteTx
 from headway.workitems.recipes import Values, check_values, specification
+
+if TYPE_CHECKING:
+    from headway.workflows.prepared import PreparedRun
 
 MOST_ITEMS = 10_000
 
@@ -40,9 +45,17 @@ class Wish(NamedTuple):
 
 
 class Scheduled(NamedTuple):
+    """What an item became: a job, or a run of a workflow."""
+
     subject: str
     target: str | None
-    job_id: JobId | None  # none in a rehearsal
+    job_id: JobId | None = None  # none in a rehearsal
+    workflow: str | None = None
+    run: int | None = None  # none in a rehearsal
+
+    @property
+    def shown(self) -> str:
+        return shown(self.job_id or 0) if self.run is None else shown_run(self.run)
 
 
 class SkippedItem(NamedTuple):
@@ -77,7 +90,14 @@ class _WantedItem(NamedTuple):
 
 class _Taken(NamedTuple):
     wanted: _WantedItem
-    spec: JobSpec
+    target: Target
+    made: JobSpec | PreparedRun
+
+    @property
+    def scheduled(self) -> Scheduled:
+        """As a rehearsal has it."""
+        workflow = None if isinstance(self.made, JobSpec) else self.made.manifest.workflow.name
+        return Scheduled(self.wanted.item.id, self.target.name, workflow=workflow)
 
 
 class _Chosen(NamedTuple):
@@ -98,8 +118,7 @@ def sling(context: Context, wish: Wish, *, rehearse: bool = False) -> Slung:
     slung = Slung(cap <= 0, cap, (), tuple(chosen.already), tuple(chosen.skipped), closed)
     slung = slung._replace(troubles=tuple(finder.troubles))
     if rehearse or not chosen.taken:
-        would = [Scheduled(each.wanted.item.id, each.spec.target, None) for each in chosen.taken]
-        return slung._replace(scheduled=tuple(would))
+        return slung._replace(scheduled=tuple(each.scheduled for each in chosen.taken))
     return _schedule(context, chosen.taken, subjects, slung)
 
 
@@ -174,16 +193,15 @@ def _choose(
     target: Target | None,
     targets: Mapping[str, Target],
 ) -> _Chosen:
-    """Guard by guard, in this order: it exists, an open job, its target, the mismatch, its state,
-    its recipe. The open job comes first, so that to sling again is never an error."""
+    """Guard by guard, in this order: it exists, an open job or run, its target, the mismatch, its
+    state, its recipe. What is open comes first, so that to sling again is never an error."""
     with context.store.read() as tx:
-        already = tx.workitems.open_about([each.item.id for each in wanted])
+        already = subject_holders(tx, [each.item.id for each in wanted])
     chosen = _Chosen([], [], [])
     aimed: list[tuple[_WantedItem, Target]] = []
     for each in wanted:
         if each.item.id in already:
-            job = already[each.item.id]
-            chosen.already.append(Scheduled(each.item.id, job.target, job.id))
+            chosen.already.append(_held(each.item.id, already[each.item.id]))
             continue
         try:
             aim = _aim(each.item, target, targets, force=wish.force)
@@ -197,22 +215,48 @@ def _choose(
     return chosen
 
 
+def _held(subject: str, holder: SubjectHolder) -> Scheduled:
+    return Scheduled(subject, holder.target, holder.job_id, holder.workflow, holder.run)
+
+
 def _specify(
     context: Context, values: Values, aimed: Sequence[tuple[_WantedItem, Target]], chosen: _Chosen
 ) -> None:
-    """The job that each would be. A recipe that cannot run concerns the items that it is for."""
+    """The job or run that each would be. A recipe that cannot run concerns the items that it is
+    for."""
+    values, aimed = _with_workflows(context, values, aimed, chosen)
     check_values(values, [aim for _, aim in aimed])
     found: dict[str, bool] = {}
     for each, aim in aimed:
         try:
-            spec = specification(context, each.item, each.place, aim, values, found)
+            made = specification(context, each.item, each.place, aim, values, found)
         except InvalidInputError as error:
-            if each.named:
-                where = f"{each.item.id} cannot be slung to target {aim.name}"
-                raise InvalidInputError(f"{where}: {error}") from None
-            chosen.skipped.append(SkippedItem(each.item.id, f"target {aim.name}: {error}"))
+            _leave_out(each, aim, error, chosen)
         else:
-            chosen.taken.append(_Taken(each, spec))
+            chosen.taken.append(_Taken(each, aim, made))
+
+
+def _with_workflows(
+    context: Context, values: Values, aimed: Sequence[tuple[_WantedItem, Target]], chosen: _Chosen
+) -> tuple[Values, Sequence[tuple[_WantedItem, Target]]]:
+    """The values with the workflows of the targets, and the items whose target can be read."""
+    if values.template is not None or not any(aim.workflow for _, aim in aimed):
+        return values, aimed
+    from headway.workitems.run_recipes import read_recipes
+
+    runs, broken = read_recipes(context, (aim for _, aim in aimed))
+    for each, aim in aimed:
+        if aim.name in broken:
+            _leave_out(each, aim, broken[aim.name], chosen)
+    readable = [(each, aim) for each, aim in aimed if aim.name not in broken]
+    return values._replace(runs=runs), readable
+
+
+def _leave_out(each: _WantedItem, aim: Target, error: HeadwayError, chosen: _Chosen) -> None:
+    if each.named:
+        where = f"{each.item.id} cannot be slung to target {aim.name}"
+        raise InvalidInputError(f"{where}: {error}") from None
+    chosen.skipped.append(SkippedItem(each.item.id, f"target {aim.name}: {error}"))
 
 
 def _values(context: Context, wish: Wish) -> Values:
@@ -254,7 +298,7 @@ def _refuse_state(item: Item, *, force: bool) -> None:
 def _schedule(
     context: Context, taken: Sequence[_Taken], subjects: Sequence[str], slung: Slung
 ) -> Slung:
-    """Write it all in one transaction. A job that came first in the meantime keeps the subject."""
+    """Write it all in one transaction. What came first in the meantime keeps the subject."""
     env_digest = keep_environment(
         context.home, context.environ, umask=context.umask, working_directory=context.folder
     )
@@ -262,37 +306,65 @@ def _schedule(
     origin = Origin(context.actor, context.home.worktrees, host, env_digest)
 
     def transaction(tx: WriteTx) -> Slung:
-        first = tx.workitems.open_about([each.wanted.item.id for each in taken])
+        first = subject_holders(tx, [each.wanted.item.id for each in taken])
         new = [each for each in taken if each.wanted.item.id not in first]
-        late = [Scheduled(name, job.target, job.id) for name, job in first.items()]
+        late = [_held(name, holder) for name, holder in first.items()]
         done = slung._replace(already=(*slung.already, *late))
         if not new:
             return done
-        ids = [each.job_id for each in add_jobs(tx, [each.spec for each in new], origin)]
-        groups = _track(tx, new, ids, subjects, by=context.actor)
-        scheduled = []
-        for each, job_id, group_id in zip(new, ids, groups, strict=True):
-            subject, target = each.wanted.item.id, each.spec.target
-            scheduled.append(Scheduled(subject, target, job_id))
-            data = {"subject": subject, "target": target, "group": shown_group(group_id)}
-            tx.events.add([Event("slung", job_id, data)], actor=context.actor)
-        return done._replace(scheduled=tuple(scheduled), groups=tuple(dict.fromkeys(groups)))
+        added = _add(tx, new, origin)
+        groups = _track(tx, new, [each.jobs for each in added], subjects, by=context.actor)
+        for each, group_id in zip(added, groups, strict=True):
+            tx.events.add([_slung(each.scheduled, group_id)], actor=context.actor)
+        scheduled = tuple(each.scheduled for each in added)
+        return done._replace(scheduled=scheduled, groups=tuple(dict.fromkeys(groups)))
 
     done = context.store.transact(transaction)
     context.wake()
     return done
 
 
+class _Added(NamedTuple):
+    """What an item became, and all jobs of that."""
+
+    scheduled: Scheduled
+    jobs: tuple[JobId, ...]
+
+
+def _add(tx: WriteTx, new: Sequence[_Taken], origin: Origin) -> list[_Added]:
+    """The jobs at once, each run by itself; in the order of the items."""
+    specs = [each.made for each in new if isinstance(each.made, JobSpec)]
+    ids = iter([each.job_id for each in add_jobs(tx, specs, origin)] if specs else ())
+    added = []
+    for each in new:
+        if isinstance(each.made, JobSpec):
+            job_id = next(ids)
+            added.append(_Added(each.scheduled._replace(job_id=job_id), (job_id,)))
+            continue
+        from headway.workflows.prepared import add_prepared
+
+        started = add_prepared(tx, each.made, origin)
+        added.append(_Added(each.scheduled._replace(run=started.run), started.jobs))
+    return added
+
+
+def _slung(scheduled: Scheduled, group_id: GroupId) -> Event:
+    data = {"subject": scheduled.subject, "target": scheduled.target}
+    if scheduled.run is not None:
+        data["run"] = shown_run(scheduled.run)
+    return Event("slung", scheduled.job_id, {**data, "group": shown_group(group_id)})
+
+
 def _track(
     tx: WriteTx,
     new: Sequence[_Taken],
-    ids: Sequence[JobId],
+    ids: Sequence[Sequence[JobId]],
     subjects: Sequence[str],
     *,
     by: str,
 ) -> list[GroupId]:
-    """Put each job into a group that tracks its subject, or what led to it, and has not ended; the
-    others into one new group, which is whole then."""
+    """Put the jobs of each item into a group that tracks its subject, or what led to it, and has
+    not ended; the others into one new group, which is whole then."""
     names = [each.wanted.item.id for each in new]
     tracked = tx.workitems.groups_tracking(list(dict.fromkeys([*names, *subjects])))
     groups: list[GroupId] = []
@@ -307,13 +379,12 @@ def _track(
                 )
             known = fresh.id
         groups.append(known)
-    jobs, members = tx.jobs.by_id(ids), []
-    places: dict[GroupId, int] = {}
-    for job_id, group_id in zip(ids, groups, strict=True):
-        places[group_id] = places.get(group_id, tx.groups.last_number(group_id)) + 1
-        job = jobs[job_id]._replace(group_id=group_id, sequence_number=places[group_id])
-        members.append(job)
-    tx.groups.join(members)
+    jobs = tx.jobs.by_id([job_id for some in ids for job_id in some])
+    joining: dict[GroupId, list[Job]] = {}
+    for some, group_id in zip(ids, groups, strict=True):
+        joining.setdefault(group_id, []).extend(jobs[job_id] for job_id in some)
+    for group_id, some_jobs in joining.items():
+        join_group(tx, some_jobs, group_id)
     if fresh is not None:
         close_group(tx, fresh, actor=by)
     return groups
@@ -326,6 +397,8 @@ def slung_document(slung: Slung) -> dict[str, object]:
                 "subject": each.subject,
                 "target": each.target,
                 "job": shown(each.job_id) if each.job_id is not None else None,
+                "workflow": each.workflow,
+                "run": shown_run(each.run) if each.run is not None else None,
             }
             for each in entries
         ]

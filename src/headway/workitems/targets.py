@@ -8,7 +8,7 @@ from typing import Any
 from headway.base.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.base.shells import as_code
 from headway.base.units import show_duration, show_instant
-from headway.core.targets import Target, filled, placeholders, run_as_code
+from headway.core.targets import KNOWN, Target, filled, placeholders, run_as_code
 from headway.jobs.context import Context
 from headway.jobs.quotas import check_word
 from headway.jobs.request import Request
@@ -23,6 +23,10 @@ REMEDY = "a target can only be made of what is there"
 def add_target(context: Context, target: Target, *, replace: bool = False) -> Target:
     """Store a target; one of that name is only replaced if that is asked for."""
     here = context.folder
+    if target.workflow is not None:
+        from headway.workflows.prepared import kept_name
+
+        target = target._replace(workflow=kept_name(target.workflow, here))
     if target.cwd is not None:
         target = target._replace(cwd=os.path.abspath(os.path.join(here, target.cwd)))
     _check(context, target)
@@ -103,7 +107,9 @@ def target_document(target: Target) -> dict[str, Any]:
         "name": target.name,
         "prefix": target.prefix,
         "command": list(target.argv),
-        "placeholders": sorted(placeholders(target.argv)),
+        "workflow": target.workflow,
+        "params": dict(target.params),
+        "placeholders": sorted(placeholders((*target.argv, *target.params.values()))),
         "cwd": target.cwd,
         "env": sorted(target.env),
         "resources": list(target.resources),
@@ -124,8 +130,13 @@ def _check(context: Context, target: Target) -> None:
         raise InvalidInputError(
             f"prefix {prefix!r} must be the beginning of ids, as gt- is of gt-abc"
         )
+    if target.workflow is not None:
+        _check_workflow(context, target)
+        return
     if not target.argv:
         raise InvalidInputError("what is to run? Give a command after --, as in -- make {subject}")
+    if target.params:
+        raise InvalidInputError("--set is about a workflow; name it with --workflow")
     stand_ins: Mapping[str, str] = dict.fromkeys(placeholders(target.argv), "x")
     refuse_code(target.argv, stand_ins)
     request = request_for(context, target, filled(target.argv, stand_ins))
@@ -135,6 +146,37 @@ def _check(context: Context, target: Target) -> None:
         requests.append(request._replace(argv=target.helper, check=True))
     for each in requests:
         specify(each, environ=context.environ, working_directory=context.folder, remedy=REMEDY)
+
+
+# What a workflow says of its jobs itself, as options have it.
+_OF_JOBS = ("cwd", "env", "resources", "locks", "timeout", "retries")
+
+
+def _check_workflow(context: Context, target: Target) -> None:
+    """The file must be right, and what is given must fit it. Values with placeholders, and those
+    that nobody gives here, are checked when something is slung."""
+    from headway.workflows.prepared import check_run
+    from headway.workitems.run_recipes import by_others, refuse_scripts
+
+    wrong = ["give --workflow or a command, not both"] if target.argv else []
+    wrong += [
+        f"{word}: the workflow says it itself; take it out"
+        for word in _OF_JOBS
+        if getattr(target, word)
+    ]
+    if wrong:
+        raise InvalidInputError("; ".join(wrong))
+    later = [name for name, value in target.params.items() if placeholders([value])]
+    fixed = {name: value for name, value in target.params.items() if name not in later}
+    given = dict(zip(fixed, filled(fixed.values(), {}), strict=True))
+    with context.store.read() as tx:
+        name = target.workflow or ""
+        workflow = check_run(tx, context.home, context.config, name, given, later)
+    stand_ins = dict.fromkeys((*KNOWN, *placeholders(target.params.values())), "x")
+    refuse_scripts(workflow, by_others(target, workflow, stand_ins))
+    if target.helper:
+        helper = Request(argv=target.helper, cwd=os.path.dirname(context.home.path))
+        specify(helper, environ=context.environ, working_directory=context.folder, remedy=REMEDY)
 
 
 def _where(context: Context, target: Target) -> str:

@@ -6,18 +6,27 @@ of its own, `headway exec` in it, and the programs' own homes beside it; nothing
 
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scratch import IDENTITY, Scratch
 from stub import ANSWER, Stub, serving
+from three_stages import SLUG, play
 
 import headway
 import headway.integrations.agents.files as files
+from harness import wait_for
+from headway.base.home import IGNORED
 from headway.base.trust import record
+from headway.integrations.agents.command_line import command_line
+from headway.integrations.agents.files import load_runner
+from headway.integrations.agents.streams import report_of
+from headway.workflows.new_file import starter_text
 
 PROGRAMS = Path(os.environ["HEADWAY_TEST_PROGRAMS"])
 SOURCES = str(Path(headway.__file__).parent.parent)
@@ -44,6 +53,7 @@ class Place:
         self.home.chmod(0o700)
         record(str(self.home), {"HOME": str(self.own)})
         (self.home / "config.toml").write_text('[worker]\nidle = "1s"\n')
+        (self.home / ".gitignore").write_text(IGNORED)
         settings = {
             "security": {"auth": {"selectedType": "gemini-api-key"}},
             "general": {"maxAttempts": 1},
@@ -55,6 +65,10 @@ class Place:
         text = Path(files.folders(None)[0], f"{name}.toml").read_text()
         assert old in text
         (self.home / "runners" / f"{name}.toml").write_text(text.replace(old, new))
+
+    def fails_without_login(self, name: str) -> None:
+        """As shipped, it would be parked until a person resumes it."""
+        self.runner(name, "tested = ", 'auth = "fail"\ntested = ')
 
     def environ(self, way: str, *, key: bool = True) -> dict[str, str]:
         provider = (
@@ -78,11 +92,17 @@ class Place:
         self, runner: str, way: str, *options: str, key: bool = True
     ) -> tuple[int, dict[str, Any], dict[str, Any]]:
         """Exit code, job document and result."""
-        argv = [sys.executable, "-P", "-m", "headway"]
         asked = ["--runner", runner, "--prompt", "Say that all is well.", *options]
         environ = self.environ(way, key=key)
-        done = subprocess.run(
-            [*argv, "exec", *asked],
+        done = self.headway(environ, "exec", *asked)
+        job = json.loads(self.headway(environ, "jobs", "show", "1", "--json").stdout)["job"]
+        result = job["run"]["result"]
+        print(done.stderr[-1000:], json.dumps(result, indent=1))
+        return done.returncode, job, result
+
+    def headway(self, environ: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "headway", *words],
             cwd=self.folder,
             env=environ,
             stdin=subprocess.DEVNULL,
@@ -90,19 +110,6 @@ class Place:
             text=True,
             timeout=180,
         )
-        shown = subprocess.run(
-            [*argv, "jobs", "show", "1", "--json"],
-            cwd=self.folder,
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-        job = json.loads(shown.stdout)["job"]
-        result = job["run"]["result"]
-        print(done.stderr[-1000:], json.dumps(result, indent=1))
-        return done.returncode, job, result
 
 
 @pytest.fixture
@@ -130,6 +137,7 @@ def test_an_overloaded_model(place: Place, runner: str) -> None:
 
 @EVERY_RUNNER
 def test_a_key_that_is_refused(place: Place, runner: str) -> None:
+    place.fails_without_login(runner)
     code, job, result = place.work(runner, "refuses")
     assert code != 0 and job["state"] == "failed"
     assert result["error_class"] == "auth", result
@@ -138,6 +146,7 @@ def test_a_key_that_is_refused(place: Place, runner: str) -> None:
 
 @EVERY_RUNNER
 def test_nobody_is_logged_in(place: Place, runner: str) -> None:
+    place.fails_without_login(runner)
     code, job, result = place.work(runner, "says", key=False)
     assert code != 0 and job["state"] == "failed"
     assert result["error_class"] == "auth", result
@@ -181,3 +190,113 @@ def test_a_model_that_never_ends(place: Place, runner: str) -> None:
     code, job, result = place.work(runner, "loops", "--max-turns", "2", "--grace", "3s")
     assert (code, result["error_class"]) == (1, "limit")
     assert "turns" in job["reason"]
+
+
+@pytest.mark.parametrize("runner", ["claude", "codex"])
+def test_it_goes_on_with_its_session(place: Place, runner: str) -> None:
+    _, _, result = place.work(runner, "says")
+    agent = {"prompt": "Go on.", "session_id": result["session_id"]}
+    argv = command_line(load_runner(runner, None), agent, prompt_file="/")
+    done = subprocess.run(
+        argv,
+        cwd=place.folder,
+        env=place.environ("says"),
+        input="Go on.",
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    report = report_of(load_runner(runner, None).parser)
+    for line in done.stdout.splitlines():
+        report.read(line)
+    assert (report.error, report.final_text) == (None, ANSWER), done.stderr
+    assert report.session_id == result["session_id"]
+
+
+FLOW = """
+[nodes.ask]
+prompt = "Say that ${{{{ params.what }}}}."
+args = {{ runner = "{runner}", max_turns = 3 }}
+[nodes.use]
+argv = ["echo", "${{{{ nodes.ask.outputs.text }}}}"]
+after = ["ask"]
+[params]
+what = "all is well"
+"""
+
+
+@EVERY_RUNNER
+def test_a_workflow_hands_on_what_it_says(place: Place, runner: str) -> None:
+    folder = place.home / "workflows"
+    folder.mkdir()
+    (folder / "ask.toml").write_text(FLOW.format(runner=runner))
+    done = place.headway(place.environ("says"), "run", "ask", "--follow")
+    assert done.returncode == 0, done.stderr
+    assert (place.home / "jobs" / "3" / "stdout.log").read_text() == f"{ANSWER}\n"
+
+
+class ProgramStage:
+    """A stage on which the real programs play: `headway` itself, and the agent of a runner."""
+
+    def __init__(self, place: Place, runner: str) -> None:
+        self._place = place
+        self._environ = place.environ("stages") | IDENTITY
+        (place.home / "workflows").mkdir()
+        for starter in ("draft", "approve", "merge"):
+            text = starter_text(starter).replace('"claude"', f'"{runner}"')
+            if runner != "claude":  # they show what they used only at their end, and no dollars
+                text = re.sub(r"budget_usd = [\d.]+, ", "", text)
+                text = text.replace("budget.usd = 10", "budget.tokens = 1000000")
+            (place.home / "workflows" / f"{starter}.toml").write_text(text)
+        self.scratch = Scratch(place.folder)
+
+    def say(self, *words: str) -> str:
+        done = self._place.headway(self._environ, *words)
+        assert done.returncode == 0, (words, done.stderr)
+        return done.stdout
+
+    def start(self, starter: str, **params: str) -> "ProgramRun":
+        given = [word for each in params.items() for word in ("--set", "=".join(each))]
+        return ProgramRun(self, self.say("run", starter, SLUG, *given).strip())
+
+    def until(self, condition: Callable[[], Any], what: str) -> None:
+        wait_for(condition, what=what, deadline=120)
+
+    def approve(self, job: int) -> None:
+        self.say("jobs", "approve", f"job-{job}")
+
+    def chain(self, job: int) -> list[dict[str, Any]]:
+        document = json.loads(self.say("jobs", "show", f"job-{job}", "--json"))
+        chain = [each["id"] for each in document["chain"]]
+        shown = (json.loads(self.say("jobs", "show", each, "--json")) for each in chain)
+        return [each["job"] for each in shown]
+
+
+class ProgramRun:
+    def __init__(self, stage: ProgramStage, run: str) -> None:
+        self._stage = stage
+        self._run = run
+
+    @property
+    def document(self) -> dict[str, Any]:
+        shown = json.loads(self._stage.say("workflows", "show", self._run, "--json"))
+        document: dict[str, Any] = shown["run"]
+        return document
+
+    def node(self, name: str) -> dict[str, Any]:
+        return next(each for each in self.document["nodes"] if each["id"] == name)
+
+    def job(self, name: str) -> int:
+        return int(self.node(name)["job"].removeprefix("job-"))
+
+    def ended(self) -> dict[str, Any]:
+        self._stage.until(lambda: self.document["ended_at"], f"{self._run} to end")
+        return self.document
+
+
+@EVERY_RUNNER
+def test_from_a_specification_to_a_merged_branch(place: Place, runner: str) -> None:
+    draft, approve, merge = play(ProgramStage(place, runner))
+    for each in (draft, approve, merge):
+        assert each["spent"]["tokens"] >= 1207, "a conflict gate's agent counts, too"
+    assert approve["spent"]["tokens"] > 2 * 1207, "red, then green"

@@ -2,19 +2,44 @@
 
 The first part of the path says how it behaves: `/says`, `/overloaded`, `/refuses`, `/writes` (asks
 for a tool that writes a file, and is content with whatever comes of it), `/loops` (asks for a tool
-again and again) or `/hangs`. So one server serves all tests, and a test chooses by its base URL.
+again and again), `/stages` (does what the prompts of `three_stages` ask for) or `/hangs`. So one
+server serves all tests, and a test chooses by its base URL.
 """
 
 import json
+import shlex
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
+
+from three_stages import answer_to
 
 ANSWER = "all is well"
 Events = list[tuple[str, dict[str, Any]]]
+
+
+class WriteFile(NamedTuple):
+    """The model asks for a tool that writes this file."""
+
+    name: str
+    text: str
+
+
+MADE = WriteFile("made-by-agent.txt", "made\n")
+
+
+def next_step(way: str, prompt: str, done: int) -> str | WriteFile:
+    """What the model does when so much of what it asked for is done: it answers, or writes."""
+    if way == "loops" or (way == "writes" and not done):
+        return MADE
+    if way != "stages":
+        return ANSWER
+    answer = answer_to(prompt)
+    files = [WriteFile(*each) for each in answer.files.items()]
+    return files[done] if done < len(files) else answer.text
 
 
 class Stub(ThreadingHTTPServer):
@@ -91,11 +116,15 @@ class _Handler(BaseHTTPRequestHandler):
         self._json(code, {"type": "error", "error": {"type": kind, "message": way}})
 
     def _gemini(self, way: str, path: str, asked: dict[str, Any]) -> None:
-        turns = asked.get("contents") or []
-        answered = any("functionResponse" in part for each in turns for part in each["parts"])
-        part: dict[str, Any] = {"text": ANSWER}
-        if way == "loops" or (way == "writes" and not answered):
-            call = {"file_path": "made-by-agent.txt", "content": "made\n"}
+        parts = [part for each in asked.get("contents") or () for part in each["parts"]]
+        prompt = "\n".join(part.get("text", "") for part in parts)
+        done = sum("functionResponse" in part for part in parts)
+        step = next_step(way, prompt, done)
+        if "responseMimeType" in (asked.get("generationConfig") or {}):  # which model is to do it
+            step = json.dumps({"complexity_reasoning": "it is simple", "complexity_score": 1})
+        part: dict[str, Any] = {"text": step}
+        if isinstance(step, WriteFile):
+            call = {"file_path": step.name, "content": step.text}
             part = {"functionCall": {"name": "write_file", "args": call}}
         document = {
             "candidates": [
@@ -138,17 +167,23 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _anthropic(way: str, asked: dict[str, Any], number: int) -> Events:
-    answered = any(
-        isinstance(each["content"], list)
-        and any(part.get("type") == "tool_result" for part in each["content"])
-        for each in asked.get("messages", ())
-    )
-    calls = bool(asked.get("tools")) and (way == "loops" or (way == "writes" and not answered))
-    call = {"command": "echo made > made-by-agent.txt", "description": "make a file"}
+    contents = [each["content"] for each in asked.get("messages", ())]
+    parts = [part for each in contents if isinstance(each, list) for part in each]
+    texts = [each for each in contents if isinstance(each, str)]
+    prompt = "\n".join([*texts, *(part.get("text", "") for part in parts)])
+    done = sum(part.get("type") == "tool_result" for part in parts)
+    step = next_step(way, prompt, done // 2 if way == "stages" else done)
+    calls = isinstance(step, WriteFile) and bool(asked.get("tools"))
     block: dict[str, Any] = {"type": "text", "text": ""}
-    delta: dict[str, Any] = {"type": "text_delta", "text": ANSWER}
-    if calls:
-        block = {"type": "tool_use", "id": f"toolu_{number:08}", "name": "Bash", "input": {}}
+    delta: dict[str, Any] = {"type": "text_delta", "text": step if isinstance(step, str) else ""}
+    if isinstance(step, WriteFile) and calls:
+        tool: str
+        tool, call = "Bash", {"command": f"echo made > {step.name}", "description": "make a file"}
+        if way == "stages":  # it must have read what it writes
+            tool, call = "Read", {"file_path": step.name}
+            if done % 2:
+                tool, call = "Write", {**call, "content": step.text}
+        block = {"type": "tool_use", "id": f"toolu_{number:08}", "name": tool, "input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps(call)}
     usage = {"input_tokens": 1200, "output_tokens": 1}
     message = {
@@ -176,17 +211,20 @@ def _anthropic(way: str, asked: dict[str, Any], number: int) -> Events:
 
 
 def _openai(way: str, asked: dict[str, Any], number: int) -> Events:
-    answered = any(str(each.get("type")).endswith("_output") for each in asked.get("input", ()))
+    items = asked.get("input", ())
+    parts = [part for each in items for part in each.get("content") or ()]
+    done = sum(str(each.get("type")).endswith("_output") for each in items)
+    step = next_step(way, "\n".join(part.get("text", "") for part in parts), done)
     item: dict[str, Any] = {
         "type": "message",
         "id": f"m{number}",
         "role": "assistant",
         "status": "completed",
-        "content": [{"type": "output_text", "text": ANSWER, "annotations": []}],
+        "content": [{"type": "output_text", "text": step, "annotations": []}],
     }
     tools = [each.get("name") for each in asked.get("tools", ())]
-    if tools and (way == "loops" or (way == "writes" and not answered)):
-        item = _shell_call(way, tools, number)
+    if tools and isinstance(step, WriteFile):
+        item = _shell_call(way, step, tools, number)
     usage = {
         "input_tokens": 1200,
         "input_tokens_details": {"cached_tokens": 0},
@@ -203,9 +241,10 @@ def _openai(way: str, asked: dict[str, Any], number: int) -> Events:
     ]
 
 
-def _shell_call(way: str, tools: list[Any], number: int) -> dict[str, Any]:
-    # A command that ends at once is not told in its stream.
-    line = "echo made > made-by-agent.txt" if way == "writes" else "sleep 0.3; echo again"
+def _shell_call(way: str, step: WriteFile, tools: list[Any], number: int) -> dict[str, Any]:
+    line = f"printf %s {shlex.quote(step.text)} > {step.name}"
+    if way == "loops":  # a command that ends at once is not told in its stream
+        line = "sleep 0.3; echo again"
     name = next((each for each in tools if each in ("exec_command", "shell", "shell_command")), "")
     # It asks for more than its sandbox, which nobody is there to grant.
     more = {"sandbox_permissions": "require_escalated"} if way == "writes" else {}

@@ -23,7 +23,7 @@ AUTHOR = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
 EVERY_RUNNER = pytest.mark.parametrize("runner", RUNNERS)
 FIELDS = {
     *("version", "runner", "runner_version", "session_id", "model", "ok", "error_class", "reason"),
-    *("exit_code", "signal", "turns", "usage", "cost_usd", "cost_source", "denials"),
+    *("exit_code", "signal", "turns", "usage", "tokens", "cost_usd", "cost_source", "denials"),
     *("final_text", "summary", "artifacts", "structured", "git", "started_at", "finished_at"),
     *("log_sha256", "unreadable_lines", "too_long_lines"),
 }
@@ -369,6 +369,7 @@ def test_a_prompt_can_come_by_file_or_as_an_argument(agents: Agents, way: str, w
 def test_a_cause_of_an_agent_can_be_named_for_retries(agents: Agents) -> None:
     wanted = {"retries": 1, "retry_base": 1000}
     first = agents.submit("claude", "overloaded", retry_on=("transient",), **wanted)
+    agents.built_in("claude", tested='"1"\nauth = "fail"')
     other = agents.submit("claude", "refused", retry_on=("transient",), **wanted)
     agents.bench.until_ended(first, other)
     assert len(agents.bench.client.jobs.chain(first)) == 2
@@ -385,7 +386,7 @@ def test_what_cannot_be_known_of_an_agent_is_never_tried_again(agents: Agents, e
     running = job._replace(status=Status.RUNNING)
     answer = settle(running, Outcome(Ending(ending), 1))
     assert getattr(answer, "retry", None) is None
-    command = running._replace(type="command")
+    command = running._replace(type="command", params={"argv": ["true"]})
     assert getattr(settle(command, Outcome(Ending(ending), 1)), "retry", None) is not None
 
 
@@ -404,3 +405,43 @@ def test_an_agent_works_in_a_worktree_of_its_own(agents: Agents) -> None:
         subprocess.run(["git", *words], check=True, cwd=agents.bench.folder)
     job = agents.ended("claude", "where", worktree="")
     assert agents.result(job)["final_text"].endswith(f"worktrees/{shown(job.id)}")
+
+
+def test_the_result_says_what_was_done_in_the_repository(agents: Agents, tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", *AUTHOR, *words], cwd=repo, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    repo.mkdir()
+    git("init", "-q", "-b", "main")
+    (repo / "kept").write_text("one\ntwo\n")
+    git("add", "."), git("commit", "-qm", "first")
+    base = git("rev-parse", "HEAD")
+    author = " ".join(f"'{each}'" for each in AUTHOR)
+    script = agents.programs / "worker"
+    script.write_text(
+        "#!/bin/sh\ncat > /dev/null\necho new > 'made file'; echo three >> kept\n"
+        f"git add kept; git {author} commit -qm second; echo left > kept\n"
+    )
+    script.chmod(0o755)
+    job = agents.ended("command", "x", argv=("worker",), cwd=str(repo))
+    assert job.status is Status.SUCCEEDED
+    assert agents.result(job)["git"] == {
+        "branch": "main",
+        "base": base,
+        "head": git("rev-parse", "HEAD"),
+        "commits": 1,
+        "files_changed": 2,
+        "files": ["kept", "made file"],
+        "insertions": 1,
+        "deletions": 2,
+    }
+
+
+def test_an_idle_timeout_takes_the_place_of_its_runners(agents: Agents) -> None:
+    job = agents.ended("claude", "stall", idle_timeout="1s")
+    assert (job.status, job.reason) == (Status.FAILED, "claude: no output for 1 s")

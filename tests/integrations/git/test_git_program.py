@@ -199,6 +199,15 @@ def test_reason_is_gits_own_and_names_the_repository(repo: Repo) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_lock_file_that_is_in_the_way_is_named(repo: Repo) -> None:  # fault I1
+    lock = repo.path / ".git/refs/heads/topic.lock"
+    lock.touch()
+    with pytest.raises(GitError) as caught:
+        ask(str(repo), "branch", "topic", writes=True)
+    words = f"{lock} is there; if no git is at work, remove it and retry"
+    assert str(caught.value) == f"git branch failed in {repo}: {words}"
+
+
 def test_looking_takes_no_lock(repo: Repo) -> None:  # fault I1
     os.utime(repo.path / "readme.txt", (1, 1))  # git would like to refresh its index
     before = (repo.path / ".git/index").read_bytes()

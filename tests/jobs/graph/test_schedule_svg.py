@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.core.states import Status
+from headway.jobs.views.graph.formats import COLOURS
 from headway.jobs.views.graph.layout import BOX_HEIGHT, BOX_WIDTH, lay_out
 from headway.jobs.views.graph.model import GraphSchedule
 from headway.jobs.views.graph.svg import svg
@@ -33,9 +34,31 @@ def test_each_job_is_a_box_in_the_colour_of_its_state() -> None:
         *("job queued", "job waiting", "job waiting", "job waiting", "job running"),
         *("job succeeded", "job failed", "job ended", "job ended", "job blocked", "job blocked"),
     ]
-    style = next(root.iter(f"{SVG}style")).text or ""
-    assert "prefers-color-scheme: dark" in style
-    assert all(f"rect.{(each or '').split()[1]} " in style for each in boxes)
+    fills = {each.get("class"): each.get("fill") for each in root.iter(f"{SVG}rect")}
+    assert all(fills[each] == COLOURS[(each or "").split()[1]][0] for each in boxes)
+
+
+def test_a_page_may_style_it_and_finds_the_job_of_each_box() -> None:
+    """Attributes give way to any rule of a style sheet; an inline style would not, and is refused
+    where pages may have none."""
+    root = picture(schedule(node(1, slug="build"), node(24, needs=(missing("custom:a:b", 1),))))
+    everything = list(root.iter())
+    assert {each.tag for each in everything}.isdisjoint({f"{SVG}style", f"{SVG}script"})
+    assert not any(each.get("style") for each in everything)
+    boxes = [each for each in root.iter(f"{SVG}g") if each.find(f"{SVG}rect") is not None]
+    assert [each.get("data-job") for each in boxes] == ["job-1", "job-24"]
+    coloured = [each for each in everything if each.get("class") not in (None, "boxes", "edges")]
+    assert coloured and all(looks_of(root, each).keys() >= {"fill"} for each in coloured)
+
+
+def looks_of(root: ET.Element, wanted: ET.Element) -> dict[str, str]:
+    """The attributes of an element, with those of the groups that it stands in."""
+    parents = {child: parent for parent in root.iter() for child in parent}
+    found: dict[str, str] = dict(wanted.attrib)
+    while wanted in parents:
+        wanted = parents[wanted]
+        found = {**wanted.attrib, **found}
+    return found
 
 
 def test_artifacts_are_written_on_their_edges() -> None:
@@ -48,7 +71,7 @@ def test_artifacts_are_written_on_their_edges() -> None:
 def test_a_hostile_name_is_text_and_fits_its_box() -> None:  # fault H9
     root = picture(schedule(node(1, name=HOSTILE * 5, slug="漢字" * 20, wait=HOSTILE)))
     assert {each.tag.removeprefix(SVG) for each in root.iter()} == {
-        *("svg", "style", "defs", "marker", "path", "rect", "text", "g", "title"),
+        *("svg", "defs", "marker", "path", "rect", "text", "g", "title"),
     }
     (name,) = texts(root, "name")
     assert len(name) <= 25 and name.endswith("...")

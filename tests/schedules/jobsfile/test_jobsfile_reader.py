@@ -264,7 +264,7 @@ def test_all_that_is_wrong_is_told_at_once_with_line_and_key() -> None:
         'line 13: jobs.review_stale_prs.enabled: "yes" is not true or false; write e.g. true',
         "line 14: jobs.forgotten: it has no type; write e.g. type: script",
         "line 14: jobs.forgotten: it has no interval; write e.g. interval: 300, or a cron",
-        'line 17: jobs.wrong_type.type: "skript" is not script, agent or command; '
+        'line 17: jobs.wrong_type.type: "skript" is not script, agent, command or workflow; '
         "write e.g. script",
         "line 19: jobs.my job: the name may have letters, digits, _ - and ., at most 64 of them, "
         "and begins with a letter, a digit or _",

@@ -18,6 +18,7 @@ ENOUGH: dict[str, dict[str, Any]] = {
     "script": {"type": "script", "run": "tidy", "interval": 60},
     "agent": {"type": "agent", "prompt": "Look around.", "interval": 60},
     "command": {"type": "command", "run": ["make"], "interval": 60},
+    "workflow": {"type": "workflow", "workflow": "nightly", "interval": 60},
 }
 GOOD: dict[str, Any] = {
     "type": None,  # as the entry's own
@@ -27,6 +28,8 @@ GOOD: dict[str, Any] = {
     "cron": "30 0 * * *",
     "timezone": "Europe/Berlin",
     "run": None,
+    "workflow": "ci/nightly.toml",
+    "params": ["keep=14", "x="],
     "prompt": "{{ x }}\n",
     "runner": "claude",
     "model": "sonnet[1m]",
@@ -65,7 +68,7 @@ VALUES: list[Any] = [
 ]
 BEYOND = (  # what no schema can say
     *("is less than a second", "longer than a hundred years", "the words cannot be told apart"),
-    *("the program has no name", ".cron: ", ".timezone: "),
+    *("the program has no name", ".cron: ", ".timezone: ", "is given twice"),
 )
 
 

@@ -18,6 +18,7 @@ from headway.admin.doctor.finding import (
     size_of,
 )
 from headway.admin.doctor.jobsfile import has_jobs_file
+from headway.admin.doctor.webhooks import webhooks
 from headway.admin.doctor.worktrees import worktrees
 from headway.base.clock import SECOND
 from headway.base.epoch import shown_epoch
@@ -401,4 +402,5 @@ CONTENT_CHECKS: tuple[StoreCheck, ...] = (
     _groups,
     _functions,
     _hosts,
+    webhooks,
 )

@@ -24,8 +24,8 @@ _SECRET_PARTS = ("password", "sslpassword")
 UNIT = """\
 {mark}
 [Unit]
-Description=Headway worker of {folder} ({name})
-# A worker that cannot come up is tried again for ever; jobs wait for it.
+Description=Headway {what} of {folder} ({name})
+# A {what} that cannot come up is tried again for ever; {waits} for it.
 StartLimitIntervalSec=0
 
 [Service]
@@ -36,23 +36,31 @@ ExecStart=:{command}
 Restart=on-failure
 RestartSec=10
 TimeoutStopSec={stop_seconds}
-# Jobs outlive the worker: a stop or a restart must not end them, nor one that used up its memory.
-KillMode=process
-OOMPolicy=continue
-# Each job gets a control group inside of the unit's, and together they may be many.
-Delegate=yes
-TasksMax=infinity
+{more}\
 UMask=0077
 IgnoreSIGPIPE=no
 
 [Install]
 WantedBy=default.target
 """
+OF_A_WORKER = """\
+# Jobs outlive the worker: a stop or a restart must not end them, nor one that used up its memory.
+KillMode=process
+OOMPolicy=continue
+# Each job gets a control group inside of the unit's, and together they may be many.
+Delegate=yes
+TasksMax=infinity
+"""
+WORKER, SERVER = "worker", "server"
+_WORDS = {WORKER: ("work", "--wait"), SERVER: ("serve", "--no-autostart")}
+_WAITS = {WORKER: "jobs wait", SERVER: "programs wait"}
+_LINES = {WORKER: OF_A_WORKER, SERVER: ""}
 
 
 class ServicePlan(NamedTuple):
-    """One worker to keep: of which home, started how."""
+    """One process to keep: of which home, started how."""
 
+    what: str  # a worker or a server
     name: str  # of the unit, and the mark of the line
     folder: str  # where it works
     argv: tuple[str, ...]
@@ -73,8 +81,10 @@ def make_plan(
     store_url: str | None,
     grace_seconds: int,
     environ: Mapping[str, str],
+    what: str = WORKER,
 ) -> ServicePlan:
-    """`store_url` is a store that config.toml does not name: it has a worker of its own."""
+    """`store_url` is a store that config.toml does not name: it has a worker of its own. A server
+    starts no worker: that would die with the server's unit."""
     if store_url and has_password(store_url):
         raise InvalidInputError(
             "the store's URL has a password, which a service would show to others; put the URL "
@@ -84,9 +94,10 @@ def make_plan(
         raise InvalidInputError("it is not known which Python runs here; start it by its full path")
     folder = os.path.dirname(home)
     plan = ServicePlan(
-        service_name(home, store_url),
+        what,
+        service_name(home, store_url) + ("-web" if what == SERVER else ""),
         folder,
-        (python, "-P", "-m", "headway", "--home", home, "work", "--wait"),
+        (python, "-P", "-m", "headway", "--home", home, *_WORDS[what]),
         tuple(_environment(environ, store_url)),
         log,
         max(STOPS_WITHIN, grace_seconds + STOPS_AFTER_GRACE),
@@ -123,6 +134,9 @@ def unit_text(plan: ServicePlan) -> str:
     variables = [_quoted(f"{name}={value}") for name, value in plan.environment]
     return UNIT.format(
         mark=MARK,
+        what=plan.what,
+        waits=_WAITS[plan.what],
+        more=_LINES[plan.what],
         name=plan.name,
         folder=plan.folder.replace("%", "%%"),
         environment="".join(f"Environment={each}\n" for each in variables),

@@ -44,9 +44,21 @@ def _entry(asked: dict[str, Any], now: int) -> list[str]:
         *fields(
             [
                 ("asked", f"{since} by {asked['requested_by'] or 'its submitter'}"),
+                ("question", asked["question"]),
+                ("of", asked["workflow_run"]),
+                ("agreed", _agreed(asked)),
+                ("may agree", ", ".join(asked["approvers"]) or None),
                 ("turn", None if asked["now"] else not_yet),
-                ("runs", asked["runs"]),
+                ("runs", asked["runs"] or None),
                 ("in", asked["directory"]),
             ]
         ),
     ]
+
+
+def _agreed(asked: dict[str, Any]) -> str | None:
+    """Where several must agree, who has."""
+    if asked["needed"] == 1:
+        return None
+    who = ", ".join(asked["approved_by"])
+    return f"{len(asked['approved_by'])} of {asked['needed']}" + (f": {who}" if who else "")

@@ -6,6 +6,7 @@ from headway.cli.render import emit, say
 from headway.cli.scope import Scope
 from headway.cli.step_wait import listed, started_by
 from headway.client import Client
+from headway.core.approvals import approval_rule
 from headway.core.model import JobId, shown
 
 
@@ -28,6 +29,10 @@ def approve(scope: Scope, jobs: tuple[str, ...], as_json: bool) -> None:
         one = {"job": documents[0]} if len(documents) == 1 else {}
         emit({**one, "jobs": documents, "started": started})
         return
+    for each in approved:
+        question = approval_rule(client.job(each)).question
+        if question is not None:
+            say(f"{shown(each)}: {question}")
     names = listed([shown(each) for each in approved])
     follows = _what_follows(client, approved, started)
     say(f"approved {names} as {client.context.actor}; {follows}")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--label", multiple=True, metavar="K=V", help="Only with this label (repeat).")
 @click.option("--group", multiple=True, metavar="G", help="Only of this group (repeat).")
 @click.option("--subject", multiple=True, metavar="S", help="Only about this subject (repeat).")
+@click.option("--run", multiple=True, metavar="wf-N", help="Only of this run (repeat).")
 @click.option("--since", metavar="TIME", help="Only those submitted since, as 2h or a time.")
 @click.option("--name", metavar="GLOB", help="Only with such a name, as 'build*'.")
 @click.option("--limit", type=WHOLE_NUMBER, metavar="N", help="Only the newest N.")
@@ -107,6 +108,7 @@ def _asked(filters: dict[str, Any]) -> dict[str, Any]:
         "labels": parse_labels(filters["label"]),
         "groups": filters["group"],
         "subjects": filters["subject"],
+        "runs": filters["run"],
         "name": filters["name"],
     }
 

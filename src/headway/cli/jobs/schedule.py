@@ -28,6 +28,7 @@ MAX_DEPTH = 3
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Also jobs that have ended.")
 @click.option("--job", metavar="JOB", help="JOB first, and only its relatives.")
+@click.option("--run", metavar="wf-N", help="All nodes of a workflow's run, and only these.")
 @click.option(
     "--format",
     "as_format",
@@ -45,6 +46,7 @@ def schedule(
     scope: Scope,
     everything: bool,
     job: str | None,
+    run: str | None,
     as_format: str | None,
     watch: bool,
     top: int | None,
@@ -61,6 +63,8 @@ def schedule(
     _at_least("--max-depth", max_depth, 1)
     chosen = _format(as_format, as_json)
     focus = None if job is None else _find(scope, job)
+    if run is not None and (job is not None or watch):
+        raise click.UsageError("--run goes without --job and --watch.")
     if watch:
         _refuse_to_watch(chosen)
         from headway.cli.jobs.watch import watch_schedule
@@ -71,7 +75,7 @@ def schedule(
         )
     client = scope.connect_or_nothing()
     depth = (max_depth or MAX_DEPTH) if chosen == "dag" else 1
-    loaded = client.jobs.graph(everything=everything, focus=focus, top=top, depth=depth)
+    loaded = client.jobs.graph(everything=everything, focus=focus, run=run, top=top, depth=depth)
     _print(loaded, chosen, depth)
     _say_what_is_missing(client, loaded, top)
     return 0

@@ -27,7 +27,7 @@ from headway.cli.render import (
 )
 from headway.cli.scope import Scope
 from headway.client import Client
-from headway.core.model import AGENT, FUNCTION, ApprovalState
+from headway.core.model import AGENT, FUNCTION, GATE, ApprovalState
 from headway.core.states import Status
 from headway.jobs.references import parse_job_id
 from headway.jobs.views.fields import FORMATS, written
@@ -98,7 +98,7 @@ def _lines(
         run = about_run(document["run"], now)
         if document["type"] == FUNCTION:
             run += _about_call(document)
-        elif document["type"] == AGENT:
+        elif document["type"] in (AGENT, GATE):
             from headway.cli.agent_options import about_work
 
             run += about_work(document["run"]["result"])
@@ -190,6 +190,7 @@ def _about(document: dict[str, Any], own: dict[str, Any], now: int) -> list[tupl
         ("stdin", params.get("stdin") or _kept(params.get("input"))),
         ("variables", ", ".join(params.get("env") or ()) or None),
         ("timeout", _seconds(params.get("timeout_seconds"))),
+        ("idle timeout", _seconds(params.get("idle_seconds"))),
         ("waits for", f"{wait['kind']}: {wait['detail']}" if waits else None),
         ("waited on", of("waited_on")),
         ("slug", document["slug"]),
@@ -202,6 +203,7 @@ def _about(document: dict[str, Any], own: dict[str, Any], now: int) -> list[tupl
         ("type", document["type"] if document["type"] not in USUAL_TYPES else None),
         ("resources", of("resources")),
         ("rates", of("rates")),
+        ("webhooks", of("webhooks")),
         ("priority", str(document["priority"]) if document["priority"] else None),
         ("after", of("after")),
         ("needs", of("needs")),

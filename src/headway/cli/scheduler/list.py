@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from headway.cli.render import age, counted, emit, say, table
+from headway.cli.render import age, emit, jobs_and_runs, say, table
 from headway.cli.scope import Scope
 
 
@@ -23,7 +23,9 @@ def list_scheduled(scope: Scope, as_json: bool) -> None:
         return
     now = client.now()
     for each in found:
-        print(f"{each['target'] or 'no target'} ({counted(len(each['jobs']), 'job')})")
+        runs = sum(job["run"] is not None for job in each["jobs"])
+        counts = jobs_and_runs(len(each["jobs"]) - runs, runs)
+        print(f"{each['target'] or 'no target'} ({counts})")
         rows = [_row(job, now) for job in each["jobs"]]
         header = ["  Subject", "Job", "State", "Place", "Title", "", "Age"]
         print(*table(header, rows, flexible=(0, 4, 5), favoured=5), sep="\n")
@@ -33,7 +35,7 @@ def _row(job: dict[str, Any], now: int) -> list[str]:
     mark = "blocked: " if job["blocked"] and not job["reason"].startswith("blocked") else ""
     return [
         f"  {job['subject']}",
-        job["job"],
+        job["job"] if job["run"] is None else f"{job['run']} {job['job']}",
         job["state"],
         str(job["place"] or ""),
         job["title"] or "",

@@ -24,8 +24,8 @@ class ScheduleCommand(JobCommand):
 
     sections: Mapping[str, tuple[str, ...]] = {
         "Schedule": (
-            *("cron", "every", "at", "timezone", "name", "template", "param", "catch_up", "window"),
-            *("overlap", "jitter", "replace", "disabled"),
+            *("cron", "every", "at", "timezone", "name", "template", "workflow", "param"),
+            *("catch_up", "window", "overlap", "jitter", "replace", "disabled"),
         ),
         **SECTIONS,
     }
@@ -55,7 +55,13 @@ class ScheduleCommand(JobCommand):
         ctx.meta[NAME_BEFORE_COMMAND] = name
 
 
-_COMMANDS = ("shell", "template", "prompt", "prompt_file")  # what may stand for a command
+_COMMANDS = (
+    "shell",
+    "template",
+    "workflow",
+    "prompt",
+    "prompt_file",
+)  # what may stand for a command
 
 
 @click.command(cls=ScheduleCommand)
@@ -65,7 +71,8 @@ _COMMANDS = ("shell", "template", "prompt", "prompt_file")  # what may stand for
 @click.option("--at", metavar="TIME", help="Once: 22:30, 2026-11-15T22:30 or +10m.")
 @click.option("--timezone", default="UTC", metavar="ZONE", help="Whose clock is meant: UTC.")
 @click.option("--template", metavar="NAME", help="Make its jobs of a template.")
-@click.option("--param", multiple=True, metavar="K=V", help="A parameter of it (repeat).")
+@click.option("--workflow", metavar="NAME", help="Start a run of a workflow instead.")
+@click.option("--param", "--set", multiple=True, metavar="K=V", help="A parameter (repeat).")
 @click.option(
     "--catch-up",
     type=click.Choice([each.value for each in CatchUp]),
@@ -93,6 +100,7 @@ def add(
     at: str | None,
     timezone: str,
     template: str | None,
+    workflow: str | None,
     param: tuple[str, ...],
     catch_up: str,
     window: str,
@@ -105,19 +113,22 @@ def add(
 ) -> None:
     """Make jobs at certain times, and print the schedule's id.
 
-    When: one of --cron, --every and --at. What: --template, or a command after --. A word before
-    the dashes is its name. Its jobs run in the project's folder unless --cwd is given, and are
-    retried 3 times unless --retries says otherwise.
+    When: one of --cron, --every and --at. What: --template, --workflow, or a command after --. A
+    word before the dashes is its name. Its jobs run in the project's folder unless --cwd is given,
+    and are retried 3 times unless --retries says otherwise.
     """
     if NAME_BEFORE_COMMAND in context.meta:
         name, options["argv"] = context.meta[NAME_BEFORE_COMMAND], options["argv"][1:]
     if [cron, every, at].count(None) != 2:
         raise click.UsageError("When? Give one of --cron EXPR, --every 10m and --at TIME.")
     words = given_words(context, options)
-    if template is None and not (words.get("argv") or "shell" in words or is_agent(words)):
-        raise click.UsageError("What is to run? Give --template NAME, or a command after --.")
-    if template is None and param:
-        raise click.UsageError("--param is about a template; name it with --template.")
+    stands_for_command = template is not None or workflow is not None
+    if not stands_for_command and not (words.get("argv") or "shell" in words or is_agent(words)):
+        raise click.UsageError(
+            "What is to run? Give --template NAME, --workflow NAME, or a command after --."
+        )
+    if not stands_for_command and param:
+        raise click.UsageError("--param is about a template or a workflow; name it.")
     params = given_values(param)
     _check_rule(cron, timezone)
     scope: Scope = context.obj
@@ -129,6 +140,7 @@ def add(
         at=at,
         timezone=timezone,
         template=template,
+        workflow=workflow,
         params=params,
         catch_up=catch_up,
         window=window,

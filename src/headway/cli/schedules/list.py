@@ -66,6 +66,9 @@ def _next(document: dict[str, Any], now: int) -> str:
 
 
 def _outcome(document: dict[str, Any]) -> str:
+    run = document["last_run"]
+    if run is not None:
+        return f"{run['id']} is running" if run["state"] == "running" else str(run["state"])
     if document["active_job"]:
         return f"{document['active_job']} is active"
     last = document["last_job"]

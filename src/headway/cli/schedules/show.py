@@ -72,6 +72,7 @@ def _work(document: dict[str, Any]) -> list[tuple[str, str | None]]:
     rest = [(word, value) for word, value in job.items() if word not in ("argv", "shell")]
     return [
         ("template", document["template"]),
+        ("workflow", document["workflow"]),
         *(("parameter", f"{name}={value}") for name, value in document["params"].items()),
         ("command", command),
         *((word.replace("_", " "), _written(value)) for word, value in rest),
@@ -79,10 +80,16 @@ def _work(document: dict[str, Any]) -> list[tuple[str, str | None]]:
 
 
 def _history(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]:
-    last, missed = document["last_job"], document["missed"]
+    last, missed, run = document["last_job"], document["missed"], document["last_run"]
     return [
+        ("last run", run and f"{run['id']}, {run['state']}"),
         ("last slot", moment(document["last_slot"], now)),
-        ("last job", last and f"{last['id']}, {how_it_ended(last['state'] or '', last['reason'])}"),
+        (
+            "last job",
+            last
+            and not run
+            and f"{last['id']}, {how_it_ended(last['state'] or '', last['reason'])}",
+        ),
         ("active job", document["active_job"]),
         (
             "missed",

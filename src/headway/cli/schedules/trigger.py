@@ -4,7 +4,7 @@ import click
 
 from headway.cli.render import emit
 from headway.cli.scope import Scope
-from headway.core.model import shown
+from headway.core.model import shown, shown_run
 
 
 @click.command()
@@ -22,4 +22,5 @@ def trigger(scope: Scope, schedule: str, as_json: bool) -> None:
     if as_json:
         emit({"schedule": client.schedules.show(schedule), "job": client.document(made.job_id)})
         return
-    print(shown(made.job_id))
+    run = client.job(made.job_id).workflow_run
+    print(shown(made.job_id) if run is None else shown_run(run))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from headway.core import capacity as admission
 from headway.core import wait_words as say
 from headway.core.facts import Facts, LockView, Predecessor
+from headway.core.gates.agents import allowed
 from headway.core.gates.graph import (
     approved,
     artifacts_present,
@@ -46,6 +47,8 @@ class Wake(StrEnum):
     MEMBER_ENDED = "member_ended"  # the chain before it in its group
     DECIDED = "decided"  # a person approved
     REPINNED = "repinned"
+    RUNNER_RESUMED = "runner_resumed"  # a person says that a parked runner may go on
+    AGENT_ENDED = "agent_ended"  # one of its workflow run, which spent something of the budget
     LOCK_RELEASED = "lock_released"
     LOCK_GIVEN_UP = "lock_given_up"  # a reserving waiter ended, changed or objects elsewhere
     SLOT_FREED = "slot_freed"
@@ -94,12 +97,20 @@ def _unmet(predecessor: Predecessor) -> Objection | None:
         return _never(say.unreadable_dependency(declared, predecessor.error))
     if status is None:
         return _never(say.missing_dependency(declared))
-    if status is Status.SUCCEEDED:
+    run = predecessor.repeated_by
+    if run is None and _is_met(predecessor):
         return None
-    if status not in ACTIVE:
+    if run is None and status not in ACTIVE:
         return _never(say.failed_dependency(declared, status))
-    words, topics = say.waits_on_job(declared), (chain_topic(predecessor.chain),)
+    words = say.waits_on_job(declared) if run is None else say.may_repeat(declared, run)
+    topics = (chain_topic(predecessor.chain),)
     return Wait(WaitKind.DEPENDENCIES, words.detail, topics=topics, remedy=words.remedy)
+
+
+def _is_met(predecessor: Predecessor) -> bool:
+    if predecessor.accepts is None:
+        return predecessor.status is Status.SUCCEEDED
+    return predecessor.outcome in predecessor.accepts
 
 
 def _never(words: say.Words) -> Block:
@@ -193,7 +204,8 @@ GATES: tuple[Gate, ...] = (
     Gate(subject_ready, frozenset({Wake.ANOTHER_ANSWER})),
     Gate(head_pinned, frozenset({Wake.ANOTHER_ANSWER, Wake.REPINNED})),
     Gate(preconditions_hold, frozenset({Wake.ANOTHER_ANSWER})),
-    Gate(approved, frozenset({Wake.DECIDED})),
+    Gate(approved, frozenset({Wake.DECIDED, Wake.TIME_CAME})),
+    Gate(allowed, frozenset({Wake.TIME_CAME, Wake.RUNNER_RESUMED, Wake.AGENT_ENDED})),
     Gate(locks_free, frozenset({Wake.LOCK_RELEASED, Wake.LOCK_GIVEN_UP}), shared=True),
     Gate(
         slot_free,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from headway.core import wait_words as say
+from headway.core.approvals import approval_rule
 from headway.core.artifacts import (
     Artifact,
     ArtifactKind,
@@ -298,8 +299,23 @@ def approved(job: Job, facts: Facts) -> Objection | None:
     """A person has agreed, if one is to be asked."""
     if job.approval is None or job.approval.state is ApprovalState.APPROVED:
         return None
+    until = _expires_at(job, facts)
+    if until is not None and until <= facts.now:
+        words = say.approval_expired(job, approval_rule(job).expires or 0)
+        status = Status.BLOCKED_BY_APPROVAL
+        return Block(WaitKind.APPROVAL, words.detail, status, remedy=words.remedy)
     words = say.not_approved(job, job.approval)
-    return Wait(WaitKind.APPROVAL, words.detail, remedy=words.remedy)
+    return Wait(WaitKind.APPROVAL, words.detail, until=until, remedy=words.remedy)
+
+
+def _expires_at(job: Job, facts: Facts) -> int | None:
+    """Counted from when its turn came: when it was asked for, or the last node before it ended."""
+    expires = approval_rule(job).expires
+    if expires is None or job.approval is None:
+        return None
+    view = facts.runs.get(job.id)
+    turn = view.turn_at if view is not None else None
+    return max(job.approval.requested_at, turn or 0) + expires
 
 
 def _unseen(kind: WaitKind, detail: str, question: Question) -> Wait:

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core import wait_words as say
+from headway.core.agents import OF_NODE
 from headway.core.conditions import NotComparableError, holds
 from headway.core.facts import Facts, NodeEnd, RunView
 from headway.core.model import Block, Job, Objection, Wait, WaitKind, chain_topic
 from headway.core.routes import (
     Arrival,
     Go,
+    InstanceEnd,
     Join,
     NodeOutcome,
     PassedBy,
@@ -17,11 +19,21 @@ from headway.core.routes import (
     RouteEdge,
     Unreachable,
     judge,
-    together,
+    node_outcome,
 )
 from headway.core.states import Status
 
-OF_NODE = "workflow"  # the key of a job's parameters that says what its node is
+__all__ = ["OF_NODE", "is_repeatable", "routed", "when_holds"]
+
+
+def is_repeatable(job: Job) -> bool:
+    """Whether it has a loop around it. Its end then counts for others when that is over."""
+    return job.workflow_run is not None and bool(job.params[OF_NODE].get("within"))
+
+
+def is_fan(job: Job) -> bool:
+    """Whether it makes the instances of its node. Its success counts when these are made."""
+    return job.workflow_run is not None and "each" in job.params[OF_NODE]
 
 
 def routed(job: Job, facts: Facts) -> Objection | None:
@@ -30,13 +42,15 @@ def routed(job: Job, facts: Facts) -> Objection | None:
     if view is None:
         return None
     node = job.params[OF_NODE]
+    if view.called is not None:
+        return _repeated(view.called, view)
     arrivals = [_arrival(each, view) for each in node["edges"]]
     judged = judge(arrivals, Join(node["join"]))
     match judged:
         case Go():
             return None
         case Pending(source):
-            return _waits(_of(source, view))
+            return _waits(source, node["edges"], view)
         case Unreachable(source):
             end = _first_bad(source, view)
             words = say.failed_dependency(end.job_id, end.status)
@@ -51,6 +65,8 @@ def _arrival(said: Mapping[str, Any], view: RunView) -> Arrival:
     accepts = frozenset(NodeOutcome(word) for word in said["accepts"])
     tolerated = [NodeOutcome(word) for word in said["tolerates"]]
     edge = RouteEdge(said["source"], accepts, said["required"])
+    if any(head in view.repeating for head in said.get("leaves", ())):
+        return Arrival(edge, None)
     return Arrival(edge, _outcome(_of(edge.source, view), tolerated))
 
 
@@ -60,17 +76,25 @@ def _of(source: str, view: RunView) -> list[NodeEnd]:
 
 def _outcome(ends: Sequence[NodeEnd], tolerated: Sequence[NodeOutcome] = ()) -> NodeOutcome | None:
     """What the instances of a node came to together; None while one is active."""
-    found = [each.outcome for each in ends if each.outcome is not None]
-    if len(found) < len(ends) or not ends:
-        return None
-    return together(found, tolerated)
+    return node_outcome([InstanceEnd(each.outcome, each.fan) for each in ends], tolerated)
 
 
-def _waits(ends: Sequence[NodeEnd]) -> Wait:
-    """For the instance that was made last: it most often ends last."""
-    active = [each for each in ends if each.outcome is None]
+def _waits(source: str, edges: Sequence[Mapping[str, Any]], view: RunView) -> Wait:
+    """For the instance that was made last: it most often ends last. Where none is active, for the
+    loop that its end is in."""
+    active = [each for each in _of(source, view) if each.outcome is None]
+    if not active:
+        leaves = next(each["leaves"] for each in edges if each["source"] == source)
+        head = next(each for each in leaves if each in view.repeating)
+        return _repeated(view.repeating[head], view)
     words = say.waits_on_job(active[-1].job_id)
     topics = (chain_topic(active[-1].chain),)
+    return Wait(WaitKind.DEPENDENCIES, words.detail, topics=topics, remedy=words.remedy)
+
+
+def _repeated(end: NodeEnd, view: RunView) -> Wait:
+    words = say.may_repeat(end.job_id, view.run)
+    topics = (chain_topic(end.chain),)
     return Wait(WaitKind.DEPENDENCIES, words.detail, topics=topics, remedy=words.remedy)
 
 

@@ -9,6 +9,7 @@ is never made, and one that was made is never taken back.
     t TOKEN DEADLINE           started, to be ended at this instant of the monotonic clock
     v TOKEN                    will never be started
     p TOKEN JSON               progress
+    c TOKEN JSON               a step: [key, value]. It is synced, for a retry must not repeat it.
     e TOKEN WHEN TOOK JSON     ended: [exit code, result, error, what to do next or the classes of
                                what it raised, logs], or `.` if it only returned nothing. A success
                                that lacks files which it was to make has their paths behind the
@@ -87,6 +88,10 @@ class Journal:
         entry = f"\n{lines}".encode()
         with self._turn:
             self._write(entry)
+
+    def sync(self) -> None:
+        """What was added outlives the machine."""
+        os.fdatasync(self._fd)
 
     def _write(self, entry: bytes) -> None:
         """Write it whole. A patient one waits for room, and writes what was torn once more."""

@@ -1,7 +1,8 @@
 """What the worker sends to a host: orders to call a function, and a few words to obey.
 
     r TOKEN JOB_ID ATTEMPT PARAMS    run: PARAMS are those of the job, as they are stored, in JSON,
-                                     with `products`, the files that it is to make, if any
+                                     with `products`, the files that it is to make, `node`, what
+                                     it is in a workflow's run, and `steps`, those of earlier tries
     {"cancel": TOKEN}                end this call, or never begin it
     {"give_back": true}              never begin what was ordered and not begun
     {"leave": true}                  begin nothing more, and exit when nothing runs

@@ -35,7 +35,7 @@ from typing import Any
 
 from headway.base.crashpoints import reach
 from headway.base.current import become, leave
-from headway.functions.current import Current
+from headway.functions.current import NO_NODE, NOTHING, Current
 from headway.functions.host.call import WELL, Caller, last_words, not_made
 from headway.functions.host.descriptors import Descriptors
 from headway.functions.host.journal import NAME, Journal, compact
@@ -202,6 +202,12 @@ class HostProcess:
         self._journal.add(lines)
         self._hint()
 
+    def _record(self, lines: str) -> None:
+        """The same; durable when this returns."""
+        self._journal.add(lines)
+        self._journal.sync()
+        self._hint()
+
     def _hint(self) -> None:
         """The journal has grown."""
         self._unhinted = False
@@ -268,7 +274,11 @@ class HostProcess:
         except (ValueError, RecursionError):  # the worker reads the row and reports it
             self._void([order.split(" ", 2)[1]])
             return ended
-        job = Current(job_id, attempt, token, self._add, self._waits)
+        job = Current(
+            *(job_id, attempt, token, self._add, self._waits, params.get("node", NO_NODE)),
+            record=self._record,
+            steps=params.get("steps", NOTHING),
+        )
         if not self._begins(token, job):
             return ended
         try:

@@ -29,9 +29,10 @@ from headway.functions.pool.host import (
     left_open,
     rebooted,
     remove_if_ended,
+    steps_in,
 )
 from headway.functions.pool.processes import HostProcesses
-from headway.store.records import Progress
+from headway.store.records import Progress, RecordedStep
 from headway.supervise import rescue
 from headway.supervise.evidence import Evidence, UnsafeFolder
 from headway.supervise.folder import Folder, remove_tree
@@ -73,6 +74,8 @@ class HostPool:
         self._asked: dict[str, float] = {}  # calls that were asked to end, and when
         self._ended_folders: list[str] = []
         self.progress: dict[JobId, Progress] = {}
+        self.steps: list[RecordedStep] = []  # that are not in the store yet
+        self._keeping = 0  # so many of them are in this step's transaction
 
     @property
     def _hosts(self) -> dict[str, FunctionHost]:
@@ -228,6 +231,7 @@ class HostPool:
         return bool(self._news.returned or self._news.ended)
 
     def put_back(self, news: News) -> None:
+        self._keeping = 0
         self._news.returned.extend(news.returned)
         self._news.ended.extend(news.ended)
 
@@ -239,6 +243,9 @@ class HostPool:
         """Read what was added to its journal."""
         returned, ended = len(news.returned), len(news.ended)
         host.read_into(news, self.progress, self._clock.monotonic())
+        if host.steps:
+            self.steps += host.steps
+            host.steps.clear()
         if self.progress:
             for each in news.returned[returned:]:
                 self.progress.pop(each.call.job_id, None)
@@ -267,8 +274,15 @@ class HostPool:
         self._ended_folders.append(host.folder)
         return ends
 
+    def steps_to_keep(self) -> list[RecordedStep]:
+        """The steps that this step's transaction writes, with the ends that were read with them."""
+        self._keeping = len(self.steps)
+        return list(self.steps)
+
     def committed(self) -> None:
         """The ends are in the store, and the folders of ended hosts are not needed any more."""
+        del self.steps[: self._keeping]
+        self._keeping = 0
         self.processes.news = False
         self.progress.clear()
         while self._ended_folders:
@@ -326,6 +340,7 @@ class HostPool:
             host = self._hosts.get(token)
             if claim.boot_id != self._boot_id:
                 ends.append(rebooted(claim, job, self._clock.now()))
+                self.steps += steps_in(claim, job)
                 continue
             if host is None and token not in lost:
                 try:

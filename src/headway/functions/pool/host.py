@@ -14,10 +14,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 from headway.base.clock import SECOND
 from headway.base.watchlist import Ready, Watching, Watchlist
 from headway.core.model import Claim, Job, JobId, shown
+from headway.core.outputs import returned_outputs
 from headway.core.settle import Ending, Judgement, NeverRan, Outcome, Verdict
 from headway.core.states import Status
 from headway.functions.host.journal import NAME, STARTS, WELL, Journal, Reader, parse
-from headway.store.records import Progress
+from headway.store.records import Progress, RecordedStep
 from headway.supervise import rescue
 from headway.supervise.evidence import Evidence, OutcomeRecord
 from headway.supervise.folder import Folder
@@ -92,6 +93,14 @@ class CallEnd(NamedTuple):
     result: Any = None
     took: int = 0
 
+    @property
+    def settles(self) -> tuple[Claim, Judgement]:
+        """For the settler: the outputs of a workflow's node are what its function returned."""
+        judgement = self.judgement
+        if isinstance(judgement, Verdict) and (self.job is None or self.job.workflow_run):
+            judgement = judgement._replace(outputs=returned_outputs(self.result))
+        return self.claim, judgement
+
 
 class Returned(NamedTuple):
     """A call that returned. Its journal says nothing else about it."""
@@ -139,6 +148,7 @@ class FunctionHost:
         self._watchings: dict[Descriptor, Watching] = {}
         self.born = now
         self.read_at = self.born
+        self.steps: list[RecordedStep] = []  # that were read and not yet taken
         self._received = b""
         self._unsent = bytearray()
 
@@ -186,11 +196,11 @@ class FunctionHost:
         """How many calls it has that are not settled."""
         return len(self.calls)
 
-    def take(self, claim: Claim, job: Job) -> Claim:
-        """Hold a place for this call."""
+    def take(self, claim: Claim, job: Job, params: Mapping[str, Any]) -> Claim:
+        """Hold a place for this call, which is made with these parameters."""
         mine = claim._replace(function_host=self.token)
         running = job._replace(status=Status.RUNNING, stage=None, started_at=claim.claimed_at)
-        self.calls[claim.token] = ClaimedCall(mine, running, job.params)
+        self.calls[claim.token] = ClaimedCall(mine, running, params)
         return mine
 
     def settle_in_full(self) -> None:
@@ -288,6 +298,8 @@ class FunctionHost:
                 self.begun.discard(token)
             elif kind == "p":
                 progress[call.job_id] = Progress(call.job_id, *json.loads(content))
+            elif kind == "c":
+                self.steps.append(step_of(call, content))
 
     def _widen(self, took: float, size: int) -> None:
         """As many calls may wait inside a host as it makes in an instant, so that long ones do not
@@ -341,11 +353,35 @@ class FunctionHost:
         return [*received, {"gone": True}] if gone else received
 
 
+def step_of(call: HeldCall, content: str) -> RecordedStep:
+    """A step, by the content of its entry."""
+    key, value = json.loads(content)
+    node_pass = call.job.node_pass if call.job is not None else 0
+    return RecordedStep(call.job_id, node_pass, key, value)
+
+
 def rebooted(claim: Claim, job: Job, now: int) -> CallEnd:
     """What was not settled before the machine went down cannot be known: its journal was never
     synced, so a start may be missing from it."""
     lost = Outcome(Ending.HOST_REBOOTED, now)
     return CallEnd(claim, job, Verdict(lost, tree_gone=True))
+
+
+def steps_in(claim: Claim, job: Job) -> list[RecordedStep]:
+    """What a call of before the reboot recorded: steps are synced, whatever else is not."""
+    found: list[RecordedStep] = []
+    with suppress(OSError), Folder(claim.folder) as folder:
+        os.close(folder.open(NAME, os.O_RDONLY))  # it is no link
+        reader = Reader(f"/proc/self/fd/{folder.fd}/{NAME}")
+        try:
+            entries = list(parse(reader.read()))
+        finally:
+            reader.close()
+        for kind, token, content in entries:
+            if kind == "c" and token == claim.token:
+                with suppress(ValueError, TypeError):  # torn
+                    found.append(step_of(ClaimedCall(claim, job, job.params), content))
+    return found
 
 
 def only_returned(more: str) -> tuple[bool, Any]:

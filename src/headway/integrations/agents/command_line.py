@@ -5,6 +5,7 @@ never split or read by a shell. A word, or a list of words in place of one, whos
 is left out as a whole. A value that could be taken for an option is refused.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from headway.base.errors import InvalidInputError
 from headway.integrations.agents.files import PLACE
 from headway.integrations.agents.model import USUAL_TOOLS, Runner
 
+_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 LONGEST_ARGUMENT = (128 << 10) - 1024  # the kernel's, less what stands around it
 
 
@@ -39,6 +41,8 @@ def _values(runner: Runner, agent: Mapping[str, Any], prompt_file: str) -> dict[
     for name in ("model", "max_turns", "budget_usd"):
         if agent.get(name) is not None:
             values[name] = f"{agent[name]:g}" if name == "budget_usd" else str(agent[name])
+    if _SESSION.fullmatch(agent.get("session_id") or ""):
+        values["session_id"] = agent["session_id"]
     tools = agent.get("allowed_tools")
     if tools:
         values["allowed_tools"] = ",".join(tools)

@@ -16,11 +16,13 @@ from headway.base.trust import NEXT_STEP, is_trusted
 from headway.base.units import parse_duration
 from headway.integrations.agents.forms import (
     are_words,
+    is_number_of_tokens,
     is_number_of_turns,
     is_sum,
     is_word,
     shortly,
 )
+from headway.integrations.agents.limits import GROUPS
 from headway.integrations.agents.model import PARSERS, PROMPTS, Runner, Timeouts, Words
 
 MOST_PROBLEMS = 20
@@ -28,11 +30,12 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 PLACE = re.compile(r"\{([a-z_]+)\}")
 PLACES = (
     *("prompt", "prompt_file", "model", "max_turns", "allowed_tools", "budget_usd", "access"),
-    "argv",
+    *("session_id", "argv"),
 )
 _BUILTIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "builtin")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _GLOB = re.compile(r"[A-Za-z_][A-Za-z0-9_*?]*")
+_PRICES = ("input", "cached", "output")
 _USUAL_TIMEOUTS = {"first_output": "2m", "idle": "15m", "wall": "2h"}
 
 
@@ -133,6 +136,9 @@ def _made(name: str, path: str, document: Mapping[str, Any]) -> Runner:
         denials=document.get("denials", "fail"),
         version_command=tuple(document.get("version_command", ())),
         tested=document.get("tested", ""),
+        prices=document.get("prices", {}),
+        limits=tuple(each["match"] for each in document.get("limits", ())),
+        auth=document.get("auth", "park"),
     )
 
 
@@ -243,6 +249,7 @@ def _defaults(value: Any) -> Iterator[str]:
         "max_turns": is_number_of_turns,
         "allowed_tools": are_words,
         "budget_usd": is_sum,
+        "max_tokens": is_number_of_tokens,
     }
     for key, given in value.items():
         if key not in forms:
@@ -268,6 +275,39 @@ def _timeouts(value: Any) -> Iterator[str]:
             yield f'has {key} = {shortly(text)}; give a duration like "15m", or "none"'
 
 
+def _prices(value: Any) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield "is no table"
+        return
+    for model, row in value.items():
+        known = isinstance(row, dict) and {"input", "output"} <= set(row) <= set(_PRICES)
+        if not known or not all(_is_price(each) for each in row.values()):
+            wanted = "input, output and perhaps cached, in dollars for a million tokens"
+            yield f"has {_plain(model)} = {shortly(row)}; give {wanted}"
+
+
+def _limits(value: Any) -> Iterator[str]:
+    if not isinstance(value, list):
+        yield "is no list of tables"
+        return
+    for each in value:
+        if not isinstance(each, dict) or set(each) != {"match"} or not _is_text(each["match"]):
+            yield f"has {shortly(each)}; give {{ match = REGEX }}"
+            continue
+        try:
+            groups = re.compile(each["match"]).groupindex
+        except (re.error, RecursionError, OverflowError) as error:
+            yield f"has match {shortly(each['match'])}: {error}"
+            continue
+        for name in groups:
+            if name not in GROUPS:
+                yield f"has the group {_plain(name)} ({_there_are(name, GROUPS)})"
+
+
+def _is_price(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e6
+
+
 def _command(value: Any) -> Iterator[str]:
     if not isinstance(value, list) or not value or not all(map(_is_text, value)):
         yield "is no list of words"
@@ -290,6 +330,9 @@ _CHECKS: Mapping[str, Callable[[Any], Iterator[str]]] = {
     "version_command": _command,
     "tested": _text,
     "timeouts": _timeouts,
+    "prices": _prices,
+    "limits": _limits,
+    "auth": _one_of("park", "fail"),
 }
 _PROMPT_PLACE = {"file": "prompt_file", "argument": "prompt"}
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 MOST_TURNS = 100_000
+MOST_TOKENS = 1_000_000_000_000
 MOST_TOOLS = 200
 _LONGEST_SHOWN = 60
 
@@ -33,6 +34,10 @@ def are_words(value: Any) -> bool:
 
 def is_number_of_turns(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TURNS
+
+
+def is_number_of_tokens(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TOKENS
 
 
 def is_sum(value: Any) -> bool:

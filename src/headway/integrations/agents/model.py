@@ -7,13 +7,23 @@ PROMPTS = ("stdin", "file", "argument")
 PARSERS = ("claude-stream-json", "codex-jsonl", "gemini-stream-json", "jsonl", "text")
 # Those that see turns go by, so that a limit on them can be kept without the program's help.
 COUNTING = frozenset(PARSERS) - {"text"}
-ASKED = ("runner", "prompt", "model", "max_turns", "allowed_tools", "budget_usd", "argv")
+# Those that show what was used while the work goes on, so that a budget can be kept.
+METERING = frozenset({"claude-stream-json", "jsonl"})
+# Those whose programs say themselves what they cost.
+PRICED = METERING
+ASKED = (
+    *("runner", "prompt", "model", "max_turns", "allowed_tools", "budget_usd", "max_tokens"),
+    "argv",
+)
 
 # The default permissions of an agent: it may read, and not for ever.
 USUAL_TURNS = 10
 USUAL_TOOLS = ("Read", "Grep", "Glob")
 # Beside what a runner's file lets through.
 ALWAYS_PASSED = ("PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR", "HEADWAY_*")
+
+# Before the prompt of an agent that continues its session.
+RESUMED = "You were interrupted by a limit. Go on with this task:\n\n"
 
 LARGEST_PROMPT = 512 << 10
 
@@ -45,6 +55,9 @@ class Runner(NamedTuple):
     denials: str = "fail"
     version_command: tuple[str, ...] = ()
     tested: str = ""
+    prices: Mapping[str, Mapping[str, float]] = {}  # by model, for a million tokens
+    limits: tuple[str, ...] = ()  # patterns of texts that tell of a limit of all its jobs
+    auth: str = "park"  # what follows where nobody is logged in: `park` or `fail`
 
     def takes(self, name: str) -> bool:
         """Whether its command line has a place for this."""
@@ -63,4 +76,12 @@ class Runner(NamedTuple):
             return self.takes(limit) or self.parser in COUNTING
         if limit == "allowed_tools":
             return self.takes(limit) or bool(self.access)
-        return self.takes(limit)
+        if limit == "max_tokens":
+            return self.parser in METERING
+        return self.takes(limit) or (self.parser in METERING and self.shows("usd"))
+
+    def shows(self, unit: str) -> bool:
+        """Whether it is known at the latest at its end what it has used: `usd` or `tokens`."""
+        if unit == "tokens":
+            return self.parser in COUNTING
+        return self.parser in PRICED or (self.parser in COUNTING and bool(self.prices))

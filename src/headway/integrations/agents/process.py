@@ -15,6 +15,7 @@ import subprocess
 import time
 from contextlib import suppress
 
+from headway.integrations.agents.budget import overspent
 from headway.integrations.agents.verdict import ProcessEnd, Stopped
 from headway.supervise.folder import write_all
 
@@ -93,6 +94,7 @@ class Agent:
         self._prompt = memoryview(text.encode() if by_stdin else b"")
         self._lines = {1: Lines(), 2: Lines()}
         self._stopped: Stopped | None = None
+        self.is_hurried = False  # its supervisor ends the job
         self._kill_at = self._drained_by = _NEVER
         self._begun_at = self._received_at = time.monotonic()
         self._read_lines = False
@@ -208,6 +210,7 @@ class Agent:
         """Its supervisor stops the job, and knows why."""
         with suppress(BlockingIOError):
             os.read(self._wake, 4096)
+        self.is_hurried = True
         self._stop(Stopped("task", "it was stopped"))
 
     def _feed(self) -> None:
@@ -250,6 +253,8 @@ class Agent:
         most = self._wanted["max_turns"]
         if most is not None and (self._report.turns or 0) > most and not self._report.finished:
             self._stop(Stopped("limit", f"it used up its {most} turns"))
+        elif not self._report.finished and (words := overspent(self._report, self._wanted)):
+            self._stop(Stopped("limit", words))
 
     def _drain(self) -> None:
         """Read what is still in the pipes. A process that holds them open does not delay us, least
@@ -259,6 +264,7 @@ class Agent:
             asked = [] if self._drained_by < _NEVER else [self._wake]
             for fd in select.select([*self._open, *asked], [], [], left)[0]:
                 if fd == self._wake:
+                    self.is_hurried = True
                     self._hurry()  # its work is done, so this is no reason
                 else:
                     self._take(fd)

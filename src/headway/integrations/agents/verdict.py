@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from headway.integrations.agents.budget import USED_UP, cost_of, in_dollars
 from headway.integrations.agents.streams.base import LONGEST_REASON, class_of, one_line
 
 TYPE_CHECKING = False
@@ -16,6 +19,7 @@ LARGEST_ADDED = 64 << 10
 LONGEST_SUMMARY = 4000
 MOST_ARTIFACTS = 100
 MOST_LEVELS = 100
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
 class Stopped:
@@ -54,12 +58,22 @@ class AgentVerdict:
         self.code = code
 
 
-def judge(runner: str, report: AgentReport, ending: ProcessEnd, *, denials: str) -> AgentVerdict:
-    """Exit code 0 alone is no success: what the stream says counts first."""
+def judge(
+    runner: str,
+    report: AgentReport,
+    ending: ProcessEnd,
+    *,
+    denials: str,
+    allowed_usd: float | None = None,
+) -> AgentVerdict:
+    """Exit code 0 alone is no success: what the stream says counts first. `allowed_usd` is what a
+    program that keeps to it itself might spend."""
     if ending.stopped is not None:
         return AgentVerdict(ending.stopped.error_class, f"{runner}: {ending.stopped.words}")
     if report.error is not None:
         error_class, words = report.error
+        if words == USED_UP and report.cost_usd is not None and allowed_usd is not None:
+            words = in_dollars(report.cost_usd, allowed_usd)
         return AgentVerdict(error_class, f"{runner}: {words}"[:LONGEST_REASON])
     if ending.signal is not None:
         return AgentVerdict("task", f"{runner} was killed by {ending.signal}")
@@ -103,6 +117,7 @@ def result_document(
     **more: Any,
 ) -> dict[str, Any]:
     """What `result.json` holds; every field is always there."""
+    cost, source = cost_of(report, wanted)
     return {
         "version": VERSION,
         "runner": wanted["runner"],
@@ -116,16 +131,31 @@ def result_document(
         "signal": ending.signal,
         "turns": report.turns,
         "usage": report.usage,
-        "cost_usd": report.cost_usd,
-        "cost_source": "unknown" if report.cost_usd is None else "reported",
+        "tokens": report.tokens,
+        "cost_usd": cost,
+        "cost_source": source,
         "denials": report.denials,
         "final_text": report.final_text,
         "summary": added.get("summary"),
         "artifacts": added.get("artifacts", []),
         "structured": added.get("structured"),
-        "git": None,
         "unreadable_lines": report.unreadable,
         **more,
+    }
+
+
+def outputs_of(result: dict[str, Any]) -> dict[str, Any]:
+    """What a node of a workflow sets: the fields that the agent left as `structured`, and those
+    that every agent has, which go before."""
+    structured = result["structured"]
+    own = structured if isinstance(structured, dict) else {}
+    return {
+        **{name: value for name, value in own.items() if _NAME.fullmatch(name)},
+        "text": result["final_text"],
+        "session_id": result["session_id"],
+        "turns": result["turns"],
+        "tokens": result["tokens"],
+        "cost_usd": result["cost_usd"],
     }
 
 

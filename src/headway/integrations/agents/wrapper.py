@@ -13,6 +13,7 @@ import os
 import sys
 import time
 
+from headway.integrations.agents.limits import limit_in
 from headway.integrations.agents.process import Agent
 from headway.integrations.agents.streams import report_of
 from headway.integrations.agents.verdict import (
@@ -23,14 +24,18 @@ from headway.integrations.agents.verdict import (
     classes,
     exit_code,
     judge,
+    outputs_of,
     result_document,
     summary_line,
 )
+from headway.integrations.git.work import look_at, work_since
 from headway.supervise.folder import Folder, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
+
+    from headway.integrations.agents.streams.base import AgentReport
 
 RESULT = "result.json"
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
@@ -45,9 +50,26 @@ def main() -> NoReturn:
 
 def run(folder: Folder, token: str, wanted: dict[str, Any]) -> int:
     """Do the job; what to exit with."""
-    begun = time.time_ns() // 1000
     report = report_of(wanted["parser"])
-    more: dict[str, Any] = {"log_sha256": None, "too_long_lines": 0}
+    result, judged, ending = watch(folder, wanted, report)
+    if wanted.get("outputs"):
+        _set_outputs(folder, token, outputs_of(result))
+    if not judged.ok:
+        verdict = {"error": judged.reason, "classes": classes(judged, ending)}
+        if ending.stopped is None:
+            verdict |= _parks(wanted, report, judged)
+        _keep(folder, f"verdict.{token}", json.dumps(verdict))
+    os.write(2, f"{summary_line(result)}\n".encode(errors="replace"))
+    return exit_code(judged, ending)
+
+
+def watch(
+    folder: Folder, wanted: dict[str, Any], report: AgentReport
+) -> tuple[dict[str, Any], AgentVerdict, ProcessEnd]:
+    """Let the agent work in this process's directory, and keep its result in the folder."""
+    begun = time.time_ns() // 1000
+    before = look_at(os.getcwd())
+    more: dict[str, Any] = {"log_sha256": None, "too_long_lines": 0, "git": None}
     try:
         if wanted["prompt_by"] == "file":
             _replace(folder, wanted["prompt_file"], wanted["prompt"].encode())
@@ -58,25 +80,55 @@ def run(folder: Folder, token: str, wanted: dict[str, Any]) -> int:
         judged = AgentVerdict("task", words)
     else:
         ending = agent.wait()
-        judged = judge(wanted["runner"], report, ending, denials=wanted["denials"])
-        more = {"log_sha256": agent.log_sha256, "too_long_lines": agent.too_long}
+        judged = judge(
+            wanted["runner"],
+            report,
+            ending,
+            denials=wanted["denials"],
+            allowed_usd=wanted.get("allowed_usd"),
+        )
+        more |= {"log_sha256": agent.log_sha256, "too_long_lines": agent.too_long}
+        if before is not None and not agent.is_hurried:  # else its supervisor is about to end us
+            more["git"] = work_since(before)
     times = {"started_at": _instant(begun), "finished_at": _instant(time.time_ns() // 1000)}
-    added = added_by_agent(_written_by_agent(folder, wanted["result_file"]))
+    added = added_by_agent(_written_by_agent(folder, wanted.get("result_file")))
     result = result_document(wanted, report, ending, judged, added, **times, **more)
-    _keep(folder, token, result, classes(judged, ending))
-    os.write(2, f"{summary_line(result)}\n".encode(errors="replace"))
-    return exit_code(judged, ending)
+    _keep(folder, RESULT, json.dumps(result, indent=1) + "\n")
+    return result, judged, ending
 
 
-def _keep(folder: Folder, token: str, result: dict[str, Any], retry_words: list[str]) -> None:
+def _parks(wanted: dict[str, Any], report: AgentReport, judged: AgentVerdict) -> dict[str, Any]:
+    """What failed it and holds for all jobs of the runner, so that they need not learn it."""
+    texts = (judged.reason or "", report.last_said, report.error[1] if report.error else "")
+    met = limit_in(texts, wanted.get("limits", ()), time.time_ns() // 1000)
+    session = {"session_id": report.session_id}
+    if met is not None:
+        return {"parks": "limit", "again_at": met.again_at, **session}
+    if judged.error_class == "auth" and wanted.get("auth") == "park":
+        return {"parks": "auth", **session}
+    return {}
+
+
+def _keep(folder: Folder, name: str, text: str) -> None:
     """A full disk takes the words away, but not the verdict: the exit code says that as well."""
     try:
-        _replace(folder, RESULT, json.dumps(result, indent=1).encode() + b"\n")
-        if not result["ok"]:
-            verdict = {"error": result["reason"], "classes": retry_words}
-            _replace(folder, f"verdict.{token}", json.dumps(verdict).encode())
+        _replace(folder, name, text.encode())
     except OSError as error:
-        os.write(2, f"headway: {RESULT} could not be written: {error.strerror}\n".encode())
+        os.write(2, f"headway: {name} could not be written: {error.strerror}\n".encode())
+
+
+def _set_outputs(folder: Folder, token: str, outputs: dict[str, Any]) -> None:
+    """Behind what the agent itself has set."""
+    lines = (f"{name}:={json.dumps(value)}" for name, value in outputs.items())
+    content = "\n".join(["", *lines, ""]).encode()
+    try:
+        fd = folder.open(f"outputs.{token}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            write_all(fd, content)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        os.write(2, f"headway: its outputs could not be written: {error.strerror}\n".encode())
 
 
 def _replace(folder: Folder, name: str, content: bytes) -> None:
@@ -91,9 +143,11 @@ def _replace(folder: Folder, name: str, content: bytes) -> None:
     folder.rename(f"{name}.tmp", name)
 
 
-def _written_by_agent(folder: Folder, name: str) -> object:
+def _written_by_agent(folder: Folder, name: str | None) -> object:
     """The document that the agent left for us. Anything else there counts as nothing, and so does a
     document that could not be written again."""
+    if name is None:
+        return None
     try:
         document = json.loads(folder.read(name, most=LARGEST_ADDED))
         json.dumps(document, allow_nan=False)

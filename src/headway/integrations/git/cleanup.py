@@ -197,7 +197,10 @@ def _removed(held: LockedRepository, path: str, *options: str) -> bool:
 
 
 def _drop_branch(held: LockedRepository, record: Record) -> str | None:
-    """Delete the branch if it is at or before the base; its name if it is kept."""
+    """Delete the branch if it is at or before the base; its name if it is kept. One that was there
+    before the worktree is nobody's to delete, and need not be named."""
+    if record.keeps_branch:
+        return None
     ref = f"refs/heads/{record.branch}"
     found = ask(
         held.repo, "for-each-ref", "--format=%(refname) %(objectname) %(worktreepath)", "--", ref

@@ -1,7 +1,7 @@
 """Where a repository keeps its things, read from the file system without starting git.
 
 Only what git documents as its layout: the `.git` folder or file, `commondir`, `worktrees/*/gitdir`,
-and the files that say what git is in the middle of.
+branches, and the files that say what git is in the middle of.
 """
 
 import os
@@ -53,6 +53,23 @@ def main_of(repo: str) -> str:
     gone tomorrow. Of a bare repository there is none: then the one that was asked about."""
     folder, name = os.path.split(common_dir_of(repo))
     return folder if name == ".git" and _git_dir(folder) is not None else repo
+
+
+def has_branch(repo: str, branch: str) -> bool:
+    """Whether there is such a branch. A branch has a file of its own, or a line in `packed-refs`;
+    where git keeps branches in another form only git can tell, and this says yes."""
+    ref = f"refs/heads/{branch}"
+    try:
+        common = common_dir_of(repo)
+    except GitError:
+        return False
+    if os.path.isdir(os.path.join(common, "reftable")) or os.path.isfile(f"{common}/{ref}"):
+        return True
+    try:
+        with open(os.path.join(common, "packed-refs"), "rb") as file:
+            return any(line.rstrip(b"\n").endswith(b" " + os.fsencode(ref)) for line in file)
+    except FileNotFoundError:
+        return False
 
 
 def settled(path: str) -> str:

@@ -32,12 +32,24 @@ class LockedRepository(NamedTuple):
     common: str
     fd: int
 
-    def run(self, *args: str, at: str | None = None, timeout: float = READ_SECONDS) -> GitResult:
-        return run(at or self.repo, *args, timeout=timeout, writes=True, keeps=self.fd)
+    def run(
+        self,
+        *args: str,
+        at: str | None = None,
+        timeout: float = READ_SECONDS,
+        input: bytes = b"",  # noqa: A002  the word of subprocess
+    ) -> GitResult:
+        return run(at or self.repo, *args, timeout=timeout, input=input, writes=True, keeps=self.fd)
 
-    def ask(self, *args: str, at: str | None = None, timeout: float = READ_SECONDS) -> GitResult:
+    def ask(
+        self,
+        *args: str,
+        at: str | None = None,
+        timeout: float = READ_SECONDS,
+        input: bytes = b"",  # noqa: A002
+    ) -> GitResult:
         """As `run`, but anything except success is a GitError."""
-        answer = self.run(*args, at=at, timeout=timeout)
+        answer = self.run(*args, at=at, timeout=timeout, input=input)
         if answer.code != 0:
             raise failed(at or self.repo, args, answer.code, answer.err)
         return answer

@@ -35,15 +35,16 @@ class Record(NamedTuple):
     base: str
     removing: bool = False
     saved: str | None = None
+    keeps_branch: bool = False  # it was there before, so it stays when the worktree goes
 
 
 def read_record(common: str, path: str) -> Record | None:
-    found = _read(_record_path(common, path))
+    found = read_document(_record_path(common, path))
     return None if found is None else _record(found, _record_path(common, path))
 
 
 def write_record(common: str, record: Record) -> None:
-    _write(_record_path(common, record.path), record._asdict())
+    write_document(_record_path(common, record.path), record._asdict())
 
 
 def drop_record(common: str, path: str) -> None:
@@ -54,12 +55,12 @@ def drop_record(common: str, path: str) -> None:
 def read_marker(entry: str) -> Record | None:
     """The owner as the worktree itself names it; None while it is half-made."""
     file = os.path.join(entry, MARKER)
-    found = _read(file)
+    found = read_document(file)
     return None if found is None else _record(found, file)
 
 
 def write_marker(entry: str, record: Record) -> None:
-    _write(os.path.join(entry, MARKER), record._asdict())
+    write_document(os.path.join(entry, MARKER), record._asdict())
 
 
 def _record_path(common: str, path: str) -> str:
@@ -76,7 +77,8 @@ def _record(found: Any, file: str) -> Record:
         raise GitError(f"{file} is damaged; see git worktree list, then delete it") from None
 
 
-def _read(file: str) -> Any:
+def read_document(file: str) -> Any:
+    """What a small file of ours says; None if it is not there."""
     try:
         with open(file, encoding="utf-8") as text:
             return json.load(text)
@@ -86,7 +88,7 @@ def _read(file: str) -> Any:
         raise GitError(f"{file} is damaged; see git worktree list, then delete it") from None
 
 
-def _write(file: str, document: Any) -> None:
+def write_document(file: str, document: Any) -> None:
     """Whole or not at all, also across a loss of power."""
     new = f"{file}.new"
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

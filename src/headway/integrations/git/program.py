@@ -180,6 +180,9 @@ def failed(repo: str, args: tuple[str, ...], code: int, err: str) -> GitError:
     number = next((n for words, n in _HOST_WORDS.items() if words in err), None)
     reason = next((line for line in reversed(err.splitlines()) if line.strip()), f"exit {code}")
     reason = reason.removeprefix("fatal: ").removeprefix("error: ").strip()
+    lock, exists, _ = err.partition("Unable to create '")[2].partition("': File exists")
+    if exists:
+        reason = f"{lock} is there; if no git is at work, remove it and retry"
     return GitError(f"git {verb_of(args)} failed in {repo}: {reason}", errno=number)
 
 

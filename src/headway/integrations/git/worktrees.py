@@ -8,9 +8,12 @@ and then a full disk is no longer full when the reason is examined.
 
 import os
 from contextlib import suppress
+from typing import NamedTuple
 
+from headway.base.crashpoints import reach
 from headway.base.errors import ConflictError, HeadwayError, InvalidInputError
 from headway.integrations.git import layout
+from headway.integrations.git.branches import checkouts_of, tip_of
 from headway.integrations.git.cleanup import Cleaned, clean, discard, guard_commits
 from headway.integrations.git.lock import WAIT_SECONDS, LockedRepository, holding
 from headway.integrations.git.ownership import (
@@ -24,7 +27,7 @@ from headway.integrations.git.ownership import (
 )
 from headway.integrations.git.program import GitError, is_oid, run, safe_branch
 
-__all__ = ["Cleaned", "Worktree", "clean", "make"]
+__all__ = ["CheckedOutError", "Cleaned", "Prepared", "Worktree", "clean", "make", "prepare"]
 
 CHECKOUT_SECONDS = 600.0
 _PROBE_BYTES = 1024 * 1024
@@ -55,6 +58,70 @@ def make(
             raise GitError(
                 f"the worktree {path} cannot be made: {error.strerror}", errno=error.errno
             ) from None
+
+
+class CheckedOutError(ConflictError):
+    """The branch is checked out elsewhere; `path` is where, `owner` whose that is, if ours."""
+
+    def __init__(self, branch: str, path: str, owner: str | None) -> None:
+        of = f", which belongs to {owner}" if owner else ""
+        super().__init__(f"branch {branch} is checked out at {path}{of}")
+        self.path = path
+        self.owner = owner
+
+
+class Prepared(NamedTuple):
+    """A checkout of a branch. `base` is where its own commits begin, `head` its commit now."""
+
+    path: str
+    base: str
+    head: str
+
+
+def prepare(
+    worktree: Worktree,
+    owner: str,
+    *,
+    timeout: float = CHECKOUT_SECONDS,
+    wait_seconds: float = WAIT_SECONDS,
+) -> Prepared:
+    """A worktree of a branch that is used as it stands, or else made at the base. Found whole, as
+    the same owner left it, it is used again. Raises CheckedOutError where others have the branch.
+    """
+    _check(worktree, owner)
+    path = layout.settled(worktree.path)
+    with holding(worktree.repo, wait_seconds) as held:
+        tip = tip_of(held.repo, worktree.branch)
+        base = worktree.base if tip is None else _fork_point(held.repo, worktree.base, tip)
+        wanted = Record(owner, path, worktree.branch, base, keeps_branch=tip is not None)
+        known = read_record(held.common, path)
+        if known is not None and known.owner == owner and known.branch == worktree.branch:
+            wanted = wanted._replace(base=known.base, keeps_branch=known.keeps_branch)
+        try:
+            if _make_room(held, wanted):
+                _refuse_checked_out(held, worktree.branch)
+                write_record(held.common, wanted)
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+                _add(held, wanted, timeout)
+        except OSError as error:
+            raise GitError(
+                f"the worktree {path} cannot be made: {error.strerror}", errno=error.errno
+            ) from None
+        head = tip_of(held.repo, worktree.branch)
+        return Prepared(path, wanted.base, head or wanted.base)
+
+
+def _fork_point(repo: str, base: str, tip: str) -> str:
+    """Where the branch left what it is based on; its own commit, if it has nothing to do with
+    that."""
+    found = run(repo, "merge-base", base, tip)
+    return found.lines[0] if found.code == 0 and found.lines else tip
+
+
+def _refuse_checked_out(held: LockedRepository, branch: str) -> None:
+    for at in checkouts_of(held.repo, branch):
+        record = read_record(held.common, at)
+        raise CheckedOutError(branch, at, None if record is None else record.owner)
 
 
 def _check(worktree: Worktree, owner: str) -> None:
@@ -100,8 +167,7 @@ def _make_room(held: LockedRepository, wanted: Record) -> bool:
 def _must_be_free(repo: str, wanted: Record, entry: str | None) -> None:
     if os.path.lexists(wanted.path) or entry is not None:
         raise ConflictError(f"{wanted.path} is already there and not ours; move it away first")
-    ref = f"refs/heads/{wanted.branch}"
-    if run(repo, "show-ref", "--verify", "--quiet", "--", ref).code == 0:
+    if not wanted.keeps_branch and tip_of(repo, wanted.branch) is not None:
         raise ConflictError(
             f"branch {wanted.branch} already exists in {repo}; choose another name or delete it"
         )
@@ -117,9 +183,10 @@ def _points_to(path: str, entry: str) -> bool:
 def _add(held: LockedRepository, wanted: Record, timeout: float) -> None:
     common, path = held.common, wanted.path
     try:
-        new_branch = ("--no-track", "--no-checkout", "-b", wanted.branch)
         place = ("--end-of-options", path)
-        held.ask("worktree", "add", *new_branch, *place, wanted.base, timeout=timeout)
+        new_branch = () if wanted.keeps_branch else ("--no-track", "-b", wanted.branch)
+        start = wanted.branch if wanted.keeps_branch else wanted.base
+        held.ask("worktree", "add", "--no-checkout", *new_branch, *place, start, timeout=timeout)
         entry = layout.entry_of(common, path)
         if entry is None:
             raise GitError(f"git added {path} but does not list it; see git worktree list")
@@ -127,6 +194,7 @@ def _add(held: LockedRepository, wanted: Record, timeout: float) -> None:
         checkout = ("reset", "--hard", "--quiet", "--no-recurse-submodules")
         held.ask(*checkout, at=path, timeout=timeout)
         write_marker(entry, wanted)
+        reach("worktree.added")
     except (GitError, OSError) as error:
         number = error.errno or _host_trouble(path, common)
         # What is half-made is cleared away at once, or a full disk would stay full.

@@ -7,23 +7,24 @@ from headway.base.units import show_instant
 from headway.core.capacity import room
 from headway.core.facts import Capacity
 from headway.core.model import Block, Objection, shown
-from headway.core.policies import ENTRY, RATE, read_topic
+from headway.core.policies import RATE, read_topic
 from headway.core.wait_words import used_up
 from headway.jobs.facts import with_rates
 from headway.jobs.settings import limits_set
+from headway.jobs.views.counts import Counts
 from headway.store.transaction import ReadTx
 
 MOST_NAMED = 5
 
 
 def limits_in_force(
-    tx: ReadTx, capacity: Capacity
+    tx: ReadTx, capacity: Capacity, waiting: Mapping[str, int]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Every limit, and every rate that is set or waited for, with what is used of it."""
+    """Every limit, and every rate that is set or waited for, with what is used of it and how many
+    wait for it."""
     capacity = with_rates(
         tx, capacity, (key for key in limits_set(tx.settings.all()) if _is_rate(key))
     )
-    waiting = _waiting(tx)
     limits, rates = [], []
     for key, limit in sorted(capacity.limits.items()):
         used, view = capacity.usage.get(key, 0), capacity.rates.get(key)
@@ -42,25 +43,11 @@ def _is_rate(key: str) -> bool:
     return key.startswith(f"{RATE}:")
 
 
-def _waiting(tx: ReadTx) -> Mapping[str, int]:
-    found: dict[str, int] = {}
-    for topic, count in tx.limits.count_parked().items():
-        key = read_topic(topic).key
-        found[key] = found.get(key, 0) + count
-    return found
-
-
-def parked_for_entries(tx: ReadTx) -> int:
-    """How many entries of the jobs file wait for one of their places, or until any job may start;
-    they do not stand in the queue for slots."""
-    return _waiting(tx).get(ENTRY, 0)
-
-
-def what_all_lack(tx: ReadTx, capacity: Capacity, waiting: int) -> str | None:
+def what_all_lack(capacity: Capacity, counts: Counts) -> str | None:
     """Which limits and rates are used up, if all that waits waits for those."""
-    if tx.limits.count_limited() < waiting:
+    if counts.limited < counts.total:
         return None
-    lacking = sorted(key for key in _waiting(tx) if room(key, capacity) == 0)
+    lacking = sorted(key for key in counts.for_limit if room(key, capacity) == 0)
     return "; ".join(used_up(key, capacity).detail for key in lacking) or None
 
 

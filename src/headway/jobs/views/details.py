@@ -1,5 +1,6 @@
 """One job, its chain and its run, with all that is known of them."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from headway.jobs.lookup import require, unknown_job
 from headway.jobs.views.documents import job_document, made_by, node_outcomes, worktrees_of
 from headway.jobs.views.hosts import ran_elsewhere
 from headway.jobs.views.present import hindrance_of, present_facts, present_wait
+from headway.jobs.worktrees import trees_of_roots
 from headway.store.transaction import ReadTx
 
 _RUN_ID = re.compile(r"(?:run-|#)?([1-9][0-9]{0,17})")
@@ -55,7 +57,8 @@ def describe(context: Context, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str
     results = tx.jobs.results(called) if called else {}
     progress = tx.jobs.progress(called) if called else {}
     worktrees, made = worktrees_of(tx, jobs), made_by(tx, list(runs))
-    outcomes = node_outcomes(tx, jobs)
+    roots = trees_of_roots(tx, jobs)
+    outcomes = node_outcomes(tx, jobs, tx.workflows.outcomes_of(ids))
     documents = []
     for job in jobs:
         there = elsewhere.get(job.id)
@@ -70,6 +73,7 @@ def describe(context: Context, tx: ReadTx, jobs: Sequence[Job]) -> list[dict[str
                 result=results.get(job.id),
                 progress=progress.get(job.id),
                 worktree=worktrees.get(job.id),
+                root=roots.get(job.id),
                 artifacts=made.get(job.id, ()),
                 outcome=outcomes.get(job.id),
             )
@@ -117,3 +121,19 @@ def _entry(job: Job, run: Run | None, evidence: Mapping[str, Any]) -> dict[str, 
         "started_at": show_instant(job.started_at),
         "finished_at": show_instant(job.finished_at),
     }
+
+
+def saved_patch(context: Context, job_id: JobId) -> bytes:
+    """What a job changed in its worktree, as it was saved at its end."""
+    run = document(context, job_id)["run"] or {}
+    saved = run.get("patch")
+    if saved is None:
+        raise NotFoundError(f"{shown(job_id)} has no patch; `--save-patch` keeps one")
+    if not saved["saved"]:
+        raise NotFoundError(f"the patch of {shown(job_id)} was not saved: {saved['error']}")
+    path = os.path.join(context.home.job(job_id), "command.patch")
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise NotFoundError(f"{path} cannot be read: {error.strerror}") from None

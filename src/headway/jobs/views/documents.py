@@ -11,9 +11,9 @@ from typing import Any
 
 from headway.base.home import Home
 from headway.base.units import show_instant
+from headway.core.agents import calls_agent
 from headway.core.gates.routes import OF_NODE
 from headway.core.model import (
-    AGENT,
     FIELDS,
     FUNCTION,
     Approval,
@@ -27,14 +27,16 @@ from headway.core.model import (
 )
 from headway.core.states import API_STATUS, Status
 from headway.core.subjects import RECORDED, SLING, recorded_value
-from headway.core.worktrees import OwnedWorktree, WorktreeState
+from headway.core.worktrees import OwnedWorktree, WorktreeState, may_own
 from headway.jobs.quotas import rate_text
+from headway.jobs.worktrees import RootTree, trees_of_roots
 from headway.store.records import Marker, Progress
 from headway.store.transaction import ReadTx
 from headway.supervise.evidence import Evidence
 from headway.supervise.folder import Folder
 
 VERSION = 1
+_OUTPUT = "custom:operation_output:"  # what a workflow's node leaves at its end
 
 
 def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, dict[str, Any]]:
@@ -44,7 +46,8 @@ def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, d
     called = [each for each in kept.runs if jobs[each].type == FUNCTION]
     results = tx.jobs.results(called) if called else {}
     worktrees, made = worktrees_of(tx, jobs.values()), _made(kept.markers)
-    outcomes = node_outcomes(tx, jobs.values())
+    outcomes = node_outcomes(tx, jobs.values(), kept.outcomes)
+    roots = trees_of_roots(tx, jobs.values())
     return {
         job.id: job_document(
             job,
@@ -53,6 +56,7 @@ def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, d
             folder=home.job(job.id),
             result=results.get(job.id),
             worktree=worktrees.get(job.id),
+            root=roots.get(job.id),
             artifacts=made.get(job.id, ()),
             outcome=outcomes.get(job.id),
         )
@@ -62,7 +66,7 @@ def job_documents(tx: ReadTx, ids: Sequence[JobId], home: Home) -> dict[JobId, d
 
 def worktrees_of(tx: ReadTx, jobs: Iterable[Job]) -> dict[JobId, OwnedWorktree]:
     """The worktrees that these jobs still own; few jobs ask for one."""
-    asked = [job.id for job in jobs if "worktree" in job.params]
+    asked = [job.id for job in jobs if may_own(job)]
     found = tx.graph.worktrees(asked) if asked else {}
     return {each: row for each, row in found.items() if row.state is not WorktreeState.CLEANED}
 
@@ -91,6 +95,7 @@ def job_document(
     result: Any = None,
     progress: Progress | None = None,
     worktree: OwnedWorktree | None = None,
+    root: RootTree | None = None,
     artifacts: Sequence[str] = (),
     outcome: str | None = None,
 ) -> dict[str, Any]:
@@ -103,12 +108,12 @@ def job_document(
         "workflow": workflow_document(job, outcome),
         "sling": sling_document(job),
         "max_attempts": job.retry.max_attempts,
-        "execution_root": execution_root(job, worktree),
+        "execution_root": execution_root(job, root.worktree if root else worktree),
         "worktree": worktree_document(worktree),
         "run": {
             **run_document(job, run, evidence or {}, folder, host),
             "artifacts": [*run.artifacts, *artifacts],
-            "result": _result_of_agent(job, folder, host) if job.type == AGENT else result,
+            "result": _result_of_agent(job, folder, host) if calls_agent(job) else result,
             "progress": progress and {"fraction": progress.fraction, "text": progress.text},
         }
         if run
@@ -136,6 +141,14 @@ def shown_params(params: Mapping[str, Any]) -> dict[str, Any]:
     return {**shown, "env": sorted(params["env"])} if params.get("env") else shown
 
 
+def _origin(url: str) -> str:
+    """Of the URL of a webhook, which is often as good as a password."""
+    from headway.core.destinations import destination_of
+
+    found = destination_of(url)
+    return found if isinstance(found, str) else found.origin
+
+
 def approval_document(approval: Approval | None) -> dict[str, Any] | None:
     if approval is None:
         return None
@@ -161,6 +174,7 @@ SHOWS: Mapping[str, Callable[[Any], Any]] = {
     "list": list,
     "locks": lambda locks: [{"key": lock.key, "mode": lock.mode.value} for lock in locks],
     "object": dict,
+    "origins": lambda urls: [_origin(each) for each in urls],
     "or_null": lambda text: text or None,
     "params": shown_params,
     "pin": lambda pin: pin and {"branch": pin.branch, "oid": pin.oid},
@@ -178,11 +192,27 @@ _SHOWN = tuple(
 )
 
 
-def node_outcomes(tx: ReadTx, jobs: Iterable[Job]) -> dict[JobId, str | None]:
-    """Of those that are nodes of workflow runs and have ended: what each came to."""
+OUTPUT_OF_NODE = "custom:operation_output:"
+
+
+def node_outcomes(
+    tx: ReadTx, jobs: Iterable[Job], known: Mapping[JobId, str | None]
+) -> dict[JobId, str | None]:
+    """Of those that are nodes of workflow runs and have ended: what each came to. Of the last jobs
+    of their chains that is `known`."""
     ended = [job for job in jobs if job.workflow_run is not None and job.finished_at is not None]
-    found = tx.workflows.outcomes_of([job.chain for job in ended]) if ended else {}
-    return {job.id: found.get(job.chain) for job in ended}
+    earlier = [job for job in ended if job.id not in known]  # of passes before, or retried
+    return {**known, **_left_by(tx, earlier)}
+
+
+def _left_by(tx: ReadTx, jobs: Sequence[Job]) -> dict[JobId, str | None]:
+    """The outcome that each of these left when its pass ended; None if it was retried."""
+    left = {
+        each.job_id: each.data["outcome"]
+        for each in (tx.graph.markers_by([job.id for job in jobs]) if jobs else ())
+        if each.artifact.startswith(OUTPUT_OF_NODE) and each.data
+    }
+    return {job.id: left.get(job.id) for job in jobs}
 
 
 def workflow_document(job: Job, outcome: str | None) -> dict[str, Any] | None:
@@ -204,7 +234,7 @@ def workflow_document(job: Job, outcome: str | None) -> dict[str, Any] | None:
         "node_attempt": job.attempt,
         "pass": job.node_pass,
         "outcome": outcome,
-        "payload_refs": [f"custom:operation_output:{job.node}"] if outcome is not None else [],
+        "payload_refs": [f"{_OUTPUT}{job.node}"] if outcome is not None else [],
         "executor_class": node["class"],
         "executor_operation": node["policy"] if node["class"] is not None else None,
         "control_policy": node["policy"] if node["class"] is None else None,
@@ -214,6 +244,8 @@ def workflow_document(job: Job, outcome: str | None) -> dict[str, Any] | None:
             {"source": each["source"], "accepts": each["accepts"], "required": each["required"]}
             for each in node["edges"]
         ],
+        "loops": [node["loop"]] if node.get("loop") else [],
+        "item": node.get("item"),
     }
 
 

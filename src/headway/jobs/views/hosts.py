@@ -1,12 +1,14 @@
 """Running jobs of other hosts of the store, and whether a worker there watches them."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from headway.base.units import show_instant
 from headway.core.model import Claim, JobId, shown
 from headway.jobs.context import Context
+from headway.store.records import WorkerRecord
 from headway.store.transaction import ReadTx
 
 
@@ -63,6 +65,42 @@ def pauses_elsewhere(tx: ReadTx, host_id: str) -> list[dict[str, Any]]:
         }
         for each in sorted(theirs, key=lambda pause: pause.host_id or "")
     ]
+
+
+def all_hosts(context: Context) -> list[dict[str, Any]]:
+    """Every host that the store knows, with its last worker and how many jobs run there."""
+    with context.store.read() as tx:
+        known = tx.hosts.all()
+        running = Counter(claim.host_id for claim in tx.claims.live())
+        paused = {each.host_id: each for each in tx.settings.host_pauses()}
+        found = []
+        for host in sorted(known.values(), key=lambda each: (each.name, each.id)):
+            workers = tx.hosts.recent_workers(host.id, 1)
+            breaker = tx.hosts.trouble(host.id)
+            found.append(
+                {
+                    "id": host.id,
+                    "name": host.name,
+                    "home": host.home,
+                    "here": host.id == context.host.id,
+                    "running": running[host.id],
+                    "paused_by": paused[host.id].actor if host.id in paused else None,
+                    "breaker": breaker.cause if breaker else None,
+                    "worker": _worker(workers[0]) if workers else None,
+                }
+            )
+    return found
+
+
+def _worker(worker: WorkerRecord) -> dict[str, Any]:
+    return {
+        "id": worker.id,
+        "pid": worker.pid,
+        "mode": worker.mode,
+        "started_at": show_instant(worker.started_at),
+        "ended_at": show_instant(worker.ended_at),
+        "ending": worker.ending,
+    }
 
 
 def claims_elsewhere(tx: ReadTx, live: Sequence[Claim], host_id: str) -> list[dict[str, Any]]:

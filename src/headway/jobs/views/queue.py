@@ -9,9 +9,10 @@ from headway.core.forecast import Expected, Pace, forecast, pace_of
 from headway.core.model import Job, JobId, Stage, WaitKind
 from headway.core.policies import ENTRY, place_of
 from headway.jobs.context import Context
+from headway.jobs.revisions import revision_of_queue
 from headway.jobs.views.details import describe
 from headway.jobs.views.present import present_capacity
-from headway.jobs.views.search import SearchQuery, fits, has_state, is_about, with_groups_known
+from headway.jobs.views.search import SearchQuery, fits, has_state, resolved
 from headway.store.transaction import ReadTx
 
 LOOKED_BACK = 1000  # ended jobs
@@ -24,28 +25,28 @@ class Lineup(NamedTuple):
     more: bool  # there are others behind
     stands: str | None  # why nothing starts at all
     unreadable: Mapping[JobId, str]  # rows that could not be read, and why
+    revision: str  # of its order
 
 
 def line_up(context: Context, query: SearchQuery, *, limit: int, most: int) -> Lineup:
     """The first `limit` that the query asks for; places count all that wait. No more than `most`
     are read."""
     with context.store.read() as tx:
-        query = with_groups_known(tx, query)
+        query = resolved(tx, query)
         jobs = tx.queue_order.waiting(most + 1)
         capacity = present_capacity(context, tx)
         shut = closed(capacity, tx.now())
         starts = _starts(tx, jobs, capacity) if shut is None else {}
         places = {job.id: place for place, job in enumerate(jobs[:most], 1)}
         wanted = [job for job in jobs[:most] if fits(job, query) and has_state(job, query)]
-        chosen = wanted[: limit + 1] if not _of_documents(query) else wanted
+        chosen = wanted[:limit]
         documents = [
             {**document, **_of_queue(job.id, places, starts)}
             for job, document in zip(chosen, describe(context, tx, chosen), strict=True)
-            if is_about(document, query)
         ]
-        unreadable = dict(tx.unreadable())
-    more = len(documents) > limit or len(jobs) > most
-    return Lineup(documents[:limit], more, shut.detail if shut else None, unreadable)
+        unreadable, revision = dict(tx.unreadable()), revision_of_queue(tx)
+    more = len(wanted) > limit or len(jobs) > most
+    return Lineup(documents, more, shut.detail if shut else None, unreadable, revision)
 
 
 class Estimate(NamedTuple):
@@ -67,10 +68,6 @@ def estimate(context: Context, tx: ReadTx, running: Sequence[Job]) -> Estimate:
         {job_id: now + micros for job_id, micros in starts.items()},
         {job.id: (job.started_at or now) + takes[job.name] for job in running if job.name in takes},
     )
-
-
-def _of_documents(query: SearchQuery) -> bool:
-    return bool(query.groups or query.subjects)
 
 
 def _of_queue(

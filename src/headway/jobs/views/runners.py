@@ -11,6 +11,7 @@ from headway.integrations.agents.command_line import program_of
 from headway.integrations.agents.files import is_builtin, load_runner, runner_names, runner_path
 from headway.integrations.agents.model import Runner
 from headway.jobs.context import Context
+from headway.jobs.runners import parked_runners
 from headway.jobs.settings import Config
 
 VERSION_SECONDS = 15.0
@@ -31,12 +32,21 @@ class SeenRunner(NamedTuple):
 
 def runners(context: Context) -> list[dict[str, Any]]:
     path = default_path(context.environ)
-    return [runner_document(each) for each in all_runners(context.home.path, context.config, path)]
+    parked = parked_now(context)
+    found = all_runners(context.home.path, context.config, path)
+    return [runner_document(each, parked=parked.get(each.name)) for each in found]
+
+
+def parked_now(context: Context) -> dict[str, dict[str, Any]]:
+    """Those whose jobs wait, by their names."""
+    with context.store.read() as tx:
+        return parked_runners(tx)
 
 
 def runner(context: Context, name: str) -> dict[str, Any]:
     """One that counts here, and what its program says of its version."""
-    return one_runner(name, context.home.path, context.config, context.environ)
+    found = one_runner(name, context.home.path, context.config, context.environ)
+    return {**found, "parked": parked_now(context).get(name)}
 
 
 def one_runner(
@@ -99,7 +109,9 @@ def version_of(runner: Runner, environ: Mapping[str, str]) -> str | None:
     return "".join(char for char in said if char.isprintable())[:200] if said else None
 
 
-def runner_document(seen: SeenRunner, version: str | None = None) -> dict[str, Any]:
+def runner_document(
+    seen: SeenRunner, version: str | None = None, parked: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     runner = seen.runner
     return {
         "name": seen.name,
@@ -109,6 +121,7 @@ def runner_document(seen: SeenRunner, version: str | None = None) -> dict[str, A
         "program": seen.program,
         "found": seen.found,
         "found_without_submitter": seen.alone,
+        "parked": parked,
         "version": version,
         "tested": runner.tested or None if runner else None,
         "argv": [list(each) if isinstance(each, tuple) else each for each in runner.argv]

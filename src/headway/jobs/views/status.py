@@ -8,47 +8,42 @@ from typing import Any
 from headway.base.units import show_instant
 from headway.core.capacity import closed, free_slots, left_by_direct
 from headway.core.facts import Capacity
-from headway.core.model import (
-    shown,
-)
 from headway.core.policies import ENTRY
-from headway.core.reservations import Reservation, is_expired
-from headway.core.states import Status
 from headway.core.wait_words import direct_call_first, no_slot
 from headway.jobs.context import Context
 from headway.jobs.launch_failures import launch_troubles
+from headway.jobs.reservations import reservation_document
 from headway.jobs.settings import store_setting, unusable_settings
-from headway.jobs.views.capacity import (
-    limits_in_force,
-    parked_for_entries,
-    what_all_lack,
-)
+from headway.jobs.views.capacity import limits_in_force, what_all_lack
+from headway.jobs.views.counts import Counts, count
 from headway.jobs.views.hosts import claims_elsewhere, pauses_elsewhere
 from headway.jobs.views.present import present_capacity
 from headway.jobs.worker_trouble import in_short_of, trouble_of
 from headway.store.transaction import ReadTx
 
 
-def scheduler_status(context: Context) -> dict[str, Any]:
-    """Mode, cap, used, free, and the reason why nothing starts now."""
+def scheduler_status(context: Context, counts: Counts | None = None) -> dict[str, Any]:
+    """Mode, cap, used, free, and the reason why nothing starts now. Who asks often may give the
+    counts of a moment ago: then it does not matter how much waits."""
     with context.store.read() as tx:
         capacity = present_capacity(context, tx)
-        counts = tx.jobs.count_active()
+        counts = count(tx) if counts is None else counts
         marks = tx.settings.marks()
         settings = tx.settings.all()
         now = tx.now()
-        for_capacity, parked = tx.waits.count_ready(), parked_for_entries(tx)
-        ready = for_capacity + parked
+        # Entries of the jobs file do not stand in the queue for slots: they wait for places of
+        # their own, or until any job may start.
+        parked = counts.for_limit.get(ENTRY, 0)
+        ready, waiting = counts.ready + parked, counts.total
         live = tx.claims.live()
         breaker = tx.hosts.trouble(context.host.id)
         elsewhere = claims_elsewhere(tx, live, context.host.id)
         paused_hosts = pauses_elsewhere(tx, context.host.id)
         functions = _functions(tx)
         troubles = launch_troubles(tx)
-        reservations = [_reservation(context, tx, each) for each in tx.reservations.all()]
-        limits, rates = limits_in_force(tx, capacity)
-        waiting = sum(count for status, count in counts.items() if status is not Status.RUNNING)
-        lacking = what_all_lack(tx, capacity, waiting) if for_capacity == 0 else None
+        reservations = [reservation_document(context, tx, each) for each in tx.reservations.all()]
+        limits, rates = limits_in_force(tx, capacity, counts.for_limit)
+        lacking = what_all_lack(capacity, counts) if counts.ready == 0 else None
         entries = sum(ENTRY in claim.occupies for claim in live)
     worker = context.worker_is_there()
     trouble = trouble_of(context.home)
@@ -69,9 +64,7 @@ def scheduler_status(context: Context) -> dict[str, Any]:
         "free": free_slots(capacity),
         "queued_total": waiting,
         "queued_ready": ready,
-        "waiting": {
-            status.value: count for status, count in counts.items() if status is not Status.RUNNING
-        },
+        "waiting": {status.value: number for status, number in counts.waiting.items()},
         "last_dispatch_at": show_instant(marks["last_dispatch_at"] or None),
         "last_dispatch_count": marks["last_dispatch_count"],
         "log_bytes": marks["log_bytes"],
@@ -102,29 +95,6 @@ def scheduler_status(context: Context) -> dict[str, Any]:
             trouble=trouble,
             lacking=lacking,
         ),
-    }
-
-
-def _reservation(context: Context, tx: ReadTx, held: Reservation) -> dict[str, Any]:
-    """A direct call: who has a slot outside of the queue, or waits for one."""
-    from headway.jobs.reservations import why_not as why_waiting
-
-    names = tx.hosts.all()
-    return {
-        "id": held.name,
-        "holder": held.holder,
-        "note": held.note,
-        "state": "waiting" if held.waits else "running",
-        "wait": why_waiting(context, tx, held) if held.waits else None,
-        "requested_at": show_instant(held.requested_at),
-        "granted_at": show_instant(held.granted_at),
-        "expires_at": show_instant(held.expires_at),
-        "expired": is_expired(held, tx.now()),
-        "host_id": held.host_id,
-        "host": names[held.host_id].name if held.host_id in names else None,
-        "pid": held.pid,
-        "inside": None if held.inside is None else shown(held.inside),
-        "occupies": list(held.occupies),
     }
 
 

@@ -6,7 +6,8 @@ from typing import Any
 from headway.base.units import show_duration, show_instant
 from headway.core import wait_words as say
 from headway.core.artifacts import artifact_key
-from headway.core.facts import Facts
+from headway.core.facts import Facts, NodeEnd
+from headway.core.gates.routes import OF_NODE
 from headway.core.model import (
     Block,
     Job,
@@ -18,6 +19,7 @@ from headway.core.model import (
     shown,
 )
 from headway.core.plan import Hold, Start, decide, explain
+from headway.core.routes import InstanceEnd, NodeOutcome, node_outcome
 from headway.core.settle import is_unknown
 from headway.core.states import TERMINAL, Status
 from headway.integrations.probes import answers_to
@@ -51,6 +53,7 @@ def why(context: Context, job_id: JobId) -> dict[str, Any]:
         documents = [_objection(tx, job, with_holders(tx, each)) for each in objections]
         ahead, queued = tx.waits.place_in_queue(job) if job.stage is not None else (0, 0)
         remedy = _next_step(tx, job)
+        edges = edges_of(tx, job) if job.workflow_run is not None else None
     in_queue = job.stage is Stage.READY or (job.stage is Stage.WOKEN and _would_queue(job, facts))
     return {
         "id": shown(job.id),
@@ -63,7 +66,34 @@ def why(context: Context, job_id: JobId) -> dict[str, Any]:
         "worker": context.worker_is_there(),
         "worker_trouble": trouble_of(context.home),
         "ended": job.status in TERMINAL,
+        **({} if edges is None else {"edges": edges}),
     }
+
+
+def edges_of(tx: ReadTx, job: Job) -> list[dict[str, Any]]:
+    """Of a node of a workflow run: each edge that leads to it, and what came along it."""
+    said = job.params[OF_NODE]["edges"]
+    ends: dict[str, list[NodeEnd]] = {}
+    for end in tx.workflows.node_ends(job.workflow_run or 0, [each["source"] for each in said]):
+        ends.setdefault(end.node, []).append(end)
+    found = []
+    for each in said:
+        instances = ends.get(each["source"], [])
+        outcome = node_outcome(
+            [InstanceEnd(end.outcome, end.fan) for end in instances],
+            [NodeOutcome(word) for word in each["tolerates"]],
+        )
+        found.append(
+            {
+                "node": each["source"],
+                "jobs": [shown(end.job_id) for end in instances],
+                "accepts": each["accepts"],
+                "required": each["required"],
+                "outcome": outcome.value if outcome is not None else None,
+                "taken": None if outcome is None else outcome in each["accepts"],
+            }
+        )
+    return found
 
 
 def _next_step(tx: ReadTx, job: Job) -> str | None:

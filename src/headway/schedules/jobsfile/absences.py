@@ -14,13 +14,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from headway.base.environment import MINIMAL_PATH
-from headway.base.errors import InvalidInputError
+from headway.base.errors import InvalidInputError, NotFoundError
 from headway.base.home import Home
 from headway.base.trust import is_trusted
 from headway.jobs.request import find_program
 from headway.jobs.settings import Config
-from headway.schedules.jobsfile.job_of_entry import PATH_REMEDY, spec_of
-from headway.schedules.jobsfile.model import AGENT, COMMAND, NO_AGENTS, OPEN_PRS, SCRIPT, Entry
+from headway.schedules.jobsfile.job_of_entry import PATH_REMEDY, check_workflow, spec_of
+from headway.schedules.jobsfile.model import (
+    AGENT,
+    COMMAND,
+    NO_AGENTS,
+    OPEN_PRS,
+    SCRIPT,
+    WORKFLOW,
+    Entry,
+)
 from headway.schedules.jobsfile.problems import Problem, Problems, brief
 from headway.schedules.jobsfile.questions import COMMAND as COMMAND_CONDITION
 from headway.schedules.jobsfile.questions import FILE as FILE_CONDITION
@@ -124,7 +132,12 @@ def _programs(
     entries: Sequence[Entry], lines: _Lines, home: Home, config: Config, known: set[str]
 ) -> Iterator[Problem]:
     for entry in entries:
-        if entry.type != SCRIPT and f"jobs.{brief(entry.name)}.run" not in known:
+        if entry.type == WORKFLOW:
+            try:
+                check_workflow(entry, home, config)
+            except (InvalidInputError, NotFoundError) as error:
+                yield lines.problem(entry, "workflow", str(error))
+        elif entry.type != SCRIPT and f"jobs.{brief(entry.name)}.run" not in known:
             try:
                 spec_of(entry, home, config, None)
             except InvalidInputError as error:

@@ -1,19 +1,26 @@
 """The job that an entry makes, as a specification. Raises InvalidInputError if it cannot be made
 now: its program is not there, its runner is not installed."""
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.base.environment import MINIMAL_PATH
 from headway.base.home import Home
 from headway.core.model import JobSpec
 from headway.core.periodic import Timing
 from headway.jobs.request import Request
-from headway.jobs.settings import Config
+from headway.jobs.settings import SETTINGS, Config
 from headway.jobs.specification import specify
 from headway.schedules.jobsfile.model import AGENT, POLL_FILE, SCRIPT, SKIP_CODE, Entry
+
+if TYPE_CHECKING:
+    from headway.store.transaction import ReadTx
+    from headway.workflows.prepared import PreparedRun
+    from headway.workflows.start import RunRequest
 
 PATH_REMEDY = "set PATH for such jobs in [env] of config.toml"
 
@@ -40,6 +47,32 @@ def spec_of(entry: Entry, home: Home, config: Config, poll_file: str | None) -> 
         place=(home, config),
     )
     return spec._replace(schedule_id=entry.schedule_id)
+
+
+def run_of(tx: ReadTx, entry: Entry, home: Home, config: Config) -> PreparedRun:
+    """The run that an entry of a workflow starts, by the file as it is now."""
+    from headway.workflows.prepared import prepare_run
+
+    return prepare_run(tx, home, config, entry.workflow or "", _request(entry))
+
+
+def check_workflow(entry: Entry, home: Home, config: Config) -> None:
+    """Raise with all that is wrong with its workflow now."""
+    from headway.workflows.files import read_file
+    from headway.workflows.nodes import RunPlace
+    from headway.workflows.start import compile_at
+
+    folder = os.path.dirname(home.path)
+    file = read_file(home, entry.workflow or "", folder)
+    limit = int(SETTINGS["scheduler.graph_limit"].default)
+    compile_at(RunPlace(home, config, folder, {}, 0, limit, check=False), file, _request(entry))
+
+
+def _request(entry: Entry) -> RunRequest:
+    from headway.workflows.start import RunRequest
+
+    params = dict(each.split("=", 1) for each in entry.params)
+    return RunRequest(params=params, priority=entry.priority, schedule_id=entry.schedule_id)
 
 
 def timing_of(entry: Entry) -> Timing:

@@ -11,9 +11,18 @@ from typing import Any, NamedTuple
 
 from headway.base.errors import InvalidInputError
 from headway.base.units import LONGEST, MICROSECONDS, parse_duration
-from headway.schedules.jobsfile.model import AGENT, COMMAND, LOCAL, NAME, REMOTE, SCRIPT, Entry
+from headway.schedules.jobsfile.model import (
+    AGENT,
+    COMMAND,
+    LOCAL,
+    NAME,
+    REMOTE,
+    SCRIPT,
+    WORKFLOW,
+    Entry,
+)
 
-TYPES = (SCRIPT, AGENT, COMMAND)
+TYPES = (SCRIPT, AGENT, COMMAND, WORKFLOW)
 MOST_ENTRIES = 1_000
 LONGEST_PROMPT = 100_000  # characters; one argument of a program has 128 KiB
 _FUNCTION = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"
@@ -147,6 +156,14 @@ _TOOL = _text(r"[^\s-](?:.*\S)?")
 _MODEL = KeyForm("the name of a model", "haiku", _text(r"[A-Za-z0-9]\S*"))
 
 
+def _params(value: list[str]) -> tuple[str, ...]:
+    names = [each.partition("=")[0] for each in value]
+    twice = next((each for each in names if names.count(each) > 1), None)
+    if twice is not None:
+        raise InvalidInputError(f"{twice} is given twice; take one out")
+    return tuple(value)
+
+
 def _choice(*words: str) -> KeyForm:
     says = f"{', '.join(words[:-1])} or {words[-1]}"
     return KeyForm(says, words[0], {"enum": list(words)})
@@ -156,9 +173,14 @@ def _all(form: KeyForm) -> dict[str, KeyForm]:
     return dict.fromkeys(TYPES, form)
 
 
+def _of_one_job(form: KeyForm) -> dict[str, KeyForm]:
+    """A workflow says it itself."""
+    return dict.fromkeys((SCRIPT, AGENT, COMMAND), form)
+
+
 KEYS: Mapping[str, Key] = {
     "type": Key(
-        "What runs: a Python function, an agent, or a command.",
+        "What runs: a Python function, an agent, a command, or a workflow.",
         _all(_choice(*TYPES)),
         required=True,
     ),
@@ -186,6 +208,28 @@ KEYS: Mapping[str, Key] = {
             ),
         },
         required=True,
+    ),
+    "workflow": Key(
+        "Which workflow is started: a name, or the path of a file inside of the project.",
+        {
+            WORKFLOW: KeyForm(
+                "the name of a workflow, or the path of its file",
+                "nightly",
+                _text(_INSIDE, 1_000),
+            )
+        },
+        required=True,
+    ),
+    "params": Key(
+        "Values of its parameters.",
+        {
+            WORKFLOW: KeyForm(
+                "a list of K=V",
+                "[keep=14]",
+                _list(_text(r"[^=\s]+=[\s\S]*", 100_000), 100),
+                _params,
+            )
+        },
     ),
     "prompt": Key(
         "What the agent is to do. Plain text: nothing is put into it.",
@@ -231,7 +275,9 @@ KEYS: Mapping[str, Key] = {
         "`false` takes it out of service without deleting it.",
         _all(KeyForm("true or false", "true", {"type": "boolean"})),
     ),
-    "timeout": Key("End a run after this time.", _all(_INTERVAL._replace(example="600 or 10m"))),
+    "timeout": Key(
+        "End a run after this time.", _of_one_job(_INTERVAL._replace(example="600 or 10m"))
+    ),
     "priority": Key(
         "Higher first, among all jobs.",
         _all(
@@ -242,7 +288,9 @@ KEYS: Mapping[str, Key] = {
     ),
     "resources": Key(
         "What it uses, for limits.",
-        _all(KeyForm("a list of words", "[network]", _list(_text(_ONE_WORD, 64), 100), tuple)),
+        _of_one_job(
+            KeyForm("a list of words", "[network]", _list(_text(_ONE_WORD, 64), 100), tuple)
+        ),
     ),
 }
 NEEDS: Mapping[str, str] = {

@@ -6,7 +6,7 @@ from headway.core.model import OF_JOBS_FILE
 
 FILE = "jobs.yaml"
 NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"  # of an entry, a function or a condition
-SCRIPT, AGENT, COMMAND = "script", "agent", "command"
+SCRIPT, AGENT, COMMAND, WORKFLOW = "script", "agent", "command", "workflow"
 LOCAL, REMOTE = "local", "remote"
 SKIP_CODE = 77  # a script job that exits so is skipped
 POLL_FILE = "HEADWAY_POLL_DATA"  # names the file with what the poll returned
@@ -21,7 +21,7 @@ class Entry(NamedTuple):
     """One periodic job. Durations are microseconds; just one of `interval` and `cron` is given."""
 
     name: str
-    type: str  # script, agent or command
+    type: str  # script, agent, command or workflow
     line: int  # where it begins in the file
     interval: int | None = None  # from the end of one run to the next
     interval_active: int | None = None  # instead, while other work runs or waits
@@ -41,6 +41,8 @@ class Entry(NamedTuple):
     timeout: int | None = None
     priority: int = 0
     resources: tuple[str, ...] = ()
+    workflow: str | None = None  # of a workflow: its name, or the path of its file
+    params: tuple[str, ...] = ()  # and values of its parameters, as K=V
 
     @property
     def schedule_id(self) -> str:
@@ -54,5 +56,5 @@ class Entry(NamedTuple):
 
 def entry_of(document: dict[str, Any]) -> Entry:
     """The entry that `document` has written."""
-    lists = ("argv", "allowed_tools", "conditions", "resources")
-    return Entry(**{**document, **{word: tuple(document[word]) for word in lists}})
+    lists = ("argv", "allowed_tools", "conditions", "resources", "params")
+    return Entry(**{**document, **{word: tuple(document.get(word, ())) for word in lists}})

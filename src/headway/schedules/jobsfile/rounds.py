@@ -27,16 +27,25 @@ from headway.core.periodic import (
     next_look,
     not_in_future,
 )
+from headway.core.states import Status
 from headway.jobs.insert import Origin, add_jobs
 from headway.jobs.settings import Config
 from headway.schedules.jobsfile.entries import Declared, in_one_line
-from headway.schedules.jobsfile.job_of_entry import spec_of
-from headway.schedules.jobsfile.model import AGENT, FILE, NO_AGENTS, REMOTE, SCRIPT, Entry
+from headway.schedules.jobsfile.job_of_entry import run_of, spec_of
+from headway.schedules.jobsfile.model import (
+    AGENT,
+    FILE,
+    NO_AGENTS,
+    REMOTE,
+    SCRIPT,
+    WORKFLOW,
+    Entry,
+)
 from headway.schedules.jobsfile.poll_files import forget_polls, keep_poll, kept_polls, poll_files_of
 from headway.schedules.jobsfile.questions import Asking, EntryAnswers, EntryQuestions, took_too_long
 from headway.schedules.jobsfile.reload import READ, Noticing
 from headway.store.new_jobs import Event
-from headway.store.records import EntryRecord
+from headway.store.records import EntryRecord, RunRecord
 from headway.store.transaction import ReadTx, WriteTx
 
 ASK, ASK_SLOWLY = ASKING_KINDS = ("ask", "ask slowly")
@@ -346,27 +355,41 @@ class Rounds:
         self, tx: WriteTx, known: _EntryRecords, entries: Iterable[Entry], poll_file: str | None
     ) -> None:
         specs, makers = [], []
+        first: dict[str, JobId] = {}  # the job of each entry; of a run the first
         for entry in entries:
             given = poll_file if _gets_poll(entry) else None
             try:
-                specs.append(spec_of(entry, self._home, self._config, given))
-                makers.append(entry)
+                if entry.type == WORKFLOW:
+                    first[entry.name] = self._start_run(tx, entry)
+                else:
+                    specs.append(spec_of(entry, self._home, self._config, given))
+                    makers.append(entry)
             except StoreError:
                 raise
             except Exception as error:  # also one that nobody foresaw must not stop the others
                 self._hold(tx, known, entry, in_one_line(error))
-        if not specs:
+        for entry, made in zip(
+            makers, add_jobs(tx, specs, self._origin) if specs else (), strict=True
+        ):
+            first[entry.name] = made.job_id
+        if not first:
             return
-        for entry, made in zip(makers, add_jobs(tx, specs, self._origin), strict=True):
-            record = known.records[entry.name]
-            known.records[entry.name] = record._replace(
-                last_job=made.job_id, next_at=None, held=None, held_at=None
+        for name, job_id in first.items():
+            record = known.records[name]
+            known.records[name] = record._replace(
+                last_job=job_id, next_at=None, held=None, held_at=None
             )
-            self._again.pop(entry.name, None)
-            self._made.append(made.job_id)
+            self._again.pop(name, None)
+            self._made.append(job_id)
         self._look_by(tx.now() + WATCH_JOBS)
         if poll_file is not None and self._needed is not None:
             self._needed.add(poll_file)
+
+    def _start_run(self, tx: WriteTx, entry: Entry) -> JobId:
+        from headway.workflows.prepared import add_prepared
+
+        prepared = run_of(tx, entry, self._home, self._config)
+        return add_prepared(tx, prepared, self._origin).jobs[0]
 
     def _hold(self, tx: WriteTx, known: _EntryRecords, entry: Entry, reason: str) -> None:
         """It stays due; each reason is recorded once."""
@@ -421,4 +444,21 @@ def _last_jobs(tx: ReadTx, ids: Iterable[JobId]) -> dict[JobId, Job]:
     """For each of these the last job of its chain; none if it was removed."""
     lasts = tx.graph.chain_lasts(sorted(set(ids)))
     jobs = tx.jobs.readable(sorted(set(lasts.values())))
-    return {asked: jobs[last] for asked, last in lasts.items() if last in jobs}
+    runs = sorted({job.workflow_run for job in jobs.values() if job.workflow_run is not None})
+    ends = tx.workflows.by_id(runs) if runs else {}
+    return {
+        asked: _as_run(jobs[last], ends.get(jobs[last].workflow_run or 0))
+        for asked, last in lasts.items()
+        if last in jobs
+    }
+
+
+def _as_run(job: Job, run: RunRecord | None) -> Job:
+    """The job; one of a run has the times and the end of that."""
+    if run is None:
+        return job
+    status = _STATUS.get(run.state, Status.FAILED)
+    return job._replace(status=status, started_at=run.created_at, finished_at=run.ended_at)
+
+
+_STATUS = {"succeeded": Status.SUCCEEDED, "cancelled": Status.CANCELLED}

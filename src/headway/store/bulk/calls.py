@@ -150,7 +150,7 @@ class Calls(CallsReader):
 
     def _satisfy(self, chains: Sequence[JobId]) -> bool:
         rows = self._db.all("satisfy_chains_of_calls", chains=self._db.json(chains))
-        self._db.many(
-            "wake_topic", ({"topic": chain_topic(each)} for each in {row[0] for row in rows})
-        )
+        topics = sorted({chain_topic(row[0]) for row in rows})
+        if topics:
+            self._db.send("wake_topics", keys=self._db.json(topics))
         return bool(rows)

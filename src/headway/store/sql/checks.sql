@@ -51,10 +51,19 @@ where not exists (select 1 from jobs where id = runs.job_id and (runs.status is 
   or jobs.status = 'running'))
 order by job_id limit :limit
 
+-- name: job_beside_run
+-- Only one of the two may be open about a subject.
+select jobs.id from jobs join workflow_runs on workflow_runs.subject = jobs.subject
+  and workflow_runs.subject is not null and workflow_runs.ended_at is null
+where jobs.subject is not null and jobs.finished_at is null and $ALONE
+order by jobs.id limit :limit
+
 -- name: unwritten_groups
 -- Closed, and all members have ended, but nobody was told.
 select id from job_groups where closed_at is not null and ended_at is null
   and not exists (select 1 from jobs where jobs.group_id = job_groups.id and finished_at is null)
+  and not exists (select 1 from workflow_runs join workflow_nodes nodes on nodes.run = workflow_runs.id
+    join jobs on jobs.id = nodes.chain where workflow_runs.unsettled = 1 and jobs.group_id = job_groups.id)
 order by id limit :limit
 
 -- name: next_job_id

@@ -103,7 +103,7 @@ on conflict do nothing
 
 -- name: release_locks (hot)
 -- changes: held_locks
-delete from held_locks where job_id = :job_id returning key
+delete from held_locks where job_id in $IDS(:ids) returning key
 
 -- name: lend
 -- changes: lendings

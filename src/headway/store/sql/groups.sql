@@ -1,4 +1,5 @@
--- Groups and their members. A member is a chain: its last job, the one that nobody retried, decides.
+-- Groups and their members. A member is a chain: its last job, the one that nobody retried, decides. An instance of a
+-- workflow's node that is dismissed counts no more.
 
 -- name: take_group_id
 -- changes: marks
@@ -40,9 +41,21 @@ select max(sequence_number) from jobs where group_id = :group_id
 -- name: active_in_group (hot)
 select 1 from jobs where group_id = :group_id and finished_at is null limit 1
 
+-- name: unsettled_in_group (hot)
+-- A run of the group whose loops or fans a step still has to look at: it may go on.
+select 1 from workflow_runs join workflow_nodes nodes on nodes.run = workflow_runs.id
+join jobs on jobs.id = nodes.chain
+where workflow_runs.unsettled = 1 and jobs.group_id = :group_id limit 1
+
+-- name: groups_of_run (hot)
+-- Those that have not ended.
+select $GROUP from job_groups where ended_at is null and id in (
+  select jobs.group_id from workflow_nodes nodes join jobs on jobs.id = nodes.chain where nodes.run = :run)
+
 -- name: tally_group
 select status, count(*) from jobs where group_id = :group_id
   and not exists (select 1 from jobs later where later.retry_of = jobs.id)
+  and not exists (select 1 from workflow_nodes nodes where nodes.chain = jobs.chain and nodes.dismissed = 1)
 group by status
 
 -- name: ran_in_group
@@ -51,6 +64,7 @@ select 1 from jobs where group_id = :group_id and started_at is not null limit 1
 -- name: members_of_group
 select chain, id, sequence_number, status from jobs where group_id = :group_id
   and not exists (select 1 from jobs later where later.retry_of = jobs.id)
+  and not exists (select 1 from workflow_nodes nodes where nodes.chain = jobs.chain and nodes.dismissed = 1)
 order by sequence_number, id limit :limit
 
 -- name: waiting_in_group (hot)

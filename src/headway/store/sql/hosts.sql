@@ -65,13 +65,15 @@ select id, name, home from hosts
 -- name: open_breakers
 select host_id, kind, cause, failures, probe_at, opened_at from breakers order by opened_at, host_id
 
--- name: count_struck
-select count(*) from jobs
-where launch_wait is not null and finished_at is null and stage is not null
+-- The stage is not asked for as it stands, so that no database goes by it through all that waits.
 
--- name: struck_jobs
+-- name: count_struck (hot)
+select count(*) from jobs
+where launch_wait is not null and finished_at is null and coalesce(stage, '') <> ''
+
+-- name: struck_jobs (hot)
 select $JOB from jobs
-where launch_wait is not null and finished_at is null and stage is not null
+where launch_wait is not null and finished_at is null and coalesce(stage, '') <> ''
 order by id limit :limit
 
 -- name: count_circuit_broken

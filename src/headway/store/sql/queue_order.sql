@@ -49,6 +49,9 @@ order by jobs.level desc, jobs.position, jobs.created_at, jobs.id
 -- Only what is parked under a lock has a mode.
 select distinct topic from waits where mode is not null
 
+-- name: queue_ids
+select id from in_line order by level desc, position, created_at, id limit :limit
+
 -- name: queue
 -- What waits, in the order of dispatch.
 select $JOB from jobs where id in (

@@ -109,6 +109,11 @@ delete from results where job_id in $IDS(:ids)
 -- changes: progress
 delete from progress where job_id in $IDS(:ids)
 
+-- name: remove_steps (hot)
+-- changes: steps
+-- A chain has the number of its first job.
+delete from steps where chain in $IDS(:ids)
+
 -- name: remove_events (hot)
 -- changes: events
 -- But for those that went with their jobs.

@@ -38,6 +38,8 @@ union all select 'unproven', null, null, null, null
   from (select 1 from claims where state = 'ended' limit 1) as found
 union all select 'held', null, null, null, null
   from (select 1 from held_locks where key >= '' limit 1) as found
+union all select 'contended', null, null, null, null
+  from (select 1 from waits where topic > '' and mode is not null limit 1) as found
 union all select 'products', null, null, null, null
   from (select 1 from produces where artifact > '' limit 1) as found
 union all select 'awaited', null, null, null, null

@@ -25,9 +25,6 @@ order by level desc, position, created_at, id limit :limit
 -- name: any_woken (hot)
 select 1 from jobs where stage = 'woken' limit 1
 
--- name: count_lacking_capacity
-select count(*) from jobs where stage in ('woken', 'ready')
-
 -- name: ahead_in_queue
 -- How many ready jobs stand before this one, and how many there are in all.
 select count(*) filter (where level > :level or (level = :level and (position < :position
@@ -35,11 +32,11 @@ select count(*) filter (where level > :level or (level = :level and (position < 
   count(*)
 from jobs where stage in ('woken', 'ready')
 
--- name: wake_topic (hot)
+-- name: wake_topics (hot)
 -- changes: jobs (wakes)
--- All that wait for this are looked at again.
+-- All that wait for one of these are looked at again.
 update jobs set stage = 'woken', wake_at = null, checked_at = null
-where id in (select job_id from waits where topic = :topic) and stage <> 'woken'
+where id in (select job_id from waits where topic in $TEXTS(:keys)) and stage <> 'woken'
 
 -- The wakes say `stage <> 'woken'` and not `stage in (...)`: an index on the stage must not tempt the
 -- database to walk through all that wait.
@@ -112,6 +109,9 @@ select declared, chain from (
   select declared, chain from edges where job_id = :job_id and mark = 'pending'
   order by ord desc limit 1
 ) as pending
+
+-- name: every_unmet_edge
+select declared, chain from edges where job_id = :job_id and mark <> 'satisfied' order by ord
 
 -- name: satisfy_chains (hot)
 -- changes: edges (takes away)

@@ -11,14 +11,23 @@ values (:name, :prefix, :document, :at, :by) on conflict do nothing
 delete from targets where name = :name
 
 -- name: open_about (hot)
+-- Those that hold their subject themselves.
 select $JOB from jobs where subject in $TEXTS(:subjects) and subject is not null and finished_at is null
+  and $ALONE
+
+-- name: open_runs_about (hot)
+select $WORKFLOW_RUN from workflow_runs
+where subject in $TEXTS(:subjects) and subject is not null and ended_at is null
+
+-- name: open_runs_with_subject
+select $WORKFLOW_RUN from workflow_runs where subject is not null and ended_at is null order by id limit :limit
 
 -- name: open_with_subject
-select $JOB from jobs where subject is not null and finished_at is null
+select $JOB from jobs where subject is not null and finished_at is null and $ALONE
 order by level desc, position, created_at, id limit :limit
 
 -- name: open_with_subject_after
-select $JOB from jobs where subject is not null and finished_at is null and id > :after
+select $JOB from jobs where subject is not null and finished_at is null and $ALONE and id > :after
 order by id limit :limit
 
 -- name: places_in_queue

@@ -77,7 +77,7 @@ class ClaimsReader(Table):
 
     def _first_reservers(self, key: str) -> tuple[Reserver, ...]:
         found = []
-        for mode in LockMode:
+        for mode in LockMode if self._cache.contended else ():
             row = self._db.one("first_reservers", topic=lock_topic(key), mode=mode.value)
             if row:
                 job_id, _, level, position, created_at = row
@@ -255,10 +255,16 @@ class ClaimsTable(ClaimsReader):
     def renew_leases(self, host_id: str, until: int) -> None:
         self._db.send("renew_leases", host_id=host_id, until=until)
 
-    def release_locks(self, job_id: JobId) -> list[str]:
-        if self._cache.presence is not None and not self._cache.presence.held:
+    def release_locks(self, job_ids: Sequence[JobId]) -> list[str]:
+        """The keys that these jobs held and that somebody may wait for."""
+        held = self._cache.presence is None or self._cache.presence.held
+        if not job_ids or not held:
             return []
-        return [row[0] for row in self._db.all("release_locks", job_id=job_id)]
+        ids = self._db.json(job_ids)
+        if not self._cache.contended:
+            self._db.send("release_locks", ids=ids)
+            return []
+        return sorted({row[0] for row in self._db.all("release_locks", ids=ids)})
 
     def prove_gone(self, token: str) -> None:
         self._db.send("prove_claim_gone", token=token)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headway.core.model import JobId
@@ -19,8 +19,18 @@ class EventsReader(Table):
     def of_job(self, job_id: JobId) -> list[Event]:
         return [_event(row) for row in self._db.all("events_of_job", job_id=job_id)]
 
+    def last_changes(self, ids: Sequence[JobId]) -> dict[JobId, int]:
+        """Of each of these jobs the number of its newest event that is no wait."""
+        rows = self._db.all("last_changes", ids=self._db.json(ids))
+        return {job_id: seq or 0 for job_id, seq in rows}
+
     def since(self, seq: int, limit: int) -> list[Event]:
         return [_event(row) for row in self._db.all("events_since", seq=seq, limit=limit)]
+
+    def of_kinds(self, kinds: Sequence[str], *, after: int, limit: int) -> list[Event]:
+        """The first so many of these kinds."""
+        asked = {"seq": after, "kinds": self._db.json(kinds), "limit": limit}
+        return [_event(row) for row in self._db.all("events_of_kinds", **asked)]
 
     def last(self) -> int:
         row = self._db.one("last_event")

@@ -37,8 +37,13 @@ class GroupsReader(Table):
         return (row[0] or 0) if row else 0
 
     def is_active(self, group_id: GroupId) -> bool:
-        """Whether any member has not ended."""
-        return self._db.one("active_in_group", group_id=group_id) is not None
+        """Whether any member has not ended, or a run that members belong to may repeat them."""
+        asked = ("active_in_group", "unsettled_in_group")
+        return any(self._db.one(each, group_id=group_id) is not None for each in asked)
+
+    def of_run(self, run: int) -> list[Group]:
+        """The groups that nodes of a workflow run belong to, and that have not ended."""
+        return [_group(row) for row in self._db.all("groups_of_run", run=run)]
 
     def tally(self, group_id: GroupId) -> GroupTally:
         from headway.core.groups import GroupTally

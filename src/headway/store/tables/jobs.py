@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.base.errors import DataError
 from headway.core.model import POSITION_GAP, Job, JobId, Run, Stage, Wait
-from headway.core.states import TERMINAL, Status
+from headway.core.states import Status
 from headway.store.access import Table
 from headway.store.new_jobs import Places
 from headway.store.rows import (
@@ -15,8 +15,6 @@ from headway.store.rows import (
     dump,
     dump_approval,
     dump_job,
-    like,
-    like_label,
     load,
     load_job,
     load_marker,
@@ -27,9 +25,15 @@ from headway.store.rows import (
 )
 
 if TYPE_CHECKING:
-    from headway.store.records import Progress, Records, Search
+    from headway.store.records import Progress, Records, WaitCounts
 
-NEVER = 1 << 62
+# In the order of the query that counts them; what it does not name is queued.
+_COUNTED = (
+    Status.QUEUED,
+    Status.WAITING_ON_DEPS,
+    Status.WAITING_ON_LOCKS,
+    Status.WAITING_ON_APPROVAL,
+)
 
 
 class JobsReader(Table):
@@ -97,26 +101,23 @@ class JobsReader(Table):
         rows = self._db.all("ended_without_success", since=since, limit=limit, most=most)
         return self._readable(rows)
 
-    def find(self, search: Search, *, before: Job | None, limit: int) -> list[Job]:
-        """The newest that may match, by `created_at, id`, before the given one; a pattern is taken
-        loosely here."""
-        rows = self._db.all(
-            "find_jobs",
-            statuses=self._db.json(sorted(search.statuses)),
-            ended_since=search.ended_since if search.statuses & TERMINAL else NEVER,
-            created_since=search.created_since,
-            every_group=int(not search.groups),
-            groups=self._db.json(search.groups),
-            name=like(search.name),
-            label=like_label(search.labels),
-            before_at=before.created_at if before else NEVER,
-            before_id=before.id if before else 0,
-            limit=limit,
-        )
-        return self._readable(rows)
+    def count_waiting(self) -> WaitCounts:
+        """It takes longer the more wait."""
+        from headway.store.records import WaitCounts
+
+        found = dict.fromkeys(_COUNTED, 0)
+        ready = 0
+        for stage, total, *shown in self._db.all("count_waiting"):
+            counts = [total - sum(shown), *shown]
+            for status, count in zip(_COUNTED, counts, strict=True):
+                found[status] += int(count)
+            ready += 0 if stage == Stage.PARKED else total
+        return WaitCounts({status: count for status, count in found.items() if count}, ready)
 
     def count_active(self) -> dict[Status, int]:
-        return {Status(status): count for status, count in self._db.all("count_active")}
+        running = self._db.all("count_running")[0][0]
+        waiting = self.count_waiting().statuses
+        return {**waiting, Status.RUNNING: running} if running else waiting
 
     def count_finished(self, since: int) -> dict[Status, int]:
         rows = self._db.all("count_finished", since=since)
@@ -163,7 +164,8 @@ class JobsReader(Table):
 
         asked = ("jobs_by_id", "runs_by_job", "evidence_by_job", "markers_of_jobs")
         given = {"ids": self._db.json(ids)}
-        found, runs, evidence, markers = self._db.ask(dict.fromkeys(asked, given))
+        questions = dict.fromkeys((*asked, "outcomes_of_jobs"), given)
+        found, runs, evidence, markers, outcomes = self._db.ask(questions)
         jobs = {job.id: job for job in self._readable(found)}
         started = {job.id for job in jobs.values() if job.started_at is not None}
         return Records(
@@ -171,6 +173,7 @@ class JobsReader(Table):
             {row[0]: load_run(row) for row in runs if row[0] in started},
             evidence_in(row for row in evidence if row[0] in started),
             [load_marker(row) for row in markers if row[1] in started],
+            dict(outcomes),
         )
 
     def env_digests_in_use(self, since: int) -> set[str]:
@@ -232,6 +235,7 @@ class JobsTable(JobsReader):
             from headway.store.tables.graph import add_graph
 
             add_graph(self._db, jobs)
+        self._add_urls(jobs)
 
     def add_retries(self, jobs: Sequence[Job]) -> None:
         """Like `add`, for the next jobs of their chains: edges keep their marks."""
@@ -242,6 +246,13 @@ class JobsTable(JobsReader):
             if job.after:
                 self._db.send("copy_edges", from_job=job.retry_of, to_job=job.id)
         add_graph(self._db, jobs)
+        self._add_urls(jobs)
+
+    def _add_urls(self, jobs: Sequence[Job]) -> None:
+        if any(job.webhooks for job in jobs):
+            from headway.store.tables.webhooks import add_urls
+
+            add_urls(self._db, jobs)
 
     def change(self, job: Job) -> bool:
         """Change the fields that a person may change while a job waits; False if it no longer

@@ -60,6 +60,10 @@ class QueueOrderReader(Table):
         """The waiting jobs, in the order of dispatch."""
         return self._readable(self._db.all("queue", limit=limit))
 
+    def ids(self, limit: int) -> list[JobId]:
+        """The same, by their ids alone."""
+        return [row[0] for row in self._db.all("queue_ids", limit=limit)]
+
 
 class QueueOrderTable(QueueOrderReader):
     """The order of the queue as a write transaction changes it."""

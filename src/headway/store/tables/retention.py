@@ -23,8 +23,9 @@ _ASKED = {
 # The job first: the guards of the others let go what has none.
 _ROWS = (
     *("remove_runs", "remove_claims", "remove_evidence", "remove_edges", "remove_waits"),
-    *("remove_results", "remove_progress", "remove_events", "remove_needs", "remove_produces"),
-    *("remove_artifacts", "remove_worktrees", "end_lendings_of_jobs"),
+    *("remove_results", "remove_progress", "remove_steps", "remove_events", "remove_needs"),
+    *("remove_produces", "remove_artifacts", "remove_worktrees", "end_lendings_of_jobs"),
+    *("remove_job_webhooks", "remove_deliveries_of_jobs"),
 )
 
 

@@ -62,8 +62,10 @@ class WaitsReader(Table):
     def anything_woken(self) -> bool:
         return self._db.one("any_woken") is not None
 
-    def count_ready(self) -> int:
-        return int(self._db.all("count_lacking_capacity")[0][0])
+    def are_locks_contended(self) -> bool:
+        """Whether anybody may wait for a lock."""
+        self._present()
+        return self._cache.contended
 
     def place_in_queue(self, job: Job) -> tuple[int, int]:
         """How many ready jobs stand before this one, and how many there are in all."""
@@ -104,6 +106,11 @@ class WaitsReader(Table):
             edges = self._db.all(query, job_id=job.id)
             found[job.id] = tuple(self._predecessor(*edge) for edge in edges)
         return found
+
+    def every_unmet(self, job: Job) -> list[Predecessor]:
+        """All that it waits for, where the first of them does not decide."""
+        edges = self._db.all("every_unmet_edge", job_id=job.id)
+        return [self._predecessor(*edge) for edge in edges]
 
     def _queued(self, query: str, limit: int, queues: Sequence[str]) -> list[Job]:
         found = [self._readable(self._db.all(query, limit=limit, queue=each)) for each in queues]
@@ -150,11 +157,15 @@ class WaitsTable(WaitsReader):
         return self._db.change("wake_due", now=now, limit=limit)
 
     def wake_topics(self, topics: Iterable[str]) -> None:
-        self._db.many("wake_topic", ({"topic": topic} for topic in topics))
+        keys = sorted(set(topics))
+        if keys:
+            self._db.send("wake_topics", keys=self._db.json(keys))
 
     def wake_first(self, topics: Iterable[str]) -> None:
-        """Wake the first of those that wait for each topic; of a lock that it would share, also
+        """Wake the first of those that wait for each lock; of one that it would share, also
         those right behind it who would share it with it, so that nobody starts before them."""
+        if not self._cache.contended:
+            return
         first: list[JobId] = []
         for topic in topics:
             waiters = self._db.all("first_waiters", topic=topic, limit=MOST_SHARERS)
@@ -165,7 +176,9 @@ class WaitsTable(WaitsReader):
             self.wake(list(dict.fromkeys(first)))
 
     def wake_next(self, topics: Iterable[str], after: Job) -> None:
-        """Of those that wait for each topic, wake the first that comes after this job."""
+        """Of those that wait for each lock, wake the first that comes after this job."""
+        if not self._cache.contended:
+            return
         place = {
             "level": after.dispatch_level,
             "position": after.position,
@@ -219,8 +232,7 @@ class WaitsTable(WaitsReader):
             self._succeed_at_once(chains)
             return
         awaited = self._db.all("satisfy_chains", chains=self._db.json(chains))
-        topics = (chain_topic(chain) for chain in {row[0] for row in awaited})
-        self._db.many("wake_topic", ({"topic": topic} for topic in topics))
+        self.wake_topics(chain_topic(row[0]) for row in awaited)
 
     def _succeed_at_once(self, chains: Sequence[JobId]) -> None:
         """Along with it, who is woken then; unless nobody waits for anyone, and nobody is."""

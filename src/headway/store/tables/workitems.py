@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 from headway.base.errors import DataError
 from headway.core.model import Job, JobId
 from headway.store.access import Table
-from headway.store.rows import dump
+from headway.store.rows import dump, load_workflow_run
 
 if TYPE_CHECKING:
     from headway.core.targets import Target
+    from headway.store.records import RunRecord
 
-_DOCUMENT = ("argv", "cwd", "env", "resources", "locks", "timeout", "retries", "helper")
+_DOCUMENT = (
+    *("argv", "cwd", "env", "resources", "locks", "timeout", "retries", "helper"),
+    *("workflow", "params"),  # rows of before have neither
+)
 _LISTS = ("argv", "resources", "locks", "helper")
 
 
@@ -25,12 +29,23 @@ class WorkItemsReader(Table):
         return {row[0]: _target(row) for row in self._db.all("targets")}
 
     def open_about(self, subjects: Sequence[str]) -> dict[str, Job]:
-        """The job that is open for each of these subjects; there is one at most."""
+        """The job that is open for each of these subjects; there is one at most. Those of a run are
+        left out: the run holds their subject."""
         rows = self._db.all("open_about", subjects=self._db.json(subjects))
         return {job.subject: job for job in self._readable(rows) if job.subject is not None}
 
+    def open_runs_about(self, subjects: Sequence[str]) -> dict[str, RunRecord]:
+        """The run that is open for each of these subjects; there is one at most."""
+        rows = self._db.all("open_runs_about", subjects=self._db.json(subjects))
+        return {run.subject: run for run in map(load_workflow_run, rows) if run.subject is not None}
+
+    def open_runs_with_subject(self, limit: int) -> list[RunRecord]:
+        """The open runs that are about any subject, the oldest first."""
+        rows = self._db.all("open_runs_with_subject", limit=limit)
+        return [load_workflow_run(row) for row in rows]
+
     def open_with_subject(self, limit: int) -> list[Job]:
-        """The open jobs that are about any subject, in dispatch order."""
+        """The open jobs that hold a subject themselves, in dispatch order."""
         return self._readable(self._db.all("open_with_subject", limit=limit))
 
     def open_with_subject_after(self, after: JobId, limit: int) -> list[Job]:
@@ -61,7 +76,7 @@ class WorkItemsTable(WorkItemsReader):
             "add_target",
             name=target.name,
             prefix=target.prefix,
-            document=dump({**document, "env": dict(target.env)}),
+            document=dump({**document, "env": dict(target.env), "params": dict(target.params)}),
             at=target.created_at,
             by=target.created_by,
         )

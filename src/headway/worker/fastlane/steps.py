@@ -111,7 +111,8 @@ class FastSteps:
         self._claims.begin()
         try:
             ends, others = ends_among(news.returned)
-            if others or news.ended or self._pool.processes.news or self._pool.progress:
+            pool = self._pool
+            if others or news.ended or pool.processes.news or pool.progress or pool.steps:
                 raise _NotSoQuietError
             self._settle_and_claim(quiet, ends)
         except BaseException as error:

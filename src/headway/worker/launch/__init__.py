@@ -4,7 +4,7 @@ job."""
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from headway.core.model import GATE
+from headway.core.model import GATE, OPERATION
 
 if TYPE_CHECKING:
     from headway.base.home import Home
@@ -24,10 +24,10 @@ def specification(
         from headway.worker.launch.agent import agent_specification
 
         return agent_specification(job, claim, home, config, worker)
-    if job.type == GATE:
-        from headway.worker.launch.node import gate_specification
+    if job.type in (GATE, OPERATION):
+        from headway.worker.launch.node import node_specification
 
-        return gate_specification(job, claim, home, config, worker)
+        return node_specification(job, claim, home, config, worker)
     from headway.worker.launch.command import command_specification
 
     return command_specification(job, claim, home, config, worker)

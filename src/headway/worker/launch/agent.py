@@ -18,13 +18,13 @@ from headway.base.source import SOURCE
 from headway.core.model import Claim, Job
 from headway.integrations.agents.command_line import command_line
 from headway.integrations.agents.files import load_runner
-from headway.integrations.agents.model import ALWAYS_PASSED, Runner
+from headway.integrations.agents.model import ALWAYS_PASSED, RESUMED, Runner
+from headway.integrations.agents.orders import PROMPT_FILE, orders
 from headway.jobs.agents import refuse_missing
 from headway.jobs.settings import Config
 from headway.worker.launch.command import specification_of
 
 RESULT_FILE = "agent.json"  # what the agent itself may write, for its wrapper to take in
-PROMPT_FILE = "prompt.txt"
 _MAIN = (
     f"import sys; sys.path.insert(0, {SOURCE!r}); "
     "from headway.integrations.agents.wrapper import main; main()"
@@ -40,6 +40,8 @@ def agent_specification(
         raise DataError("it has no prompt, or no runner")
     try:
         runner = load_runner(agent["runner"], home.path)
+        if agent.get("session_id") and runner.takes("session_id"):
+            agent = {**agent, "prompt": RESUMED + agent["prompt"]}
         line = command_line(runner, agent, prompt_file=os.path.join(claim.folder, PROMPT_FILE))
     except (InvalidInputError, NotFoundError) as error:
         raise CannotLaunchError(str(error)) from None
@@ -58,27 +60,15 @@ def agent_specification(
     spec["env"] = {**runner.env, **spec["env"], "HEADWAY_RESULT_FILE": result}
     _refuse_missing(runner, agent, spec, submitted or {})
     spec["verdict"] = True
-    spec["agent"] = {**_for_the_wrapper(runner, agent), "argv": line}
+    spec["agent"] = {**orders(runner, agent), "argv": line, "result_file": RESULT_FILE}
+    spec["agent"]["outputs"] = job.workflow_run is not None
     spec["agent"]["grace_seconds"] = spec["grace_seconds"]
     if spec["timeout_seconds"] is not None:  # a job's own takes the place of the runner's
         spec["agent"]["wall_seconds"] = None
+    if spec["idle_seconds"] is not None:  # its wrapper watches that
+        spec["agent"]["idle_seconds"] = spec["idle_seconds"]
+        spec["idle_seconds"] = None
     return spec
-
-
-def _for_the_wrapper(runner: Runner, agent: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "runner": runner.name,
-        "prompt": agent["prompt"],
-        "prompt_by": runner.prompt,
-        "prompt_file": PROMPT_FILE,
-        "result_file": RESULT_FILE,
-        "parser": runner.parser,
-        "denials": runner.denials,
-        "model": agent.get("model"),
-        # Where the program keeps to it itself, nobody has to count.
-        "max_turns": None if runner.takes("max_turns") else agent.get("max_turns"),
-        **{f"{name}_seconds": _seconds(time) for name, time in runner.timeouts._asdict().items()},
-    }
 
 
 def not_passed(runner: Runner, names: Sequence[str] | Mapping[str, str]) -> list[str]:
@@ -111,7 +101,3 @@ def _refuse_missing(
         refuse_missing(runner, agent.get("argv", ()), spec["cwd"], path)
     except InvalidInputError as error:
         raise CannotLaunchError(str(error)) from None
-
-
-def _seconds(micros: int | None) -> float | None:
-    return None if micros is None else micros / 1e6

@@ -9,6 +9,7 @@ from headway.base.errors import DataError
 from headway.base.home import Home
 from headway.base.trust import STATE, passed_on
 from headway.core.artifacts import paths_of_files
+from headway.core.gates.routes import OF_NODE
 from headway.core.model import Claim, Job, shown, shown_run
 from headway.core.worktrees import OwnedWorktree, owned_worktree
 from headway.integrations.git import command as git_command
@@ -72,6 +73,7 @@ def specification_of(
         or (os.path.dirname(home.path) if env_file is None else None),
         "stdin": kept_input(home, params, job.chain) or params.get("stdin"),
         "timeout_seconds": params.get("timeout_seconds"),
+        "idle_seconds": params.get("idle_seconds"),
         "grace_seconds": params.get("grace_seconds", 10.0),
         "leftovers": params.get("leftovers") or config["processes.leftovers"],
         "logs": log_limits(config, params.get("log_full")),
@@ -90,6 +92,8 @@ def _of_node(job: Job, claim: Claim) -> dict[str, str]:
         "HEADWAY_NODE": job.node or "",
         "HEADWAY_PASS": str(job.node_pass),
         "HEADWAY_OUTPUTS": Evidence(claim.folder, claim.token).outputs,
+        **({"HEADWAY_SUBJECT": job.subject} if job.subject else {}),
+        **({"HEADWAY_TARGET": job.target} if job.subject and job.target else {}),
     }
 
 
@@ -129,9 +133,10 @@ def _around(job: Job, worktree: OwnedWorktree | None, folder: str) -> dict[str, 
         check = check_before(job)
         if check is not None:
             around["check"] = check
+    if worktree is not None or _works_in_a_tree(job):
+        around["unset"] = OF_ANOTHER_REPOSITORY
     if worktree is not None:
         around["prepare"] = _helper(PREPARE_SECONDS, "worktree-make", _to_make(worktree))
-        around["unset"] = OF_ANOTHER_REPOSITORY
     elif patched:
         request = {"root": job.repo, "to": noted}
         around["prepare"] = _helper(PREPARE_SECONDS, "note-base", request)
@@ -142,6 +147,11 @@ def _around(job: Job, worktree: OwnedWorktree | None, folder: str) -> dict[str, 
         saving = {"root": root, "to": to, "limit_bytes": PATCH_BYTES, **base}
         around["finish"] = {**_helper(FINISH_SECONDS, "save-patch", saving), "file": PATCH}
     return around
+
+
+def _works_in_a_tree(job: Job) -> bool:
+    """Whether it is a node that works in the worktree of another."""
+    return job.workflow_run is not None and job.params[OF_NODE].get("tree") is not None
 
 
 def _to_make(worktree: OwnedWorktree) -> dict[str, Any]:

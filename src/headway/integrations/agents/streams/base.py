@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-LONGEST_TEXT = 32 << 10
+LONGEST_TEXT = 128 << 10  # a plan, or what else others are to go on with
 LONGEST_REASON = 500
 MOST_DENIALS = 50
 LONGEST_SAID = 4096  # of a line on standard error, as far as it is read
@@ -81,6 +81,7 @@ class AgentReport:
         self.version: str | None = None
         self.turns: int | None = None
         self.usage: dict[str, int] | None = None
+        self.tokens: int | None = None  # all of them together
         self.cost_usd: float | None = None
         self.denials: list[dict[str, Any]] = []
         self._answer = Tail()
@@ -163,8 +164,16 @@ class AgentReport:
         self.turns = (self.turns or 0) + 1
 
     def spent(
-        self, *, given: object, cached: object = 0, written: object, reasoning: object = 0
+        self,
+        *,
+        given: object,
+        cached: object = 0,
+        written: object,
+        reasoning: object = 0,
+        besides: object = 0,
     ) -> None:
+        """All that it used so far; `besides` are tokens that `given` does not include."""
+        self.tokens = whole(given) + whole(besides) + whole(written)
         self.usage = {
             "input": whole(given),
             "cached": whole(cached),

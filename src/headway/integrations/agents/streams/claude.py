@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headway.integrations.agents.budget import USED_UP
 from headway.integrations.agents.streams.base import (
     AgentReport,
     class_of,
@@ -9,6 +10,7 @@ from headway.integrations.agents.streams.base import (
     one_line,
     sum_or_none,
     text_or_none,
+    whole,
     within,
 )
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 LIMITS = {
     "error_max_turns": "it used up its turns",
-    "error_max_budget_usd": "it used up its budget",
+    "error_max_budget_usd": USED_UP,
 }
 
 
@@ -26,6 +28,8 @@ class ClaudeReport(AgentReport):
     def __init__(self) -> None:
         super().__init__()
         self._last_message: object = None
+        self._before: list[int] = [0, 0, 0, 0]  # what the messages before this one have used
+        self._used: list[int] = [0, 0, 0, 0]
         self._denied: list[dict[str, Any]] = []  # from results, which say more than the lines
 
     def line(self, document: dict[str, Any]) -> None:
@@ -45,11 +49,22 @@ class ClaudeReport(AgentReport):
         """One message comes in several lines."""
         if message.get("id") != self._last_message:
             self._last_message = message.get("id")
+            self._before = self._used
             self.turn()
+        if usage := within(message, "usage"):
+            self._uses(usage)
         content = message.get("content")
         for part in content if isinstance(content, list) else ():
             if isinstance(part, dict) and part.get("type") == "text":
                 self.answer(part.get("text"))
+
+    def _uses(self, usage: dict[str, Any]) -> None:
+        """What the stream shows while it goes on; its last line has the whole."""
+        kinds = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        now = [whole(usage.get(kind)) for kind in (*kinds, "output_tokens")]
+        self._used = [old + new for old, new in zip(self._before, now, strict=True)]
+        given, cached, made, written = self._used
+        self.spent(given=given, cached=cached, written=written, besides=cached + made)
 
     def _result(self, document: dict[str, Any]) -> None:
         self.end()
@@ -63,6 +78,7 @@ class ClaudeReport(AgentReport):
             cached=cached,
             written=usage.get("output_tokens"),
             reasoning=within(usage, "output_tokens_details").get("thinking_tokens"),
+            besides=whole(cached) + whole(usage.get("cache_creation_input_tokens")),
         )
         self.answer(document.get("result"))
         denied = document.get("permission_denials")

@@ -1,8 +1,9 @@
 """Programs without a format of their own: lines of JSON as any program can write them, or text.
 
 Of `jsonl` a line with `"type"` counts: `turn` (one more), `denied` (`tool`), `error` (`message`,
-`class`), and `result` with any of `ok`, `error`, `class`, `text`, `session_id`, `model`, `turns`,
-`usage`, `cost_usd`, `denials`. All are optional, and every other line is text.
+`class`), `usage` (all so far: `input`, `cached`, `output`, `cost_usd`), and `result` with any of
+`ok`, `error`, `class`, `text`, `session_id`, `model`, `turns`, `usage`, `cost_usd`, `denials`. All
+are optional, and every other line is text.
 """
 
 from __future__ import annotations
@@ -45,8 +46,20 @@ class LinesReport(TextReport):
                 self.deny(document.get("tool"), document.get("detail"))
             case "error":
                 self.stumble(document.get("message"), _class_in(document))
+            case "usage":
+                self._uses(document)
             case "result":
                 self._result(document)
+
+    def _uses(self, usage: dict[str, Any]) -> None:
+        """All that it used so far."""
+        self.cost_usd = _later(usage.get("cost_usd"), self.cost_usd)
+        self.spent(
+            given=usage.get("input"),
+            cached=usage.get("cached"),
+            written=usage.get("output"),
+            reasoning=usage.get("reasoning"),
+        )
 
     def _result(self, document: dict[str, Any]) -> None:
         self.end()
@@ -54,14 +67,9 @@ class LinesReport(TextReport):
         self.model = text_or_none(document.get("model"))
         turns = count_or_none(document.get("turns"))
         self.turns = self.turns if turns is None else turns
-        self.cost_usd = sum_or_none(document.get("cost_usd"))
+        self.cost_usd = _later(document.get("cost_usd"), self.cost_usd)
         if usage := within(document, "usage"):
-            self.spent(
-                given=usage.get("input"),
-                cached=usage.get("cached"),
-                written=usage.get("output"),
-                reasoning=usage.get("reasoning"),
-            )
+            self._uses(usage)
         denials = document.get("denials")
         for each in denials if isinstance(denials, list) else ():
             self.deny(each.get("tool") if isinstance(each, dict) else each)
@@ -69,6 +77,11 @@ class LinesReport(TextReport):
             self.answer(document["text"])
         if document.get("error") or document.get("ok") not in (None, True):
             self.fail(document.get("error"), _class_in(document))
+
+
+def _later(value: object, before: float | None) -> float | None:
+    said = sum_or_none(value)
+    return before if said is None else said
 
 
 def _class_in(document: dict[str, Any]) -> str | None:

@@ -13,6 +13,7 @@ from headway.core.gates.graph import lacking
 from headway.core.model import Job, JobId, Wait
 from headway.core.states import ACTIVE, Status
 from headway.integrations.probes import answers_to
+from headway.jobs.awaited_runs import require_run
 from headway.jobs.context import Context
 from headway.jobs.downstream import downstream
 from headway.jobs.lookup import find_job
@@ -49,13 +50,17 @@ def load_schedule(
     *,
     everything: bool = False,
     focus: JobId | None = None,
+    run: str | None = None,
     top: int | None = None,
     depth: int = 1,
 ) -> GraphSchedule:
-    """The schedule as it is now. `depth` is how far the dependencies of its rows are followed."""
+    """The schedule as it is now. `depth` is how far the dependencies of its rows are followed; of a
+    workflow `run` all nodes are shown."""
     focused = None if focus is None else find_job(context, focus)
     with context.store.read() as tx:
-        if focused is None:
+        if run is not None:
+            jobs = _of_run(tx, run)
+        elif focused is None:
             limit = NO_LIMIT if top is None else top + 1  # one more shows that there are more
             jobs = tx.jobs.outlines_all(limit) if everything else tx.jobs.outlines_shown(limit)
         else:
@@ -63,10 +68,17 @@ def load_schedule(
         known = _known(tx, jobs, depth)
         facts = present_facts(context, tx)
         unreadable = dict(tx.unreadable())
-    within = frozenset(job.id for job in jobs) if focused else None
+    within = frozenset(job.id for job in jobs) if focused or run is not None else None
     graph = _graph(known, facts, context)
-    arranged = arrange(graph, everything=everything, focus=focus, within=within, top=top)
+    whole = everything or run is not None
+    arranged = arrange(graph, everything=whole, focus=focus, within=within, top=top)
     return arranged._replace(unreadable=unreadable)
+
+
+def _of_run(tx: ReadTx, run: str) -> list[Job]:
+    """The last job of each of its nodes."""
+    nodes = tx.workflows.nodes(require_run(tx, run).id)
+    return list(tx.jobs.outlines([each.job_id for each in nodes]).values())
 
 
 def count_buckets(context: Context) -> dict[str, int]:

@@ -1,10 +1,10 @@
 """The schedule as a picture of its own, without any program but a browser. Pure.
 
-Colours follow the reader's light or dark scheme. Text is escaped and cut to its box; the whole of
-it is in the tooltip.
+Text is escaped and cut to its box; the whole of it is in the tooltip. A page that shows it may give
+it other colours, by the classes of its elements, and finds the job of a box in `data-job`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
@@ -27,26 +27,24 @@ LETTERS = 25  # that fit into a box
 SMALL_LETTERS = 30
 CAPTION_LETTERS = 32
 
-# Fill and border on dark ground; on light ground they are those of the other formats.
-_DARK = {
-    "queued": ("#2b323c", "#8a97a6"),
-    "waiting": ("#463a14", "#e0b04a"),
-    "running": ("#1c3a6e", "#7fb0ff"),
-    "blocked": ("#5a2320", "#ff8f87"),
-    "succeeded": ("#1d4630", "#6fcf97"),
-    "failed": ("#6b1f1b", "#ff8f87"),
-    "ended": ("#34302d", "#a8a29e"),
-}
-_SHAPE = """\
-text { font-family: ui-sans-serif, system-ui, sans-serif }
-.title { font-size: 15px; font-weight: 600 }
-.id { font-size: 11px }
-.name { font-size: 12.5px; font-weight: 600 }
-.caption { font-size: 10px; paint-order: stroke; stroke-width: 3px }
-.edge { fill: none; stroke-width: 1.4 }
-.artifact { stroke-dasharray: 5 3 }
-rect.job { stroke-width: 1.4 }
-rect.focus { stroke-width: 3.5 }"""
+# Attributes say how everything looks: they give way to any rule of a page's style sheet. What is
+# alike in a group is said once.
+INK, FAINT, GROUND = "#1f2937", "#667085", "#ffffff"
+FONT = 'font-family="ui-sans-serif, system-ui, sans-serif"'
+_TITLE = f'font-size="15" font-weight="600" fill="{INK}"'
+_EDGES = f'fill="none" stroke="{FAINT}" stroke-width="1.4"'
+_ARTIFACT = 'stroke-dasharray="5 3"'
+_BOXES = f'font-size="11" fill="{FAINT}"'
+_NAME = f'font-size="12.5" font-weight="600" fill="{INK}"'
+_CAPTION = (
+    f'font-size="10" text-anchor="middle" fill="{FAINT}" stroke="{GROUND}" stroke-width="3" '
+    'paint-order="stroke"'
+)
+ARROW_HEAD = (
+    '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+    f'markerHeight="7" orient="auto"><path class="head" fill="{FAINT}" stroke="none" '
+    'd="M0 0L8 4L0 8z"/></marker></defs>'
+)
 
 
 def svg(schedule: GraphSchedule) -> Iterator[str]:
@@ -58,43 +56,23 @@ def svg(schedule: GraphSchedule) -> Iterator[str]:
     width, height = max(layout.width, 420), layout.height + HEAD
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="Schedule">'
+        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="Schedule" {FONT}>'
     )
-    yield f"<style>\n{_style()}\n</style>"
-    yield (
-        '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-        'markerHeight="7" orient="auto"><path class="head" d="M0 0L8 4L0 8z"/></marker></defs>'
-    )
-    yield '<rect class="ground" width="100%" height="100%"/>'
-    yield f'<text class="title" x="24" y="30">Schedule: {_counted(schedule)}</text>'
+    yield ARROW_HEAD
+    yield f'<rect class="ground" width="100%" height="100%" fill="{GROUND}"/>'
+    yield f'<text class="title" x="24" y="30" {_TITLE}>Schedule: {_counted(schedule)}</text>'
     yield f'<g transform="translate(0 {HEAD - 16})">'
+    yield f'<g class="edges" {_EDGES}>'
     for edge in edges:
-        yield from _line(edge, layout)
+        yield _line(edge, layout)
+    yield f'</g><g class="boxes" {_BOXES}>'
     lonely = _unproduced(schedule)
     for node in nodes:
         yield from _box(node, layout.boxes[node.id], schedule, lonely.get(node.id, 0))
+    yield "</g>"
     for edge in edges:
         yield from _caption(edge, layout)
     yield from ("</g>", "</svg>")
-
-
-def _style() -> str:
-    light = _scheme(COLOURS, ink="#1f2937", faint="#667085", ground="#ffffff")
-    dark = _scheme(_DARK, ink="#e8eaed", faint="#9aa4b2", ground="#14171c")
-    return f"{_SHAPE}\n{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
-
-
-def _scheme(colours: Mapping[str, tuple[str, str]], *, ink: str, faint: str, ground: str) -> str:
-    rules = [
-        f".ground {{ fill: {ground} }}",
-        f".title, .name {{ fill: {ink} }}",
-        f".id, .head {{ fill: {faint} }}",
-        f".edge {{ stroke: {faint} }}",
-        f".caption {{ fill: {faint}; stroke: {ground} }}",
-    ]
-    for kind, (fill, border) in colours.items():
-        rules.append(f"rect.{kind} {{ fill: {fill}; stroke: {border} }}")
-    return "\n".join(rules)
 
 
 def _counted(schedule: GraphSchedule) -> str:
@@ -113,16 +91,20 @@ def _unproduced(schedule: GraphSchedule) -> dict[int, int]:
 
 
 def _box(node: Node, at: Point, schedule: GraphSchedule, lonely: int) -> Iterator[str]:
-    focus = " focus" if node.id == schedule.focus else ""
+    focus, border = (" focus", 3.5) if node.id == schedule.focus else ("", 1.4)
     title = "\n".join(filter(None, [_title(node), node.name, node.status.value, node.wait]))
-    yield f'<g transform="translate({at.x:.1f} {at.y:.1f})"><title>{_text(title)}</title>'
+    place = f'data-job="{shown(node.id)}" transform="translate({at.x:.1f} {at.y:.1f})"'
+    yield f"<g {place}><title>{_text(title)}</title>"
+    kind = kind_of(node.status)
+    fill, stroke = COLOURS[kind]
     yield (
-        f'<rect class="job {kind_of(node.status)}{focus}" width="{BOX_WIDTH}" '
-        f'height="{BOX_HEIGHT}" rx="7"/>'
+        f'<rect class="job {kind}{focus}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="7" '
+        f'fill="{fill}" stroke="{stroke}" stroke-width="{border}"/>'
     )
     below = f"nobody produces {lonely} of its needs" if lonely else node.wait or node.status.value
     yield f'<text class="id" x="10" y="15">{_text(shortened(_title(node), SMALL_LETTERS))}</text>'
-    yield f'<text class="name" x="10" y="31">{_text(shortened(plain(node.name), LETTERS))}</text>'
+    name = _text(shortened(plain(node.name), LETTERS))
+    yield f'<text class="name" x="10" y="31" {_NAME}>{name}</text>'
     yield f'<text class="id" x="10" y="46">{_text(shortened(plain(below), SMALL_LETTERS))}</text>'
     yield "</g>"
 
@@ -131,14 +113,14 @@ def _title(node: Node) -> str:
     return plain(f"{shown(node.id)}  {node.slug}" if node.slug else shown(node.id))
 
 
-def _line(edge: Edge, layout: Layout) -> Iterator[str]:
+def _line(edge: Edge, layout: Layout) -> str:
     stops = _stops(edge, layout)
     path = "".join(f"M{at.x:.1f} {at.y:.1f}" for at in stops[:1])
     for one, other in pairwise(stops):
         half = (one.x + other.x) / 2
         path += f"C{half:.1f} {one.y:.1f} {half:.1f} {other.y:.1f} {other.x:.1f} {other.y:.1f}"
-    kind = "edge" if edge.artifact is None else "edge artifact"
-    yield f'<path class="{kind}" marker-end="url(#head)" d="{path}"/>'
+    kind = 'class="edge"' if edge.artifact is None else f'class="edge artifact" {_ARTIFACT}'
+    return f'<path {kind} marker-end="url(#head)" d="{path}"/>'
 
 
 def _caption(edge: Edge, layout: Layout) -> Iterator[str]:
@@ -147,7 +129,7 @@ def _caption(edge: Edge, layout: Layout) -> Iterator[str]:
         one, other = _stops(edge, layout)[-2:]
         label = shortened(plain(f"{edge.artifact} [{edge.state}]"), CAPTION_LETTERS)
         place = f'x="{(one.x + other.x) / 2:.1f}" y="{(one.y + other.y) / 2 - 4:.1f}"'
-        yield f'<text class="caption" {place} text-anchor="middle">{_text(label)}</text>'
+        yield f'<text class="caption" {place} {_CAPTION}>{_text(label)}</text>'
 
 
 def _stops(edge: Edge, layout: Layout) -> list[Point]:

@@ -96,7 +96,8 @@ class RunModel:
     def _decided(self, source: NodeId, target: NodeId) -> bool:
         if source in self.counts and self.counts[source].called:
             return False
-        return all(self.is_over(head) for head in left_by(source, target, self.bodies))
+        left = left_by(source, target, self.bodies, self.loops)
+        return all(self.is_over(head) for head in left)
 
     def startable(self) -> list[Instance]:
         held = {node for head in self.called() for node in self.bodies[head]}
@@ -228,3 +229,24 @@ def play(
         else:
             run.start(instance)
     raise AssertionError(f"it still goes on after {most} acts")
+
+
+def refuse_wrong_end(run: RunModel, stopped: bool) -> None:
+    """Every node stands as the last outcomes of its sources require."""
+    for (node, _), each in run.standing.items():
+        assert each.outcome is not None, f"{node} waits for ever"
+        bound = 1 + sum(loop.times for loop in run.loops if node in run.bodies[loop.head])
+        assert each.passes <= bound, f"{node} has {each.passes} passes of {bound}"
+        assert each.starts <= each.passes
+        judged = judge(run.arrivals(node), run.rules[node].join)
+        assert not isinstance(judged, Pending), f"{node}: {judged}"
+        if each.by_a_person or (stopped and not run.rules[node].at_the_end):
+            continue
+        if each.outcome is NodeOutcome.UNREACHED:
+            assert isinstance(judged, Unreachable), f"{node}: {judged}"
+        elif isinstance(judged, PassedBy):
+            assert each.outcome is NodeOutcome.SKIPPED, f"{node} is {each.outcome}"
+        elif each.outcome is not NodeOutcome.SKIPPED:
+            assert isinstance(judged, Go), f"{node} ran, and {judged}"
+    for count in run.counts.values():
+        assert not count.called

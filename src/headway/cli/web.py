@@ -1,0 +1,33 @@
+"""`headway web login`: a link that signs a browser in."""
+
+import click
+
+from headway.base.errors import NotFoundError
+from headway.cli.render import emit, say
+from headway.cli.scope import Scope
+from headway.core.principals import ROLES
+
+
+@click.command()
+@click.option(
+    "--role", type=click.Choice(list(ROLES)), default="operate", help="What it may do (operate)."
+)
+@click.option("--plain", is_flag=True, help="For 127.0.0.1, where the name is not known.")
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@click.pass_obj
+def login(scope: Scope, role: str, plain: bool, as_json: bool) -> None:
+    """Print a link that signs a browser in, once, within five minutes."""
+    from headway.web.place import place_of
+
+    client = scope.connect_as_person()
+    place = place_of(client.home)
+    if place is None or place.port is None:
+        raise NotFoundError("no server of this home is there; `headway serve` starts one")
+    name = "127.0.0.1" if plain else place.name
+    code = client.tokens.login_code(role=role, host=name)
+    link = f"http://{name}:{place.port}/login#{code}"
+    if as_json:
+        emit({"url": link, "role": role})
+        return
+    print(link)
+    say(f"it signs one browser in with the role {role}, within five minutes")

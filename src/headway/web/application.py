@@ -1,0 +1,595 @@
+"""One request from its first byte to its last: guard, route, body, verb, answer.
+
+An ASGI application. Nothing but the guard is asked before it is known who asks; a body is read only
+for one who may send it. Every answer has the same security headers and an id of its own.
+"""
+
+import asyncio
+import gzip
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import aclosing, contextmanager, nullcontext, suppress
+from math import isinf
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from headway.base.clock import Clock
+from headway.client import Client
+from headway.core.principals import Principal
+from headway.web.calls import NOBODY, Answer, Later, Live, Reply, Scrape, Stream, WebCall
+from headway.web.guard import Admitted, Guard, Visitor, refuse_forged, unauthorized
+from headway.web.metrics import MEDIA, Metrics
+from headway.web.peers import Peer
+from headway.web.problems import (
+    HttpProblem,
+    ProblemAnswer,
+    new_request_id,
+    problem_of,
+)
+from headway.web.route import LARGEST, Route
+from headway.web.routes import NEW_ROUTES, ROUTES
+from headway.web.shapes import Schema, read_body, read_query
+from headway.web.tail import EventTail
+from headway.web.threads import VerbThreads
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+log = logging.getLogger("headway.web")
+
+MOST_AT_ONCE = 32  # requests of one principal
+MOST_STREAMS, ALL_STREAMS = 20, 600
+DEEPEST = 32
+WORTH_PACKING = 1024
+LONG = 64 << 10  # bytes of a body that are not read in the event loop
+LOOK_EVERY = 1.0  # seconds; a wake-up that was missed costs no more than this
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types headway"
+)
+ON_ALL_ANSWERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Found(NamedTuple):
+    route: Route
+    words: Mapping[str, str]
+
+
+class RouteTree:
+    """Finds the route of a path. A literal part counts before a `{name}`."""
+
+    def __init__(self, routes: "tuple[Route, ...]") -> None:
+        self._root: dict[str | None, Any] = {}
+        for route in routes:
+            node = self._root
+            for part in _parts(route.path):
+                node = node.setdefault("{}" if part.startswith("{") else part, {})
+            node.setdefault(None, {})[route.method] = route
+
+    def methods(self, path: str) -> dict[str, Found]:
+        """The routes of a path by their methods; none if there is no such path."""
+        parts = _parts(path)
+        leaf = _walk(self._root, parts, 0)
+        found: dict[str, Found] = {}
+        for method, route in (leaf or {}).items():
+            pairs = zip(_parts(route.path), parts, strict=True)
+            words = {name[1:-1]: _word(text) for name, text in pairs if name.startswith("{")}
+            found[method] = Found(route, words)
+        return found
+
+
+def _parts(path: str) -> list[str]:
+    return path.split("/")[1:]
+
+
+def _walk(node: dict[Any, Any], parts: list[str], at: int) -> dict[str, Route] | None:
+    if at == len(parts):
+        leaf: dict[str, Route] | None = node.get(None)
+        return leaf
+    for word in (parts[at], "{}"):
+        if word in node:
+            found = _walk(node[word], parts, at + 1)
+            if found is not None:
+                return found
+    return None
+
+
+def _word(text: str) -> str:
+    try:
+        word = unquote_to_bytes(text).decode("utf-8")
+    except UnicodeDecodeError:
+        raise HttpProblem(404, "not-found", "there is nothing of that name") from None
+    if not word or not word.isprintable():
+        raise HttpProblem(404, "not-found", "there is nothing of that name")
+    return word
+
+
+class Application:
+    """`acting` makes a client for a principal from one of this process."""
+
+    def __init__(
+        self,
+        guard: Guard,
+        threads: VerbThreads,
+        tail: EventTail,
+        clock: Clock,
+        *,
+        acting: Callable[[Client, Principal, int | None], Client],
+        used: Callable[[str, int], None],
+        metrics: Metrics,
+        legacy: bool,
+    ) -> None:
+        self._guard = guard
+        self._threads = threads
+        self._tail = tail
+        self.clock = clock
+        self._acting = acting
+        self._used = used
+        self._metrics = metrics
+        self._tree = RouteTree(ROUTES if legacy else NEW_ROUTES)
+        self._large = asyncio.Lock()
+        self._at_once: Counter[str] = Counter()
+        self._streams: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await Exchange(self, scope, receive, send).answer()
+
+    async def look_up(self, exchange: "Exchange") -> Reply | Stream:
+        """All that is done before the first byte of an answer is known."""
+        visitor = exchange.visitor
+        admitted = self._guard.admit(visitor, self.clock.now())
+        exchange.admitted = admitted
+        found = self._find(visitor)
+        exchange.route = found.route
+        if admitted.principal is not None:
+            found.route.right.require(admitted.principal)
+            if admitted.digest is not None:
+                self._used(admitted.digest, self.clock.now())
+        elif not found.route.right.public:
+            raise unauthorized()
+        changes = visitor.method not in ("GET", "HEAD")
+        if changes and not found.route.form:
+            refuse_forged(admitted, visitor.value("x-csrf-token"))
+        large = found.route.largest > LARGEST
+        async with self._large if large else nullcontext():  # one at a time, for memory's sake
+            body = await exchange.read_body(found.route)
+        if changes and found.route.form:
+            refuse_forged(admitted, _shown_mark(visitor, body))
+        query = read_query(_words(visitor.query), found.route.query)
+        return await self._perform(exchange, admitted, found, query, body)
+
+    def _find(self, visitor: Visitor) -> Found:
+        methods = self._tree.methods(visitor.path) if visitor.path.startswith("/") else {}
+        if not methods:
+            raise HttpProblem(404, "not-found", f"there is no {visitor.path[:200]}")
+        wanted = "GET" if visitor.method == "HEAD" else visitor.method
+        if wanted not in methods:
+            allowed = sorted({*methods, *({"HEAD"} if "GET" in methods else set())})
+            raise HttpProblem(
+                405,
+                "method-not-allowed",
+                f"that takes {', '.join(allowed)}",
+                headers={"Allow": ", ".join(allowed)},
+            )
+        return methods[wanted]
+
+    async def _perform(
+        self,
+        exchange: "Exchange",
+        admitted: Admitted,
+        found: Found,
+        query: Mapping[str, Any],
+        body: Any,
+    ) -> Reply | Stream:
+        route = found.route
+        principal = admitted.principal or NOBODY
+        headers = dict(exchange.visitor.headers)
+
+        def act(client: Client) -> Answer:
+            pid = exchange.peer.pid() if route.right.person else None
+            now = self.clock.now()
+            acting = self._acting(client, principal, pid)
+            where = admitted.host, admitted.secure
+            call = WebCall(acting, principal, found.words, query, body, headers, now, *where)
+            answer = route.handler(call)
+            if route.method != "GET" and isinstance(answer, Reply):
+                return _with_worker(answer, acting)
+            return answer
+
+        if route.fixed is not None:
+            return route.fixed
+        name = principal.name
+        if self._at_once[name] >= MOST_AT_ONCE:
+            raise too_many("requests at once")
+        self._at_once[name] += 1
+        try:
+            answer = await self._threads.run(act)
+            if isinstance(answer, Later):
+                return await self._wait(answer, principal, exchange)
+            return await self._scraped(answer) if isinstance(answer, Scrape) else answer
+        finally:
+            self._at_once[name] -= 1
+
+    async def _scraped(self, scrape: Scrape) -> Reply:
+        """With what was counted here, which the tail brings up to date first."""
+        self._tail.keep_up = True
+        with self._tail.listening():
+            await self._tail.caught_up()
+        return Reply(body=(scrape.gauges + self._metrics.text()).encode(), media=MEDIA)
+
+    async def _wait(self, later: Later, principal: Principal, exchange: "Exchange") -> Reply:
+        """Ask again after each commit, without a thread in between, until the time is over or the
+        server has to end. One who has left takes no place among those who wait."""
+        give_up_at = self.clock.monotonic() + later.seconds
+        with self._tail.listening() as news, exchange.watching() as gone:
+            while not news.ended and (left := give_up_at - self.clock.monotonic()) > 0:
+                if gone.done():
+                    raise ClientGone
+                found = await self._threads.run(
+                    lambda client: later.look(self._acting(client, principal, None))
+                )
+                if found is not None:
+                    return found
+                await news.wait(min(left, LOOK_EVERY))
+        return later.otherwise
+
+    def live(self, principal: Principal) -> Live:
+        async def ask(act: Callable[[Client], Any]) -> Any:
+            return await self._threads.run(
+                lambda client: act(self._acting(client, principal, None))
+            )
+
+        return Live(self._tail, ask)
+
+    def enter_stream(self, principal: Principal) -> None:
+        if self._streams[principal.name] >= MOST_STREAMS:
+            raise too_many("streams")
+        if self._streams.total() >= ALL_STREAMS:
+            raise HttpProblem(
+                503,
+                "too-many-streams",
+                "the server has no stream left",
+                headers={"Retry-After": "5"},
+            )
+        self._streams[principal.name] += 1
+
+    def leave_stream(self, principal: Principal) -> None:
+        self._streams[principal.name] -= 1
+
+    def still_admitted(self, visitor: Visitor) -> bool:
+        """Whether the one behind a stream still may ask; asked now and then."""
+        try:
+            self._guard.admit(visitor, self.clock.now())
+        except HttpProblem:
+            return False
+        return True
+
+    def observe(self, exchange: "Exchange", status: int, seconds: float) -> None:
+        route = exchange.route.path if exchange.route else "none"
+        self._metrics.requested(route, exchange.visitor.method, status, seconds)
+
+
+class Exchange:
+    """One request and its answer."""
+
+    def __init__(
+        self, application: Application, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        self._application = application
+        self._receive = receive
+        self._send = send
+        self._clock = application.clock
+        self.id = new_request_id()
+        self.peer = Peer.of(scope)
+        self.visitor = _visitor(scope, self.peer)
+        self.admitted: Admitted | None = None
+        self.route: Route | None = None
+        self._began = self._clock.monotonic()
+        self._status = 0
+
+    async def answer(self) -> None:
+        try:
+            try:
+                answer = await self._application.look_up(self)
+                if isinstance(answer, Stream):
+                    await self._send_stream(answer)
+                else:
+                    await self._send_reply(answer)
+            except ClientGone:
+                raise
+            except Exception as error:
+                if self._status:  # a stream that had begun
+                    log.exception("request %s", self.id)
+                    return
+                found = problem_of(error, self.id)
+                if found.status >= 500 and found.document["title"] == "unexpected":
+                    log.exception("request %s", self.id)
+                await self._send_problem(found)
+        except ClientGone:
+            pass
+        finally:
+            seconds = self._clock.monotonic() - self._began
+            self._application.observe(self, self._status, seconds)
+            self._write_log(seconds)
+
+    # -- the body ------------------------------------------------------------------------------
+
+    async def read_body(self, route: Route) -> Any:
+        """What was sent, read and checked; a route without a body takes none."""
+        length = self.visitor.value("content-length")
+        if length is not None and length.isdigit() and int(length) > route.largest:
+            raise _too_large(route.largest)
+        read: list[bytes] = []
+        size = 0
+        async with aclosing(self._pieces()) as pieces:
+            async for piece in pieces:
+                read.append(piece)
+                size += len(piece)
+                if size > route.largest:
+                    raise _too_large(route.largest)
+        content = b"".join(read)
+        if route.body is None:
+            if content:
+                raise HttpProblem(400, "bad-request", "this takes no body")
+            return None
+        media = (self.visitor.value("content-type") or "").partition(";")[0].strip().lower()
+        if media == "application/x-www-form-urlencoded" and route.form:
+            return dict(parse_qsl(content.decode("utf-8", "replace"), keep_blank_values=True))
+        if content and media != "application/json":
+            raise HttpProblem(415, "unsupported-media", "send application/json")
+        if len(content) > LONG:
+            return await asyncio.to_thread(_checked, content, route.body)
+        return _checked(content, route.body)
+
+    async def _pieces(self) -> AsyncGenerator[bytes, None]:
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            yield message.get("body", b"")
+            if not message.get("more_body"):
+                return
+
+    # -- the answer ----------------------------------------------------------------------------
+
+    async def _send_problem(self, found: ProblemAnswer) -> None:
+        body = json.dumps(found.document, ensure_ascii=False).encode()
+        await self._send_reply(
+            Reply(found.status, None, found.headers, body, "application/problem+json")
+        )
+
+    async def _send_reply(self, reply: Reply) -> None:
+        content = reply.content()
+        headers = {**ON_ALL_ANSWERS, **_lower(reply.headers)}
+        if content or reply.status not in (204, 304):
+            headers["content-type"] = reply.media
+        if len(content) > WORTH_PACKING and self._takes_gzip(reply):
+            content = gzip.compress(content, 3, mtime=0)
+            headers |= {"content-encoding": "gzip", "vary": "accept-encoding"}
+        headers["content-length"] = str(len(content))
+        if self.visitor.method == "HEAD":
+            content = b""
+        await self._begin(reply.status, headers)
+        await self._put(content, more=False)
+
+    def _takes_gzip(self, reply: Reply) -> bool:
+        said = self.visitor.values("accept-encoding")
+        return bool(said) and "gzip" in said[0] and "content-range" not in _lower(reply.headers)
+
+    async def _send_stream(self, stream: Stream) -> None:
+        principal = (self.admitted and self.admitted.principal) or NOBODY
+        self._application.enter_stream(principal)
+        try:
+            headers = {**ON_ALL_ANSWERS, "content-type": "text/event-stream; charset=utf-8"}
+            await self._begin(200, headers)
+            if self.visitor.method == "HEAD":
+                await self._put(b"", more=False)
+                return
+            with self.watching() as gone:
+                async with aclosing(stream.make(self._application.live(principal))) as pieces:
+                    await self._pump(pieces, gone)
+            await self._put(b"", more=False)
+        finally:
+            self._application.leave_stream(principal)
+
+    async def _pump(self, pieces: Any, gone: "asyncio.Future[None]") -> None:
+        """Send what comes until it ends, the client leaves, or it may ask no more."""
+        look_at = self._clock.monotonic() + LOOK_EVERY
+        coming: asyncio.Future[bytes] | None = None
+        try:
+            while True:
+                coming = coming or asyncio.ensure_future(anext(pieces))
+                await asyncio.wait(
+                    {coming, gone}, timeout=LOOK_EVERY, return_when=asyncio.FIRST_COMPLETED
+                )
+                if gone.done():
+                    raise ClientGone
+                if self._clock.monotonic() >= look_at:
+                    look_at = self._clock.monotonic() + LOOK_EVERY
+                    if not self._application.still_admitted(self.visitor):
+                        await self._put(b"event: bye\ndata: {}\n\n", more=True)
+                        return
+                if coming.done():
+                    piece, coming = coming, None
+                    try:
+                        await self._put(piece.result(), more=True)
+                    except StopAsyncIteration:
+                        return
+        finally:
+            if coming is not None:
+                coming.cancel()
+                with suppress(asyncio.CancelledError, StopAsyncIteration):
+                    await coming
+
+    @contextmanager
+    def watching(self) -> Iterator["asyncio.Future[None]"]:
+        """Something that is done as soon as the client has left."""
+        gone = asyncio.ensure_future(self._until_gone())
+        try:
+            yield gone
+        finally:
+            gone.cancel()
+
+    async def _until_gone(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    async def _begin(self, status: int, headers: Mapping[str, str]) -> None:
+        sent = {**headers, "x-request-id": self.id}
+        encoded = [(name.encode(), value.encode("latin-1")) for name, value in sent.items()]
+        self._status = status
+        await self._send({"type": "http.response.start", "status": status, "headers": encoded})
+
+    async def _put(self, body: bytes, *, more: bool) -> None:
+        """Waits until what was put before is read; `protocol` bounds that."""
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+    def _write_log(self, seconds: float) -> None:
+        principal = self.admitted.principal if self.admitted else None
+        log.info(
+            json.dumps(
+                {
+                    "id": self.id,
+                    "method": self.visitor.method,
+                    "route": self.route.path if self.route else None,
+                    "code": self._status,
+                    "ms": round(seconds * 1000, 1),
+                    "principal": principal.name if principal else None,
+                }
+            )
+        )
+
+
+class ClientGone(Exception):  # noqa: N818
+    """The other end has left; nobody reads an answer."""
+
+
+def _visitor(scope: Scope, peer: Peer) -> Visitor:
+    return Visitor(
+        scope["method"],
+        scope["raw_path"].decode("ascii", "replace"),
+        [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]],
+        scope["query_string"].decode("ascii", "replace"),
+        peer.on_socket,
+        peer.uid(),
+    )
+
+
+def _shown_mark(visitor: Visitor, body: Any) -> str | None:
+    shown = visitor.value("x-csrf-token")
+    if shown is None and isinstance(body, dict) and isinstance(body.get("csrf"), str):
+        return str(body["csrf"])
+    return shown
+
+
+def _words(query: str) -> list[tuple[str, str]]:
+    if not query:
+        return []
+    try:
+        return parse_qsl(
+            query, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=64
+        )
+    except ValueError:  # broken UTF-8 is one
+        raise HttpProblem(400, "bad-request", "the words after the ? are not NAME=VALUE") from None
+
+
+def _with_worker(reply: Reply, client: Client) -> Reply:
+    """Say so if nobody is there to run what was asked for."""
+    if client.context.worker_is_there():
+        return reply
+    return reply._replace(headers={**reply.headers, "Headway-Worker": "none"})
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _too_large(most: int) -> HttpProblem:
+    return HttpProblem(413, "too-large", f"a body has at most {most} bytes here")
+
+
+def too_many(what: str) -> HttpProblem:
+    return HttpProblem(
+        429, "too-many", f"you have too many {what}; wait for others", headers={"Retry-After": "1"}
+    )
+
+
+def _checked(content: bytes, shape: Schema) -> Any:
+    return read_body(_json(content) if content else {}, shape)
+
+
+def _json(content: bytes) -> Any:
+    """A JSON value: UTF-8, no key twice, no number that JSON does not have, not too deep, and in
+    its texts nothing that no store keeps."""
+    if _depth(content) > DEEPEST:
+        raise HttpProblem(400, "bad-json", f"it is nested deeper than {DEEPEST}")
+    try:
+        made = json.loads(
+            content.decode("utf-8"),
+            object_pairs_hook=_once,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+        )
+        if b"\\u" in content:
+            _check_texts(made)
+    except (ValueError, RecursionError) as error:
+        raise HttpProblem(400, "bad-json", f"the body is not JSON: {error}") from None
+    return made
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key stands twice in an object")
+    return made
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        raise ValueError(f"{digits[:40]} is too large for a number")
+    return number
+
+
+def _check_texts(value: Any) -> None:
+    """Refuse what only an escape can write: NUL, and half of a pair of surrogates."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            if "\0" in each or any("\ud800" <= char <= "\udfff" for char in each):
+                raise ValueError("a text has a NUL, or half of a character")
+        elif isinstance(each, dict):
+            left += [*each, *each.values()]
+        elif isinstance(each, list):
+            left += each
+
+
+_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+
+
+def _depth(content: bytes) -> int:
+    """How deep brackets go, without those that stand in texts."""
+    deepest = depth = 0
+    for byte in _TEXTS.sub(b"", content).translate(None, _NO_BRACKETS):
+        depth += 1 if byte in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest

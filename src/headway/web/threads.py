@@ -1,0 +1,41 @@
+"""The threads in which verbs run: each has a client, and so a connection, of its own.
+
+A verb may wait for a file or a server, so none runs in the event loop. A thread that cannot open
+the store says so to the one who asked, and tries again with the next request.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from headway.client import Client
+
+COUNT = 4
+
+T = TypeVar("T")
+
+
+class VerbThreads:
+    def __init__(self, open_client: Callable[[], Client], count: int = COUNT) -> None:
+        self._open = open_client
+        self._own = threading.local()
+        self._clients: list[Client] = []
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="verb")
+
+    async def run(self, act: Callable[[Client], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._act, act)
+
+    def _act(self, act: Callable[[Client], T]) -> T:
+        client: Client | None = getattr(self._own, "client", None)
+        if client is None:
+            client = self._open()
+            self._own.client = client
+            self._clients.append(client)
+        return act(client)
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        for client in self._clients:
+            client.close()
