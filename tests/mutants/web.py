@@ -80,13 +80,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "web/protocol.py:BoundedProtocol._is_whole",
         "(h11.IDLE, h11.SEND_BODY)",
         "(h11.SEND_BODY,)",
-        "tests/web/test_limits.py::test_a_dripped_head_after_a_whole_request_is_closed",
+        "tests/web/test_http_limits.py::test_a_dripped_head_after_a_whole_request_is_closed",
     ),
     Mutant(
         "web/protocol.py:BoundedProtocol._check_reading",
         "self.transport.abort()",
         "self.transport.close()",
-        "tests/web/test_limits.py::test_an_unread_answer_does_not_stay_for_ever",
+        "tests/web/test_http_limits.py::test_an_unread_answer_does_not_stay_for_ever",
     ),
     Mutant(
         "web/streams.py:_newest",
@@ -98,7 +98,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "web/application.py:Application._wait",
         "if gone.done():",
         "if news.ended:",
-        "tests/web/test_limits.py::test_a_principal_has_32_requests_at_once",
+        "tests/web/test_http_limits.py::test_a_principal_has_32_requests_at_once",
     ),
     Mutant(
         "web/handlers/legacy.py:_old",

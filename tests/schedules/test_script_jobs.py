@@ -69,6 +69,8 @@ CONFIG = """
     modules = ["shop"]
     [env]
     COLOUR = "blue"
+    [worker]
+    autostart = false  # a script that submits would start one beside the bench
     """
 
 
