@@ -9,6 +9,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,37 +43,36 @@ ALLOWED = {
 }
 
 
-def words_of(name: str) -> str:
-    """`FastLanePart`, `fast_lane_part` -> `fast lane part`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").strip().lower()
+ANYWHERE = re.compile(rf"\b({'|'.join(NOT_WRITTEN)})\b")
+IN_NAMES = re.compile(rf"\b({'|'.join([*NOT_WRITTEN, *NOT_NAMED])})\b")
 
 
-def names(text: str) -> Iterator[tuple[int, str]]:
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.NAME:
-            yield token.start[0], words_of(token.string)
+@cache
+def of_a_name(name: str) -> list[str]:
+    """What is not to stand in it: `FastLanePart`, `fast_lane_part` -> `fast lane part`."""
+    said = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").strip().lower()
+    return [each.group() for each in IN_NAMES.finditer(said)]
 
 
-def prose(text: str) -> Iterator[tuple[int, str]]:
-    """Comments and docstrings, each line on its own."""
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string.lower()
+def docstrings(text: str) -> Iterator[tuple[int, str]]:
+    """Each line on its own."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                lines = str(first.value.value).lower().split("\n")
-                yield from enumerate(lines, first.lineno)
+                yield from enumerate(str(first.value.value).split("\n"), first.lineno)
 
 
 def found(text: str) -> Iterator[tuple[int, str]]:
     """The lines and the words that are not to stand there."""
-    anywhere, in_names = "|".join(NOT_WRITTEN), "|".join([*NOT_WRITTEN, *NOT_NAMED])
-    for line, said in names(text):
-        yield from ((line, each.group()) for each in re.finditer(rf"\b({in_names})\b", said))
-    for line, said in prose(text):
-        yield from ((line, each.group()) for each in re.finditer(rf"\b({anywhere})\b", said))
+    prose = list(docstrings(text))
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.NAME:
+            yield from ((token.start[0], each) for each in of_a_name(token.string))
+        elif token.type == tokenize.COMMENT:
+            prose.append((token.start[0], token.string))
+    for line, said in prose:
+        yield from ((line, each.group()) for each in ANYWHERE.finditer(said.lower()))
 
 
 def test_the_package_uses_the_words_of_the_field() -> None:

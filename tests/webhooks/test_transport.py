@@ -289,6 +289,7 @@ def test_a_handshake_that_never_comes_is_left_in_time() -> None:
 def test_what_a_server_says_is_shown_without_control_characters(receiver: Receiver) -> None:
     def rude(received: Received, handler: Handler) -> None:
         handler.wfile.write(b"HTTP/1.1 500 \x1b[31mRed" + b"x" * 1_000 + b"\r\n\r\n")
+        handler.close_connection = True
 
     receiver.usual = rude
     error = sending(receiver.url()).make().error or ""
