@@ -285,6 +285,21 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         "tests/workflows/test_shell_scripts.py::test_a_value_may_be_the_shell_itself",
     ),
+    # runs of one schedule go on side by side
+    Mutant(
+        "workflows/start.py:_of_run",
+        'own["behind"] = list(request.behind)',
+        "pass",
+        "tests/schedules/test_schedule_workflows.py::test_all_that_was_missed_becomes_runs_in_line",
+    ),
+    # nobody wakes the run that stands in line
+    Mutant(
+        "jobs/routes.py:end_runs",
+        "tx.waits.wake_topics([run_topic(record.id)])",
+        "pass",
+        "tests/schedules/test_schedule_workflows.py"
+        "::test_runs_that_queue_begin_one_after_the_other_however_they_end",
+    ),
     Mutant(
         "workflows/drawing.py:_last_row",
         "drawing.jobs.get(node.name)",

@@ -74,7 +74,7 @@ def add_schedule(
     if workflow is not None:
         from headway.workflows.prepared import kept_name
 
-        _refuse_beside_workflow(template, options, overlap, catch_up)
+        _refuse_beside_workflow(template, options)
         workflow = kept_name(workflow, context.folder)
     said: dict[str, Any] = {
         "rule": _rule_document(context, cron, every, at, timezone),
@@ -132,7 +132,8 @@ def trigger_schedule(context: Context, reference: str) -> Submitted:
         active = tx.schedules.active_jobs([schedule.shown]).get(schedule.shown, [])
         objection = overlapping(schedule.overlap, active)
         if objection is not None:
-            raise ConflictError(f"{schedule.name}: {objection}; wait for it, or cancel it")
+            end = "cancel it" if active[0].run is None else "stop it"
+            raise ConflictError(f"{schedule.name}: {objection}; wait for it, or {end}")
         maker = Maker(tx, context.home, shared=context.store.shared)
         job_id = maker.add(schedule, maker.specify(schedule), actor=context.actor)
         if schedule.overlap is Overlap.REPLACE:
@@ -383,15 +384,11 @@ def _job_words(
     return {"retries": retries, "retry_base": DEFAULT_BASE, **given}
 
 
-def _refuse_beside_workflow(
-    template: str | None, options: Mapping[str, Any], overlap: str | None, catch_up: str
-) -> None:
-    """The file says how its jobs run, and runs do not stand in line."""
+def _refuse_beside_workflow(template: str | None, options: Mapping[str, Any]) -> None:
+    """The file says how its jobs run."""
     given = sorted(word for word, value in options.items() if value is not None)
     wrong = ["give --workflow or --template, not both"] if template is not None else []
     wrong += [f"{word}: the workflow says it itself; take it out" for word in given]
-    if overlap == Overlap.QUEUE or catch_up == CatchUp.ALL:
-        wrong.append("runs of a workflow do not queue; use --overlap skip, or replace")
     if wrong:
         raise GraphError(wrong, len(wrong))
 

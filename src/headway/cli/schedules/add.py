@@ -83,7 +83,7 @@ _COMMANDS = (
 @click.option(
     "--overlap",
     type=click.Choice([each.value for each in Overlap]),
-    help="While its last job is active: skip the slot (the default), queue, or replace the job.",
+    help="While its last job or run is active: skip the slot (the default), queue, or replace it.",
 )
 @click.option("--jitter", default="0s", metavar="30s", help="Fire up to this much later.")
 @click.option("--replace", is_flag=True, help="Take the place of one of this name.")
