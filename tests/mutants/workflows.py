@@ -292,14 +292,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "pass",
         "tests/schedules/test_schedule_workflows.py::test_all_that_was_missed_becomes_runs_in_line",
     ),
-    # nobody wakes the run that stands in line
-    Mutant(
-        "jobs/routes.py:end_runs",
-        "tx.waits.wake_topics([run_topic(record.id)])",
-        "pass",
-        "tests/schedules/test_schedule_workflows.py"
-        "::test_runs_that_queue_begin_one_after_the_other_however_they_end",
-    ),
     Mutant(
         "workflows/drawing.py:_last_row",
         "drawing.jobs.get(node.name)",

@@ -1,6 +1,7 @@
 """Schedules whose slots become runs of a workflow."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -181,6 +182,22 @@ def test_what_is_wrong_is_refused_when_it_is_added(paused: Keeping, write: Write
     with pytest.raises(InvalidInputError, match="retries: the workflow says it itself"):
         add(every="1m", workflow="nightly", retries=2)
     assert paused.client.schedules.list() == []
+
+
+def test_a_schedule_without_a_name_is_called_like_its_workflow(
+    paused: Keeping, write: Write
+) -> None:
+    for name in ("nightly", "7"):
+        write(name, NIGHTLY)
+    add = partial(paused.client.schedules.add, every="1m")
+    path = str(paused.bench.folder / ".headway" / "workflows" / "nightly.toml")
+    assert [add(workflow=each).name for each in ("nightly", "nightly", path, "7")] == [
+        *("nightly", "nightly-2", "nightly-3", "schedule-4"),
+    ]
+    paused.client.schedules.remove("nightly-2")
+    assert add(workflow="nightly").name == "nightly-2"
+    assert add(workflow="nightly", name="other").name == "other"
+    assert add(argv=["true"]).name == "schedule-7"
 
 
 def test_a_run_of_a_slot_runs_to_its_end(keeping: Keeping) -> None:

@@ -30,7 +30,7 @@ from headway.jobs.graph import GraphError
 from headway.jobs.graph_file import is_agent, misfits
 from headway.jobs.insert import Submitted
 from headway.jobs.prompts import read_prompt
-from headway.jobs.quotas import check_word
+from headway.jobs.quotas import WORD, check_word
 from headway.jobs.specification import LAST_INSTANT, specify
 from headway.jobs.templates import DEFAULT_BASE, DEFAULT_RETRIES, OF_ONE_JOB
 from headway.schedules.fire import Maker, request_for, take_back_ahead
@@ -182,6 +182,8 @@ def _added(
 ) -> Schedule:
     document = {**said, "rule": _beginning(said["rule"], tx.now())}
     rule = _checked_rule(document, tx.now())
+    if name is None and said.get("workflow") is not None:
+        name = _free_name(tx, said["workflow"])
     known = tx.schedules.named(name) if name is not None else None
     if known is not None and not replace:
         raise ConflictError(
@@ -192,6 +194,17 @@ def _added(
     data = {**_named(schedule), "replaced": known is not None}
     tx.events.add([Event("schedule_added", None, data)], actor=context.actor)
     return schedule
+
+
+def _free_name(tx: ReadTx, workflow: str) -> str | None:
+    """The name of the workflow, with a number behind it if others have that. None: it cannot be the
+    name of a schedule."""
+    word = os.path.basename(workflow).removesuffix(".toml")
+    if not WORD.fullmatch(word) or _REFERENCE.fullmatch(word):
+        return None
+    names = {each.name for each in tx.schedules.all()}
+    tried = (f"{word[:57]}-{number}" for number in range(2, len(names) + 3))
+    return word if word not in names else next(each for each in tried if each not in names)
 
 
 def _written(
