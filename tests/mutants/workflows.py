@@ -50,6 +50,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         f"{CRASHES}::test_an_agent_that_was_ended_at_its_work_is_not_called_again",
     ),
+    # one that met a limit is taken for one that was ended at its work
+    Mutant(
+        "workflows/operations/conflicts.py:_by_agent",
+        "except (BlockedError, ParkedError):",
+        "except BlockedError:",
+        "tests/workflows/test_agents_with_git.py"
+        "::test_a_gate_whose_agent_meets_a_limit_parks_the_runner_and_goes_on",
+    ),
+    # its runner is not parked
+    Mutant(
+        "workflows/operations/conflict_agent.py:resolve_by_agent",
+        "if met := parks(wanted, report, judged, ending):",
+        "if met := {}:",
+        "tests/workflows/test_agents_with_git.py"
+        "::test_a_gate_whose_agent_meets_a_limit_parks_the_runner_and_goes_on",
+    ),
     # one that left marks is never called again
     Mutant(
         "workflows/operations/conflicts.py:_merge",
