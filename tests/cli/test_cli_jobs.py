@@ -1,6 +1,7 @@
 """`headway jobs ...` and `headway why`."""
 
 import json
+import sqlite3
 
 import pytest
 from commandline import CommandLine, wait_for
@@ -306,6 +307,36 @@ def test_a_backup_can_be_opened_as_a_store(headway: CommandLine) -> None:
     refused = headway("backup", str(copy), code=4)
     assert f"{copy} exists already; name another file" in refused.stderr
     assert headway.out("--store", f"sqlite://{copy}", "jobs", "status", "1") == "succeeded"
+
+
+def test_a_backup_takes_the_place_of_an_earlier_one(headway: CommandLine) -> None:
+    headway("exec", "--", "true")
+    copy = headway.folder / "copy.db"
+    for expected in (1, 2):
+        assert headway.out("backup", str(copy), "--replace") == str(copy)
+        with sqlite3.connect(f"file:{copy}?immutable=1", uri=True) as kept:
+            assert kept.execute("select count(*) from jobs").fetchone() == (expected,)
+        headway("exec", "--", "true")
+    assert [each.name for each in headway.folder.glob("copy.db*")] == ["copy.db"]
+
+
+def test_only_a_backup_is_replaced(headway: CommandLine) -> None:
+    headway("exec", "--", "true")
+    text, other = headway.folder / "notes.txt", headway.folder / "other.db"
+    text.write_text("mine")
+    with sqlite3.connect(other) as made:
+        made.execute("create table notes (text)")
+    own = headway.home / "headway.db"
+    for file, code, words in (
+        (text, 5, "is no SQLite file, so it is no backup of a store"),
+        (other, 5, "is no backup of a store; name another file"),
+        (headway.folder, 5, "is not a file"),
+        (own, 4, "is in use as a store, so it is no backup"),
+    ):
+        before = file.stat().st_ino
+        assert words in headway("backup", str(file), "--replace", code=code).stderr
+        assert file.stat().st_ino == before
+    assert text.read_text() == "mine"
 
 
 def test_a_retry_of_a_blocked_job_names_the_one_to_retry(headway: CommandLine) -> None:

@@ -15,7 +15,8 @@ times = 1
 [nodes.hello]
 argv = ["echo", "hello", "${{ params.who }}"]
 [nodes.count]
-argv = ["sh", "-c", "exit ${{ params.times }}"]
+shell = "exit $TIMES"
+env.TIMES = "${{ params.times }}"
 tolerate = ["failed"]
 after = ["hello"]
 [nodes.done]

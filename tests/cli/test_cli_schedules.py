@@ -328,3 +328,16 @@ def test_other_words_before_the_dashes_are_refused(
     done = said("schedules", "add", *words)
     assert done.code == 2 and problem in " ".join(done.err.split())
     assert document(said, "schedules", "list")["schedules"] == []
+
+
+def test_the_list_names_the_workflow_of_a_schedule(said: Run, file_site: Site) -> None:
+    said("schedules", "add", "--every", "1h", "--", "true")
+    assert "Workflow" not in said("schedules", "list").out
+    folder = Path(file_site.home.path) / "workflows"
+    folder.mkdir()
+    (folder / "tidy.toml").write_text('[nodes.a]\nargv = ["true"]\n')
+    said("schedules", "add", "--every", "1h", "--workflow", "tidy")
+    said("schedules", "add", "often", "--every", "1m", "--workflow", "tidy")
+    header, *rows = said("schedules", "list").out.splitlines()
+    assert header.split()[:3] == ["Name", "Workflow", "When"]
+    assert [row.split()[:2] for row in rows[1:3]] == [["tidy", "tidy"], ["often", "tidy"]]

@@ -30,6 +30,7 @@ from headway.core.fire import (
 MINUTE = 60_000_000
 DAY = 1440 * MINUTE
 RUNS, WAITS = Active(7, running=True), Active(8, running=False)
+OF_RUN = Active(9, running=False, run=3)
 
 
 class Minutes:
@@ -126,6 +127,9 @@ OVERLAPS: dict[str, tuple[str, list[Active], tuple[int, ...], str | None]] = {
     "queue": ("queue", [RUNS, WAITS], (10,), None),
     "queue, full": ("queue", [WAITS] * MOST_ACTIVE, (), "1000 of its jobs have not ended"),
     "replace": ("replace", [RUNS], (10,), None),
+    "skip, a run": ("skip", [OF_RUN], (), "wf-3 has not ended"),
+    "queue, a run": ("queue", [OF_RUN], (10,), None),
+    "queue, full of runs": ("queue", [OF_RUN] * MOST_ACTIVE, (), "1000 of its runs have not ended"),
 }
 
 

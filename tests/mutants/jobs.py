@@ -225,6 +225,14 @@ MUTANTS: tuple[Mutant, ...] = (
         f"{FANS}::test_a_fan_that_runs_again_makes_new_instances",
     ),
     # what a node left in an earlier pass is handed on
+    # nobody wakes the run that stands in line
+    Mutant(
+        "jobs/routes.py:end_runs",
+        "tx.waits.wake_topics([run_topic(record.id)])",
+        "pass",
+        "tests/schedules/test_schedule_workflows.py"
+        "::test_runs_that_queue_begin_one_after_the_other_however_they_end",
+    ),
     Mutant(
         "jobs/routes.py:NodeValues._last_left",
         'if data["pass"] == last',

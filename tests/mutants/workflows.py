@@ -50,6 +50,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         f"{CRASHES}::test_an_agent_that_was_ended_at_its_work_is_not_called_again",
     ),
+    # one that met a limit is taken for one that was ended at its work
+    Mutant(
+        "workflows/operations/conflicts.py:_by_agent",
+        "except (BlockedError, ParkedError):",
+        "except BlockedError:",
+        "tests/workflows/test_agents_with_git.py"
+        "::test_a_gate_whose_agent_meets_a_limit_parks_the_runner_and_goes_on",
+    ),
+    # its runner is not parked
+    Mutant(
+        "workflows/operations/conflict_agent.py:resolve_by_agent",
+        "if met := parks(wanted, report, judged, ending):",
+        "if met := {}:",
+        "tests/workflows/test_agents_with_git.py"
+        "::test_a_gate_whose_agent_meets_a_limit_parks_the_runner_and_goes_on",
+    ),
     # one that left marks is never called again
     Mutant(
         "workflows/operations/conflicts.py:_merge",
@@ -257,33 +273,34 @@ MUTANTS: tuple[Mutant, ...] = (
         "True",
         f"{SLUNG}::test_a_wrong_target_is_refused_when_it_is_added",
     ),
-    # a value of an argument is run by a shell
+    # a shell runs what a reference stands for
     Mutant(
-        "workflows/shell_scripts.py:_has",
-        "return _refers_to(node.args, names)",
-        "return False",
-        "tests/workflows/test_shell_scripts.py::test_what_a_shell_would_run_is_found",
+        "workflows/checks.py:_Checks._values",
+        "if runs_value(node.argv):",
+        "if False:",
+        "tests/workflows/test_shell_scripts.py"
+        "::test_a_reference_in_the_script_of_a_shell_is_refused",
     ),
-    # what is imported runs it
+    # so does one that comes by a value
     Mutant(
-        "workflows/shell_scripts.py:_with_imports",
-        "found.add(name)",
-        "pass",
-        "tests/workflows/test_shell_scripts.py::test_a_value_reaches_the_scripts_of_what_is_imported",
+        "workflows/compiler.py:_check_filled",
+        "runs_value(node.argv, fill_texts(node.argv, look_up))",
+        "False",
+        "tests/workflows/test_shell_scripts.py::test_a_value_may_be_the_shell_itself",
     ),
     # every command with a shell is refused
     Mutant(
-        "workflows/shell_scripts.py:_has",
-        "return reference.name in names",
-        "return True",
+        "workflows/shell_scripts.py:runs_value",
+        "OPEN in str(written[place])",
+        "True",
         "tests/workflows/test_shell_scripts.py::test_what_is_only_text_is_left_alone",
     ),
-    # a shell that comes by a value is not seen
+    # runs of one schedule go on side by side
     Mutant(
-        "workflows/shell_scripts.py:run_by_shell",
-        "*(each.argv for each in filled.get(node.id, ()))",
-        "",
-        "tests/workflows/test_shell_scripts.py::test_a_value_may_be_the_shell_itself",
+        "workflows/start.py:_of_run",
+        'own["behind"] = list(request.behind)',
+        "pass",
+        "tests/schedules/test_schedule_workflows.py::test_all_that_was_missed_becomes_runs_in_line",
     ),
     Mutant(
         "workflows/drawing.py:_last_row",

@@ -61,25 +61,4 @@ MUTANTS: tuple[Mutant, ...] = (
         "if False",
         f"{RUNS}::test_a_wrong_target_is_refused_when_it_is_added",
     ),
-    # what a person gives with an item is run by a shell
-    Mutant(
-        "workitems/run_recipes.py:prepared_run",
-        "exposed = [*variables, *by_others(",
-        "exposed = [*by_others(",
-        f"{RUNS}::test_what_is_given_for_an_item_is_never_run",
-    ),
-    # a title is run by a shell
-    Mutant(
-        "workitems/run_recipes.py:prepared_run",
-        "    refuse_scripts(manifest.workflow, exposed, manifest.nodes)\n",
-        "",
-        f"{RUNS}::test_text_of_others_is_never_run",
-    ),
-    # so it is when a target is added
-    Mutant(
-        "workitems/targets.py:_check_workflow",
-        "    refuse_scripts(workflow, by_others(target, workflow, stand_ins))\n",
-        "",
-        f"{RUNS}::test_text_of_others_is_never_run",
-    ),
 )

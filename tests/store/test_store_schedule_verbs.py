@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from recording import verbs
-from stocked import SECOND, START, add, start
+from stocked import SECOND, START, add, finish_of, start
 
 from headway.core.fire import Active, Firing, Schedule, SlotOutcome
 from headway.core.states import Status
 from headway.store import open_store
-from headway.store.records import Missed
+from headway.store.records import Missed, NewNode, RunRecord
 from headway.store.store import Store
 from headway.store.transaction import WriteTx
 from headway.testing.clock import FakeClock
@@ -140,6 +140,24 @@ def test_the_jobs_of_a_schedule_that_have_not_ended(store: Store) -> None:
         }
         tx.jobs.end_waiting(second, Status.CANCELLED, "", None)
         assert tx.schedules.active_jobs(names)["schedule-1"] == [Active(first.id, True)]
+
+
+@verbs("schedules.active_jobs")
+def test_a_run_of_a_schedule_is_one_also_while_its_loop_goes_back(store: Store) -> None:
+    with store.write() as tx:
+        first, second, third = (add(tx, schedule_id="schedule-1") for _ in range(3))
+        nodes = [NewNode(name, name, job.id) for name, job in (("a", first), ("b", second))]
+        run = RunRecord(tx.workflows.take_id(), "flow", "1", "f", {}, START, "ann")
+        tx.workflows.add(run, key=None, manifest={}, nodes=nodes)
+        claim = start(tx, second)
+        alone = Active(third.id, False)
+        ask = tx.schedules.active_jobs
+        assert ask(["schedule-1"]) == {"schedule-1": [Active(second.id, True, run.id), alone]}
+        tx.claims.finish([finish_of(claim)])
+        tx.jobs.end_waiting(first, Status.CANCELLED, "", None)
+        assert ask(["schedule-1"]) == {"schedule-1": [alone]}
+        tx.workflows.set_unsettled(run.id, True)
+        assert ask(["schedule-1"]) == {"schedule-1": [Active(first.id, False, run.id), alone]}
 
 
 @verbs(

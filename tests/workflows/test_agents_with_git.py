@@ -118,6 +118,43 @@ on.succeeded = ["tree"]
     assert run.node("resolve")["reason"] == words and run.outcomes()["ask"] == "succeeded"
 
 
+LIMITED = """
+if [ -e $HEADWAY_HOME/over ]; then echo resolved > readme.txt
+else touch $HEADWAY_HOME/over; {}; exit 1
+fi
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "more", "words"),
+    [
+        ("usage limit; resets in 600", "", "fake is parked until "),
+        ("401 invalid api key", 'auth = "park"\n', "fake is parked: "),
+    ],
+)
+def test_a_gate_whose_agent_meets_a_limit_parks_the_runner_and_goes_on(
+    bench: Bench, conflict: Scratch, error: str, more: str, words: str
+) -> None:
+    limits = "limits = [{ match = 'resets in (?P<seconds>[0-9]+)' }]\n"
+    said = result(error=error, session_id="s-1", **({"class": "auth"} if more else {}))
+    install(bench, LIMITED.format(said), more=limits + more)
+    run = Started(bench, merging(), "login")
+    first = run.job("resolve")
+    bench.until(lambda: run.job("resolve") != first, "the chain to go on")
+    with bench.store.read() as tx:
+        (parked,) = tx.runners.parked().values()
+    assert (parked.runner, parked.job_id) == ("fake", first)
+    bench.step()
+    again = bench.client.job(run.job("resolve"))
+    assert (again.retries_used, again.attempt, again.chain) == (0, 2, first)
+    wait = bench.client.document(again.id)["wait"]
+    assert wait["kind"] == "rate" and wait["detail"].startswith(words)
+    assert run.outcomes()["resolve"] is None, "the node has not failed"
+    bench.client.runners.resume("fake")
+    assert run.ended()["state"] == "succeeded", run.document["nodes"]
+    assert (conflict.path / "readme.txt").read_text() == "resolved\n"
+
+
 def test_a_gate_whose_end_nobody_knows_counts_with_all_that_it_might_use(
     bench: Bench, conflict: Scratch
 ) -> None:

@@ -220,6 +220,7 @@ REFERENCES = [
     case("run.state", one(f'{RUN}\nlabels = {{ x = "${{{{ run.state }}}}" }}'), "node 'a': labels: run.state is not known when it is queued"),
     case("not closed", one('argv = ["${{ run.id"]'), "node 'a': \"${{\" is not closed"),
     case("shell", one("shell = 'echo ${{ run.id }}'"), "node 'a': shell takes no ${{ }}, because the shell would run the value; put it into env"),
+    case("script", one("argv = ['sh', '-c', 'echo ${{ run.id }}']"), "node 'a': shell takes no ${{ }}, because the shell would run the value; put it into env"),
     case("other key", one(f'{RUN}\ntimeout = "${{{{ params.x }}}}"'), "node 'a': timeout takes no ${{ }}"),
     case("when", one(f'{RUN}\nwhen = ["x"]'), "node 'a': when 'x' is not LEFT OP RIGHT"),
 ]  # fmt: skip

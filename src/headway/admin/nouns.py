@@ -24,10 +24,16 @@ class Admin:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def backup(self, path: str) -> str:
-        """Write a consistent copy of the store, also while it is used; its full path."""
+    def backup(self, path: str, *, replace: bool = False) -> str:
+        """Write a consistent copy of the store, also while it is used; its full path. With
+        `replace` it takes the place of an earlier backup there, once it is whole."""
         full = os.path.abspath(os.path.join(self._context.folder, path))
-        self._context.store.backup(full)
+        if replace:
+            from headway.admin.backup import replace_backup
+
+            replace_backup(self._context, full)
+        else:
+            self._context.store.backup(full)
         return full
 
     def doctor(self) -> Sequence[Finding]:

@@ -194,6 +194,7 @@ class RunView(NamedTuple):
     run: int = 0
     repeating: Mapping[NodeId, NodeEnd] = NOTHING  # heads of loops that are not over: whom by
     called: NodeEnd | None = None  # a loop around it goes back when this one has ended
+    behind: int | None = None  # an earlier run of its schedule, which has not ended
     turn_at: int | None = None  # of an approval that expires: when the last node before it ended
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from headway.core.model import JobId, shown
+from headway.core.model import JobId, shown, shown_run
 
 MOST_LOOKED_AT = 5_000  # slots in one call
 MOST_FIRED = 100
@@ -97,10 +97,11 @@ class Schedule(NamedTuple):
 
 
 class Active(NamedTuple):
-    """A job that has not ended."""
+    """A job that has not ended, or a workflow run with such jobs: one of them stands for it."""
 
     job_id: JobId
     running: bool
+    run: int | None = None
 
 
 class SkippedSlots(NamedTuple):
@@ -294,21 +295,25 @@ def _without_overlap(
         return (), _in_a_row(slots, objection)
     if overlap is Overlap.QUEUE:
         room = MOST_ACTIVE - len(active)
-        return slots[:room], _in_a_row(slots[room:], _FULL)
+        return slots[:room], _in_a_row(slots[room:], _full(active))
     return slots, ()
 
 
-_FULL = f"{MOST_ACTIVE} of its jobs have not ended"
+def _full(active: Sequence[Active]) -> str:
+    what = "runs" if any(each.run is not None for each in active) else "jobs"
+    return f"{MOST_ACTIVE} of its {what} have not ended"
 
 
 def overlapping(overlap: Overlap, active: Sequence[Active]) -> str | None:
-    """Why no job may be made now, if jobs of earlier slots are active."""
+    """Why no job, or run, may be made now, if those of earlier slots are active."""
     if not active:
         return None
     if overlap is Overlap.SKIP:
         first = active[0]
+        if first.run is not None:
+            return f"{shown_run(first.run)} has not ended"
         return f"{shown(first.job_id)} {'is still running' if first.running else 'still waits'}"
-    return _FULL if overlap is Overlap.QUEUE and len(active) >= MOST_ACTIVE else None
+    return _full(active) if overlap is Overlap.QUEUE and len(active) >= MOST_ACTIVE else None
 
 
 def _in_a_row(slots: Sequence[int], reason: str) -> tuple[SkippedSlots, ...]:

@@ -549,6 +549,11 @@ def chain_topic(chain: JobId) -> str:
     return f"chain:{chain}"
 
 
+def run_topic(run: int) -> str:
+    """The topic under which a job is parked while it waits for the end of this workflow run."""
+    return f"run:{run}"
+
+
 def lock_topic(key: str) -> str:
     """The topic under which a job is parked while it waits for this lock."""
     return f"lock:{key}"

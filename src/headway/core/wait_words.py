@@ -78,6 +78,14 @@ def waits_on_job(job_id: JobId) -> Words:
     return Words(f"waiting on job {name}", f"wait for {name} to succeed")
 
 
+def waits_on_run(run: int) -> Words:
+    """An earlier run of its schedule has not ended."""
+    name = shown_run(run)
+    return Words(
+        f"waiting on {name}", f"wait for {name} to end, or `headway workflows stop {name}`"
+    )
+
+
 def may_repeat(job_id: JobId, run: int) -> Words:
     """Its end does not count yet: a loop of its workflow run is not over."""
     return Words(f"waiting on job {shown(job_id)}", f"{shown_run(run)} may repeat it")

@@ -12,7 +12,7 @@ from headway.core.approvals import approval_rule
 from headway.core.artifacts import ArtifactKind, artifact_key, artifact_topic
 from headway.core.facts import NodeEnd, RunView
 from headway.core.gates.routes import OF_NODE, is_fan, is_repeatable
-from headway.core.model import NOTHING, Job, JobId, chain_topic, shown_run
+from headway.core.model import NOTHING, Job, JobId, chain_topic, run_topic, shown_run
 from headway.core.outputs import product_data
 from headway.core.routes import (
     InstanceEnd,
@@ -140,6 +140,7 @@ def end_runs(tx: WriteTx, runs: Sequence[int], *, actor: str) -> None:
         tx.workflows.end(record.id, state.value)
         data = {"run": shown_run(record.id), "workflow": record.name, "state": state.value}
         tx.events.add([Event("workflow_ended", None, data)], actor=actor)
+        tx.waits.wake_topics([run_topic(record.id)])
 
 
 def set_deadline(tx: WriteTx, run: int, timeout: int) -> None:
@@ -296,10 +297,17 @@ def _views_of(tx: ReadTx, run: int, jobs: Sequence[Job]) -> Iterator[tuple[Job, 
     for job in jobs:
         own = tuple(end for name in sources[job.id] for end in ends[name])
         compared = _compared(tx, job) if job.params[OF_NODE]["when"] else ()
-        view = RunView(own, compared, run)
+        view = RunView(own, compared, run, behind=_run_before(tx, job))
         if own and approval_rule(job).expires is not None:
             view = view._replace(turn_at=tx.workflows.last_end(run, sources[job.id]))
         yield job, _with_loops(tx, job, view)
+
+
+def _run_before(tx: ReadTx, job: Job) -> int | None:
+    """The newest of the runs that its own stands in line behind and that have not ended."""
+    behind = job.params[OF_NODE].get("behind", ())
+    found = tx.workflows.by_id(behind) if behind else {}
+    return max((run for run, each in found.items() if each.ended_at is None), default=None)
 
 
 def _with_loops(tx: ReadTx, job: Job, view: RunView) -> RunView:

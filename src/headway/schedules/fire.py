@@ -142,36 +142,47 @@ class Maker:
 
     def add(self, schedule: Schedule, spec: JobSpec | PreparedRun, *, actor: str) -> JobId:
         """A job, or the first of a run, that somebody asked for."""
-        return self._added([spec], self._origin(schedule, actor))[0]
+        return self._added(schedule, [spec], self._origin(schedule, actor))[0]
 
     def add_of_slots(self, wanted: Sequence[tuple[Schedule, JobSpec | PreparedRun]]) -> list[JobId]:
         """The jobs of slots of schedules of one host; if one of them is refused, none is made. A
         run comes alone."""
         schedule = wanted[0][0]
         origin = self._origin(schedule, schedule.shown)._replace(of_slots=True)
-        return self._added([spec for _, spec in wanted], origin)
+        return self._added(schedule, [spec for _, spec in wanted], origin)
 
-    def _added(self, wanted: Sequence[JobSpec | PreparedRun], origin: Origin) -> list[JobId]:
+    def _added(
+        self, schedule: Schedule, wanted: Sequence[JobSpec | PreparedRun], origin: Origin
+    ) -> list[JobId]:
         if isinstance(wanted[0], JobSpec):
             specs = [each for each in wanted if isinstance(each, JobSpec)]
             return [each.job_id for each in add_jobs(self._tx, specs, origin)]
         from headway.workflows.prepared import add_prepared
 
-        return [add_prepared(self._tx, wanted[0], origin).jobs[0]]
+        request = wanted[0].request._replace(behind=self._runs_before(schedule))
+        return [add_prepared(self._tx, wanted[0]._replace(request=request), origin).jobs[0]]
+
+    def _runs_before(self, schedule: Schedule) -> tuple[int, ...]:
+        """The runs that a new one has to stand in line behind, so that two never run at once. A
+        lock cannot say that: it is of a job, and a run is many."""
+        if schedule.overlap is Overlap.SKIP:
+            return ()
+        active = self._tx.schedules.active_jobs([schedule.shown]).get(schedule.shown, [])
+        return tuple(sorted({each.run for each in active if each.run is not None}))
 
     def _origin(self, schedule: Schedule, actor: str) -> Origin:
         return Origin(actor, self._home_of(schedule).worktrees, self._host_of(schedule))
 
     def replace(self, active: list[Active], *, actor: str) -> None:
         """Cancel what has not ended of it, as an operator would."""
-        jobs = self._tx.jobs.readable([each.job_id for each in active]).values()
-        runs = sorted({job.workflow_run for job in jobs if job.workflow_run is not None})
+        runs = sorted({each.run for each in active if each.run is not None})
         if runs:
             from headway.workflows.runs import stop_within
 
             for record in self._tx.workflows.by_id(runs).values():
                 stop_within(self._tx, record, by=actor, actor=actor)
-        alone = [job for job in jobs if job.status in ACTIVE and job.workflow_run is None]
+        jobs = self._tx.jobs.readable([each.job_id for each in active if each.run is None]).values()
+        alone = [job for job in jobs if job.status in ACTIVE]
         cancel_active(self._tx, alone, actor=actor)
 
     def _place(self, home: Home) -> tuple[Home, Config]:

@@ -30,7 +30,7 @@ from headway.jobs.graph import GraphError
 from headway.jobs.graph_file import is_agent, misfits
 from headway.jobs.insert import Submitted
 from headway.jobs.prompts import read_prompt
-from headway.jobs.quotas import check_word
+from headway.jobs.quotas import WORD, check_word
 from headway.jobs.specification import LAST_INSTANT, specify
 from headway.jobs.templates import DEFAULT_BASE, DEFAULT_RETRIES, OF_ONE_JOB
 from headway.schedules.fire import Maker, request_for, take_back_ahead
@@ -74,7 +74,7 @@ def add_schedule(
     if workflow is not None:
         from headway.workflows.prepared import kept_name
 
-        _refuse_beside_workflow(template, options, overlap, catch_up)
+        _refuse_beside_workflow(template, options)
         workflow = kept_name(workflow, context.folder)
     said: dict[str, Any] = {
         "rule": _rule_document(context, cron, every, at, timezone),
@@ -132,7 +132,8 @@ def trigger_schedule(context: Context, reference: str) -> Submitted:
         active = tx.schedules.active_jobs([schedule.shown]).get(schedule.shown, [])
         objection = overlapping(schedule.overlap, active)
         if objection is not None:
-            raise ConflictError(f"{schedule.name}: {objection}; wait for it, or cancel it")
+            end = "cancel it" if active[0].run is None else "stop it"
+            raise ConflictError(f"{schedule.name}: {objection}; wait for it, or {end}")
         maker = Maker(tx, context.home, shared=context.store.shared)
         job_id = maker.add(schedule, maker.specify(schedule), actor=context.actor)
         if schedule.overlap is Overlap.REPLACE:
@@ -181,6 +182,8 @@ def _added(
 ) -> Schedule:
     document = {**said, "rule": _beginning(said["rule"], tx.now())}
     rule = _checked_rule(document, tx.now())
+    if name is None and said.get("workflow") is not None:
+        name = _free_name(tx, said["workflow"])
     known = tx.schedules.named(name) if name is not None else None
     if known is not None and not replace:
         raise ConflictError(
@@ -191,6 +194,17 @@ def _added(
     data = {**_named(schedule), "replaced": known is not None}
     tx.events.add([Event("schedule_added", None, data)], actor=context.actor)
     return schedule
+
+
+def _free_name(tx: ReadTx, workflow: str) -> str | None:
+    """The name of the workflow, with a number behind it if others have that. None: it cannot be the
+    name of a schedule."""
+    word = os.path.basename(workflow).removesuffix(".toml")
+    if not WORD.fullmatch(word) or _REFERENCE.fullmatch(word):
+        return None
+    names = {each.name for each in tx.schedules.all()}
+    tried = (f"{word[:57]}-{number}" for number in range(2, len(names) + 3))
+    return word if word not in names else next(each for each in tried if each not in names)
 
 
 def _written(
@@ -383,15 +397,11 @@ def _job_words(
     return {"retries": retries, "retry_base": DEFAULT_BASE, **given}
 
 
-def _refuse_beside_workflow(
-    template: str | None, options: Mapping[str, Any], overlap: str | None, catch_up: str
-) -> None:
-    """The file says how its jobs run, and runs do not stand in line."""
+def _refuse_beside_workflow(template: str | None, options: Mapping[str, Any]) -> None:
+    """The file says how its jobs run."""
     given = sorted(word for word, value in options.items() if value is not None)
     wrong = ["give --workflow or --template, not both"] if template is not None else []
     wrong += [f"{word}: the workflow says it itself; take it out" for word in given]
-    if overlap == Overlap.QUEUE or catch_up == CatchUp.ALL:
-        wrong.append("runs of a workflow do not queue; use --overlap skip, or replace")
     if wrong:
         raise GraphError(wrong, len(wrong))
 

@@ -182,7 +182,7 @@ class Timekeeper:
                 each,
                 active.get(each.shown, ()),
                 ahead.get(each.id),
-                shared_out(left, position + 1),
+                _share_of(each, shared_out(left, position + 1)),
             )
             if decided is not None:
                 left = Share(left.slots - decided.looked_at, left.jobs - len(decided.slots))
@@ -333,6 +333,12 @@ def _added(maker: Maker, wanted: Sequence[_SlotJob]) -> list[JobId | Exception]:
         else:
             found += made
     return found
+
+
+def _share_of(schedule: Schedule, share: Share) -> Share:
+    """A run may be thousands of jobs, so a step makes one of a schedule."""
+    alone = schedule.document.get("workflow") is not None
+    return share._replace(jobs=min(share.jobs, 1)) if alone else share
 
 
 def _refused(slot: int, error: Exception) -> SkippedSlots:

@@ -54,6 +54,7 @@ from headway.workflows.references import (
     references_in,
     texts_in,
 )
+from headway.workflows.shell_scripts import REFUSED, runs_value
 
 _RESOLVERS = (PROMPT_RESOLVE, SHELL + "prompt.resolve")
 # Where gates read before the claim: only what is known then may stand there.
@@ -345,8 +346,9 @@ class _Checks:
 
     def _values(self, node: WorkflowNode, routes: Routes) -> None:
         if node.shell is not None and OPEN in node.shell:
-            words = "shell takes no ${{ }}, because the shell would run the value"
-            self._say(node, f"{words}; put it into env", "shell")
+            self._say(node, REFUSED, "shell")
+        if runs_value(node.argv):
+            self._say(node, REFUSED, "argv")
         for key, value in node.values():
             if key not in _WITH_REFERENCES:
                 if any(OPEN in text for text in texts_in(value)):

@@ -50,6 +50,7 @@ from headway.workflows.references import (
     references_in,
     texts_in,
 )
+from headway.workflows.shell_scripts import REFUSED, runs_value
 
 RUN_ID = "wf-0.run-id.0"  # stands for the id of a run until it has one; no run is named so
 ITEM = "0.each-item.0"  # stands for an element of `each` until there is one
@@ -301,6 +302,8 @@ def _check_filled(
             make(value)
         except InvalidInputError as error:
             problems.add(str(error), (*path, key))
+    if runs_value(node.argv, fill_texts(node.argv, look_up)) and not runs_value(node.argv):
+        problems.add(REFUSED, (*path, "argv"))
     for key, said in (("args", node.args), ("cwd", node.job.get("cwd"))):
         for outside in outside_paths(key, fill(said, look_up)):
             if outside not in outside_paths(key, said):

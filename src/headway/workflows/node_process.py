@@ -43,11 +43,13 @@ class Decision:
         words: str,
         classes: Sequence[str] = (),
         outputs: Mapping[str, Any] | None = None,
+        parks: Mapping[str, Any] | None = None,
     ) -> None:
         self.code = code
         self.words = words
         self.classes = classes
         self.outputs = outputs or {}
+        self.parks = parks or {}  # what its agent met that holds for all jobs of the runner
 
 
 def main() -> NoReturn:
@@ -70,7 +72,8 @@ def run_node(job: str) -> NoReturn:
         sys.stdout.write(f"{decision.words}\n")
         sys.stdout.flush()
     if decision.words:
-        leave_verdict(folder, token, decision.words, decision.classes)
+        verdict = {"error": decision.words, "classes": list(decision.classes), **decision.parks}
+        leave_verdict(folder, token, verdict)
     sys.exit(decision.code)
 
 
@@ -108,12 +111,20 @@ def _gate(node: Mapping[str, Any], passed: str, failed: str, skipped: str) -> De
 def _operation(node: Mapping[str, Any]) -> Decision:
     from headway.base.errors import HeadwayError
     from headway.integrations.git.program import HOST_ERRNOS, GitError
-    from headway.workflows.operations import BlockedError, FailedError, NodeTask, operation_of
+    from headway.workflows.operations import (
+        BlockedError,
+        FailedError,
+        NodeTask,
+        ParkedError,
+        operation_of,
+    )
 
     try:
         done = operation_of(node["operation"])(NodeTask(**node))
     except BlockedError as error:
         return Decision(EXIT_BLOCKED, str(error), [BLOCKED], error.outputs)
+    except ParkedError as error:
+        return Decision(EXIT_FAILED, str(error), parks=error.parks)
     except FailedError as error:
         return Decision(EXIT_FAILED, str(error), (), error.outputs)
     except GitError as error:
@@ -151,7 +162,7 @@ def _append_output(name: str, value: Any) -> None:
         file.write(f"{line}\n")
 
 
-def leave_verdict(folder: str, token: str, words: str, classes: Sequence[str]) -> None:
+def leave_verdict(folder: str, token: str, verdict: Mapping[str, Any]) -> None:
     path = os.path.join(folder, f"verdict.{token}")
     with open(path, "x", encoding="utf-8") as file:
-        json.dump({"error": words, "classes": list(classes)}, file)
+        json.dump(verdict, file)

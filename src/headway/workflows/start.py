@@ -74,6 +74,7 @@ class RunRequest(NamedTuple):
     priority: int = 0
     require_approval: bool = False
     schedule_id: str | None = None  # what made it
+    behind: tuple[int, ...] = ()  # runs that have to end before it begins, however they end
     subject: str | None = None  # the outside work item that it is about
     target: str | None = None  # of the jobs that name none: what it was slung to
 
@@ -268,6 +269,8 @@ def _of_run(spec: JobSpec, run: int, manifest: Manifest, request: RunRequest) ->
     if "each" in node:
         instance = _instance_of_run(node["each"]["instance"], run, manifest)
         own["each"] = {**node["each"], "instance": instance}
+    if request.behind and not node["edges"]:
+        own["behind"] = list(request.behind)
     params = {**spec.params, OF_NODE: own}
     return spec._replace(
         labels={key: text.replace(RUN_ID, name) for key, text in spec.labels.items()},

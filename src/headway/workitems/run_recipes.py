@@ -8,15 +8,14 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from headway.base.errors import HeadwayError, InvalidInputError
+from headway.base.errors import HeadwayError
 from headway.core.subjects import SLING
-from headway.core.targets import KNOWN, Target, could_be_code, filled, placeholders
+from headway.core.targets import KNOWN, Target, filled, placeholders
 from headway.jobs.context import Context
 from headway.workflows.compiler import free_params
-from headway.workflows.model import MISSING, CompiledNode, Param, Workflow, WorkflowFile
+from headway.workflows.model import MISSING, Param, Workflow, WorkflowFile
 from headway.workflows.nodes import RunPlace
 from headway.workflows.prepared import PreparedRun, checked_workflow, prepare_at, read_trusted
-from headway.workflows.shell_scripts import run_by_shell
 from headway.workflows.start import RunRequest, place_of
 
 
@@ -84,32 +83,8 @@ def prepared_run(
         target=recipe.target.name,
     )
     prepared = prepare_at(_place(context), recipe.file, request)
-    manifest = prepared.manifest
-    exposed = [*variables, *by_others(recipe.target, manifest.workflow, filling)]
-    refuse_scripts(manifest.workflow, exposed, manifest.nodes)
     specs = (spec._replace(params={**spec.params, SLING: record}) for spec in prepared.specs)
     return prepared._replace(specs=tuple(specs))
-
-
-def by_others(target: Target, workflow: Workflow, filling: Mapping[str, str]) -> list[str]:
-    """The parameters that would have what others wrote, as the title of an item."""
-    fixed = {name: placeholders([value]) for name, value in target.params.items()}
-    free = free_params(workflow)
-    filled_in = {**{name: frozenset({name}) for name in KNOWN if name in free}, **fixed}
-    return [
-        name
-        for name, names in filled_in.items()
-        if any(could_be_code(each, filling) for each in names)
-    ]
-
-
-def refuse_scripts(
-    workflow: Workflow, exposed: Collection[str], compiled: Iterable[CompiledNode] = ()
-) -> None:
-    """Refuse a workflow in which a shell would run what somebody else wrote."""
-    why = run_by_shell(workflow, exposed, compiled)
-    if why is not None:
-        raise InvalidInputError(f"{workflow.file}: {why}")
 
 
 def _place(context: Context) -> RunPlace:

@@ -8,7 +8,7 @@ from typing import Any
 from headway.base.errors import ConflictError, InvalidInputError, NotFoundError
 from headway.base.shells import as_code
 from headway.base.units import show_duration, show_instant
-from headway.core.targets import KNOWN, Target, filled, placeholders, run_as_code
+from headway.core.targets import Target, filled, placeholders, run_as_code
 from headway.jobs.context import Context
 from headway.jobs.quotas import check_word
 from headway.jobs.request import Request
@@ -156,7 +156,6 @@ def _check_workflow(context: Context, target: Target) -> None:
     """The file must be right, and what is given must fit it. Values with placeholders, and those
     that nobody gives here, are checked when something is slung."""
     from headway.workflows.prepared import check_run
-    from headway.workitems.run_recipes import by_others, refuse_scripts
 
     wrong = ["give --workflow or a command, not both"] if target.argv else []
     wrong += [
@@ -171,9 +170,7 @@ def _check_workflow(context: Context, target: Target) -> None:
     given = dict(zip(fixed, filled(fixed.values(), {}), strict=True))
     with context.store.read() as tx:
         name = target.workflow or ""
-        workflow = check_run(tx, context.home, context.config, name, given, later)
-    stand_ins = dict.fromkeys((*KNOWN, *placeholders(target.params.values())), "x")
-    refuse_scripts(workflow, by_others(target, workflow, stand_ins))
+        check_run(tx, context.home, context.config, name, given, later)
     if target.helper:
         helper = Request(argv=target.helper, cwd=os.path.dirname(context.home.path))
         specify(helper, environ=context.environ, working_directory=context.folder, remedy=REMEDY)

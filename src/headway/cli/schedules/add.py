@@ -65,7 +65,7 @@ _COMMANDS = (
 
 
 @click.command(cls=ScheduleCommand)
-@click.option("--name", metavar="WORD", help="Its name; else NAME, else its id.")
+@click.option("--name", metavar="WORD", help="Its name; else NAME, its workflow, or its id.")
 @click.option("--cron", metavar="EXPR", help="At the times of a cron expression, as '30 2 * * *'.")
 @click.option("--every", metavar="10m", help="Again and again, this far apart, counted from now.")
 @click.option("--at", metavar="TIME", help="Once: 22:30, 2026-11-15T22:30 or +10m.")
@@ -83,7 +83,7 @@ _COMMANDS = (
 @click.option(
     "--overlap",
     type=click.Choice([each.value for each in Overlap]),
-    help="While its last job is active: skip the slot (the default), queue, or replace the job.",
+    help="While its last job or run is active: skip the slot (the default), queue, or replace it.",
 )
 @click.option("--jitter", default="0s", metavar="30s", help="Fire up to this much later.")
 @click.option("--replace", is_flag=True, help="Take the place of one of this name.")

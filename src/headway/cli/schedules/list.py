@@ -1,5 +1,6 @@
 """`headway schedules list`: what fires when, and what was missed."""
 
+import os
 from typing import Any
 
 import click
@@ -37,9 +38,11 @@ def list_schedules(scope: Scope, as_json: bool) -> None:
         say("there are no schedules; `headway schedules add --every 1h -- CMD ...` makes one")
         return
     now = client.now()
+    some = any(each["workflow"] for each in found)
     rows = [
         [
             each["name"],
+            *([_workflow(each)] if some else []),
             each["in_words"],
             age(each["last_slot"], now) or "-",
             _next(each, now),
@@ -49,11 +52,19 @@ def list_schedules(scope: Scope, as_json: bool) -> None:
         for each in found
     ]
     colours = [state_colour((each["last_job"] or {}).get("state") or "") for each in found]
-    header = ["Name", "When", "Last", "Next", "Outcome", "Missed"]
-    for line in table(header, rows, flexible=(0, 1, 4), favoured=1, colours=colours, coloured=4):
+    header = ["Name", *(["Workflow"] if some else []), "When", "Last", "Next", "Outcome", "Missed"]
+    when, outcome = header.index("When"), header.index("Outcome")
+    flexible = (*range(when + 1), outcome)
+    for line in table(
+        header, rows, flexible=flexible, favoured=when, colours=colours, coloured=outcome
+    ):
         print(line)
     if not there and any(each["enabled"] and each["next_slot"] for each in found):
         say(NO_WORKER)
+
+
+def _workflow(document: dict[str, Any]) -> str:
+    return os.path.basename(document["workflow"] or "").removesuffix(".toml")
 
 
 def _next(document: dict[str, Any], now: int) -> str:

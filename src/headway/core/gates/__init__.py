@@ -41,7 +41,7 @@ class Wake(StrEnum):
 
     TIME_CAME = "time_came"
     CHAIN_ENDED = "chain_ended"
-    ROUTE_DECIDED = "route_decided"  # a node that it waits for in its workflow run has ended
+    ROUTE_DECIDED = "route_decided"  # a node that it waits for has ended, or a run before its own
     ARTIFACT_CHANGED = "artifact_changed"  # published, withdrawn, or a producer came or ended
     ANOTHER_ANSWER = "another_answer"  # a probe gave another answer than before
     MEMBER_ENDED = "member_ended"  # the chain before it in its group

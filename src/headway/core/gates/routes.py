@@ -7,7 +7,7 @@ from headway.core import wait_words as say
 from headway.core.agents import OF_NODE
 from headway.core.conditions import NotComparableError, holds
 from headway.core.facts import Facts, NodeEnd, RunView
-from headway.core.model import Block, Job, Objection, Wait, WaitKind, chain_topic
+from headway.core.model import Block, Job, Objection, Wait, WaitKind, chain_topic, run_topic
 from headway.core.routes import (
     Arrival,
     Go,
@@ -37,11 +37,16 @@ def is_fan(job: Job) -> bool:
 
 
 def routed(job: Job, facts: Facts) -> Objection | None:
-    """Every edge of its node is decided, and they join so that it starts."""
+    """Every edge of its node is decided, and they join so that it starts. A run that stands in line
+    begins when those before it have ended."""
     view = facts.runs.get(job.id)
     if view is None:
         return None
     node = job.params[OF_NODE]
+    if view.behind is not None:
+        words = say.waits_on_run(view.behind)
+        topics = (run_topic(view.behind),)
+        return Wait(WaitKind.DEPENDENCIES, words.detail, topics=topics, remedy=words.remedy)
     if view.called is not None:
         return _repeated(view.called, view)
     arrivals = [_arrival(each, view) for each in node["edges"]]

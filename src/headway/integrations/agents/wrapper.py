@@ -56,8 +56,7 @@ def run(folder: Folder, token: str, wanted: dict[str, Any]) -> int:
         _set_outputs(folder, token, outputs_of(result))
     if not judged.ok:
         verdict = {"error": judged.reason, "classes": classes(judged, ending)}
-        if ending.stopped is None:
-            verdict |= _parks(wanted, report, judged)
+        verdict |= parks(wanted, report, judged, ending)
         _keep(folder, f"verdict.{token}", json.dumps(verdict))
     os.write(2, f"{summary_line(result)}\n".encode(errors="replace"))
     return exit_code(judged, ending)
@@ -97,8 +96,12 @@ def watch(
     return result, judged, ending
 
 
-def _parks(wanted: dict[str, Any], report: AgentReport, judged: AgentVerdict) -> dict[str, Any]:
+def parks(
+    wanted: dict[str, Any], report: AgentReport, judged: AgentVerdict, ending: ProcessEnd
+) -> dict[str, Any]:
     """What failed it and holds for all jobs of the runner, so that they need not learn it."""
+    if judged.ok or ending.stopped is not None:
+        return {}
     texts = (judged.reason or "", report.last_said, report.error[1] if report.error else "")
     met = limit_in(texts, wanted.get("limits", ()), time.time_ns() // 1000)
     session = {"session_id": report.session_id}

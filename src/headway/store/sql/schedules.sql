@@ -53,10 +53,15 @@ delete from firings where schedule_id = :schedule_id
 select min(next_fire_at) from schedules where next_fire_at is not null
 
 -- name: active_of_schedules (hot)
--- The jobs of these that have not ended, the oldest first.
-select schedule_id, id, status from jobs
+-- The jobs of these that have not ended, the oldest first, each with its workflow run. A run whose loops or fans a step
+-- still has to look at may go on, also if none of its jobs is active.
+select schedule_id, id, status, (select nodes.run from workflow_nodes nodes where nodes.chain = jobs.chain) from jobs
 where schedule_id in $TEXTS(:schedules) and schedule_id is not null and finished_at is null
-order by schedule_id, id
+union all
+select jobs.schedule_id, jobs.id, 'queued', workflow_runs.id
+from workflow_runs join workflow_nodes nodes on nodes.run = workflow_runs.id join jobs on jobs.id = nodes.chain
+where workflow_runs.unsettled = 1 and jobs.schedule_id in $TEXTS(:schedules)
+order by 1, 2
 
 -- name: fired_ahead (hot)
 -- The first slot that fired of those that are yet to come: a clock went back.

@@ -29,7 +29,8 @@ def as_new_file(path: str) -> Iterator[str]:
         sync_folder(os.path.dirname(path))
     except FileExistsError:
         raise ConflictError(
-            f"{path} exists already; name another file, or move that one away first"
+            f"{path} exists already; name another file, or put this in the place of an earlier "
+            "backup with --replace"
         ) from None
     except OSError as error:
         raise as_store_error(error, path) from error

@@ -44,14 +44,19 @@ class SchedulesReader(Table):
         return [_schedule(row) for row in self._db.all("schedules_to_review", **asked)]
 
     def active_jobs(self, names: Sequence[str]) -> dict[str, list[Active]]:
-        """By what made them (`schedule-3`), the jobs that have not ended, the oldest first."""
+        """By what made them (`schedule-3`), the jobs that have not ended, the oldest first. A
+        workflow run is one: the first of its jobs that runs stands for it, else the oldest."""
         from headway.core.fire import Active
 
-        found: dict[str, list[Active]] = {}
+        found: dict[str, dict[tuple[int | None, int], Active]] = {}
         rows = self._db.all("active_of_schedules", schedules=self._db.json(names))
-        for name, job_id, status in rows:
-            found.setdefault(name, []).append(Active(job_id, status == Status.RUNNING))
-        return found
+        for name, job_id, status, run in rows:
+            each = Active(job_id, status == Status.RUNNING, run)
+            known = found.setdefault(name, {})
+            key = (run, job_id if run is None else 0)
+            if key not in known or (each.running and not known[key].running):
+                known[key] = each
+        return {name: [*known.values()] for name, known in found.items()}
 
     def fired_ahead(self, ids: Sequence[int]) -> dict[int, int]:
         """Of each schedule the first slot that fired of those that are yet to come, if any did: a

@@ -62,6 +62,15 @@ class BlockedError(FailedError):
     """It cannot go on by itself: a person, or another node, has to act first."""
 
 
+class ParkedError(FailedError):
+    """Its agent met what holds for all jobs of the runner: it goes on when these may. `parks` is
+    what the verdict says of that."""
+
+    def __init__(self, message: str, parks: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.parks = parks
+
+
 Operation = Callable[[NodeTask], Done]
 
 # By what a label does; a module of this package and the function in it.

@@ -17,9 +17,9 @@ from headway.integrations.agents.model import ALWAYS_PASSED, Runner
 from headway.integrations.agents.orders import PROMPT_FILE, orders
 from headway.integrations.agents.streams import report_of
 from headway.integrations.agents.verdict import summary_line
-from headway.integrations.agents.wrapper import watch
+from headway.integrations.agents.wrapper import parks, watch
 from headway.supervise.folder import Folder
-from headway.workflows.operations import BlockedError, NodeTask
+from headway.workflows.operations import BlockedError, NodeTask, ParkedError
 from headway.workflows.operations.prompts import text_of_parts
 
 TOOLS = ("Read", "Grep", "Glob", "Edit", "Write")
@@ -44,10 +44,14 @@ def resolve_by_agent(task: NodeTask, checkout: str, conflicts: Sequence[str]) ->
         raise BlockedError(f"gate.conflict_resolution: {error}") from None
     wanted = {**orders(runner, asked), "argv": line, "grace_seconds": GRACE_SECONDS}
     with Folder(task.folder, kept=True) as folder, _at_work_in(checkout, runner):
-        result, judged, _ = watch(folder, wanted, report_of(runner.parser))
+        report = report_of(runner.parser)
+        result, judged, ending = watch(folder, wanted, report)
     sys.stderr.write(f"{summary_line(result)}\n")
     if result["log_sha256"] is None:  # it was not even started
         raise BlockedError(f"gate.conflict_resolution: {judged.reason}")
+    if met := parks(wanted, report, judged, ending):
+        # The worktree may be another one then, so it begins a session of its own.
+        raise ParkedError(f"gate.conflict_resolution: {judged.reason}", {**met, "session_id": None})
     return 0 if judged.ok else 1
 
 

@@ -25,7 +25,13 @@ from headway.integrations.git.commits import commit_index, head_commit, identity
 from headway.integrations.git.ownership import Worktree
 from headway.integrations.git.program import ask, run
 from headway.workflows.node_process import run_command
-from headway.workflows.operations import BlockedError, Done, FailedError, NodeTask
+from headway.workflows.operations import (
+    BlockedError,
+    Done,
+    FailedError,
+    NodeTask,
+    ParkedError,
+)
 from headway.workflows.operations.conflict_agent import resolve_by_agent
 from headway.workflows.operations.repository import (
     blocked_by_people,
@@ -164,7 +170,7 @@ def _by_agent(task: NodeTask, slug: str, top: str) -> int:
     reach("conflict.agent_called")
     try:
         code = resolve_by_agent(task, top, _unmerged(top))
-    except BlockedError:
+    except (BlockedError, ParkedError):
         note_agent(task, slug, None)
         raise
     note_agent(task, slug, None if code else "done")
