@@ -831,7 +831,7 @@ OTHERS = (
         "/readyz",
         READ,
         server.ready,
-        "Whether the store can be read.",
+        "Whether the store can be used and listeners hear of what happens.",
         {200: "Ready"},
     ),
     Route(
