@@ -113,6 +113,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/web/test_ready.py::test_it_is_not_ready_while_somebody_listens_and_no_event_can_be_read",
     ),
     Mutant(
+        "web/handlers/collections.py:trigger_schedule",
+        ", key=call.key",
+        "",
+        "tests/web/test_collections_api.py::test_a_trigger_that_is_sent_twice_makes_one_job[sqlite]",
+    ),
+    Mutant(
         "web/handlers/server.py:ready",
         "    context.store.check_schema()\n",
         "",
