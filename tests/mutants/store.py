@@ -4,6 +4,18 @@ from mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
+        "store/sql/statements.postgres.sql:take_turn",
+        "pg_advisory_xact_lock(",
+        "pg_advisory_xact_lock_shared(",
+        "tests/store/test_store_event_order.py::test_nobody_adds_an_event_while_another_has_added_one_and_not_committed[postgres-of_store-of_store]",
+    ),
+    Mutant(
+        "store/sql/statements.postgres.sql:join_turn",
+        "pg_advisory_xact_lock(",
+        "pg_advisory_xact_lock_shared(",
+        "tests/store/test_store_event_order.py::test_nor_in_a_transaction_of_a_users[callers_own-callers_own-postgres]",
+    ),
+    Mutant(
         "store/sql/calls.sql:claim_calls",
         ":lease_until, :function_host",
         "null, :function_host",

@@ -106,4 +106,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "successor",
         "tests/web/test_legacy.py::test_an_old_route_is_found_by_names_that_are_not_latin",
     ),
+    Mutant(
+        "web/tail.py:EventTail.age",
+        "max(self.looked_at, self._wanted_at)",
+        "self._wanted_at",
+        "tests/web/test_ready.py::test_it_is_not_ready_while_somebody_listens_and_no_event_can_be_read",
+    ),
+    Mutant(
+        "web/handlers/collections.py:trigger_schedule",
+        ", key=call.key",
+        "",
+        "tests/web/test_collections_api.py::test_a_trigger_that_is_sent_twice_makes_one_job[sqlite]",
+    ),
+    Mutant(
+        "web/handlers/server.py:ready",
+        "    context.store.check_schema()\n",
+        "",
+        "tests/web/test_ready.py::test_it_is_not_ready_when_another_headway_has_changed_the_schema[sqlite]",
+    ),
 )

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from harness import Bench
-from headway.base.errors import ConflictError, InvalidInputError, NotFoundError
+from headway.base.errors import ConflictError, InvalidInputError, KeyReusedError, NotFoundError
 from headway.core.states import Status
 from keeping import Keeping
 
@@ -210,3 +210,16 @@ def test_a_run_of_a_slot_runs_to_its_end(keeping: Keeping) -> None:
     assert bench.client.job(made.job_id).workflow_run == 1
     bench.until(lambda: bench.client.workflows.run(1)["ended_at"], "the run to end")
     assert bench.client.workflows.run(1)["state"] == "succeeded"
+
+
+def test_a_run_that_is_triggered_with_the_same_key_is_made_once(
+    paused: Keeping, write: Write
+) -> None:
+    write("nightly", NIGHTLY)
+    for name in ("n", "other"):
+        paused.client.schedules.add(name=name, at="+1m", workflow="nightly")
+    made = paused.client.schedules.trigger("n", key="monday")
+    assert paused.client.schedules.trigger("n", key="monday") == (made.job_id, False)
+    with pytest.raises(KeyReusedError, match="which other did not make"):
+        paused.client.schedules.trigger("other", key="monday")
+    assert [each["id"] for each in paused.client.workflows.runs()] == ["wf-1"]

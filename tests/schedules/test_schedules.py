@@ -7,9 +7,10 @@ import pytest
 
 from harness import Bench
 from headway.base.clock import SECOND
-from headway.base.errors import ConflictError, InvalidInputError, NotFoundError
+from headway.base.errors import ConflictError, InvalidInputError, KeyReusedError, NotFoundError
 from headway.core.model import WaitKind
 from headway.core.states import ACTIVE, Status
+from headway.jobs.request import Request
 from headway.jobs.templates import add_template, archive_template
 from keeping import MINUTE, Keeping, Wall
 
@@ -223,6 +224,26 @@ def test_triggering_makes_a_job_of_no_slot_and_moves_nothing(paused: Keeping) ->
     assert paused.client.schedules.trigger("schedule-1").created, "also while it is disabled"
     (first, _) = paused.events("schedule_triggered")
     assert (first.job_id, first.actor) == (job_id, "tester")
+
+
+def test_triggering_with_the_same_key_makes_one_job(paused: Keeping) -> None:
+    for name in ("a", "b"):
+        paused.add(name=name)
+    trigger = paused.client.schedules.trigger
+    made = trigger("a", key="monday")
+    before = paused.events("schedule_triggered")
+    assert trigger("schedule-1", key="monday") == (made.job_id, False), "although it is active"
+    paused.client.cancel([made.job_id])
+    assert trigger("a", key="monday") == (made.job_id, False), "although it has ended"
+    with pytest.raises(KeyReusedError, match="'monday' belongs to job-1, which b did not make"):
+        trigger("b", key="monday")
+    with pytest.raises(InvalidInputError, match="key '' must be"):
+        trigger("a", key="")
+    assert len(paused.jobs()) == 1 and paused.events("schedule_triggered") == before
+    paused.client.submit(Request(argv=("true",), key="tuesday"))
+    with pytest.raises(KeyReusedError, match="'tuesday' belongs to job-2"):
+        trigger("a", key="tuesday")
+    assert trigger("a", key="wednesday") == (3, True)
 
 
 def test_once_is_once(paused: Keeping) -> None:

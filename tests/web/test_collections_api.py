@@ -47,8 +47,26 @@ def test_a_schedule_is_added_looked_at_triggered_and_removed(served: Served) -> 
     assert served.post("schedules/nightly/enable", {}).json["schedule"]["enabled"] is True
     fired = served.post("schedules/nightly/trigger", {})
     assert fired.status == 201 and fired.json["job"]["schedule_id"]
+    assert served.post("schedules/nightly/trigger", {}).status == 409, "it is still active"
     assert served.ask("DELETE", "schedules/nightly").status == 204
     assert served.ask("GET", "schedules/nightly").status == 404
+
+
+@on_both_stores
+def test_a_trigger_that_is_sent_twice_makes_one_job(served: Served) -> None:
+    for name in ("one", "two"):
+        body = {"name": name, "every": "1h", "job": {"argv": ["true"]}}
+        assert served.post("schedules", body).status == 201
+    first, second = (
+        served.post("schedules/one/trigger", {}, idempotency_key="monday") for _ in range(2)
+    )
+    assert (first.status, second.status) == (201, 200)
+    assert (first.json["created"], second.json["created"]) == (True, False)
+    assert second.json | {"created": True} == first.json
+    assert second.header("location") == first.header("location") == "/api/v1/jobs/job-1"
+    other = served.post("schedules/two/trigger", {}, idempotency_key="monday")
+    assert (other.status, other.json["title"]) == (422, "key-reused")
+    assert len(served.get("jobs")["jobs"]) == 1
 
 
 @pytest.mark.parametrize(

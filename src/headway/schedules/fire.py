@@ -140,8 +140,14 @@ class Maker:
         _, config = self._place(home)
         return prepare_run(self._tx, home, config, said["workflow"], request)
 
-    def add(self, schedule: Schedule, spec: JobSpec | PreparedRun, *, actor: str) -> JobId:
-        """A job, or the first of a run, that somebody asked for."""
+    def add(
+        self, schedule: Schedule, spec: JobSpec | PreparedRun, *, actor: str, key: str | None = None
+    ) -> JobId:
+        """A job, or the first of a run, that somebody asked for, perhaps with a key."""
+        if isinstance(spec, JobSpec):
+            spec = spec._replace(key=key)
+        else:
+            spec = spec._replace(request=spec.request._replace(key=key))
         return self._added(schedule, [spec], self._origin(schedule, actor))[0]
 
     def add_of_slots(self, wanted: Sequence[tuple[Schedule, JobSpec | PreparedRun]]) -> list[JobId]:

@@ -14,7 +14,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from headway.base.environment import MINIMAL_PATH
-from headway.base.errors import ConflictError, InvalidInputError, NotFoundError
+from headway.base.errors import (
+    ConflictError,
+    InvalidInputError,
+    KeyReusedError,
+    NotFoundError,
+)
 from headway.base.units import parse_duration, parse_instant
 from headway.core.fire import (
     Active,
@@ -25,13 +30,13 @@ from headway.core.fire import (
     overlapping,
     shown_schedule,
 )
-from headway.core.model import NOTHING
+from headway.core.model import NOTHING, Job, shown, shown_run
 from headway.jobs.graph import GraphError
 from headway.jobs.graph_file import is_agent, misfits
 from headway.jobs.insert import Submitted
 from headway.jobs.prompts import read_prompt
 from headway.jobs.quotas import WORD, check_word
-from headway.jobs.specification import LAST_INSTANT, specify
+from headway.jobs.specification import LAST_INSTANT, check_name, specify
 from headway.jobs.templates import DEFAULT_BASE, DEFAULT_RETRIES, OF_ONE_JOB
 from headway.schedules.fire import Maker, request_for, take_back_ahead
 from headway.schedules.timing.rules import Once, TimingRule, rule_of
@@ -122,11 +127,22 @@ def remove_schedule(context: Context, reference: str) -> Schedule:
     return context.store.transact(transaction)
 
 
-def trigger_schedule(context: Context, reference: str) -> Submitted:
-    """Make one job now. It stands for no slot, and the next comes as it would have."""
+def trigger_schedule(context: Context, reference: str, *, key: str | None = None) -> Submitted:
+    """Make one job now. It stands for no slot, and the next comes as it would have. A key that was
+    seen before names the job, or the first one of the run, that was made with it."""
+    if key is not None:
+        check_name("key", key)
 
     def transaction(tx: WriteTx) -> Submitted:
         schedule = require_schedule(tx, reference)
+        known = None if key is None else _made_with(tx, key)
+        if known is not None:
+            if known.schedule_id != schedule.shown:
+                raise KeyReusedError(
+                    f"key {key!r} belongs to {shown(known.id)}, which {schedule.name} did not "
+                    "make; use another key"
+                )
+            return Submitted(known.id, created=False)
         _sound(schedule)
         _refuse_elsewhere(context, schedule)
         active = tx.schedules.active_jobs([schedule.shown]).get(schedule.shown, [])
@@ -135,7 +151,7 @@ def trigger_schedule(context: Context, reference: str) -> Submitted:
             end = "cancel it" if active[0].run is None else "stop it"
             raise ConflictError(f"{schedule.name}: {objection}; wait for it, or {end}")
         maker = Maker(tx, context.home, shared=context.store.shared)
-        job_id = maker.add(schedule, maker.specify(schedule), actor=context.actor)
+        job_id = maker.add(schedule, maker.specify(schedule), actor=context.actor, key=key)
         if schedule.overlap is Overlap.REPLACE:
             maker.replace(active, actor=context.actor)
         tx.schedules.move([schedule._replace(last_job=job_id)])
@@ -146,6 +162,18 @@ def trigger_schedule(context: Context, reference: str) -> Submitted:
     triggered = context.store.transact(transaction)
     context.wake()
     return triggered
+
+
+def _made_with(tx: ReadTx, key: str) -> Job | None:
+    """The job of this key, or the first one of the run of this key."""
+    job = tx.jobs.by_key(key)
+    run = None if job is not None else tx.workflows.by_key(key)
+    if run is None:
+        return job
+    nodes = tx.workflows.nodes(run.id)
+    if not nodes:
+        raise KeyReusedError(f"key {key!r} belongs to {shown_run(run.id)}, whose jobs are removed")
+    return tx.jobs.by_id([nodes[0].chain])[nodes[0].chain]
 
 
 def _refuse_elsewhere(context: Context, schedule: Schedule) -> None:

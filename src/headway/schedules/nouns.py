@@ -55,9 +55,9 @@ class Schedules:
         """It fires no more; False if that was so before."""
         return disable_schedule(self._context, reference)
 
-    def trigger(self, reference: str) -> Submitted:
-        """Make one of its jobs now, for no slot."""
-        return trigger_schedule(self._context, reference)
+    def trigger(self, reference: str, *, key: str | None = None) -> Submitted:
+        """Make one of its jobs now, for no slot; the same key twice makes one."""
+        return trigger_schedule(self._context, reference, key=key)
 
     def remove(self, reference: str) -> Schedule:
         """Its jobs stay."""

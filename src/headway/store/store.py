@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.base.clock import Clock, SystemClock
-from headway.base.errors import OthersWroteError, StoreUndoneError
+from headway.base.errors import OthersWroteError, SchemaTooNewError, StoreUndoneError
 from headway.store import bulk, queries
 from headway.store.rows import COLUMNS
 from headway.store.transaction import ReadTx, WriteTx
@@ -171,6 +171,16 @@ class Store:
     def check(self) -> None:
         """Raise if the store is no longer the one that was opened, or cannot be used."""
         self.database.check()
+
+    def check_schema(self) -> None:
+        """Raise unless the schema is the one that this program knows. It was when the store was
+        opened, but another Headway may have changed it since."""
+        with self._turn:
+            found = self.database.schema()
+        if found != (known := queries.schema_version()):
+            raise SchemaTooNewError(
+                f"the store has schema {found} now; this Headway knows {known}. Start it again"
+            )
 
     def backup(self, path: str) -> None:
         """Write a consistent copy of the whole store to a new file, also while others write."""

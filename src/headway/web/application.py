@@ -202,8 +202,18 @@ class Application:
             pid = exchange.peer.pid() if route.right.person else None
             now = self.clock.now()
             acting = self._acting(client, principal, pid)
-            where = admitted.host, admitted.secure
-            call = WebCall(acting, principal, found.words, query, body, headers, now, *where)
+            call = WebCall(
+                acting,
+                principal,
+                found.words,
+                query,
+                body,
+                headers,
+                now,
+                admitted.host,
+                admitted.secure,
+                self._tail.age,
+            )
             answer = route.handler(call)
             if route.method != "GET" and isinstance(answer, Reply):
                 return _with_worker(answer, acting)

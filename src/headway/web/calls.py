@@ -31,6 +31,7 @@ class WebCall(NamedTuple):
     now: int
     host: str = ""  # as it was sent
     secure: bool = False
+    tail_age: float | None = None  # for how many seconds the reader of events has not looked
 
     def header(self, name: str) -> str | None:
         return self.headers.get(name)

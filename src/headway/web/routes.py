@@ -588,7 +588,8 @@ SCHEDULES = (
         collections.trigger_schedule,
         "Make one of its jobs now, for no slot.",
         OPERATE,
-        {201: "Triggered"},
+        {200: "Triggered", 201: "Triggered"},
+        headers=("Idempotency-Key",),
         verbs=("schedules.trigger",),
     ),
 )
@@ -831,7 +832,7 @@ OTHERS = (
         "/readyz",
         READ,
         server.ready,
-        "Whether the store can be read.",
+        "Whether the store can be used and listeners hear of what happens.",
         {200: "Ready"},
     ),
     Route(

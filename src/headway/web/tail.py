@@ -88,6 +88,7 @@ class EventTail:
         self._fresh = asyncio.Event()  # the thread has looked since somebody came
         self.keep_up = False
         self.looked_at = 0.0  # by the loop's clock
+        self._wanted_at = 0.0
         self.position = 0  # the number of the last event that was handed out
 
     def start(self) -> None:
@@ -102,8 +103,11 @@ class EventTail:
             each.end()
 
     @property
-    def listened_to(self) -> bool:
-        return bool(self._listeners)
+    def age(self) -> float | None:
+        """For how many seconds it has not looked; None while it rests. For any thread."""
+        if not self._listeners:
+            return None
+        return self._loop.time() - max(self.looked_at, self._wanted_at)
 
     @contextmanager
     def listening(self) -> Iterator[EventListener]:
@@ -112,6 +116,7 @@ class EventTail:
             listener.end()
         if not self._listeners:
             self._fresh.clear()
+            self._wanted_at = self._loop.time()
         self._listeners.add(listener)
         self._wanted.set()
         try:

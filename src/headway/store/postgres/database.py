@@ -406,6 +406,9 @@ class PostgresDatabase:
                 f"{self.address} was opened by process {self._pid}; a forked process opens its own"
             )
 
+    def schema(self) -> int:
+        return self.version()
+
     def version(self) -> int:
         """That of the schema; 0 without one. Learns the key of the writers' lock on the way."""
         try:

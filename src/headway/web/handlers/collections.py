@@ -124,12 +124,14 @@ def disable_schedule(call: WebCall) -> Reply:
 
 def trigger_schedule(call: WebCall) -> Reply:
     name = call.path["schedule"]
-    made = call.client.schedules.trigger(name)
+    made = call.client.schedules.trigger(name, key=call.key)
     document = {
+        "created": made.created,
         "schedule": call.client.schedules.show(name),
         "job": call.client.document(made.job_id),
     }
-    return Reply(201, document, {"Location": f"/api/v1/jobs/{shown(made.job_id)}"})
+    status = 201 if made.created else 200
+    return Reply(status, document, {"Location": f"/api/v1/jobs/{shown(made.job_id)}"})
 
 
 # -- templates ---------------------------------------------------------------------------------
