@@ -393,7 +393,7 @@ class _Checks:
             case Kind.PARAMS if each.name not in (known := list(self._workflow.params)):
                 return f"there is no parameter '{each.name}'{perhaps(each.name, known)}"
             case Kind.MATRIX if each.name not in node.matrix:
-                return "unknown"
+                return f"unknown{perhaps(each.text, [f'matrix.{key}' for key in node.matrix])}"
             case Kind.ARGS if each.name not in node.args:
                 return "unknown"
             case Kind.ITEM if node.each is None:
