@@ -13,6 +13,7 @@ from started import Started
 
 from harness import Bench
 from headway.supervise.evidence import Evidence
+from headway.workflows.feed import RunFeed
 from headway.workflows.mistakes import WorkflowError
 from headway.workflows.new_file import starter_text
 
@@ -280,6 +281,8 @@ def test_the_third_prompt_has_what_the_second_check_said(bench: Bench, tmp_path:
     assert run.node("code")["pass"] == 3
     said = kept_prompt(run, "code")
     assert "check 2 is ${{ red }}" in said and "check 1 is" not in said
+    news = RunFeed(bench.client.context, run.run, since=0).news()
+    assert [each.back_to for each in news if each.back_to] == ["code", "code"], "as the file has it"
 
 
 def without(text: str, *nodes: str) -> str:

@@ -316,3 +316,25 @@ def test_the_hash_is_another_when_a_run_would_be(text: str) -> None:
 def test_the_hash_is_of_the_file_and_not_of_the_values() -> None:
     assert compiled(PLAIN, x=5).policy_hash == compiled(PLAIN).policy_hash
     assert compiled(PLAIN).workflow.file == FILE
+
+
+def test_nodes_of_finally_share_their_edges_and_each_comes_last() -> None:
+    """A copy for each would be as many edges as nodes times nodes of `finally`."""
+    many = "".join(f'[nodes.n{at}]\nargv = ["true"]\n' for at in range(50))
+    text = f'finally = ["x", "y", "say"]\n{many}' + "".join(
+        f"[nodes.{name}]\n{said}\n"
+        for name, said in (
+            ("x", 'argv = ["true"]'),
+            ("y", 'argv = ["true"]'),
+            ("say", 'prompt = "?"'),
+        )
+    )
+    routes = compiled(text).routes
+    rules = routes.rules
+    assert rules["x"].edges is rules["y"].edges is rules["say.prompt"].edges
+    assert [edge.source for edge in rules["x"].edges] == [f"n{at}" for at in range(50)]
+    assert {edge.source for edge in rules["say"].edges} == {
+        *(f"n{at}" for at in range(50)),
+        "say.prompt",
+    }
+    assert in_order(routes)[50:] == ["say.prompt", "x", "y", "say"]

@@ -69,9 +69,9 @@ FORM = [
     case("inputs twice", f'inputs = ["x", "x"]\nparams.x = 1\n{one(RUN)}', "inputs names 'x' twice"),
     case("inputs", f'inputs = ["x"]\n{one(RUN)}', "inputs 'x' names no parameter"),
     case("param name", f'params."a b" = 1\n{one(RUN)}', "parameter 'a b' may have letters, digits, '_', '.' and '-', and begins with a letter or _"),
-    case("param type", f'params.x.type = "txt"\n{one(RUN)}', 'type is "txt"; give "text", "slug", "int", "number", "bool", "path" or "list"'),
+    case("param type", f'params.x.type = "txt"\n{one(RUN)}', 'params.x.type is "txt"; give "text", "slug", "int", "number", "bool", "path" or "list"'),
     case("param default", f'params.x = {{ type = "int", default = "a" }}\n{one(RUN)}', "parameter 'x' is \"a\"; give a whole number"),
-    case("param pattern", f'params.x.pattern = "("\n{one(RUN)}', 'pattern is "("; give a regular expression'),
+    case("param pattern", f'params.x.pattern = "("\n{one(RUN)}', 'params.x.pattern is "("; give a regular expression'),
 ]  # fmt: skip
 MEANT = [  # one mistake is told once, and with what was meant
     case("a node", nodes(look=RUN, b=f'{RUN}\nafter = ["lok"]'), "node 'b': after 'lok' names no node; did you mean 'look'?"),
@@ -206,6 +206,13 @@ LOOPS = [
         "the loops of 'a' and 'c' wait for each other",
     ),
 ]  # fmt: skip
+NEARLY = [
+    case("on", nodes(a=f'{RUN}\non.success = ["b"]', b=RUN), "node 'a': on.success is no outcome; there are succeeded, failed, blocked, cancelled, skipped, ended; did you mean 'succeeded'?"),
+    case("after.on", nodes(a=RUN, b=f'{RUN}\nafter = [{{ node = "a", on = ["always"] }}]'), "node 'b': after.on 'always' is no outcome; there are succeeded, failed, blocked, cancelled, skipped, ended; did you mean 'ended'?"),
+    case("retry", one(f"{RUN}\nretry = 1"), "node 'a': unknown key 'retry'; did you mean 'retries'?"),
+    case("key of a parameter", f'params.x.defualt = "y"\n{one(RUN)}', "unknown key 'params.x.defualt'; did you mean 'default'?"),
+    case("two in a loop", nodes(a=RUN, b=f'{RUN}\nafter = ["a"]\nloop = {{ to = "aa" }}'), "node 'b': loop has no times; write { to = NODE, times = N }", "node 'b': loop.to 'aa' names no node; did you mean 'a'?"),
+]  # fmt: skip
 REFERENCES = [
     case("not before", nodes(a='argv = ["${{ nodes.b.outcome }}"]', b=RUN), "node 'a': nodes.b.outcome: 'b' does not come before it"),
     case("no such node", one('argv = ["${{ nodes.z.outcome }}"]'), "node 'a': nodes.z.outcome: 'z' does not come before it"),
@@ -214,6 +221,7 @@ REFERENCES = [
     case("param", one('argv = ["${{ params.x }}"]'), "node 'a': params.x: there is no parameter 'x'"),
     case("unknown", one('argv = ["${{ secrets.x }}"]'), "node 'a': secrets.x: unknown"),
     case("matrix", one('argv = ["${{ matrix.x }}"]'), "node 'a': matrix.x: unknown"),
+    case("matrix, nearly", one('argv = ["${{ matrix.pyhton }}"]\nmatrix.python = [1]'), "node 'a': matrix.pyhton: unknown; did you mean 'matrix.python'?"),
     case("item", one('argv = ["${{ item }}"]'), "node 'a': item: unknown"),
     case("file elsewhere", one('argv = ["${{ file:x }}"]'), "node 'a': file:x: unknown"),
     case("not known yet", after('locks = ["${{ nodes.a.outcome }}"]'), "node 'b': locks: nodes.a.outcome is not known when it is queued"),
@@ -260,7 +268,7 @@ ROOTS = [
 @pytest.mark.req("V100")
 @pytest.mark.parametrize(
     ("text", "words"),
-    [*FORM, *DOING, *EDGES, *ARTIFACTS, *LOOPS, *REFERENCES, *FANS, *ROOTS, *MEANT],
+    [*FORM, *DOING, *EDGES, *ARTIFACTS, *LOOPS, *NEARLY, *REFERENCES, *FANS, *ROOTS, *MEANT],
 )
 def test_it_is_refused_in_these_words(text: str, words: list[str]) -> None:
     assert wrong_with(text) == words

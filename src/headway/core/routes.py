@@ -86,6 +86,12 @@ class NodeRule(NamedTuple):
     tolerates: frozenset[NodeOutcome] = frozenset()
     at_the_end: bool = False  # of `finally`: it runs when all others have ended
 
+    @property
+    def edges_before(self) -> tuple[RouteEdge, ...]:
+        """The edges of a node that others may wait for. What runs at the end waits for all others,
+        and is in no circle."""
+        return () if self.at_the_end else self.edges
+
 
 # -- edges -------------------------------------------------------------------------------------
 

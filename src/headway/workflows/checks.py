@@ -5,6 +5,7 @@ names another that is not there, what would follow from it is left out: one mist
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from headway.base.errors import InvalidInputError
@@ -84,10 +85,9 @@ def routes_of(workflow: Workflow) -> Routes:
         for word, targets in node.on.items():
             for target in targets:
                 add(entry_of(target, nodes), name, OUTCOME_WORDS[word], False)
-    for name in workflow.at_the_end:
-        for other in nodes:
-            if other not in workflow.at_the_end:
-                add(name, other, EVERY_OUTCOME, True)
+    last = frozenset(workflow.at_the_end)
+    # One tuple for all of `finally`: a copy for each would be as many edges as nodes times those.
+    ends = tuple(RouteEdge(name, EVERY_OUTCOME, True) for name in nodes if name not in last)
     rules: dict[str, NodeRule] = {}
     plain = {name: NodeRule(tolerates=node.tolerates) for name, node in nodes.items()}
     for name, node in nodes.items():
@@ -96,7 +96,8 @@ def routes_of(workflow: Workflow) -> Routes:
             wants = NodeOutcome.SUCCEEDED in accepts
             accepts = accepted_from(accepts, plain[source])
             edges.append(RouteEdge(source, accepts, required or wants))
-        rules[name] = NodeRule(tuple(edges), node.join, node.tolerates, name in workflow.at_the_end)
+        every = (*edges, *ends) if edges and name in last else ends if name in last else (*edges,)
+        rules[name] = NodeRule(every, node.join, node.tolerates, name in last)
     loops = tuple(
         LoopRule(
             name, entry_of(node.loop.to, nodes), node.loop.on, node.loop.times, node.loop.delay
@@ -104,7 +105,9 @@ def routes_of(workflow: Workflow) -> Routes:
         for name, node in nodes.items()
         if node.loop is not None and node.loop.to in nodes
     )
-    within = {head: frozenset(body) for head, body in bodies(rules, loops).items()}
+    # What runs at the end is in no loop.
+    before = {name: NodeRule() if name in last else rule for name, rule in rules.items()}
+    within = {head: frozenset(body) for head, body in bodies(before, loops).items()}
     return Routes(rules, loops, within)
 
 
@@ -120,6 +123,7 @@ class _Checks:
         self._nodes = workflow.nodes
         self._problems = problems
         self._makers = _makers(workflow)
+        self._named = _named(workflow)
         self._knows_order = True  # all that nodes are after, or lead to, is there
 
     def all(self) -> Routes | None:
@@ -197,23 +201,19 @@ class _Checks:
     def _has_edges(self, node: WorkflowNode) -> bool:
         """But for the one from the node of its prompt, which runs at the end with it."""
         prompt = f"{node.id}.prompt"
-        others = [each for each in self._nodes.values() if each.id != prompt]
+        is_named = bool(self._named.get(node.id, set()) - {prompt})
         if prompt in self._nodes:
-            return node.leads_on or self._is_named(node.id, others)
+            return node.leads_on or is_named
         if node.id.endswith(".prompt") and node.id.removesuffix(".prompt") in self._nodes:
             return bool(node.after)
-        return bool(node.after) or node.leads_on or self._is_named(node.id, others)
-
-    def _is_named(self, name: str, others: Sequence[WorkflowNode]) -> bool:
-        by_on = any(name in targets for node in others for targets in node.on.values())
-        return by_on or any(after.node == name for node in others for after in node.after)
+        return bool(node.after) or node.leads_on or is_named
 
     # -- circles and loops ---------------------------------------------------------------------
 
     def _circle(self, routes: Routes) -> bool:
         names = list(routes.rules)
         at = {name: place for place, name in enumerate(names)}
-        waits = [[at[edge.source] for edge in routes.rules[name].edges] for name in names]
+        waits = [[at[edge.source] for edge in routes.rules[name].edges_before] for name in names]
         itself = [name for name, node in self._nodes.items() if self._leads_to_itself(node)]
         for name in itself:
             self._refuse_circle([name, name])
@@ -272,8 +272,9 @@ class _Checks:
         at = {name: place for place, name in enumerate(names)}
         waits: list[list[int]] = []
         for name in names:
-            sources = {edge.source for edge in routes.rules[name].edges}
-            for edge in routes.rules[name].edges:
+            edges = routes.rules[name].edges_before
+            sources = {edge.source for edge in edges}
+            for edge in edges:
                 for head in left_by(edge.source, name, routes.bodies, routes.loops):
                     sources |= routes.bodies[head]
             waits.append(sorted(at[each] for each in sources))
@@ -392,7 +393,7 @@ class _Checks:
             case Kind.PARAMS if each.name not in (known := list(self._workflow.params)):
                 return f"there is no parameter '{each.name}'{perhaps(each.name, known)}"
             case Kind.MATRIX if each.name not in node.matrix:
-                return "unknown"
+                return f"unknown{perhaps(each.text, [f'matrix.{key}' for key in node.matrix])}"
             case Kind.ARGS if each.name not in node.args:
                 return "unknown"
             case Kind.ITEM if node.each is None:
@@ -424,6 +425,16 @@ class _Checks:
         known = [*OF_RUN, Kind.ITEM, *(f"params.{name}" for name in self._workflow.params)]
         known += [f"matrix.{key}" for key in node.matrix] + of_nodes
         return perhaps(wrong.name, known) if wrong.name else ""
+
+
+def _named(workflow: Workflow) -> dict[str, set[str]]:
+    """For each node those that name it in `after` or `on`."""
+    found: dict[str, set[str]] = {}
+    for node in workflow.nodes.values():
+        others = [*(after.node for after in node.after), *chain.from_iterable(node.on.values())]
+        for other in others:
+            found.setdefault(other, set()).add(node.id)
+    return found
 
 
 def _makers(workflow: Workflow) -> dict[str, list[str]]:

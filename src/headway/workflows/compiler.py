@@ -328,8 +328,8 @@ def roots_of(workflow: Workflow, routes: Routes, problems: Mistakes) -> dict[str
     for name in in_order(routes):
         node = workflow.nodes[name]
         trees: set[str] = set()
-        for edge in routes.rules[name].edges:
-            if not edge.wants_success or routes.rules[name].at_the_end:
+        for edge in routes.rules[name].edges_before:
+            if not edge.wants_success:
                 continue
             source = workflow.nodes[edge.source]
             if source.label.name == WORKTREE_PREPARE:
@@ -393,9 +393,10 @@ def instance_root(workflow: Workflow, root: str | None, matrix: Mapping[str, Any
 
 def in_order(routes: Routes) -> list[str]:
     """The nodes, each after all that leads to it; else in the order of the file."""
-    missing = {name: len(rule.edges) for name, rule in routes.rules.items()}
-    below: dict[str, list[str]] = {name: [] for name in routes.rules}
-    for name, rule in routes.rules.items():
+    before = {name: rule for name, rule in routes.rules.items() if not rule.at_the_end}
+    missing = {name: len(rule.edges) for name, rule in before.items()}
+    below: dict[str, list[str]] = {name: [] for name in before}
+    for name, rule in before.items():
         for edge in rule.edges:
             below[edge.source].append(name)
     done = [name for name, count in missing.items() if not count]
@@ -404,7 +405,8 @@ def in_order(routes: Routes) -> list[str]:
             missing[other] -= 1
             if not missing[other]:
                 done.append(other)
-    return done
+    last = (name for name in routes.rules if name not in before)
+    return [*done, *sorted(last, key=lambda name: not name.endswith(".prompt"))]
 
 
 def sinks_of(workflow: Workflow, routes: Routes) -> list[str]:

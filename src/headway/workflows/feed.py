@@ -3,7 +3,7 @@ fast it is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.core.approvals import approval_rule
@@ -70,7 +70,10 @@ class RunFeed:
         if not own:
             return
         nodes = {each.job_id: each for each in nodes_of(tx, require_run(tx, self._run))}
-        looped = {each.job_id: each.data for each in own if each.kind == "looped"}
+        names = {each.written for each in nodes.values()}
+        looped = {
+            each.job_id: _as_written(each.data, names) for each in own if each.kind == "looped"
+        }
         retried = {
             each.job_id: str(each.data["by"])
             for each in own
@@ -88,7 +91,7 @@ class RunFeed:
                 end = self._ended(each, nodes.get(job_id))
                 yield _with_loop(end, looped.get(job_id))._replace(next_job=retried.get(job_id))
             elif each.kind == "looped" and job_id not in ended:
-                yield _with_loop(self._about(each, "looped"), each.data)
+                yield _with_loop(self._about(each, "looped"), looped[job_id])
 
     def _learn(self, tx: ReadTx, events: Sequence[Event]) -> None:
         """Which of the jobs that these are about are nodes of the run, and in which pass."""
@@ -121,6 +124,12 @@ class RunFeed:
         return self._about(event, "ended")._replace(
             outcome=outcome, reason=reason, took=None if began is None else event.at - began
         )
+
+
+def _as_written(data: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """A loop back to an agent leads to the node of its prompt; its file names the agent."""
+    agent = str(data["to"]).removesuffix(".prompt")
+    return {**data, "to": agent if agent in names else data["to"]}
 
 
 def _with_loop(news: NodeNews, data: Any) -> NodeNews:

@@ -76,6 +76,12 @@ _OF_OTHERS = {
     **dict.fromkeys(("steps", "jobs", "tasks", "stages"), "nodes"),
     **dict.fromkeys(("working_directory", "workdir", "dir"), "cwd"),
     **dict.fromkeys(("environment", "variables"), "env"),
+    **dict.fromkeys(("retry", "attempts", "max_retries"), "retries"),
+}
+_OUTCOMES_OF_OTHERS = {
+    **dict.fromkeys(("success", "ok", "passed", "done"), "succeeded"),
+    **dict.fromkeys(("failure", "error"), "failed"),
+    **dict.fromkeys(("always", "any", "completed"), ANY),
 }
 _TIMES = frozenset({"cron", "schedule", "every"})
 _LINE = re.compile(r"(.*) \(at (line \d+, column \d+)\)|(.*) \(at end of document\)", re.DOTALL)
@@ -302,9 +308,10 @@ class Draft:
         for key, value in table.items():
             form = forms.get(key)
             if form is None:
-                self.problems.add(f"unknown key '{key}'{_meant(key, forms)}", (*path, key))
+                words = f"unknown key '{_within(path, key)}'{_meant(key, forms)}"
+                self.problems.add(words, (*path, key))
             elif not form.fits(value):
-                self._misfit(key, value, form, (*path, key))
+                self._misfit(_within(path, key), value, form, (*path, key))
             else:
                 found[key] = value
         return found
@@ -578,7 +585,8 @@ class _Nodes:
         found = {}
         for word, targets in said.items():
             if word not in OUTCOME_WORDS:
-                words = f"on.{word} is no outcome; there are {', '.join(OUTCOME_WORDS)}"
+                there, meant = ", ".join(OUTCOME_WORDS), _meant_outcome(word)
+                words = f"on.{word} is no outcome; there are {there}{meant}"
                 self._say(words, "on", word)
                 continue
             for target in _twice(targets):
@@ -603,8 +611,8 @@ class _Nodes:
         found: set[NodeOutcome] = set()
         for word in words:
             if word not in OUTCOME_WORDS:
-                there = ", ".join(OUTCOME_WORDS)
-                self._say(f"{key}.on '{word}' is no outcome; there are {there}", key)
+                there, meant = ", ".join(OUTCOME_WORDS), _meant_outcome(word)
+                self._say(f"{key}.on '{word}' is no outcome; there are {there}{meant}", key)
             else:
                 found |= OUTCOME_WORDS[word]
         return frozenset(found) or OUTCOME_WORDS["succeeded"]
@@ -631,9 +639,9 @@ class _Nodes:
         except InvalidInputError:
             self._say(f"loop.delay is {short(delay)}; give {DURATION.says}", "loop")
             wait = 0
-        if not {"to", "times"} <= given.keys():
+        if "to" not in given:
             return None
-        return LoopKey(given["to"], words, given["times"], wait)
+        return LoopKey(given["to"], words, given.get("times", 1), wait)  # which is told, if missing
 
     def _each(self, said: Table | None) -> EachKey | None:
         if said is None:
@@ -656,6 +664,11 @@ class _Nodes:
         return found
 
 
+def _within(path: Path, key: str) -> str:
+    """A key with the table that it is in. A node is named in front of its words anyway."""
+    return ".".join((*path, key)) if path[:1] == ("params",) else key
+
+
 def _meant(key: str, forms: Mapping[str, ValueForm]) -> str:
     """What a key that is unknown may stand for."""
     if key in _TIMES and "nodes" in forms:
@@ -663,6 +676,12 @@ def _meant(key: str, forms: Mapping[str, ValueForm]) -> str:
     if _OF_OTHERS.get(key) in forms:
         return f"; did you mean '{_OF_OTHERS[key]}'?"
     return perhaps(key, list(forms))
+
+
+def _meant_outcome(word: str) -> str:
+    """What a word of other programs stands for; all outcomes are told before that anyway."""
+    other = _OUTCOMES_OF_OTHERS.get(word.lower())
+    return "" if other is None else f"; did you mean '{other}'?"
 
 
 def _twice(names: Sequence[str]) -> list[str]:
