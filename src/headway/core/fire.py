@@ -298,6 +298,7 @@ def _without_overlap(
     return slots, ()
 
 
+_STILL = ("is still running", "still waits")
 _FULL = f"{MOST_ACTIVE} of its jobs have not ended"
 
 
@@ -307,12 +308,20 @@ def overlapping(overlap: Overlap, active: Sequence[Active]) -> str | None:
         return None
     if overlap is Overlap.SKIP:
         first = active[0]
-        return f"{shown(first.job_id)} {'is still running' if first.running else 'still waits'}"
+        return f"{shown(first.job_id)} {_STILL[0] if first.running else _STILL[1]}"
     return _FULL if overlap is Overlap.QUEUE and len(active) >= MOST_ACTIVE else None
 
 
 def _in_a_row(slots: Sequence[int], reason: str) -> tuple[SkippedSlots, ...]:
     return (SkippedSlots(slots[0], slots[-1], len(slots), reason),) if slots else ()
+
+
+def sort_of_skip(reason: str) -> str:
+    """Which sort of reason that is: `missed`, `overlap` or, where no job could be made,
+    `refused`."""
+    if reason == MISSED:
+        return "missed"
+    return "overlap" if reason == _FULL or reason.endswith(_STILL) else "refused"
 
 
 # -- clocks and zones that changed -----------------------------------------------------------------

@@ -69,7 +69,7 @@ class Server:
         self._listen = listen
         self._lock = server_lock(client.home)
         self._uvicorn: _Uvicorn | None = None
-        self.metrics = Metrics()
+        self.metrics = Metrics(client.now())
         self.place: ServerPlace | None = None
 
     # -- life ----------------------------------------------------------------------------------
