@@ -173,6 +173,26 @@ def test_a_folder_that_is_no_home_is_told_apart_and_left_as_it_is(
             assert tree(place) == before, words
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["webhooks", "add", "ci", "http://127.0.0.1:9/"],
+        ["webhooks", "add", "ci", "http://localhost:9000/"],
+        ["webhooks", "add", "ci", "ftp://x.example/"],
+        ["webhooks", "add", "a b", "https://x.example/"],
+        ["webhooks", "add", "ci", "https://x.example/", "--type", "odd"],
+        ["tokens", "add", "a b", "--role", "read"],
+    ],
+)
+def test_what_is_refused_makes_no_home(
+    place: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = tree(place)
+    assert run(words) == 5
+    assert tree(place) == before
+    assert "made" not in capsys.readouterr().err
+
+
 @pytest.mark.processes
 @pytest.mark.parametrize("name", READS)
 def test_a_read_completes_no_home(

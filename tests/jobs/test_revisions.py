@@ -12,6 +12,7 @@ from headway.base.errors import ChangedMeanwhileError, ConflictError, InvalidOpe
 from headway.client import Client
 from headway.core.order import Place, Side
 from headway.core.states import WAITING
+from headway.jobs.groups import Plan
 from headway.jobs.request import Request
 from headway.store.new_jobs import Event
 
@@ -76,6 +77,18 @@ def test_the_pin_is_moved_by_who_has_seen_the_present_one(bench: Bench, tmp_path
     bench.client.jobs.repin(job, revision=seen)
     with pytest.raises(ChangedMeanwhileError, match=f"^job-{job} has changed"):
         bench.client.jobs.repin(job, revision=seen)
+
+
+@pytest.mark.parametrize("verb", OF_A_JOB.values(), ids=OF_A_JOB)
+def test_a_job_that_was_put_into_a_group_has_changed(bench: Bench, asking: int, verb: Verb) -> None:
+    client = bench.client
+    seen, shown = client.jobs.revision(asking), client.document(asking)
+    client.groups.create(Plan(), [asking])
+    assert client.document(asking) != shown, "its group"
+    with pytest.raises(ChangedMeanwhileError, match=f"^job-{asking} has changed"):
+        verb(client, asking, seen)
+    told = bench.events(asking)[-1]
+    assert (told.kind, told.data, told.actor) == ("edited", {"fields": ["group"]}, "tester")
 
 
 def test_a_wait_is_no_change(bench: Bench, asking: int) -> None:

@@ -371,4 +371,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         "tests/jobs/graph/test_schedule_svg.py::test_a_page_may_style_it_and_finds_the_job_of_each_box",
     ),
+    Mutant(
+        "jobs/groups.py:_take_in",
+        "    tx.events.add(edited, actor=context.actor)\n",
+        "",
+        "tests/jobs/test_revisions.py::test_a_job_that_was_put_into_a_group_has_changed[sqlite-approve]",
+    ),
 )

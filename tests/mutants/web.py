@@ -119,6 +119,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/web/test_collections_api.py::test_a_trigger_that_is_sent_twice_makes_one_job[sqlite]",
     ),
     Mutant(
+        "web/metrics.py:Metrics.happened",
+        "self._replayed = True",
+        "pass",
+        "tests/web/test_metrics.py::test_a_delivery_that_is_sent_again_is_counted_again",
+    ),
+    Mutant(
         "web/handlers/server.py:ready",
         "    context.store.check_schema()\n",
         "",

@@ -18,6 +18,7 @@ import warm
 from harness import Site
 from headway.base.home import Home
 from headway.web.place import host_name_of, place_of
+from headway.web.server import Listen, Server
 
 DEADLINE = 30.0
 
@@ -139,6 +140,26 @@ def test_a_second_server_of_a_home_says_where_the_first_is(site: Site, start: An
     code, said = refused(site, "--port", str(free_port()))
     assert code == 4 and first.place["url"] in said
     assert first.ask("GET", "/healthz").status == 200
+
+
+def test_who_asks_for_a_server_turns_away_none_that_begins(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`headway web login` asks, perhaps while `headway serve` comes up."""
+    server, close, begun = Server(site.client, lambda: site.client, Listen(port=0)), os.close, []
+    server._take_lock()
+    server._lock.close()  # its file stays
+
+    def begin_before_it_lets_go(descriptor: int) -> None:
+        if not begun:
+            begun.append(True)
+            server._take_lock()
+        close(descriptor)
+
+    monkeypatch.setattr(os, "close", begin_before_it_lets_go)
+    assert place_of(site.home) is None
+    assert begun
+    server._lock.close()
 
 
 @pytest.mark.parametrize("port", ["70000", "-1", "x"])

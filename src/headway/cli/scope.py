@@ -74,6 +74,15 @@ class Scope:
             return self.connect()
         return without_home(home.path, self.actor)
 
+    def config_to_be(self) -> "Config":
+        """Of the home that a command would use, also if it would have to be made."""
+        import os
+
+        from headway.base.home import find_home
+
+        home, _ = find_home(self.home, os.environ, os.getcwd())
+        return self.config_of(home)
+
     def config_of(self, home: "Home") -> "Config":
         """What counts of its `config.toml`; what does not is named."""
         from headway.jobs.settings import load_config

@@ -10,6 +10,7 @@ from headway.cli.options import WHOLE_NUMBER
 from headway.cli.render import age, emit, fields, moment, say, state_colour, table
 from headway.cli.scope import Scope
 from headway.core.webhooks import SCHEDULES, DeliveryState
+from headway.webhooks.manage import check_endpoint
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one document.")
 _STATE_COLOURS = {"delivered": "succeeded", "failed": "failed", "pending": "queued"}
@@ -38,6 +39,7 @@ def add(
 
     Without --type it gets the ends of jobs. `job.*` is all that is about jobs, `*` is everything.
     """
+    check_endpoint(scope.config_to_be(), name, url, types, schedule)  # before a home is made
     client = scope.connect_or_create()
     made = client.webhooks.add(name, url, types=types, schedule=schedule)
     if as_json:

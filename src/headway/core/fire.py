@@ -299,6 +299,9 @@ def _without_overlap(
     return slots, ()
 
 
+_NOT_ENDED = ("is still running", "still waits", "has not ended", "have not ended")
+
+
 def _full(active: Sequence[Active]) -> str:
     what = "runs" if any(each.run is not None for each in active) else "jobs"
     return f"{MOST_ACTIVE} of its {what} have not ended"
@@ -318,6 +321,14 @@ def overlapping(overlap: Overlap, active: Sequence[Active]) -> str | None:
 
 def _in_a_row(slots: Sequence[int], reason: str) -> tuple[SkippedSlots, ...]:
     return (SkippedSlots(slots[0], slots[-1], len(slots), reason),) if slots else ()
+
+
+def sort_of_skip(reason: str) -> str:
+    """Which sort of reason that is: `missed`, `overlap` or, where no job could be made,
+    `refused`."""
+    if reason == MISSED:
+        return "missed"
+    return "overlap" if reason.endswith(_NOT_ENDED) else "refused"
 
 
 # -- clocks and zones that changed -----------------------------------------------------------------

@@ -29,6 +29,7 @@ from headway.jobs.request import Request
 from headway.jobs.submit import specify_all, submit_commands
 from headway.jobs.views.present import present_facts, present_wait
 from headway.jobs.wait import Waiter
+from headway.store.new_jobs import Event
 from headway.store.transaction import ReadTx, WriteTx
 
 DAY = 86_400_000_000
@@ -84,6 +85,8 @@ def _take_in(context: Context, tx: WriteTx, group: Group, job_ids: Sequence[JobI
         members.append(known[job_id]._replace(group_id=group.id, sequence_number=number))
     refuse_cycles_of_group(tx, members, turns_among(members, {group.id: group}))
     tx.groups.join(members)
+    edited = (Event("edited", each, {"fields": ["group"]}) for each in job_ids)
+    tx.events.add(edited, actor=context.actor)
     tx.waits.wake(job_ids)
 
 

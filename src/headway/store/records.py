@@ -308,6 +308,23 @@ class RunRecord(NamedTuple):
     target: str | None = None  # what it was slung to
 
 
+class PendingDeliveries(NamedTuple):
+    """Pending deliveries of an endpoint."""
+
+    number: int
+    waiting_since: int  # the first of them
+    made_at: int  # the oldest of them
+
+
+class EndedDeliveries(NamedTuple):
+    """Deliveries of an endpoint that ended alike."""
+
+    endpoint: int
+    state: str
+    number: int
+    last_at: int
+
+
 class JobUrl(NamedTuple):
     """A URL that a job brought along, and the types of what it gets."""
 

@@ -182,6 +182,11 @@ class Store:
                 f"the store has schema {found} now; this Headway knows {known}. Start it again"
             )
 
+    def size(self) -> int:
+        """In bytes, with what the database keeps aside."""
+        with self._turn:
+            return self.database.size()
+
     def backup(self, path: str) -> None:
         """Write a consistent copy of the whole store to a new file, also while others write."""
         with self._turn:

@@ -238,6 +238,7 @@ class Application:
         self._tail.keep_up = True
         with self._tail.listening():
             await self._tail.caught_up()
+        await self._threads.run(self._metrics.count_deliveries)
         return Reply(body=(scrape.gauges + self._metrics.text()).encode(), media=MEDIA)
 
     async def _wait(self, later: Later, principal: Principal, exchange: "Exchange") -> Reply:

@@ -9,13 +9,15 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from headway import __version__
 from headway.base.clock import SECOND
 from headway.base.units import parse_instant
 from headway.client import Client
+from headway.core.fire import sort_of_skip
 from headway.jobs.views.times import JobTimes
+from headway.webhooks.views import CountedTo, backlog, count_ended
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 MOST_SERIES = 200  # of a label that grows with what users make; the rest is `other`
@@ -61,8 +63,12 @@ class Histogram:
 class Metrics:
     """What the server counts itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, since: int = 0) -> None:
+        """`since`: when the server began, by the clock of the store."""
         self._lock = threading.Lock()
+        self._counting = threading.Lock()  # of deliveries, by one at a time
+        self._deliveries = CountedTo(since)
+        self._replayed = False
         self._counters: dict[str, Counter[Labels]] = {name: Counter() for name in COUNTERS}
         self._histograms: dict[str, dict[Labels, Histogram]] = {name: {} for name in HISTOGRAMS}
 
@@ -82,8 +88,33 @@ class Metrics:
                 name = BY_KIND.get(event["kind"])
                 if name is not None:
                     self._counters[name][()] += 1
+                elif event["kind"] == "schedule_skipped":
+                    reason = sort_of_skip(event["data"]["reason"])
+                    skipped = self._counters["schedule_slots_skipped_total"]
+                    skipped[(("reason", reason),)] += event["data"]["slots"]
+                elif event["kind"] == "webhook_replayed":  # old ones may end once more
+                    self._replayed = True
             for each in times:
                 self._count_end(each, ended[each.job_id])
+
+    def count_deliveries(self, client: Client) -> None:
+        """Those that ended since the last time: of an end of a delivery there is no event."""
+        with self._counting:
+            with self._lock:
+                replayed, self._replayed = self._replayed, False
+            if replayed:
+                self._deliveries = self._deliveries._replace(made_since=0)
+            self._deliveries, ended = count_ended(client.context, self._deliveries)
+            with self._lock:
+                for (endpoint, outcome), number in ended.items():
+                    self._count_delivered(endpoint, outcome, number)
+
+    def _count_delivered(self, endpoint: str, outcome: str, number: int) -> None:
+        counter = self._counters["webhook_deliveries_total"]
+        labels = (("endpoint", endpoint), ("outcome", outcome))
+        if labels not in counter and len(counter) >= MOST_SERIES:
+            labels = (("endpoint", OTHER), ("outcome", outcome))
+        counter[labels] += number
 
     def _count_end(self, times: JobTimes, state: str) -> None:
         of_type = (("type", times.type),)
@@ -125,14 +156,21 @@ COUNTERS = {
     "retries_total": "Jobs that were made to try again.",
     "missed_wake_ups_total": "Jobs that could have started earlier; please report it.",
     "schedule_slots_skipped_total": "Slots of schedules that made nothing.",
+    "webhook_deliveries_total": "Deliveries that ended, by endpoint and outcome.",
     "http_requests_total": "Requests that were answered.",
 }
-LABELLED = frozenset({"jobs_ended_total", "http_requests_total"})
+LABELLED = frozenset(
+    {
+        "jobs_ended_total",
+        "schedule_slots_skipped_total",
+        "webhook_deliveries_total",
+        "http_requests_total",
+    }
+)
 BY_KIND = {
     "submitted": "jobs_submitted_total",
     "retried": "retries_total",
     "missed_wake_up": "missed_wake_ups_total",
-    "schedule_skipped": "schedule_slots_skipped_total",
 }
 HISTOGRAMS = {
     "job_wait_seconds": "From when a job could first start to its start.",
@@ -160,15 +198,27 @@ def gauges(client: Client) -> str:
 def _present(
     client: Client, status: Mapping[str, Any]
 ) -> Iterable[tuple[str, str, list[tuple[Labels, float]]]]:
-    yield "worker_up", "Whether a worker of this home is there.", [((), status["worker"])]
+    hosts = _hosts(client, status)
+    yield (
+        "worker_up",
+        "Whether a worker is there.",
+        [(each, health.worker) for each, health in hosts.items()],
+    )
     yield "paused", "Whether dispatch is paused.", [((), status["paused"])]
-    yield "breaker_open", "Whether launches are held back.", [((), status["breaker"] is not None)]
+    yield (
+        "breaker_open",
+        "Whether launches are held back.",
+        [(each, health.breaker) for each, health in hosts.items()],
+    )
     rows: list[tuple[Labels, float]] = [
         ((("state", state),), count) for state, count in sorted(status["waiting"].items())
     ]
     rows.append(((("state", "running"),), status["active"]))
     yield "jobs", "Jobs that have not ended, by state.", rows
     yield "jobs_ready", "Jobs that wait for a slot alone.", [((), status["queued_ready"])]
+    waits, oldest = _waits(client)
+    yield "jobs_waiting", "Jobs that wait for something, by what.", waits
+    yield "oldest_ready_seconds", "The age of the oldest job that waits for a slot alone.", oldest
     asking = sum(each["now"] for each in client.jobs.approvals())
     yield "approvals_pending", "Jobs that wait for a person now.", [((), asking)]
     yield "slots_in_use", "Slots in use.", [((), status["active"])]
@@ -191,6 +241,58 @@ def _present(
         "When a schedule last fired.",
         _last_fires(client),
     )
+
+    found = backlog(client.context)
+    yield "webhook_pending", "Deliveries that are still to be made.", _bounded(found.pending)
+    yield (
+        "webhook_oldest_pending_seconds",
+        "For how long the first of them waits.",
+        [((), found.oldest)],
+    )
+    yield "store_bytes", "How large the store is.", [((), client.context.store.size())]
+
+
+class _HostHealth(NamedTuple):
+    worker: bool
+    breaker: bool
+
+
+def _hosts(client: Client, status: Mapping[str, Any]) -> dict[Labels, _HostHealth]:
+    """This one, and the others of the store. Whether a worker of another host lives is not known;
+    it is there unless it has left. Homes of one machine are one."""
+    here = _HostHealth(status["worker"], status["breaker"] is not None)
+    found: dict[Labels, _HostHealth] = {(("host", client.context.host.name),): here}
+    for each in client.scheduler.hosts():
+        labels = (("host", each["name"]),)
+        if each["here"] or (labels not in found and len(found) >= MOST_SERIES):
+            continue
+        worker = each["worker"] is not None and each["worker"]["ended_at"] is None
+        known = found.get(labels, _HostHealth(worker=False, breaker=False))
+        found[labels] = _HostHealth(
+            known.worker or worker, known.breaker or each["breaker"] is not None
+        )
+    return found
+
+
+def _waits(client: Client) -> tuple[list[tuple[Labels, float]], list[tuple[Labels, float]]]:
+    with client.context.store.read() as tx:
+        waits, ready_since, now = tx.jobs.count_waits(), tx.jobs.oldest_ready(), tx.now()
+    kinds: list[tuple[Labels, float]] = [
+        ((("kind", kind),), number) for kind, number in sorted(waits.items())
+    ]
+    return kinds, [((), 0 if ready_since is None else max(0, now - ready_since) / SECOND)]
+
+
+def _bounded(numbers: Mapping[str, int]) -> list[tuple[Labels, float]]:
+    """By the names of endpoints; those that are too many are one."""
+    names = sorted(numbers)
+    rows: list[tuple[Labels, float]] = [
+        ((("endpoint", each),), numbers[each]) for each in names[:MOST_SERIES]
+    ]
+    rest = names[MOST_SERIES:]
+    if rest:
+        rows.append(((("endpoint", OTHER),), sum(numbers[each] for each in rest)))
+    return rows
 
 
 def _limit(limit: Mapping[str, Any]) -> Labels:

@@ -1,12 +1,14 @@
 """Where the server of a home is: its lock, its file, its host name."""
 
-import fcntl
 import json
 import os
 from typing import NamedTuple
 from zlib import crc32
 
 from headway.base.home import Home
+from headway.base.worker_lock import WorkerLock
+
+SERVES = 0  # the byte of the lock that a server holds
 
 
 class ServerPlace(NamedTuple):
@@ -30,17 +32,8 @@ def host_name_of(home: Home) -> str:
 def place_of(home: Home) -> ServerPlace | None:
     """The server of this home, if one lives. The kernel's lock says so: the file may be of one that
     is gone, and a stranger may sit on its port."""
-    try:
-        lock = os.open(lock_path(home), os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
+    if not server_lock(home).is_held(SERVES):
         return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return None
-    except BlockingIOError:
-        pass
-    finally:
-        os.close(lock)
     try:
         with open(place_path(home), encoding="utf-8") as file:
             return ServerPlace(**json.load(file))
@@ -48,8 +41,10 @@ def place_of(home: Home) -> ServerPlace | None:
         return None  # it is just coming up
 
 
-def lock_path(home: Home) -> str:
-    return os.path.join(home.run, "web.lock")
+def server_lock(home: Home) -> WorkerLock:
+    """Of the same kind as a worker's: one who asks does not take it, even for an instant, which
+    would turn a server away that begins just then."""
+    return WorkerLock(os.path.join(home.run, "web.lock"))
 
 
 def place_path(home: Home) -> str:

@@ -7,7 +7,6 @@ browsers send to `localhost`. Each home has a host name of its own, because cook
 
 import asyncio
 import errno
-import fcntl
 import json
 import logging
 import os
@@ -28,7 +27,14 @@ from headway.core.principals import Principal
 from headway.web.application import Application
 from headway.web.guard import Guard
 from headway.web.metrics import Metrics
-from headway.web.place import ServerPlace, host_name_of, lock_path, place_of, place_path
+from headway.web.place import (
+    SERVES,
+    ServerPlace,
+    host_name_of,
+    place_of,
+    place_path,
+    server_lock,
+)
 from headway.web.protocol import BoundedProtocol
 from headway.web.routes import ROUTES
 from headway.web.tail import EventTail
@@ -61,9 +67,9 @@ class Server:
         self._client = client
         self._open = open_client
         self._listen = listen
-        self._lock = -1
+        self._lock = server_lock(client.home)
         self._uvicorn: _Uvicorn | None = None
-        self.metrics = Metrics()
+        self.metrics = Metrics(client.now())
         self.place: ServerPlace | None = None
 
     # -- life ----------------------------------------------------------------------------------
@@ -82,7 +88,7 @@ class Server:
                 each.close()
             with suppress(FileNotFoundError):
                 os.unlink(place_path(self._client.home))
-            os.close(self._lock)
+            self._lock.close()
 
     def stop(self) -> None:
         """End as a signal lets it end. For any thread."""
@@ -148,15 +154,11 @@ class Server:
     # -- the place -----------------------------------------------------------------------------
 
     def _take_lock(self) -> None:
-        path = lock_path(self._client.home)
-        self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._lock)
+        if not self._lock.take(SERVES):
+            self._lock.close()
             found = place_of(self._client.home)
             where = f" at {found.url}" if found is not None and found.url else ""
-            raise ConflictError(f"this home is served already{where}") from None
+            raise ConflictError(f"this home is served already{where}")
 
     def _bind(self) -> list[socket.socket]:
         if self._listen.unix:

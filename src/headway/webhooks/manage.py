@@ -32,6 +32,7 @@ from headway.webhooks.views import delivery_document, endpoint_document
 if TYPE_CHECKING:
     from headway.core.destinations import Destination
     from headway.jobs.context import Context
+    from headway.jobs.settings import Config
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _REFERENCE = re.compile(r"endpoint-([1-9][0-9]{0,17})")
@@ -43,8 +44,7 @@ def add_endpoint(
     context: Context, name: str, url: str, types: Sequence[str], schedule: str
 ) -> dict[str, Any]:
     """Its document, with the secret."""
-    _check(name, types, schedule)
-    _check_address(context, checked(url))
+    check_endpoint(context.config, name, url, types, schedule)
     with context.store.read() as tx:
         _refuse_taken(tx, name)
     secret = new_secret()
@@ -326,7 +326,10 @@ def _name(endpoint: Endpoint) -> str:
 # -- checks ------------------------------------------------------------------------------------
 
 
-def _check(name: str, types: Sequence[str], schedule: str) -> None:
+def check_endpoint(
+    config: Config, name: str, url: str, types: Sequence[str], schedule: str
+) -> None:
+    """Refuse what cannot be added, also before there is a home."""
     if not NAME.fullmatch(name) or _REFERENCE.fullmatch(name):
         raise InvalidInputError(
             f"{name!r} cannot be the name of an endpoint: a letter, then letters, digits, . _ -"
@@ -339,9 +342,10 @@ def _check(name: str, types: Sequence[str], schedule: str) -> None:
         )
     if schedule not in SCHEDULES:
         raise InvalidInputError(f"--schedule {schedule!r} is not one of {', '.join(SCHEDULES)}")
+    _check_address(config, checked(url))
 
 
-def _check_address(context: Context, destination: Destination) -> None:
+def _check_address(config: Config, destination: Destination) -> None:
     """What its name stands for now; one that cannot be resolved here may be so tomorrow."""
     from headway.webhooks.transport import resolve_by_system
 
@@ -352,7 +356,7 @@ def _check_address(context: Context, destination: Destination) -> None:
             addresses = resolve_by_system(destination.host, destination.port)
         except OSError:
             return
-    refuse(destination, addresses, allowed_by(context.config))
+    refuse(destination, addresses, allowed_by(config))
 
 
 def _check_fingerprint(endpoint: Endpoint, fingerprint: str) -> None:

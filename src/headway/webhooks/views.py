@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headway.base.clock import SECOND
 from headway.base.errors import InvalidInputError
 from headway.base.units import show_instant
 from headway.core.destinations import destination_of
@@ -55,6 +56,50 @@ def endpoint_document(
         "created_by": endpoint.created_by,
         "changed_at": show_instant(endpoint.changed_at),
     }
+
+
+class Backlog(NamedTuple):
+    """Pending deliveries, by the names of endpoints, and for how many seconds the first waits."""
+
+    pending: Mapping[str, int]
+    oldest: float
+
+
+def backlog(context: Context) -> Backlog:
+    with context.store.read() as tx:
+        found = tx.webhooks.pending()
+        names = tx.webhooks.endpoints()
+        now = tx.now()
+    pending = {
+        each.name: found[id_].number if id_ in found else 0
+        for id_, each in names.items()
+        if id_ != JOBS or id_ in found
+    }
+    since = min((each.waiting_since for each in found.values()), default=now)
+    return Backlog(pending, max(0, now - since) / SECOND)
+
+
+class CountedTo(NamedTuple):
+    """How far ended deliveries were counted: up to one instant, and none that was made before the
+    other can have ended since."""
+
+    ended_at: int
+    made_since: int = 0
+
+
+def count_ended(
+    context: Context, known: CountedTo
+) -> tuple[CountedTo, Mapping[tuple[str, str], int]]:
+    """How many deliveries ended since, by the names of endpoints and their states. Writers take
+    turns, so no end is committed later that is of an earlier instant."""
+    with context.store.read() as tx:
+        found = tx.webhooks.ended(known.ended_at, known.made_since)
+        pending = tx.webhooks.pending()
+        names = tx.webhooks.endpoints() if found else {}
+    ended_at = max((each.last_at for each in found), default=known.ended_at)
+    made_since = min((each.made_at for each in pending.values()), default=ended_at)
+    counted = {(names[each.endpoint].name, each.state): each.number for each in found}
+    return CountedTo(ended_at, made_since), counted
 
 
 def deliveries(

@@ -44,6 +44,7 @@ from headway.store.postgres.statements import (
     IN_ITS_PLACE,
     NAME_STORE,
     NEWEST_COMMIT,
+    SIZE,
     VERSION,
 )
 from headway.store.postgres.wire import Ready, ready
@@ -377,6 +378,9 @@ class PostgresDatabase:
 
     def quick_check(self) -> list[str]:
         return []  # the server checks its own files
+
+    def size(self) -> int:
+        return int(self._ask(SIZE)[0][0])
 
     def wal_bytes(self) -> int:
         return 0

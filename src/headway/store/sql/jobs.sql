@@ -98,6 +98,13 @@ select stage, count(*),
   sum(case when status = 'waiting_on_approval' then 1 else 0 end)
 from jobs where stage is not null group by stage
 
+-- name: count_waits
+-- What the jobs that were looked at wait for.
+select wait_kind, count(*) from jobs where stage is not null and wait_kind is not null group by wait_kind
+
+-- name: oldest_ready
+select min(created_at) from jobs where stage = 'ready'
+
 -- name: count_running
 select count(*) from claims where state = 'live'
 

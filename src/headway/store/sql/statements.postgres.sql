@@ -122,3 +122,8 @@ insert into commits (place, number, token) values (-3, 0, :name) on conflict do 
 -- What is made, is made where the tables are: a user may have a schema of the user's own before it.
 select set_config('search_path', quote_ident(nspname) || ', ' || current_setting('search_path'), true)
 from pg_namespace where oid = (select relnamespace from pg_class where oid = to_regclass('jobs'))
+
+-- name: size
+-- The bytes of all tables, with their indexes, of the schema that holds ours.
+select coalesce(sum(pg_total_relation_size(oid)), 0)::bigint from pg_class
+where relkind = 'r' and relnamespace = (select relnamespace from pg_class where oid = to_regclass('jobs'))

@@ -173,5 +173,17 @@ order by created_at desc, id desc limit :limit
 select $DELIVERY from deliveries where chain = :chain and created_at >= :since
 order by created_at desc, id desc
 
+-- name: pending_deliveries
+-- Of each endpoint how many are pending, and since when the first of them waits.
+select endpoint, count(*), min(waiting_since), min(created_at) from deliveries where state = 'pending'
+group by endpoint
+
+-- name: ended_deliveries
+-- Of each endpoint how many ended after this instant, in which state, and when the last of them did. None that
+-- was made before the other instant did.
+select endpoint, state, count(*), max(ended_at) from deliveries
+where state in ('delivered', 'failed') and created_at >= :made_since and ended_at > :after
+group by endpoint, state
+
 -- name: count_deliveries
 select endpoint, state, count(*) from deliveries group by endpoint, state

@@ -239,6 +239,9 @@ class SqliteDatabase:
         """The names of all tables, indexes and triggers."""
         return {str(row[0]) for row in self.execute("select name from sqlite_schema", {})}
 
+    def size(self) -> int:
+        return os.stat(self.path).st_size + self.wal_bytes()
+
     def wal_bytes(self) -> int:
         try:
             return os.stat(f"{self.path}-wal").st_size

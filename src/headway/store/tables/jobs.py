@@ -114,6 +114,15 @@ class JobsReader(Table):
             ready += 0 if stage == Stage.PARKED else total
         return WaitCounts({status: count for status, count in found.items() if count}, ready)
 
+    def count_waits(self) -> dict[str, int]:
+        """By the kind of wait. It takes longer the more wait."""
+        return dict(self._db.all("count_waits"))
+
+    def oldest_ready(self) -> int | None:
+        """When the oldest job that waits for capacity alone was made."""
+        row = self._db.one("oldest_ready")
+        return row[0] if row else None
+
     def count_active(self) -> dict[Status, int]:
         running = self._db.all("count_running")[0][0]
         waiting = self.count_waiting().statuses

@@ -8,7 +8,7 @@ from typing import Any
 from headway.core.model import Job, JobId
 from headway.core.webhooks import ENDS, JOBS, Delivery, DeliveryState, Endpoint, EndpointState
 from headway.store.access import Access, Table
-from headway.store.records import JobUrl, NewDelivery, Try
+from headway.store.records import EndedDeliveries, JobUrl, NewDelivery, PendingDeliveries, Try
 from headway.store.rows import dump, load
 
 _TYPES = dump(list(ENDS))
@@ -74,6 +74,15 @@ class WebhooksReader(Table):
         for endpoint, state, number in self._db.all("count_deliveries"):
             found.setdefault(endpoint, {})[DeliveryState(state)] = number
         return found
+
+    def pending(self) -> dict[int, PendingDeliveries]:
+        """Of each endpoint that has some."""
+        return {row[0]: PendingDeliveries(*row[1:]) for row in self._db.all("pending_deliveries")}
+
+    def ended(self, after: int, made_since: int) -> list[EndedDeliveries]:
+        """Those that ended after one instant, of those made since another."""
+        asked = {"after": after, "made_since": made_since}
+        return [EndedDeliveries._make(row) for row in self._db.all("ended_deliveries", **asked)]
 
 
 class WebhooksTable(WebhooksReader):
