@@ -333,3 +333,10 @@ def test_a_run_is_retried_from_where_it_failed(flows: CommandLine) -> None:
     flows("workflows", "wait", "wf-1")
     near = flows("workflows", "retry", "wf-1", "--from", "c", code=3)
     assert "wf-1 has no node 'c'; there are a, b" in near.stderr
+
+
+def test_parameters_are_shown_as_they_are_given(flows: CommandLine) -> None:
+    text = '[params]\npublish = false\nnames = ["a"]\n[nodes.a]\nargv = ["true"]\n'
+    (flows.home / "workflows" / "given.toml").write_text(text)
+    flows("run", "given", "--set", "publish=true", "--follow")
+    assert 'names=["a"], publish=true' in flows.out("workflows", "show", "wf-1")

@@ -181,6 +181,9 @@ def test_what_is_wrong_is_refused_when_it_is_added(paused: Keeping, write: Write
         add(every="1m", workflow="nightly", params={"kep": "1"})
     with pytest.raises(InvalidInputError, match="retries: the workflow says it itself"):
         add(every="1m", workflow="nightly", retries=2)
+    write("daily", '[nodes.a]\nargv = ["no-such-program"]\n')
+    with pytest.raises(InvalidInputError, match=r"'no-such-program' was not found.*PATH of .env."):
+        add(every="1m", workflow="daily")
     assert paused.client.schedules.list() == []
 
 

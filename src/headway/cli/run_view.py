@@ -8,6 +8,7 @@ from headway.base.text import plain
 from headway.base.units import show_duration
 from headway.cli.render import brief, emit, fields, instant, moment, paint, table
 from headway.client import Client
+from headway.core.conditions import as_text
 from headway.core.routes import NodeOutcome, RunState
 from headway.core.states import TERMINAL, Status
 from headway.workflows.runs import run_id
@@ -50,7 +51,7 @@ def show_run(client: Client, run: str, *, as_json: bool) -> None:
         return
     now = client.now()
     print(paint(f"{document['id']}  {plain(document['workflow'])}", "bold"))
-    params = ", ".join(f"{name}={value}" for name, value in document["params"].items())
+    params = ", ".join(f"{name}={as_text(value)}" for name, value in document["params"].items())
     entries = [
         ("state", _state(document, now)),
         ("cause" if document["ended_at"] else "trouble", document["reason"]),

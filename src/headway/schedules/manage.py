@@ -93,11 +93,11 @@ def add_schedule(
         if workflow is None:
             said["agent"] = _agent(context, tx, said, name or "schedule")
         else:
-            from headway.workflows.prepared import prepare_run
+            from headway.workflows.prepared import check_programs
             from headway.workflows.start import RunRequest
 
             request = RunRequest(params=said["params"])
-            prepare_run(tx, context.home, context.config, workflow, request)
+            check_programs(tx, context.home, context.config, workflow, request)
 
     added = context.store.transact(lambda tx: _added(context, tx, name, said, replace, enabled))
     context.wake()

@@ -85,6 +85,7 @@ class RunPlace(NamedTuple):
     now: int
     limit: int
     check: bool = True
+    remedy: str = "it is looked for when the run starts"  # of a program that is not there
 
 
 def specifications(where: RunPlace, manifest: Manifest) -> Iterator[JobSpec]:
@@ -157,7 +158,7 @@ def _specified(
             environ=where.environ,
             working_directory=where.folder,
             found=found,
-            remedy="it is looked for when the run starts",
+            remedy=where.remedy,
             place=(where.home, where.config),
         )
     params = dict(spec.params)

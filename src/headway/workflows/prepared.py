@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from headway.base.environment import MINIMAL_PATH
 from headway.core.model import JobSpec
 from headway.jobs.settings import store_setting
 from headway.workflows.compiler import check_given, check_text, free_params, refuse_unknown
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from headway.workflows.model import Manifest, Workflow, WorkflowFile
 
 
+_OF_NOBODY = "jobs of schedules have the PATH of [env] in config.toml"
+
+
 class PreparedRun(NamedTuple):
     """A run that is checked, and ready to be added."""
 
@@ -43,6 +47,16 @@ def prepare_run(
     when they start."""
     place = _place(tx, home, config)
     return prepare_at(place, read_trusted(home, workflow), request)
+
+
+def check_programs(
+    tx: ReadTx, home: Home, config: Config, workflow: str, request: RunRequest
+) -> None:
+    """Raises with all that is wrong with a run that nobody's shell starts, also programs that are
+    not on the PATH of its jobs."""
+    environ = {"PATH": MINIMAL_PATH, **config.env}
+    place = _place(tx, home, config)._replace(environ=environ, check=True, remedy=_OF_NOBODY)
+    prepare_at(place, read_trusted(home, workflow), request)
 
 
 def prepare_at(place: RunPlace, file: WorkflowFile, request: RunRequest) -> PreparedRun:
