@@ -22,6 +22,8 @@ from headway.core.principals import Principal
 from headway.web.calls import NOBODY, Answer, Later, Live, Reply, Scrape, Stream, WebCall
 from headway.web.guard import Admitted, Guard, Visitor, refuse_forged, unauthorized
 from headway.web.metrics import MEDIA, Metrics
+from headway.web.pages.page import COME_AGAIN, problem_page
+from headway.web.pages.regions import RegionCache, RegionKey
 from headway.web.peers import Peer
 from headway.web.problems import (
     HttpProblem,
@@ -53,10 +55,12 @@ POLICY = (
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types headway"
 )
+# With `no-referrer` a browser sends `Origin: null` with a form, which the guard refuses; to other
+# sites nothing is sent either way.
 ON_ALL_ANSWERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
@@ -140,6 +144,7 @@ class Application:
         self._used = used
         self._metrics = metrics
         self._tree = RouteTree(ROUTES if legacy else NEW_ROUTES)
+        self._regions = RegionCache()
         self._large = asyncio.Lock()
         self._at_once: Counter[str] = Counter()
         self._streams: Counter[str] = Counter()
@@ -213,6 +218,8 @@ class Application:
                 admitted.host,
                 admitted.secure,
                 self._tail.age,
+                exchange.visitor.here,
+                admitted.csrf,
             )
             answer = route.handler(call)
             if route.method != "GET" and isinstance(answer, Reply):
@@ -221,12 +228,20 @@ class Application:
 
         if route.fixed is not None:
             return route.fixed
+        key = None
+        if "region" in query:
+            key = RegionKey.of(exchange.visitor.path, query, principal, self._tail.position)
+            kept = self._regions.find(key, self.clock.monotonic())
+            if kept is not None:
+                return kept
         name = principal.name
         if self._at_once[name] >= MOST_AT_ONCE:
             raise too_many("requests at once")
         self._at_once[name] += 1
         try:
             answer = await self._threads.run(act)
+            if key is not None and isinstance(answer, Reply):
+                self._regions.keep(key, self.clock.monotonic(), answer)
             if isinstance(answer, Later):
                 return await self._wait(answer, principal, exchange)
             return await self._scraped(answer) if isinstance(answer, Scrape) else answer
@@ -287,6 +302,10 @@ class Application:
         except HttpProblem:
             return False
         return True
+
+    def own_address(self, visitor: Visitor) -> str | None:
+        """The same page under the name of this home, where its cookies are; None if it is that."""
+        return self._guard.own_address(visitor)
 
     def observe(self, exchange: "Exchange", status: int, seconds: float) -> None:
         route = exchange.route.path if exchange.route else "none"
@@ -358,7 +377,7 @@ class Exchange:
             return None
         media = (self.visitor.value("content-type") or "").partition(";")[0].strip().lower()
         if media == "application/x-www-form-urlencoded" and route.form:
-            return dict(parse_qsl(content.decode("utf-8", "replace"), keep_blank_values=True))
+            return _form(content, route.body)
         if content and media != "application/json":
             raise HttpProblem(415, "unsupported-media", "send application/json")
         if len(content) > LONG:
@@ -377,6 +396,15 @@ class Exchange:
     # -- the answer ----------------------------------------------------------------------------
 
     async def _send_problem(self, found: ProblemAnswer) -> None:
+        """As a page for one who looks at pages; as a document for all others."""
+        if self.visitor.wants_page:
+            if found.status == 403 and self.visitor.comes_by_link:
+                await self._send_reply(COME_AGAIN)
+            else:
+                there = self._application.own_address(self.visitor)
+                signed_in = self.admitted is not None and self.admitted.principal is not None
+                await self._send_reply(problem_page(found, signed_in=signed_in, there=there))
+            return
         body = json.dumps(found.document, ensure_ascii=False).encode()
         await self._send_reply(
             Reply(found.status, None, found.headers, body, "application/problem+json")
@@ -536,6 +564,16 @@ def too_many(what: str) -> HttpProblem:
     return HttpProblem(
         429, "too-many", f"you have too many {what}; wait for others", headers={"Retry-After": "1"}
     )
+
+
+def _form(content: bytes, shape: Schema) -> Any:
+    """What a page's form sends, in the words of the query of a URL; an empty field says nothing."""
+    try:
+        pairs = parse_qsl(content.decode("utf-8"), keep_blank_values=True, max_num_fields=1200)
+    except ValueError:
+        raise HttpProblem(400, "bad-request", "the form is not UTF-8, or too long") from None
+    given = [(name, text) for name, text in pairs if text or name == "code"]
+    return read_body(read_query(given, shape["properties"]), shape)
 
 
 def _checked(content: bytes, shape: Schema) -> Any:

@@ -55,4 +55,5 @@ class Route(NamedTuple):
     stream: bool = False
     media: str = "application/json"
     form: bool = False  # also takes what a page's form sends
+    page: bool = False  # for people: no part of the API
     fixed: Reply | None = None  # the answer is always this: no store is asked

@@ -5,7 +5,7 @@ be written: `right` has no default. `verbs` are the methods of `headway.Client` 
 says of every other one why it has no route.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from headway.core.groups import POLICIES, GroupMode
@@ -15,7 +15,6 @@ from headway.web.calls import Handler, Reply, WebCall
 from headway.web.handlers import (
     collections,
     events,
-    home,
     jobs,
     legacy,
     login,
@@ -27,6 +26,15 @@ from headway.web.handlers import (
 )
 from headway.web.metrics import MEDIA
 from headway.web.openapi import STATES, STATUSES, document
+from headway.web.pages.acts import OF_FORMS, acts
+from headway.web.pages.approvals import ApprovalsPage
+from headway.web.pages.assets import ASSETS, Asset
+from headway.web.pages.job import ConfirmPage, JobPage
+from headway.web.pages.jobs import BulkPage, JobsPage, bulk
+from headway.web.pages.live import live
+from headway.web.pages.overview import Overview
+from headway.web.pages.page import LIVE, Page, shown
+from headway.web.pages.requests import BULK, OF_PAGES
 from headway.web.route import ADMIN, API, DECIDE, NONE, OPERATE, PUBLIC, READ, SUBMIT, Right, Route
 from headway.web.shapes import (
     ANYTHING,
@@ -733,7 +741,7 @@ SCHEDULER = (
 
 
 def _openapi(call: WebCall) -> Reply:
-    return Reply(document=document(ROUTES))
+    return Reply(document=document(API_ROUTES))
 
 
 OTHERS = (
@@ -1025,7 +1033,7 @@ LEGACY = (
 )
 
 _HTML = "text/html; charset=utf-8"
-PAGES = (
+SIGN_IN = (
     Route(
         "GET",
         "/healthz",
@@ -1067,7 +1075,74 @@ PAGES = (
         keys(("code",), code=TEXT),
         form=True,
     ),
-    Route("GET", "/", READ, home.home, "How things stand.", {200: "Text"}, media=_HTML),
+    Route("GET", "/", READ, server.to_pages, "Leads to the pages.", {303: ""}),
+)
+
+
+def _page(
+    path: str, page: Callable[[WebCall], Page], about: str, query: Mapping[str, Schema] = NONE
+) -> Route:
+    words = {**OF_PAGES, **query}
+    answers = {200: "Text"}
+    return Route(
+        "GET", f"/ui/{path}", READ, shown(page), about, answers, words, media=_HTML, page=True
+    )
+
+
+def _asset(asset: Asset) -> Route:
+    media = asset.reply.media
+    return Route(
+        *("GET", asset.path, PUBLIC, login.fixed, asset.about, {200: "Text"}),
+        media=media,
+        fixed=asset.reply,
+        page=True,
+    )
+
+
+# What forms of pages do: paths of the API, and the word that the page says then (`page.SAID`).
+_ACTS = {
+    "/jobs/{job}/approve": "approved",
+    "/jobs/{job}/reject": "rejected",
+    "/jobs/{job}/repin": "repinned",
+    "/jobs/{job}/cancel": "cancelled",
+    "/jobs/{job}/retry": "retried",
+    "/jobs/{job}/move": "moved",
+    "/scheduler/pause": "paused",
+    "/scheduler/resume": "resumed",
+    "/scheduler/reset": "reset",
+}
+PAGES = (
+    _page("", Overview, "How everything stands."),
+    _page("jobs", JobsPage, "Jobs; the query is the view.", JOBS[0].query),
+    _page("jobs/bulk", BulkPage, "What a change of many jobs would do.", BULK),
+    Route(
+        *("POST", "/ui/jobs/bulk", SUBMIT, bulk, "Cancel or retry many jobs.", {303: ""}),
+        body={**keys(("verb", "job"), **BULK, **OF_FORMS)},
+        own=True,
+        form=True,
+        page=True,
+    ),
+    _page("jobs/{job}", JobPage, "One job."),
+    *(
+        _page(f"jobs/{{job}}/{verb}", ConfirmPage, f"Asks before it does: {verb}.")
+        for verb in ("cancel", "retry", "reject", "approve", "move")
+    ),
+    _page("approvals", ApprovalsPage, "What waits for a person."),
+    Route(
+        "GET",
+        LIVE,
+        READ,
+        live,
+        "What changes, for the regions of a page, and a log that it follows.",
+        {200: "Stream"},
+        {"log": TEXT},
+        headers=("Last-Event-ID",),
+        stream=True,
+        media="text/event-stream; charset=utf-8",
+        page=True,
+    ),
+    *acts([*JOBS, *SCHEDULER], _ACTS),
+    *map(_asset, ASSETS),
 )
 
 ROUTES: tuple[Route, ...] = (
@@ -1081,10 +1156,12 @@ ROUTES: tuple[Route, ...] = (
     *OTHERS,
     *WEBHOOKS,
     *LEGACY,
+    *SIGN_IN,
     *PAGES,
 )
 
 NEW_ROUTES = tuple(each for each in ROUTES if each not in LEGACY)
+API_ROUTES = tuple(each for each in ROUTES if not each.page)  # for programs
 
 # Verbs of the client that have no route, and why.
 UNROUTED: Mapping[str, str] = {
