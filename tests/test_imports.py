@@ -74,6 +74,8 @@ THIRD_PARTY = {
     "pytest": {"testing.fixtures"},
     "uvicorn": {"web.server", "web.protocol"},
     "h11": {"web.protocol"},
+    "jinja2": {"web.pages.page"},
+    "markupsafe": {"web.pages"},
 }
 
 # Time is read in the clock, and where no clock can be handed in: in supervisors, wrappers of agents
@@ -84,7 +86,9 @@ READS_TIME = {
     *("integrations.agents.process", "integrations.agents.wrapper", "integrations.git.lock"),
     *("store.postgres.session", "store.patience", "store.postgres.silence"),
 }
-FORMATS_DATES = {"base.units", "cli", "integrations.agents.limits", "schedules.timing"}
+FORMATS_DATES = {
+    *("base.units", "cli", "integrations.agents.limits", "schedules.timing", "web.pages.formats"),
+}
 # For the core; for that pause; before a transaction that others undid is made again; so that not
 # all deliveries that failed come again at once.
 DRAWS_LOTS = {"worker.settler", "store.postgres.session", "store.store", "webhooks.courier"}

@@ -58,7 +58,7 @@ GROUPS = {
     name: getattr(routes, name)
     for name in (
         *("JOBS", "RUNS", "WORKFLOWS", "GROUPS", "SCHEDULES", "TEMPLATES", "SCHEDULER", "OTHERS"),
-        *("WEBHOOKS", "LEGACY", "PAGES"),
+        *("WEBHOOKS", "LEGACY", "SIGN_IN"),
     )
 }
 WORKFLOW = """\

@@ -170,9 +170,7 @@ class Application:
             refuse_forged(admitted, visitor.value("x-csrf-token"))
         large = found.route.largest > LARGEST
         async with self._large if large else nullcontext():  # one at a time, for memory's sake
-            body = await exchange.read_body(found.route)
-        if changes and found.route.form:
-            refuse_forged(admitted, _shown_mark(visitor, body))
+            body = await exchange.read_body(found.route, admitted)
         query = read_query(_words(visitor.query), found.route.query)
         return await self._perform(exchange, admitted, found, query, body)
 
@@ -357,8 +355,9 @@ class Exchange:
 
     # -- the body ------------------------------------------------------------------------------
 
-    async def read_body(self, route: Route) -> Any:
-        """What was sent, read and checked; a route without a body takes none."""
+    async def read_body(self, route: Route, admitted: Admitted) -> Any:
+        """What was sent, read and checked; a route without a body takes none. A form carries the
+        mark of its session in its body, so that is judged here, before what the form says."""
         length = self.visitor.value("content-length")
         if length is not None and length.isdigit() and int(length) > route.largest:
             raise _too_large(route.largest)
@@ -376,8 +375,12 @@ class Exchange:
                 raise HttpProblem(400, "bad-request", "this takes no body")
             return None
         media = (self.visitor.value("content-type") or "").partition(";")[0].strip().lower()
-        if media == "application/x-www-form-urlencoded" and route.form:
-            return _form(content, route.body)
+        if route.form:
+            given = _pairs(content) if media == "application/x-www-form-urlencoded" else []
+            shown = self.visitor.value("x-csrf-token") or dict(given).get("csrf")
+            refuse_forged(admitted, shown)
+            if given:
+                return _form(given, route.body)
         if content and media != "application/json":
             raise HttpProblem(415, "unsupported-media", "send application/json")
         if len(content) > LONG:
@@ -527,13 +530,6 @@ def _visitor(scope: Scope, peer: Peer) -> Visitor:
     )
 
 
-def _shown_mark(visitor: Visitor, body: Any) -> str | None:
-    shown = visitor.value("x-csrf-token")
-    if shown is None and isinstance(body, dict) and isinstance(body.get("csrf"), str):
-        return str(body["csrf"])
-    return shown
-
-
 def _words(query: str) -> list[tuple[str, str]]:
     if not query:
         return []
@@ -566,13 +562,16 @@ def too_many(what: str) -> HttpProblem:
     )
 
 
-def _form(content: bytes, shape: Schema) -> Any:
-    """What a page's form sends, in the words of the query of a URL; an empty field says nothing."""
+def _pairs(content: bytes) -> list[tuple[str, str]]:
+    """The fields of a page's form that say something."""
     try:
-        pairs = parse_qsl(content.decode("utf-8"), keep_blank_values=True, max_num_fields=1200)
+        return parse_qsl(content.decode("utf-8"), max_num_fields=1200, errors="strict")
     except ValueError:
         raise HttpProblem(400, "bad-request", "the form is not UTF-8, or too long") from None
-    given = [(name, text) for name, text in pairs if text or name == "code"]
+
+
+def _form(given: list[tuple[str, str]], shape: Schema) -> Any:
+    """In the words of the query of a URL."""
     return read_body(read_query(given, shape["properties"]), shape)
 
 

@@ -33,7 +33,7 @@ from headway.web.pages.job import ConfirmPage, JobPage
 from headway.web.pages.jobs import BulkPage, JobsPage, bulk
 from headway.web.pages.live import live
 from headway.web.pages.overview import Overview
-from headway.web.pages.page import LIVE, Page, shown
+from headway.web.pages.page import LIVE, WebPage, shown
 from headway.web.pages.requests import BULK, OF_PAGES
 from headway.web.route import ADMIN, API, DECIDE, NONE, OPERATE, PUBLIC, READ, SUBMIT, Right, Route
 from headway.web.shapes import (
@@ -1080,7 +1080,7 @@ SIGN_IN = (
 
 
 def _page(
-    path: str, page: Callable[[WebCall], Page], about: str, query: Mapping[str, Schema] = NONE
+    path: str, page: Callable[[WebCall], WebPage], about: str, query: Mapping[str, Schema] = NONE
 ) -> Route:
     words = {**OF_PAGES, **query}
     answers = {200: "Text"}

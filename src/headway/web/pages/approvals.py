@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from headway.web.pages.page import Page
+from headway.web.pages.page import WebPage
 
 
-class ApprovalsPage(Page):
+class ApprovalsPage(WebPage):
     template = "approvals.html"
     title = "Approvals"
     place = "/ui/approvals"

@@ -15,14 +15,14 @@ from headway.core.states import ACTIVE, TERMINAL, Status
 from headway.web.calls import WebCall
 from headway.web.handlers.jobs import read_logs
 from headway.web.pages.escapes import ansi
-from headway.web.pages.page import Page
+from headway.web.pages.page import WebPage
 from headway.web.streams import LogPlace, decoded
 
 SHOWN_LINES = 400
 SHOWN_BYTES = 256 << 10
 
 
-class JobPage(Page):
+class JobPage(WebPage):
     template = "job.html"
     place = "/ui/jobs"
 

@@ -9,7 +9,7 @@ from headway.core.states import ACTIVE, TERMINAL, Status
 from headway.web.calls import Reply, WebCall
 from headway.web.handlers.jobs import FILTERS, list_jobs
 from headway.web.pages.acts import back
-from headway.web.pages.page import Page
+from headway.web.pages.page import WebPage
 from headway.web.pages.requests import MOST_AT_ONCE
 
 # The views that stand above the list: word, and what the query asks for.
@@ -24,7 +24,7 @@ VIEWS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-class JobsPage(Page):
+class JobsPage(WebPage):
     template = "jobs.html"
     title = "Jobs"
     place = "/ui/jobs"
@@ -67,7 +67,7 @@ class JobsPage(Page):
 _LISTED = {*FILTERS, "limit", "cursor"}
 
 
-class BulkPage(Page):
+class BulkPage(WebPage):
     """What a change of many jobs would do, before it is done."""
 
     template = "bulk.html"
@@ -79,7 +79,7 @@ class BulkPage(Page):
 
     @property
     def verb(self) -> str:
-        word: str = self.call.query["verb"]
+        word: str = self.call.query.get("verb", "cancel")
         return word
 
     @cached_property
@@ -95,7 +95,7 @@ class BulkPage(Page):
         return [each for each in self.chosen if not fits(self, self.verb, each)]
 
 
-def fits(page: Page, verb: str, job: dict[str, Any]) -> bool:
+def fits(page: WebPage, verb: str, job: dict[str, Any]) -> bool:
     """Whether the verb can be applied to this job, by this reader."""
     if not page.may_change(job["submitted_by"]):
         return False

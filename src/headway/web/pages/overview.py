@@ -8,7 +8,7 @@ from typing import Any
 from headway.base.errors import HeadwayError
 from headway.client import Client
 from headway.core.states import Status
-from headway.web.pages.page import Page
+from headway.web.pages.page import WebPage
 
 DAY = 86_400_000_000
 MOST = 8  # rows of one list
@@ -16,7 +16,7 @@ LINE = 4096  # bytes of a log that are looked at for its last line
 BAD = (Status.FAILED, Status.BLOCKED_BY_DEPENDENCY)
 
 
-class Overview(Page):
+class Overview(WebPage):
     template = "overview.html"
     title = "Overview"
     place = "/ui/"
@@ -66,7 +66,7 @@ class Overview(Page):
 _ENDED = ("succeeded", "failed", "skipped", "cancelled", "blocked_by_dependency")
 
 
-def _is_last(page: Page, job: dict[str, Any]) -> bool:
+def _is_last(page: WebPage, job: dict[str, Any]) -> bool:
     """Whether no later job of its chain was made."""
     return bool(page.client.jobs.last_of_chain(job["id"]).id == page.client.jobs.find(job["id"]))
 

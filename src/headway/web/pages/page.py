@@ -36,7 +36,7 @@ PLACES = (
 )
 
 
-class Page:
+class WebPage:
     """What one template shows. Its properties are read when the template asks for them."""
 
     template: ClassVar[str]
@@ -87,7 +87,7 @@ class Page:
         return sum(1 for each in self.client.jobs.approvals() if each["now"])
 
 
-def shown(page: Callable[[WebCall], Page]) -> Handler:
+def shown(page: Callable[[WebCall], WebPage]) -> Handler:
     """The handler of a page, and of each of its regions."""
 
     def show(call: WebCall) -> Reply:
@@ -99,7 +99,7 @@ def shown(page: Callable[[WebCall], Page]) -> Handler:
     return show
 
 
-def _whole(page: Page) -> str:
+def _whole(page: WebPage) -> str:
     call = page.call
     said = call.query.get("said")
     return _template(page.template).render(
@@ -113,7 +113,7 @@ def _whole(page: Page) -> str:
     )
 
 
-def _region(page: Page, name: str) -> str:
+def _region(page: WebPage, name: str) -> str:
     """One block; of the page itself, or of the frame."""
     for template in (_template(page.template), _template("frame.html")):
         block = template.blocks.get(name)
