@@ -702,3 +702,32 @@ class Scheduler(ClientNoun):
         from headway.jobs.worker_stop import stop_worker
 
         return stop_worker(self._context)
+
+
+class Statistics(ClientNoun):
+    """`client.statistics`: numbers over time, of the jobs that are still in the store."""
+
+    def load(self, span: str = "1h") -> dict[str, Any]:
+        """What ended, waited and ran in each stretch of the last `span`, up to `31d`. Where too
+        much ended to be read, it says since when it is whole."""
+        from headway.jobs.statistics import load
+
+        return load(self._context, span)
+
+    def jobs(self, name: str, limit: int = 30) -> dict[str, Any]:
+        """How long the last jobs of this name took, the newest first; of a chain the last."""
+        from headway.jobs.statistics import last_jobs
+
+        return last_jobs(self._context, name, limit)
+
+    def runs(self, workflow: str, limit: int = 30) -> dict[str, Any]:
+        """How long the last runs of a workflow took, the newest first."""
+        from headway.jobs.statistics import last_runs
+
+        return last_runs(self._context, workflow, limit)
+
+    def spend(self, days: int = 30) -> dict[str, Any]:
+        """What agents used on each of the last days, in UTC."""
+        from headway.jobs.statistics import spend
+
+        return spend(self._context, days)

@@ -22,6 +22,7 @@ from headway.web.handlers import (
     runs,
     scheduler,
     server,
+    statistics,
     webhooks,
 )
 from headway.web.metrics import MEDIA
@@ -739,6 +740,50 @@ SCHEDULER = (
     ),
 )
 
+LAST_RUNS = {"limit": whole(1, 1000, 30)}
+STATISTICS = (
+    _get(
+        "/statistics/load",
+        statistics.load,
+        "What ended, waited and ran over time; of a busy store since `complete_since`.",
+        "Load",
+        {"span": {**TEXT, "default": "1h", "description": "like 1h, 24h or 7d; 31d at most"}},
+        verbs=("statistics.load",),
+    ),
+    _get(
+        "/statistics/jobs/{name}",
+        statistics.of_jobs,
+        "How long the last jobs of a name took.",
+        "Lengths",
+        LAST_RUNS,
+        verbs=("statistics.jobs",),
+    ),
+    _get(
+        "/statistics/workflows/{workflow}",
+        statistics.of_workflow,
+        "How long the last runs of a workflow took.",
+        "Lengths",
+        LAST_RUNS,
+        verbs=("statistics.runs",),
+    ),
+    _get(
+        "/statistics/schedules/{schedule}",
+        statistics.of_schedule,
+        "How long the last jobs or runs of a schedule took.",
+        "Lengths",
+        LAST_RUNS,
+        verbs=("schedules.runs",),
+    ),
+    _get(
+        "/statistics/spend",
+        statistics.spend,
+        "What agents used, by day.",
+        "Spend",
+        {"days": whole(1, 31, 30)},
+        verbs=("statistics.spend",),
+    ),
+)
+
 
 def _openapi(call: WebCall) -> Reply:
     return Reply(document=document(API_ROUTES))
@@ -1153,6 +1198,7 @@ ROUTES: tuple[Route, ...] = (
     *SCHEDULES,
     *TEMPLATES,
     *SCHEDULER,
+    *STATISTICS,
     *OTHERS,
     *WEBHOOKS,
     *LEGACY,
