@@ -30,12 +30,29 @@ from headway.web.openapi import STATES, STATUSES, document
 from headway.web.pages.acts import OF_FORMS, acts
 from headway.web.pages.approvals import ApprovalsPage
 from headway.web.pages.assets import ASSETS, Asset
+from headway.web.pages.events import EventsPage
+from headway.web.pages.graph import GraphPage
+from headway.web.pages.groups import CancelGroupPage, GroupPage, GroupsPage
+from headway.web.pages.hosts import HostsPage
 from headway.web.pages.job import ConfirmPage, JobPage
 from headway.web.pages.jobs import BulkPage, JobsPage, bulk
+from headway.web.pages.limits import LimitsPage
 from headway.web.pages.live import live
 from headway.web.pages.overview import Overview
 from headway.web.pages.page import LIVE, WebPage, shown
-from headway.web.pages.requests import BULK, OF_PAGES
+from headway.web.pages.requests import BULK, OF_PAGES, SPAN
+from headway.web.pages.schedules import SchedulePage, SchedulesPage
+from headway.web.pages.settings import SettingsPage, change
+from headway.web.pages.submission import (
+    NEW_COMMAND,
+    NEW_OF,
+    NewPage,
+    start_workflow,
+    submit_command,
+    submit_template,
+)
+from headway.web.pages.webhooks import WebhooksPage
+from headway.web.pages.workflows import RunPage, WorkflowsPage
 from headway.web.route import ADMIN, API, DECIDE, NONE, OPERATE, PUBLIC, READ, SUBMIT, Right, Route
 from headway.web.shapes import (
     ANYTHING,
@@ -1134,6 +1151,20 @@ def _page(
     )
 
 
+def _form(
+    path: str,
+    handler: Handler,
+    about: str,
+    words: Mapping[str, Schema],
+    right: Right,
+    *,
+    own: bool = False,
+) -> Route:
+    body = keys(**words, **OF_FORMS)
+    fixed = ("POST", f"/ui/{path}", right, handler, about, {303: ""})
+    return Route(*fixed, body=body, own=own, form=True, page=True)
+
+
 def _asset(asset: Asset) -> Route:
     media = asset.reply.media
     return Route(
@@ -1155,18 +1186,24 @@ _ACTS = {
     "/scheduler/pause": "paused",
     "/scheduler/resume": "resumed",
     "/scheduler/reset": "reset",
+    "/workflow-runs/{run}/stop": "stopped",
+    "/workflow-runs/{run}/retry": "retried",
+    "/groups/{group}/close": "closed",
+    "/groups/{group}/cancel": "cancelled",
+    "/schedules/{schedule}/enable": "enabled",
+    "/schedules/{schedule}/disable": "disabled",
+    "/schedules/{schedule}/trigger": "triggered",
+    "/runners/{runner}/resume": "resumed",
+    "/webhooks/{endpoint}/pause": "paused",
+    "/webhooks/{endpoint}/resume": "resumed",
+    "/deliveries/{delivery}/replay": "replayed",
+    "/deliveries/replay": "replayed",
 }
 PAGES = (
-    _page("", Overview, "How everything stands."),
+    _page("", Overview, "How everything stands.", SPAN),
     _page("jobs", JobsPage, "Jobs; the query is the view.", JOBS[0].query),
     _page("jobs/bulk", BulkPage, "What a change of many jobs would do.", BULK),
-    Route(
-        *("POST", "/ui/jobs/bulk", SUBMIT, bulk, "Cancel or retry many jobs.", {303: ""}),
-        body={**keys(("verb", "job"), **BULK, **OF_FORMS)},
-        own=True,
-        form=True,
-        page=True,
-    ),
+    _form("jobs/bulk", bulk, "Cancel or retry many jobs.", BULK, SUBMIT, own=True),
     _page("jobs/{job}", JobPage, "One job."),
     *(
         _page(f"jobs/{{job}}/{verb}", ConfirmPage, f"Asks before it does: {verb}.")
@@ -1186,7 +1223,35 @@ PAGES = (
         media="text/event-stream; charset=utf-8",
         page=True,
     ),
-    *acts([*JOBS, *SCHEDULER], _ACTS),
+    _page("workflows", WorkflowsPage, "Workflows and their runs.", ALL),
+    _page("workflow-runs/{run}", RunPage, "One run, with its nodes."),
+    _page("groups", GroupsPage, "Groups.", ALL),
+    _page("groups/{group}", GroupPage, "One group."),
+    _page("groups/{group}/cancel", CancelGroupPage, "Asks before it does: cancel."),
+    _page("schedules", SchedulesPage, "Schedules, and a calendar of what is to come."),
+    _page("schedules/{schedule}", SchedulePage, "One schedule."),
+    _page("graph", GraphPage, "What is to run, as a picture.", {"job": TEXT, "all": FLAG}),
+    _page("limits", LimitsPage, "Slots, limits and locks."),
+    _page("hosts", HostsPage, "Hosts and agent programs."),
+    _page(
+        "events",
+        EventsPage,
+        "What happened.",
+        {"kind": TEXTS, "job": TEXT, "group": TEXT, "before": whole(1, 10**18)},
+    ),
+    _page(
+        "webhooks",
+        WebhooksPage,
+        "Where messages go.",
+        {"state": one_of("pending", "delivered", "failed")},
+    ),
+    _page("settings", SettingsPage, "Every setting."),
+    _page("new", NewPage, "A form for something new."),
+    _form("jobs", submit_command, "Submit a command.", NEW_COMMAND, SUBMIT),
+    _form("templates", submit_template, "Submit a template.", NEW_OF, SUBMIT),
+    _form("workflows", start_workflow, "Start a workflow.", NEW_OF, SUBMIT),
+    _form("settings/{key}", change, "Change a setting of the store.", {"value": TEXT}, ADMIN),
+    *acts([*JOBS, *SCHEDULER, *WORKFLOWS, *GROUPS, *SCHEDULES, *OTHERS, *WEBHOOKS], _ACTS),
     *map(_asset, ASSETS),
 )
 

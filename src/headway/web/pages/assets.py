@@ -38,7 +38,9 @@ def _asset(stem: str, suffix: str, media: str, content: bytes, about: str) -> As
     return Asset(path, Reply(headers=FOR_EVER, body=content, media=media), about)
 
 
-STYLE = _asset("page", "css", "text/css; charset=utf-8", _read("page.css"), "The style sheet.")
+STYLE = _asset(
+    "page", "css", "text/css; charset=utf-8", _read("page.css", "charts.css"), "The style sheet."
+)
 SCRIPT = _asset("page", "js", "text/javascript; charset=utf-8", _read("page.js"), "The script.")
 ICON = _asset("icon", "svg", "image/svg+xml", _read("icon.svg"), "The icon.")
 ASSETS = (STYLE, SCRIPT, ICON)

@@ -78,6 +78,12 @@ def when(text: str | None, now: int) -> Markup:
     return _time(at, local.strftime(form))
 
 
+def clock(text: str | None) -> Markup:
+    """The time of the day alone."""
+    at = moment(text)
+    return Markup("&ndash;") if at is None else _time(at, at.astimezone().strftime("%H:%M"))
+
+
 def whole(text: str | None) -> Markup:
     """A time with its date and its zone."""
     at = moment(text)

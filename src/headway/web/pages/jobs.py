@@ -115,13 +115,14 @@ def _named(given: Sequence[str]) -> Sequence[str]:
 
 def bulk(call: WebCall) -> Reply:
     """Cancel or retry these jobs, each by itself; the first that is refused is told."""
-    named = _named(call.body["job"])
+    named = _named(call.body.get("job", []))
+    verb = call.body.get("verb", "cancel")
     call.refuse_bound_to_templates()
     jobs = call.client.jobs
     refused: list[str] = []
     for each in named:
         try:
-            if call.body["verb"] == "cancel":
+            if verb == "cancel":
                 call.own([jobs.find(each)], "cancel")
                 jobs.cancel([each])
             else:
@@ -132,5 +133,5 @@ def bulk(call: WebCall) -> Reply:
     if refused:
         done = len(named) - len(refused)
         raise InvalidInputError(f"{done} of {len(named)} are done; not these: {'; '.join(refused)}")
-    word = "cancelled" if call.body["verb"] == "cancel" else "retried"
+    word = "cancelled" if verb == "cancel" else "retried"
     return back(call, word, f"{len(named)} jobs")

@@ -5,10 +5,13 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
+from markupsafe import Markup
+
 from headway.base.errors import HeadwayError
 from headway.client import Client
 from headway.core.states import Status
 from headway.web.pages.page import WebPage
+from headway.web.pages.plots import load_plots
 
 DAY = 86_400_000_000
 MOST = 8  # rows of one list
@@ -58,6 +61,14 @@ class Overview(WebPage):
         states = [str(each) for each in Status if each.value in _ENDED]
         found = self.client.jobs.list(limit=MOST, states=states, most_read=2000).documents
         return found[::-1]
+
+    @property
+    def span(self) -> str:
+        return str(self.call.query["span"])
+
+    @cached_property
+    def plots(self) -> Sequence[Markup]:
+        return load_plots(self.client.statistics.load(self.span))
 
     def last_line(self, job: dict[str, Any]) -> str | None:
         return last_line(self.client, job["id"])

@@ -33,6 +33,16 @@ PLACES = (
     ("Overview", "/ui/", "o"),
     ("Jobs", "/ui/jobs", "j"),
     ("Approvals", "/ui/approvals", "a"),
+    ("Runs", "/ui/workflows", "w"),
+    ("Schedules", "/ui/schedules", "s"),
+    ("Groups", "/ui/groups", "p"),
+    ("Graph", "/ui/graph", "d"),
+    ("Limits", "/ui/limits", "l"),
+    ("Hosts", "/ui/hosts", "h"),
+    ("Events", "/ui/events", "e"),
+    ("Webhooks", "/ui/webhooks", "b"),
+    ("Settings", "/ui/settings", "t"),
+    ("New", "/ui/new", "n"),
 )
 
 
@@ -75,6 +85,13 @@ class WebPage:
         """Whether the reader may cancel, edit or retry a job of this submitter."""
         principal = self.call.principal
         return principal.role >= Role.SUBMIT and principal.may_change(submitted_by)
+
+    def ask(self, handler: Handler, query: Mapping[str, Any] | None = None, **path: str) -> Any:
+        """The document that a route of the API answers this reader with: it knows what a role may
+        see."""
+        words = self.call._replace(query=query or {}, path={**self.call.path, **path})
+        answer = handler(words)
+        return answer.document if isinstance(answer, Reply) else None
 
     # -- the head of every page ----------------------------------------------------------------
 
@@ -197,6 +214,7 @@ def _environment() -> jinja2.Environment:
         "link_jobs": formats.link_jobs,
         "whole": formats.whole,
         "ansi": ansi,
+        "clock": formats.clock,
         "when": _timed(formats.when),
         "ago": _timed(formats.ago),
         "since": _timed(formats.since),
