@@ -28,7 +28,7 @@ from headway.integrations.git.commits import (
 )
 from headway.integrations.git.lock import LockedRepository, holding
 from headway.integrations.git.questions import head_of
-from headway.workflows.operations import BlockedError, Done, FailedError, NodeTask
+from headway.workflows.operations.model import BlockedError, Done, FailedError, NodeTask
 from headway.workflows.operations.repository import (
     blocked_by_people,
     branch_name,

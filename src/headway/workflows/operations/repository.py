@@ -11,7 +11,7 @@ from headway.integrations.git import layout
 from headway.integrations.git.branches import DirtyCheckoutError, LockedIndexError, tip_of
 from headway.integrations.git.commits import MovedHeadError, OperationSignature
 from headway.integrations.git.program import safe_branch
-from headway.workflows.operations import BlockedError, FailedError, NodeTask, gone_root
+from headway.workflows.operations.model import BlockedError, FailedError, NodeTask, gone_root
 
 
 def repository(task: NodeTask) -> str:
