@@ -348,6 +348,7 @@ def test_jobs_of_a_run_never_take_the_bulk_path(make_shop: MakeShop) -> None:
     [
         ("env = { A = 'b' }", "cap.env.builtin.function.call takes no env"),
         ("cwd = 'x'", "cap.env.builtin.function.call takes no cwd"),
+        ("idle_timeout = '1m'", "cap.env.builtin.function.call takes no idle_timeout"),
         ("args.arguments = [1]", "arguments is [1]; give a table"),
         ("args.argument = {}", "function.call has no argument 'argument'"),
         ("retry_on = ['exit:7x']", "retry_on"),

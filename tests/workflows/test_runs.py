@@ -488,3 +488,38 @@ def test_a_run_goes_with_its_last_job(bench: Bench) -> None:
         bench.client.jobs.clean(job_id)
     with bench.store.read() as tx:
         assert tx.workflows.since(0, 10) == [] and tx.workflows.nodes(run.run) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "state", "passed", "words"),
+    [
+        ("argv = ['true']", "succeeded", "True", None),
+        ("shell = 'exit 7'", "failed", "False", "cicd.run failed (exit 7)"),
+        ("shell = 'exit 10'", "failed", "False", "cicd.run failed (exit 10)"),
+        ("shell = 'kill -9 $$'", "failed", "False", "killed by SIGKILL"),
+        ("shell = 'exit 99'", "skipped", "False", "skipped: exit code 99"),
+        (
+            """shell = 'echo passed:=7 >> "$HEADWAY_OUTPUTS"; exit 1'""",
+            *("failed", "False", "cicd.run failed (exit 1)"),
+        ),
+    ],
+)
+def test_checks_say_whether_they_passed(
+    bench: Bench, command: str, state: str, passed: str, words: str | None
+) -> None:
+    run = Started(
+        bench,
+        f"""
+        [nodes.ci]
+        uses = "cap.env.shell.cicd.run"
+        {command}
+        outputs = ["passed"]
+        skip_exit_codes = [99]
+        [nodes.tell]
+        argv = ["echo", "${{{{ nodes.ci.outputs.passed }}}}"]
+        after = [{{ node = "ci", on = ["ended"] }}]
+        """,
+    )
+    run.ended()
+    assert (run.outcomes()["ci"], run.node("ci")["reason"]) == (state, words)
+    assert run.log("tell") == f"{passed.lower()}\n"

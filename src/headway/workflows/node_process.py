@@ -32,6 +32,7 @@ _WORDS = {
     ),
 }
 _ALWAYS = {"terminal": "terminal sink reached", "gate.approval": "approved"}
+LEADS_TO = "leads_to"  # of a terminal: what its manifest says follows
 
 
 class Decision:
@@ -93,6 +94,8 @@ def claim_of(job: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
 def decide(node: Mapping[str, Any]) -> Decision:
     """What a gate decides by its command, or an operation comes to."""
     policy = node["operation"]
+    if policy == "terminal" and node["args"].get(LEADS_TO):
+        return Decision(EXIT_FAILED, "terminal policy node must not declare outgoing routes")
     if policy in _ALWAYS:
         return Decision(0, _ALWAYS[policy])
     if policy in _WORDS:

@@ -58,12 +58,14 @@ PARAM_TYPES = ("text", "slug", "int", "number", "bool", "path", "list")
 SCOPES = ("run", "global")
 OF_HEADWAY = ("prompt_text", "operation_output")  # artifact types that exist by themselves
 JOB_KEYS = (
-    *("env", "labels", "locks", "resources", "rates", "priority", "timeout", "grace", "retries"),
-    *("retry_base", "retry_cap", "retry_jitter", "retry_on", "skip_exit_codes", "require"),
-    *("pin_head", "target", "any_host", "cwd"),
+    *("env", "labels", "locks", "resources", "rates", "priority", "timeout", "idle_timeout"),
+    *("grace", "retries", "retry_base", "retry_cap", "retry_jitter", "retry_on"),
+    *("skip_exit_codes", "require", "pin_head", "target", "any_host", "cwd"),
 )
 # What a job that calls a function has no use for: it has neither a command nor a checkout.
-NOT_OF_CALLS = ("env", "skip_exit_codes", "require", "pin_head", "any_host", "cwd")
+NOT_OF_CALLS = (
+    *("env", "idle_timeout", "skip_exit_codes", "require", "pin_head", "any_host", "cwd"),
+)
 WHAT_IT_DOES = ("uses", "argv", "shell", "prompt", "prompt_file", "task")
 LOOP_ON = (NodeOutcome.SUCCEEDED, NodeOutcome.FAILED, NodeOutcome.BLOCKED)
 TOLERABLE = (NodeOutcome.FAILED, NodeOutcome.BLOCKED, NodeOutcome.CANCELLED)
