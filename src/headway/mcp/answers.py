@@ -23,9 +23,12 @@ _ROOMS = (20_000, 2000, 400, 80)  # characters of a text: the first with which a
 _DEEPEST = 12
 
 
-def data(*, room: int = _ROOMS[0], **fields: Any) -> dict[str, Any]:
-    """What others wrote, without what is not there."""
-    return {name: visible(each, room) for name, each in fields.items() if each not in _NOTHING}
+def data(*, room: int | None = None, **fields: Any) -> dict[str, Any]:
+    """What others wrote, without what is not there; each text no longer than there is room."""
+    there = {name: each for name, each in fields.items() if each not in _NOTHING}
+    if room is None:
+        return there
+    return {name: visible(each, room) for name, each in there.items()}
 
 
 _NOTHING: tuple[Any, ...] = (None, "", (), [], {})

@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.base.crashpoints import reach
 from headway.base.errors import ConflictError, TimedOutError
-from headway.core.model import Job, JobId, shown
+from headway.core.model import ApprovalState, Job, JobId, shown
 from headway.core.states import TERMINAL
 from headway.jobs.approvals import what_it_runs
 from headway.mcp.answers import IN_A_ROW, LOG_BYTES, data, last_lines

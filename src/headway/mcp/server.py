@@ -8,7 +8,6 @@ import asyncio
 import os
 import signal
 
-from mcp import MCPError, types
 from mcp.server.lowlevel import Server as McpServer
 from mcp.server.stdio import stdio_server
 
@@ -18,6 +17,7 @@ from headway.mcp.answers import as_text
 from headway.mcp.caller import ToolCaller
 from headway.mcp.tool import McpTool, SubmitRule
 from headway.mcp.tools import tools_for
+from mcp import MCPError, types
 
 # The first lines are what every client shows to its model.
 INSTRUCTIONS = """\
@@ -44,7 +44,7 @@ def make_server(caller: ToolCaller, rule: SubmitRule) -> "McpServer[object]":
         if tool is None:
             raise MCPError(
                 code=types.INVALID_PARAMS,
-                message=f"there is no tool {plain(params.name)[:80]!r}; "
+                message=f"there is no tool '{plain(params.name)[:80]}'; "
                 f"there are {', '.join(tools)}",
             )
         outcome = await caller.call(tool, params.arguments or {})
