@@ -103,9 +103,11 @@ bench-startup: $(STAMP)
 hops: $(STAMP)
 	$(BIN)/python bench/hops.py $(ARGS)
 
-# docs/openapi.json from the route table. It refuses to take away what programs rely on.
+# docs/openapi.json from the route table. It refuses to take away what programs rely on. The table of
+# docs/mcp.md from the table of tools.
 openapi: $(STAMP)
 	$(BIN)/python docs/openapi.py
+	$(BIN)/python docs/mcp_tools.py
 
 # Draws the pictures of README and docs/views.md anew, from real jobs: half a minute.
 pictures: $(STAMP)

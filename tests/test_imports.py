@@ -34,7 +34,8 @@ ROOMS = {
     "admin": FEATURES,
     "client": f"{FEATURES} admin",
     "web": f"{FEATURES} client admin __init__",  # its version
-    "cli": f"{FEATURES} client admin worker web __init__",  # its version
+    "mcp": f"{FEATURES} client admin __init__",  # its version
+    "cli": f"{FEATURES} client admin worker web mcp __init__",  # its version
     "testing": f"{FEATURES} client worker",
     "cli.aliases": f"{FEATURES} client testing",
 }
@@ -76,6 +77,7 @@ THIRD_PARTY = {
     "h11": {"web.protocol"},
     "jinja2": {"web.pages.page"},
     "markupsafe": {"web.pages"},
+    "mcp": {"mcp.server"},
 }
 
 # Time is read in the clock, and where no clock can be handed in: in supervisors, wrappers of agents

@@ -132,6 +132,14 @@ NOT_EXECUTED = [
     ("docs/cli.md", "$ headway webhooks test", "it needs a receiver; docs/webhooks.md has one"),
     ("docs/cli.md", "$ headway work", "a worker that stays; tests/cli and tests/worker have them"),
     ("docs/cli.md", "$ headway serve", "a server that stays; scenes start one"),
+    ("docs/cli.md", "$ headway mcp", "a server that stays; tests/mcp start one"),
+    ("docs/mcp.md", "pip install", "`make test-runners` does it with the agent programs"),
+    ("docs/mcp.md", "claude mcp add", "`make test-runners` does it with the agent programs"),
+    (
+        "docs/mcp.md",
+        "$ headway jobs approvals",
+        "tests/mcp/test_stdio.py approves what an agent submits",
+    ),
     ("docs/cli.md", "$ headway service install", "it would change the host of whoever tests"),
     ("docs/cli.md", '$ eval "$(headway completion', "it is for bash, and blocks are run by sh"),
     (

@@ -17,12 +17,6 @@ MUTANTS: tuple[Mutant, ...] = (
         f"{QUERIES}::test_a_list_comes_whole_or_in_parts",
     ),
     Mutant(
-        "web/shapes.py:_of_text",
-        'schema.get("minLength", 0)',
-        "0",
-        f"{QUERIES}::test_what_is_wrong_is_said",
-    ),
-    Mutant(
         "web/openapi.py:operation_id",
         '(["legacy"] if is_legacy(route) else [])',
         "[]",

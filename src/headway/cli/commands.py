@@ -146,6 +146,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config list": ("config:list_settings", "List every setting, its value and meaning."),
     "work": ("work:work", "Be the worker, in the foreground."),
     "serve": ("serve:serve", "Serve this home over HTTP."),
+    "mcp": ("mcp:mcp", "Give agents this home as MCP tools."),
     "stop": ("stop:stop", "End the background worker; running jobs go on."),
     "web": ("", "The server of this home, for browsers."),
     "web login": ("web:login", "Print a link that signs a browser in."),
@@ -173,7 +174,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("run", "workflows", "targets"),
     ),
     "Look and steer": (
-        *("status", "jobs", "runs", "artifacts", "locks", "scheduler", "work", "serve", "stop"),
+        *("status", "jobs", "runs", "artifacts", "locks", "scheduler", "work", "serve", "mcp"),
+        "stop",
     ),
     "Set up": (
         *("init", "config", "service", "web", "tokens", "webhooks", "runners", "trust"),

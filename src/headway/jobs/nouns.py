@@ -6,7 +6,7 @@ first called. So a program loads only the verbs that it uses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.base.errors import InvalidInputError
@@ -231,11 +231,19 @@ class Jobs(ClientNoun):
 
         return why_not(self._context, self.find(job_id))
 
-    def wait(self, job_id: JobId | str, *, timeout: float | None = None) -> Job:
-        """Wait for the end of the job and its retries; the last job of its chain."""
+    def wait(
+        self,
+        job_id: JobId | str,
+        *,
+        timeout: float | None = None,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> Job:
+        """Wait for the end of the job and its retries; the last job of its chain. `meanwhile` is
+        called again and again; what it raises ends the wait."""
         from headway.jobs.wait import Waiter
 
-        return Waiter(self._context, self.find(job_id)).until_ended(timeout=timeout)
+        waiter = Waiter(self._context, self.find(job_id))
+        return waiter.until_ended(timeout=timeout, meanwhile=meanwhile)
 
     # -- steering ------------------------------------------------------------------------------
 
@@ -257,11 +265,14 @@ class Jobs(ClientNoun):
 
         return with_downstream(self._context, self.find(job_id))
 
-    def retry(self, job_id: JobId | str) -> Rewound:
-        """Queue a job that ended without success, and all that follows from it, once more."""
+    def retry(
+        self, job_id: JobId | str, *, check: Callable[[Sequence[Job]], None] | None = None
+    ) -> Rewound:
+        """Queue a job that ended without success, and all that follows from it, once more. `check`
+        is given all these jobs within the transaction; if it raises, nothing is changed."""
         from headway.jobs.retry import rewind
 
-        return rewind(self._context, self.find(job_id))
+        return rewind(self._context, self.find(job_id), check)
 
     def preview_retry(self, job_id: JobId | str) -> Rewound:
         """What `retry` would do now."""

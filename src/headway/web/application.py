@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from headway.base.clock import Clock
+from headway.base.shapes import Schema, check_texts, read_body
+from headway.base.verb_threads import VerbThreads
 from headway.client import Client
 from headway.core.principals import Principal
 from headway.web.calls import NOBODY, Answer, Later, Live, Reply, Scrape, Stream, WebCall
@@ -33,9 +35,8 @@ from headway.web.problems import (
 )
 from headway.web.route import LARGEST, Route
 from headway.web.routes import NEW_ROUTES, ROUTES
-from headway.web.shapes import Schema, read_body, read_query
+from headway.web.shapes import read_query
 from headway.web.tail import EventTail
-from headway.web.threads import VerbThreads
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -127,7 +128,7 @@ class Application:
     def __init__(
         self,
         guard: Guard,
-        threads: VerbThreads,
+        threads: VerbThreads[Client],
         tail: EventTail,
         clock: Clock,
         *,
@@ -592,7 +593,7 @@ def _json(content: bytes) -> Any:
             parse_float=_finite,
         )
         if b"\\u" in content:
-            _check_texts(made)
+            check_texts(made)
     except (ValueError, RecursionError) as error:
         raise HttpProblem(400, "bad-json", f"the body is not JSON: {error}") from None
     return made
@@ -614,20 +615,6 @@ def _finite(digits: str) -> float:
     if isinf(number):
         raise ValueError(f"{digits[:40]} is too large for a number")
     return number
-
-
-def _check_texts(value: Any) -> None:
-    """Refuse what only an escape can write: NUL, and half of a pair of surrogates."""
-    left = [value]
-    while left:
-        each = left.pop()
-        if isinstance(each, str):
-            if "\0" in each or any("\ud800" <= char <= "\udfff" for char in each):
-                raise ValueError("a text has a NUL, or half of a character")
-        elif isinstance(each, dict):
-            left += [*each, *each.values()]
-        elif isinstance(each, list):
-            left += each
 
 
 _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headway import __version__
+from headway.base.shapes import Schema, one_of
 from headway.core.model import FIELDS
 from headway.core.states import API_STATUS, Status
 from headway.web.route import Route
-from headway.web.shapes import Schema, one_of
 
 STATES = tuple(str(each) for each in Status)
 STATUSES = tuple(sorted(set(API_STATUS.values())))

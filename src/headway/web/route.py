@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from headway.base.shapes import Schema
 from headway.core.principals import Principal, Role
 from headway.web.calls import Handler, Reply
 from headway.web.problems import ForbiddenError
-from headway.web.shapes import Schema
 
 API = "/api/v1"
 LARGEST = 1 << 20

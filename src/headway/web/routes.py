@@ -8,6 +8,19 @@ says of every other one why it has no route.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from headway.base.shapes import (
+    ANYTHING,
+    FLAG,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    WORD,
+    Schema,
+    keys,
+    one_of,
+    texts_by_name,
+    whole,
+)
 from headway.core.groups import POLICIES, GroupMode
 from headway.core.principals import Role
 from headway.jobs.graph_file import schema_of_entry
@@ -54,20 +67,7 @@ from headway.web.pages.submission import (
 from headway.web.pages.webhooks import WebhooksPage
 from headway.web.pages.workflows import RunPage, WorkflowsPage
 from headway.web.route import ADMIN, API, DECIDE, NONE, OPERATE, PUBLIC, READ, SUBMIT, Right, Route
-from headway.web.shapes import (
-    ANYTHING,
-    FLAG,
-    INSTANT,
-    NUMBER,
-    TEXT,
-    TEXTS,
-    WORD,
-    Schema,
-    keys,
-    one_of,
-    texts_by_name,
-    whole,
-)
+from headway.web.shapes import INSTANT
 
 LARGEST_GRAPH = 16 << 20
 
