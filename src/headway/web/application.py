@@ -20,7 +20,15 @@ from headway.base.clock import Clock
 from headway.client import Client
 from headway.core.principals import Principal
 from headway.web.calls import NOBODY, Answer, Later, Live, Reply, Scrape, Stream, WebCall
-from headway.web.guard import Admitted, Guard, Visitor, refuse_forged, unauthorized
+from headway.web.guard import (
+    Admitted,
+    Guard,
+    LinkFollowed,
+    Visitor,
+    refuse_forged,
+    unauthorized,
+)
+from headway.web.handlers.login import AGAIN
 from headway.web.metrics import MEDIA, Metrics
 from headway.web.peers import Peer
 from headway.web.problems import (
@@ -45,6 +53,7 @@ MOST_AT_ONCE = 32  # requests of one principal
 MOST_STREAMS, ALL_STREAMS = 20, 600
 DEEPEST = 32
 WORTH_PACKING = 1024
+SEND_JSON = "the body is JSON, so say so: Content-Type: application/json"
 LONG = 64 << 10  # bytes of a body that are not read in the event loop
 LOOK_EVERY = 1.0  # seconds; a wake-up that was missed costs no more than this
 
@@ -56,7 +65,7 @@ POLICY = (
 ON_ALL_ANSWERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with none at all, the `Origin` of our own forms is `null`
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
@@ -150,7 +159,10 @@ class Application:
     async def look_up(self, exchange: "Exchange") -> Reply | Stream:
         """All that is done before the first byte of an answer is known."""
         visitor = exchange.visitor
-        admitted = self._guard.admit(visitor, self.clock.now())
+        try:
+            admitted = self._guard.admit(visitor, self.clock.now())
+        except LinkFollowed:
+            return AGAIN
         exchange.admitted = admitted
         found = self._find(visitor)
         exchange.route = found.route
@@ -360,7 +372,7 @@ class Exchange:
         if media == "application/x-www-form-urlencoded" and route.form:
             return dict(parse_qsl(content.decode("utf-8", "replace"), keep_blank_values=True))
         if content and media != "application/json":
-            raise HttpProblem(415, "unsupported-media", "send application/json")
+            raise HttpProblem(415, "unsupported-media", SEND_JSON)
         if len(content) > LONG:
             return await asyncio.to_thread(_checked, content, route.body)
         return _checked(content, route.body)
@@ -480,7 +492,8 @@ class Exchange:
                     "ms": round(seconds * 1000, 1),
                     "principal": principal.name if principal else None,
                 }
-            )
+            ),
+            extra={"of_nobody": principal is None},
         )
 
 
