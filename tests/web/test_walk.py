@@ -11,7 +11,7 @@ from wire import Headers, Heard, Wire
 from harness import Bench
 from headway.admin.tokens import csrf_value
 from headway.core.principals import ROLES, Role
-from headway.web.handlers.login import HEALTHY, PAGE, SCRIPT
+from headway.web.handlers.login import AGAIN, HEALTHY, PAGE, SCRIPT
 from headway.web.pages.assets import ASSETS
 from headway.web.route import Route
 from headway.web.routes import ROUTES
@@ -330,6 +330,23 @@ def test_pages_of_others_are_refused_whatever_they_send(
     given = [*bearer(served.token("admin")), *said]
     asked = (Ask(each.method, path_of(each), given) for each in ROUTES if each.path != "/healthz")
     walker.refuses(403, asked)
+
+
+def test_a_link_of_another_site_leads_to_no_data_and_changes_nothing(walker: Walker) -> None:
+    served = walker.served
+    followed = [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate")]
+    given = [*bearer(served.token("admin")), *followed]
+    before = served.bench.client.context.changes()
+    asked = (Ask(method, path, given) for path in PATHS for method in METHODS)
+    for ask, heard in walk(served, asked):
+        if ask.path == "/healthz" and ask.method in READS:
+            assert heard.status == 200, ask
+        elif ask.method == "GET":
+            assert (heard.status, heard.body) == (200, AGAIN.body), ask
+        else:
+            assert heard.status == 403, (ask, heard)
+            _has_no_data(ask, heard)
+        assert served.bench.client.context.changes() == before, ask
 
 
 # -- browsers ----------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 from started import Started
 
 from harness import Bench
+from headway.base.errors import KeyReusedError
 from headway.core.states import Status
 from headway.jobs.routes import output_key
 from headway.workflows.mistakes import WorkflowError
@@ -404,6 +405,8 @@ def test_a_run_waits_for_jobs_and_a_key_starts_one(bench: Bench) -> None:
     assert run.node("a")["state"] == "waiting_on_deps"
     again = Started(bench, CHAIN, key="once")
     assert again.run == run.run and not again.made.created
+    with pytest.raises(KeyReusedError, match="'once' belongs to wf-1"):
+        Started(bench, 'params.n = { type = "int", default = 1 }\n' + CHAIN, key="once")
     bench.client.jobs.approve(gate)
     assert run.ended()["state"] == "succeeded"
     assert len(list_runs(bench.client.context)) == 1

@@ -22,9 +22,17 @@ from headway.base.verb_threads import VerbThreads
 from headway.client import Client
 from headway.core.principals import Principal
 from headway.web.calls import NOBODY, Answer, Later, Live, Reply, Scrape, Stream, WebCall
-from headway.web.guard import Admitted, Guard, Visitor, refuse_forged, unauthorized
+from headway.web.guard import (
+    Admitted,
+    Guard,
+    LinkFollowed,
+    Visitor,
+    refuse_forged,
+    unauthorized,
+)
+from headway.web.handlers.login import AGAIN
 from headway.web.metrics import MEDIA, Metrics
-from headway.web.pages.page import COME_AGAIN, problem_page
+from headway.web.pages.page import problem_page
 from headway.web.pages.regions import RegionCache, RegionKey
 from headway.web.peers import Peer
 from headway.web.problems import (
@@ -48,6 +56,7 @@ MOST_AT_ONCE = 32  # requests of one principal
 MOST_STREAMS, ALL_STREAMS = 20, 600
 DEEPEST = 32
 WORTH_PACKING = 1024
+SEND_JSON = "the body is JSON, so say so: Content-Type: application/json"
 LONG = 64 << 10  # bytes of a body that are not read in the event loop
 LOOK_EVERY = 1.0  # seconds; a wake-up that was missed costs no more than this
 
@@ -56,12 +65,10 @@ POLICY = (
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types headway"
 )
-# With `no-referrer` a browser sends `Origin: null` with a form, which the guard refuses; to other
-# sites nothing is sent either way.
 ON_ALL_ANSWERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",
+    "referrer-policy": "same-origin",  # with none at all, the `Origin` of our own forms is `null`
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
@@ -156,7 +163,10 @@ class Application:
     async def look_up(self, exchange: "Exchange") -> Reply | Stream:
         """All that is done before the first byte of an answer is known."""
         visitor = exchange.visitor
-        admitted = self._guard.admit(visitor, self.clock.now())
+        try:
+            admitted = self._guard.admit(visitor, self.clock.now())
+        except LinkFollowed:
+            return AGAIN
         exchange.admitted = admitted
         found = self._find(visitor)
         exchange.route = found.route
@@ -383,7 +393,7 @@ class Exchange:
             if given:
                 return _form(given, route.body)
         if content and media != "application/json":
-            raise HttpProblem(415, "unsupported-media", "send application/json")
+            raise HttpProblem(415, "unsupported-media", SEND_JSON)
         if len(content) > LONG:
             return await asyncio.to_thread(_checked, content, route.body)
         return _checked(content, route.body)
@@ -402,12 +412,9 @@ class Exchange:
     async def _send_problem(self, found: ProblemAnswer) -> None:
         """As a page for one who looks at pages; as a document for all others."""
         if self.visitor.wants_page:
-            if found.status == 403 and self.visitor.comes_by_link:
-                await self._send_reply(COME_AGAIN)
-            else:
-                there = self._application.own_address(self.visitor)
-                signed_in = self.admitted is not None and self.admitted.principal is not None
-                await self._send_reply(problem_page(found, signed_in=signed_in, there=there))
+            there = self._application.own_address(self.visitor)
+            signed_in = self.admitted is not None and self.admitted.principal is not None
+            await self._send_reply(problem_page(found, signed_in=signed_in, there=there))
             return
         body = json.dumps(found.document, ensure_ascii=False).encode()
         await self._send_reply(
@@ -512,7 +519,8 @@ class Exchange:
                     "ms": round(seconds * 1000, 1),
                     "principal": principal.name if principal else None,
                 }
-            )
+            ),
+            extra={"of_nobody": principal is None},
         )
 
 

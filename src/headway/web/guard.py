@@ -74,6 +74,11 @@ class Admitted(NamedTuple):
     csrf: str | None = None
 
 
+class LinkFollowed(Exception):  # noqa: N818
+    """Somebody follows a link of another site, so the browser has kept the cookie back. An empty
+    page that asks for itself once more is of here, and gets it."""
+
+
 class Guard:
     def __init__(
         self,
@@ -154,8 +159,11 @@ class Guard:
         if origin is not None and origin != self._origins.get(host, f"http://{host}"):
             raise ForbiddenError("a page of another origin may not ask here")
         site = visitor.value("sec-fetch-site")
-        if site is not None and site not in SAME:
-            raise ForbiddenError("a page of another site may not ask here")
+        if site is None or site in SAME:
+            return
+        if visitor.method == "GET" and visitor.value("sec-fetch-mode") == "navigate":
+            raise LinkFollowed
+        raise ForbiddenError("a page of another site may not ask here")
 
     # 4. Who it is.
     def _who(self, visitor: Visitor, host: str, secure: bool, now: int) -> Admitted:

@@ -104,6 +104,9 @@ SCHEMAS: Mapping[str, Schema] = {
     "OneWorkflow": _with(workflow=ANY_OBJECT),
     "WorkflowRuns": _with(runs=_OBJECTS),
     "OneWorkflowRun": _with(run=_with(id=TEXT, workflow=TEXT, state=TEXT, nodes=_OBJECTS)),
+    "StartedWorkflowRun": _with(
+        created={"type": "boolean"}, run=_with(id=TEXT, workflow=TEXT, state=TEXT, nodes=_OBJECTS)
+    ),
     "RetriedRun": _with(nodes=_IDS, run=ANY_OBJECT),
     "Groups": _with(groups=_OBJECTS),
     "OneGroup": _with(group=_with(id=TEXT)),

@@ -439,7 +439,7 @@ WORKFLOWS = (
         runs.start,
         "Start a run of it.",
         SUBMIT,
-        {201: "OneWorkflowRun"},
+        {200: "StartedWorkflowRun", 201: "StartedWorkflowRun"},
         keys(
             params={"type": "object"},
             after=TEXTS,
@@ -447,7 +447,7 @@ WORKFLOWS = (
             require_approval=FLAG,
         ),
         headers=("Idempotency-Key",),
-        verbs=("workflows.start",),
+        verbs=("workflows.start", "workflows.submit"),
     ),
     _get(
         "/workflow-runs",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.base.crashpoints import reach
 from headway.base.environment import keep_environment
-from headway.base.errors import InvalidInputError, NotFoundError
+from headway.base.errors import InvalidInputError, KeyReusedError, NotFoundError
 from headway.core.gates.routes import OF_NODE
 from headway.core.model import (
     NOTHING,
@@ -34,6 +34,7 @@ from headway.store.new_jobs import Event
 from headway.store.records import LoopRecord, NewNode, RunRecord
 from headway.workflows.compiler import (
     RUN_ID,
+    as_json,
     canonical,
     compile_draft,
     inputs_of,
@@ -189,6 +190,7 @@ def add_run(
     """Make a run of these specifications within a transaction."""
     known = tx.workflows.by_key(request.key) if request.key is not None else None
     if known is not None:
+        _refuse_another(known, manifest, str(request.key))
         return StartedRun(known.id, created=False)
     run = tx.workflows.take_id()
     actor = (origin.of_slots and request.schedule_id) or origin.actor
@@ -224,6 +226,16 @@ def add_run(
     data = {"run": shown_run(run), "workflow": record.name, "nodes": len(nodes)}
     tx.events.add([Event("workflow_started", None, data)], actor=actor)
     return StartedRun(run, created=True, jobs=tuple(each.job_id for each in made))
+
+
+def _refuse_another(known: RunRecord, manifest: Manifest, key: str) -> None:
+    """Refuse a key that stands for another workflow, or for other parameters: whoever uses it has
+    made a mistake, and must not take that run for the one that was meant."""
+    if (known.name, known.params) != (manifest.workflow.name, as_json(manifest.params)):
+        raise KeyReusedError(
+            f"key {key!r} belongs to {shown_run(known.id)}, which is of another workflow or has "
+            "other parameters; use another key"
+        )
 
 
 def document(manifest: Manifest) -> dict[str, Any]:

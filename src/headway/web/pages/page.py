@@ -147,12 +147,6 @@ def problem_page(found: ProblemAnswer, *, signed_in: bool, there: str | None) ->
     return Reply(found.status, None, found.headers, text.encode(), HTML)
 
 
-# One who follows a link of another site comes without a cookie, and has it when he comes from here.
-COME_AGAIN = Reply(
-    body=b'<!doctype html><meta http-equiv="refresh" content="0"><title>Headway</title>\n',
-    media=HTML,
-)
-
 # What a page says after it has done something; the word and the thing stand in the query.
 SAID: Mapping[str, str] = {
     "approved": "{} is approved.",
