@@ -54,7 +54,7 @@ def test_a_link_of_another_site_is_asked_for_again_by_a_page_of_ours(shared: Ser
             assert (heard.status, heard.body) == (200, AGAIN.body), (path, given)
             assert "text/html" in heard.header("content-type")
     assert b'http-equiv="refresh" content="0"' in (AGAIN.body or b"")
-    assert shared.ask_as(None, "GET", "/", None, [*HERE, FOLLOWED[1], cookie]).status == 200
+    assert shared.ask_as(None, "GET", "/ui/", None, [*HERE, FOLLOWED[1], cookie]).status == 200
 
 
 @pytest.mark.parametrize(

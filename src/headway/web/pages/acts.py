@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
+from headway.base.shapes import TEXT, Schema
 from headway.web.calls import Reply, WebCall
 from headway.web.route import API, Route
-from headway.web.shapes import TEXT, Schema
 
 OF_FORMS: Mapping[str, Schema] = {
     "csrf": TEXT,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from headway.web.shapes import TEXT, TEXTS, Schema, one_of
+from headway.base.shapes import TEXT, TEXTS, Schema, one_of
 
 MOST_AT_ONCE = 1000  # jobs that one form names
 

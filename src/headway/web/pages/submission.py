@@ -5,13 +5,13 @@ from functools import cached_property
 from typing import Any
 
 from headway.base.errors import InvalidInputError
+from headway.base.shapes import FLAG, TEXT, Schema
 from headway.core.model import shown as shown_job
 from headway.core.model import shown_run
 from headway.web.calls import Reply, WebCall
 from headway.web.handlers import collections as api
 from headway.web.pages.acts import back
 from headway.web.pages.page import WebPage
-from headway.web.shapes import FLAG, TEXT, Schema
 
 NEW_COMMAND: Mapping[str, Schema] = {
     "shell": TEXT,
@@ -57,8 +57,8 @@ def submit_command(call: WebCall) -> Reply:
 
 
 def submit_template(call: WebCall) -> Reply:
-    template = call.body["of"]
-    if call.principal.templates and template not in call.principal.templates:
+    template = call.body.get("of", "")
+    if template not in call.principal.templates:
         call.refuse_bound_to_templates()
     made = call.client.templates.submit(template, params=params_of(call.body.get("params", "")))
     return to(call, f"/ui/jobs/{shown_job(made.job_id)}", shown_job(made.job_id), "submitted")
@@ -67,14 +67,14 @@ def submit_template(call: WebCall) -> Reply:
 def start_workflow(call: WebCall) -> Reply:
     call.refuse_bound_to_templates()
     number = call.client.workflows.start(
-        workflow_name(call.body["of"]), params=params_of(call.body.get("params", ""))
+        workflow_name(call.body.get("of", "")), params=params_of(call.body.get("params", ""))
     )
     return to(call, f"/ui/workflow-runs/{shown_run(number)}", shown_run(number), "started")
 
 
 def workflow_name(text: str) -> str:
     """Of a workflow of the home: a path would reach files elsewhere."""
-    if "/" in text or text.endswith(".toml"):
+    if not text or "/" in text or text.endswith(".toml"):
         raise InvalidInputError(f"there is no workflow {text[:80]!r}")
     return text
 
