@@ -253,6 +253,8 @@
       event.preventDefault();
     });
     document.addEventListener("click", (event) => {
+      const box = event.target.closest?.("[data-graph] [data-job]");
+      if (box && /^job-\d+$/.test(box.dataset.job)) location.href = `/ui/jobs/${box.dataset.job}`;
       if (!event.target.matches("[data-tick-all]")) return;
       const boxes = [...document.querySelectorAll("input[name=job]")];
       const all = boxes.every((each) => each.checked);
