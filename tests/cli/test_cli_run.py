@@ -107,7 +107,7 @@ def test_a_check_writes_nothing(flows: CommandLine) -> None:
     ("words", "code", "said"),
     [
         (["hello"], 5, "parameter 'who' has no value; give --set who=VALUE"),
-        (["hello", "a", "b"], 5, "hello takes 1 inputs (who); 2 are given"),
+        (["hello", "a", "b"], 5, "hello takes 1 input (who); 2 are given"),
         (["hello", "a", "--set", "who=b"], 5, "parameter 'who' is given twice"),
         (
             ["hello", "a", "--set", "time=2"],
@@ -251,6 +251,9 @@ def test_a_job_says_what_it_is_of_its_run(flows: CommandLine) -> None:
     assert last["item"] is None and set(last["gates"]) == {
         *("approval", "require", "pin_head", "when")
     }
+    assert "workflow   wf-1 (loop), node ci, pass 2, succeeded" in flows.out(
+        "jobs", "show", "job-4"
+    )
     run = flows.json("workflows", "show", "wf-1")["run"]
     assert run["status"] == "COMPLETED" and run["manifest"]["sinks"] == ["ci"]
 

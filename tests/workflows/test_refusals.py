@@ -315,7 +315,7 @@ def test_a_file_without_parameters_says_that_there_are_none() -> None:
 def test_inputs_are_counted_and_given_once() -> None:
     workflow = checked('inputs = ["n"]\nparams.n = 1\n' + one(RUN))
     assert inputs_of(workflow, ["3"], {}) == {"n": "3"}
-    with pytest.raises(InvalidInputError, match=r"w takes 1 inputs \(n\); 2 are given"):
+    with pytest.raises(InvalidInputError, match=r"w takes 1 input \(n\); 2 are given"):
         inputs_of(workflow, ["3", "4"], {})
     with pytest.raises(InvalidInputError, match="w takes no inputs; give --set K=V"):
         inputs_of(checked(one(RUN)), ["3"], {})

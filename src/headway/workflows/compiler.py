@@ -184,7 +184,8 @@ def inputs_of(workflow: Workflow, words: Sequence[str], named: Mapping[str, Any]
     if len(words) > len(workflow.inputs):
         if not workflow.inputs:
             raise InvalidInputError(f"{workflow.name} takes no inputs; give --set K=V")
-        takes = f"{len(workflow.inputs)} inputs ({listed(workflow.inputs)})"
+        number, names = len(workflow.inputs), listed(workflow.inputs)
+        takes = f"{number} {'input' if number == 1 else 'inputs'} ({names})"
         raise InvalidInputError(f"{workflow.name} takes {takes}; {len(words)} are given")
     by_place = dict(zip(workflow.inputs, words, strict=False))
     twice = [name for name in by_place if name in named]
