@@ -44,6 +44,7 @@ from headway.web.shapes import (
 )
 
 LARGEST_GRAPH = 16 << 20
+LARGEST_CODE = 4 << 10  # of a body that is read for nobody
 
 
 def _get(
@@ -1065,6 +1066,7 @@ PAGES = (
         {303: ""},
         NONE,
         keys(("code",), code=TEXT),
+        largest=LARGEST_CODE,
         form=True,
     ),
     Route("GET", "/", READ, home.home, "How things stand.", {200: "Text"}, media=_HTML),
