@@ -84,6 +84,7 @@ OF_HTTP = (
     ("too-many", 429, "of this token at once; `Retry-After`"),
     ("head-too-large", 431, "a head has 16 KiB"),
     ("not-ready", 503, "`/readyz`: somebody listens, and no event was read for 5 s; `Retry-After`"),
+    ("too-busy", 503, "another body above 1 MiB is being read; `Retry-After`"),
     ("too-many-streams", 503, "of all; `Retry-After`"),
     ("unexpected", 500, "a mistake of the program; its log has the request's id"),
 )

@@ -11,7 +11,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, MutableMapping
-from contextlib import aclosing, contextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, suppress
 from math import isinf
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -57,6 +57,7 @@ MOST_STREAMS, ALL_STREAMS = 20, 600
 DEEPEST = 32
 WORTH_PACKING = 1024
 SEND_JSON = "the body is JSON, so say so: Content-Type: application/json"
+LARGE_WAITS = 5.0  # seconds for which one body above 1 MiB waits for another
 LONG = 64 << 10  # bytes of a body that are not read in the event loop
 LOOK_EVERY = 1.0  # seconds; a wake-up that was missed costs no more than this
 
@@ -179,11 +180,42 @@ class Application:
         changes = visitor.method not in ("GET", "HEAD")
         if changes and not found.route.form:
             refuse_forged(admitted, visitor.value("x-csrf-token"))
-        large = found.route.largest > LARGEST
-        async with self._large if large else nullcontext():  # one at a time, for memory's sake
+        with self._one_more(admitted.principal):
             body = await exchange.read_body(found.route, admitted)
-        query = read_query(_words(visitor.query), found.route.query)
-        return await self._perform(exchange, admitted, found, query, body)
+            query = read_query(_words(visitor.query), found.route.query)
+            return await self._perform(exchange, admitted, found, query, body)
+
+    @contextmanager
+    def _one_more(self, principal: Principal | None) -> Iterator[None]:
+        """A request of this principal, from before its body is read: that is kept in memory."""
+        if principal is None:
+            yield
+            return
+        if self._at_once[principal.name] >= MOST_AT_ONCE:
+            raise too_many("requests at once")
+        self._at_once[principal.name] += 1
+        try:
+            yield
+        finally:
+            self._at_once[principal.name] -= 1
+
+    @asynccontextmanager
+    async def a_large_body(self) -> AsyncGenerator[None, None]:
+        """One at a time, for memory's sake. Who would have to wait long is told so at once, before
+        the time for a whole request is over."""
+        try:
+            await asyncio.wait_for(self._large.acquire(), LARGE_WAITS)
+        except TimeoutError:
+            raise HttpProblem(
+                503,
+                "too-busy",
+                "another large body is being read; send it again",
+                headers={"Retry-After": "5"},
+            ) from None
+        try:
+            yield
+        finally:
+            self._large.release()
 
     def _find(self, visitor: Visitor) -> Found:
         methods = self._tree.methods(visitor.path) if visitor.path.startswith("/") else {}
@@ -243,19 +275,12 @@ class Application:
             kept = self._regions.find(key, self.clock.monotonic())
             if kept is not None:
                 return kept
-        name = principal.name
-        if self._at_once[name] >= MOST_AT_ONCE:
-            raise too_many("requests at once")
-        self._at_once[name] += 1
-        try:
-            answer = await self._threads.run(act)
-            if key is not None and isinstance(answer, Reply):
-                self._regions.keep(key, self.clock.monotonic(), answer)
-            if isinstance(answer, Later):
-                return await self._wait(answer, principal, exchange)
-            return await self._scraped(answer) if isinstance(answer, Scrape) else answer
-        finally:
-            self._at_once[name] -= 1
+        answer = await self._threads.run(act)
+        if key is not None and isinstance(answer, Reply):
+            self._regions.keep(key, self.clock.monotonic(), answer)
+        if isinstance(answer, Later):
+            return await self._wait(answer, principal, exchange)
+        return await self._scraped(answer) if isinstance(answer, Scrape) else answer
 
     async def _scraped(self, scrape: Scrape) -> Reply:
         """With what was counted here, which the tail brings up to date first."""
@@ -372,15 +397,18 @@ class Exchange:
         length = self.visitor.value("content-length")
         if length is not None and length.isdigit() and int(length) > route.largest:
             raise _too_large(route.largest)
-        read: list[bytes] = []
-        size = 0
-        async with aclosing(self._pieces()) as pieces:
+        read = bytearray()
+        async with AsyncExitStack() as stack:
+            pieces = await stack.enter_async_context(aclosing(self._pieces()))
             async for piece in pieces:
-                read.append(piece)
-                size += len(piece)
-                if size > route.largest:
+                if len(read) <= LARGEST < len(read) + len(piece) <= route.largest:
+                    await stack.enter_async_context(self._application.a_large_body())
+                read += piece
+                if len(read) > route.largest:
                     raise _too_large(route.largest)
-        content = b"".join(read)
+            return await self._checked_body(route, bytes(read))
+
+    async def _checked_body(self, route: Route, content: bytes) -> Any:
         if route.body is None:
             if content:
                 raise HttpProblem(400, "bad-request", "this takes no body")

@@ -71,6 +71,7 @@ from headway.web.route import ADMIN, API, DECIDE, NONE, OPERATE, PUBLIC, READ, S
 from headway.web.shapes import INSTANT
 
 LARGEST_GRAPH = 16 << 20
+LARGEST_CODE = 4 << 10  # of a body that is read for nobody
 
 
 def _get(
@@ -1136,6 +1137,7 @@ SIGN_IN = (
         {303: ""},
         NONE,
         keys(("code",), code=TEXT),
+        largest=LARGEST_CODE,
         form=True,
     ),
     Route("GET", "/", READ, server.to_pages, "Leads to the pages.", {303: ""}),
