@@ -742,3 +742,21 @@ class Statistics(ClientNoun):
         from headway.jobs.statistics import spend
 
         return spend(self._context, days)
+
+    def timeline_of_run(self, run: str) -> dict[str, Any]:
+        """When each node of a run like `wf-7` waited, on what, and ran; of 3,000 jobs at most."""
+        from headway.jobs.views.timeline import timeline_of_run
+
+        return timeline_of_run(self._context, run)
+
+    def timeline_of_group(self, group: str) -> dict[str, Any]:
+        """The same of the members of a group."""
+        from headway.jobs.views.timeline import timeline_of_group
+
+        return timeline_of_group(self._context, group)
+
+    def timeline_of_job(self, job_id: JobId | str) -> dict[str, Any]:
+        """The same of a job, all that it depends on and all that depends on it."""
+        from headway.jobs.views.timeline import timeline_of_job
+
+        return timeline_of_job(self._context, Jobs(self._context).find(job_id))

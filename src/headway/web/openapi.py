@@ -139,6 +139,11 @@ SCHEMAS: Mapping[str, Schema] = {
         unknown=_WHOLE,
         truncated={"type": "boolean"},
     ),
+    "Timeline": _with(
+        of=TEXT,
+        truncated={"type": "boolean"},
+        rows=_list(_with(name=TEXT, job=TEXT, state=TEXT, intervals=_OBJECTS)),
+    ),
     "Artifacts": _with(artifacts=_OBJECTS),
     "Locks": _with(locks=_OBJECTS),
     "Hosts": _with(hosts=_list(_with(id=TEXT, name=TEXT))),

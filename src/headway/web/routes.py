@@ -801,6 +801,27 @@ STATISTICS = (
         {"days": whole(1, 31, 30)},
         verbs=("statistics.spend",),
     ),
+    _get(
+        "/workflow-runs/{run}/timeline",
+        statistics.timeline_of_run,
+        "When each node of a run waited, on what, and ran.",
+        "Timeline",
+        verbs=("statistics.timeline_of_run",),
+    ),
+    _get(
+        "/groups/{group}/timeline",
+        statistics.timeline_of_group,
+        "The same of the members of a group.",
+        "Timeline",
+        verbs=("statistics.timeline_of_group",),
+    ),
+    _get(
+        "/jobs/{job}/timeline",
+        statistics.timeline_of_job,
+        "The same of a job and all that it depends on or that depends on it.",
+        "Timeline",
+        verbs=("statistics.timeline_of_job",),
+    ),
 )
 
 

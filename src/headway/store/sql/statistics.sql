@@ -79,7 +79,12 @@ select chain, node, written, pass from workflow_nodes where run = :run order by 
 select chain from jobs where group_id = :group_id group by chain
 order by min(sequence_number), chain limit :limit
 
--- name: waits_of_jobs
+-- name: lives_of_chains (hot)
+-- The jobs of these chains, :limit at most, the last one last.
+select id, chain, name, status, created_at, started_at, finished_at from jobs
+where $CHAIN(jobs., in $IDS(:chains)) order by chain, id limit :limit
+
+-- name: waits_of_jobs (hot)
 -- How each job waited, was started and came back: the events of its queue, :limit at most.
 select job_id, at, kind, data from events where job_id in $IDS(:ids) and apart is null
   and kind in ('queued', 'waiting_on_deps', 'waiting_on_locks', 'waiting_on_approval', 'running', 'unclaimed')

@@ -44,6 +44,18 @@ class NodeChain(NamedTuple):
     passes: int
 
 
+class ChainMember(NamedTuple):
+    """A job as a timeline shows it."""
+
+    id: JobId
+    chain: JobId
+    name: str
+    state: str
+    created_at: int
+    started_at: int | None
+    finished_at: int | None
+
+
 class QueueEvent(NamedTuple):
     """A change of what a job waits for, its start, or that its start was taken back."""
 
@@ -116,6 +128,11 @@ class StatisticsReader(Table):
     def chains_of_group(self, group_id: int, limit: int) -> list[JobId]:
         rows = self._db.all("chains_of_group", group_id=group_id, limit=limit)
         return [row[0] for row in rows]
+
+    def of_chains(self, chains: Sequence[JobId], limit: int) -> list[ChainMember]:
+        """Their jobs, by chain, the last one last."""
+        rows = self._db.all("lives_of_chains", chains=self._db.json(chains), limit=limit)
+        return [ChainMember._make(row) for row in rows]
 
     def queue_events(self, ids: Sequence[JobId], limit: int) -> list[QueueEvent]:
         """By job, in their order."""

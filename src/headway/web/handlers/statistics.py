@@ -1,6 +1,8 @@
 """Numbers over time."""
 
+from headway.core.model import shown_run
 from headway.web.calls import Reply, WebCall
+from headway.workflows.runs import run_id
 
 
 def load(call: WebCall) -> Reply:
@@ -8,7 +10,6 @@ def load(call: WebCall) -> Reply:
 
 
 def of_jobs(call: WebCall) -> Reply:
-    """Of a name; of all names it would say nothing."""
     return Reply(document=call.client.statistics.jobs(call.path["name"], call.query["limit"]))
 
 
@@ -23,3 +24,16 @@ def of_schedule(call: WebCall) -> Reply:
 
 def spend(call: WebCall) -> Reply:
     return Reply(document=call.client.statistics.spend(call.query["days"]))
+
+
+def timeline_of_run(call: WebCall) -> Reply:
+    name = shown_run(run_id(call.path["run"]))
+    return Reply(document=call.client.statistics.timeline_of_run(name))
+
+
+def timeline_of_group(call: WebCall) -> Reply:
+    return Reply(document=call.client.statistics.timeline_of_group(call.path["group"]))
+
+
+def timeline_of_job(call: WebCall) -> Reply:
+    return Reply(document=call.client.statistics.timeline_of_job(call.path["job"]))

@@ -20,6 +20,7 @@ from headway.base.text import plain, shortened
 HEIGHT = 96  # of a chart, as in the style sheet
 CELL = 24  # of a strip
 LONGEST_WORD = 60
+LONGEST_SUMMARY = 200
 MOST_ROWS = 200  # of a table
 NOTHING_YET = "nothing yet"
 
@@ -109,11 +110,11 @@ def bars(
                 continue
             height = max(1.0, (HEIGHT - 2) * number / top)
             base -= height
-            words.append(f"{show(number)} {each.name}")
+            words.append(f"{escape(show(number))} {said(each.name)}")
             rects.append(_bar(each.look, key, at * width, width, base, height))
         if rects:
-            summary = escape(f"{label}: {', '.join(words)}")
-            drawn.append(f"<g><title>{summary}</title>{''.join(rects)}</g>")
+            title_of = f"<title>{said(label)}: {', '.join(words)}</title>"
+            drawn.append(f"<g>{title_of}{''.join(rects)}</g>")
     picture = f"{_patterns(key)}{_grid()}{''.join(drawn)}"
     return _figure(title, labels, series, show, picture, most)
 
@@ -239,7 +240,7 @@ def _row(cells: Sequence[str | LinkedText]) -> str:
 
 def _in_cell(cell: str | LinkedText) -> str:
     if isinstance(cell, LinkedText):
-        return f'<a href="{escape(cell.link)}">{said(cell.text)}</a>'
+        return f'<a href="{escape(plain(cell.link))}">{said(cell.text)}</a>'
     return said(cell)
 
 
@@ -253,7 +254,7 @@ def strip(title: str, runs: Sequence[StripRun]) -> str:
     summary = _in_words(each.state for each in runs)
     svg = (
         f'<svg class="strip" role="img" width="{9 * len(runs)}" height="{CELL}">'
-        f"<title>{said(title)}: {escape(summary)}</title>{drawn}</svg>"
+        f"<title>{said(title)}: {said(summary, LONGEST_SUMMARY)}</title>{drawn}</svg>"
     )
     rows = [
         (
@@ -277,7 +278,7 @@ def _cell(run: StripRun, at: int, count: int, longest: float) -> str:
     if look == "bad":
         shape += f'<path class="mark" d="M{left + 1} {CELL - 6}l5 4m0-4l-5 4"/>'
     when = f", {run.at}" if run.at else ""
-    words = f"<title>{said(run.name)}: {said(run.state)}{escape(took + when)}</title>"
+    words = f"<title>{said(run.name)}: {said(run.state)}{took}{said(when)}</title>"
     return f"<g>{words}{shape}</g>"
 
 

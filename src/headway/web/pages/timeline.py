@@ -63,17 +63,17 @@ def timeline(title: str, document: Mapping[str, Any], *, zone: str = "UTC", now:
     names = "".join(_name(row) for row in drawn)
     if folded:
         bars += _fold(folded, len(drawn), stretch)
-        names += f"<li>{len(folded):,} more: {escape(_counted(folded))}</li>"
+        names += f"<li>{len(folded):,} more: {said(_counted(folded), LONGEST_REASON)}</li>"
     summary = f"{len(rows):,} rows: {_counted(rows)}"
     picture = (
         f'<svg role="img" width="100%" height="{height}">'
-        f"<title>{said(title)}: {escape(summary)}</title>"
+        f"<title>{said(title)}: {said(summary, LONGEST_REASON)}</title>"
         f"{lines}{words}{bars}</svg>"
     )
     more = _left_out(document)
     return (
         f'<figure class="timeline"><ol><li class="ends">{_zone(clock)}</li>{names}</ol>{picture}'
-        f'<div class="after">{_legend()}{more}{_table(title, drawn, clock)}</div></figure>'
+        f'<div class="after">{_legend()}{more}{_table(title, drawn, clock, stretch)}</div></figure>'
     )
 
 
@@ -142,7 +142,9 @@ def _bars(row: Mapping[str, Any], place: int, stretch: ShownTime, clock: Zone) -
         end = stretch.end if each["until"] is None else _seconds(each["until"])
         left, right = stretch.share(begin), stretch.share(end)
         place_of = f'x="{left:.3f}%" width="{max(right - left, 0.15):.3f}%"'
-        summary = f"<title>{_tooltip(row, each, end - begin, clock)}</title>"
+        summary = (
+            f"<title>{_tooltip(row, each, end - begin, _instant(begin, clock, stretch))}</title>"
+        )
         if each["kind"] == "waiting":
             drawn.append(
                 f'<rect class="wait" {place_of} y="{top + 10}" height="4">{summary}</rect>'
@@ -166,7 +168,7 @@ def _cross(right: float, top: int) -> str:
     return f'<svg {at}><path class="cross" d="M3 8l8 8m0-8l-8 8"/></svg>'
 
 
-def _tooltip(row: Mapping[str, Any], each: Mapping[str, Any], seconds: float, clock: Zone) -> str:
+def _tooltip(row: Mapping[str, Any], each: Mapping[str, Any], seconds: float, begin: str) -> str:
     """`build, job-7: waited 12s from 14:00:05 for lock repo, held by job-3`."""
     goes_on = each["until"] is None
     if each["kind"] == "waiting":
@@ -175,9 +177,8 @@ def _tooltip(row: Mapping[str, Any], each: Mapping[str, Any], seconds: float, cl
     else:
         verb = "runs for" if goes_on else "ran"
         why = "" if goes_on else f", {each['state']}"
-    time = clock_time(_seconds(each["since"]), clock, 1)
     name = said(f"{row['name']}, {each['job']}")
-    return f"{name}: {verb} {in_seconds(seconds)} from {time}{said(why, LONGEST_REASON)}"
+    return f"{name}: {verb} {in_seconds(seconds)} from {begin}{said(why, LONGEST_REASON)}"
 
 
 def _fold(rows: Sequence[Mapping[str, Any]], place: int, stretch: ShownTime) -> str:
@@ -191,7 +192,7 @@ def _fold(rows: Sequence[Mapping[str, Any]], place: int, stretch: ShownTime) -> 
     top = HEAD + ROW * place + 8
     return (
         f'<rect class="bar other" x="{left:.3f}%" width="{width:.3f}%" y="{top}" height="8">'
-        f"<title>{len(rows):,} more: {escape(_counted(rows))}</title></rect>"
+        f"<title>{len(rows):,} more: {said(_counted(rows), LONGEST_REASON)}</title></rect>"
     )
 
 
@@ -209,7 +210,7 @@ def _left_out(document: Mapping[str, Any]) -> str:
     return '<p class="most">It is too large to be shown whole: some of it is not here.</p>'
 
 
-def _table(title: str, rows: Sequence[Mapping[str, Any]], clock: Zone) -> str:
+def _table(title: str, rows: Sequence[Mapping[str, Any]], clock: Zone, stretch: ShownTime) -> str:
     return table(
         title,
         ("job", "what", "from", "to", "why"),
@@ -217,8 +218,8 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], clock: Zone) -> str:
             (
                 LinkedText(row["name"], f"/ui/jobs/{each['job']}"),
                 each["kind"] if each["kind"] == "waiting" else each["state"],
-                clock_time(_seconds(each["since"]), clock, 1),
-                "" if each["until"] is None else clock_time(_seconds(each["until"]), clock, 1),
+                _instant(_seconds(each["since"]), clock, stretch),
+                "" if each["until"] is None else _instant(_seconds(each["until"]), clock, stretch),
                 each["on"] or "",
             )
             for row in rows
@@ -243,18 +244,29 @@ def ticks(stretch: ShownTime, clock: Zone) -> list[TimeTick]:
         at = local - clock.offset(int(local - offset))
         if at > stretch.end:
             return found
-        if at >= stretch.begin:
+        # An hour that the clock skips falls onto the one before.
+        if at >= stretch.begin and (not found or at > found[-1].at):
             found.append(TimeTick(at, clock_time(at, clock, step)))
         local += step
 
 
 def clock_time(at: float, clock: Zone, step: int) -> str:
-    """What the zone's clock shows: with seconds if steps are shorter than a minute, with the day
-    alone if they are days."""
-    shown = show_instant(int((at + clock.offset(int(at))) * SECOND)) or ""
-    if step >= DAY:
+    """What the zone's clock shows, at midnight the day; with seconds only if steps are shorter than
+    a minute."""
+    shown = _shown(at, clock)
+    if step >= DAY or shown[11:19] == "00:00:00":
         return shown[5:10]
     return shown[11:19] if step < 60 else shown[11:16]
+
+
+def _instant(at: float, clock: Zone, stretch: ShownTime) -> str:
+    """The same to the second, with the day where more than one is shown."""
+    shown = _shown(at, clock)
+    return shown[11:19] if stretch.end - stretch.begin < DAY else f"{shown[5:10]} {shown[11:19]}"
+
+
+def _shown(at: float, clock: Zone) -> str:
+    return show_instant(int((at + clock.offset(int(at))) * SECOND)) or ""
 
 
 def _line(tick: TimeTick, stretch: ShownTime) -> str:
