@@ -71,7 +71,7 @@ THIRD_PARTY = {
     "yaml": {"schedules.jobsfile.yaml"},
     "click": {"cli"},
     "cronsim": {"schedules.timing"},
-    "rich": {"cli.jobs.frame", "cli.jobs.watch"},
+    "rich": {"cli.jobs.frame", "cli.jobs.watch", "cli.panes.live"},
     "pytest": {"testing.fixtures"},
     "uvicorn": {"web.server", "web.protocol"},
     "h11": {"web.protocol"},

@@ -108,6 +108,7 @@ NO_VERBS = {
 VERBS = {
     **{name: f"jobs.{name}" for name in ("list", "show", "wait", "approve", "cancel", "retry")},
     "status": "scheduler.status",
+    "top": "jobs.recent",
     "run": "workflows.start",
     "stop": "scheduler.stop_worker",
     "config unset": "admin.unset",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from headway.jobs.views.hosts import Elsewhere
     from headway.jobs.views.logs import LogPart
     from headway.jobs.views.queue import Lineup
+    from headway.jobs.views.recent import Recent
     from headway.jobs.views.search import SearchResult
     from headway.jobs.views.times import JobTimes
     from headway.jobs.worker_stop import StoppedWorker
@@ -203,15 +204,24 @@ class Jobs(ClientNoun):
             most_read=most_read,
         )
 
-    def queue(self, *, limit: int | None = None, **asked: Any) -> Lineup:
-        """Waiting jobs in the order of their dispatch, with estimates."""
+    def queue(
+        self, *, limit: int | None = None, most_read: int | None = None, **asked: Any
+    ) -> Lineup:
+        """Waiting jobs in the order of their dispatch, with estimates. With `most_read` no more
+        than the first so many of the queue are looked at."""
         from headway.jobs.views.queue import line_up
         from headway.jobs.views.search import MOST_LISTED, SearchQuery
 
         limit = limit or MOST_LISTED
-        return line_up(
-            self._context, SearchQuery(**asked), limit=limit, most=max(limit, MOST_LISTED)
-        )
+        most = max(limit, MOST_LISTED) if most_read is None else most_read
+        return line_up(self._context, SearchQuery(**asked), limit=limit, most=most)
+
+    def recent(self, *, limit: int | None = None) -> Recent:
+        """What ended of late, what failed and was not retried, and what is usual. `limit` is for
+        each list (50)."""
+        from headway.jobs.views.recent import MOST_RECENT, recent
+
+        return recent(self._context, limit or MOST_RECENT)
 
     def graph(self, **asked: Any) -> GraphSchedule:
         """What is to run and what each job waits for, as `headway jobs schedule` shows it."""

@@ -406,9 +406,9 @@ class Exchange:
                 read += piece
                 if len(read) > route.largest:
                     raise _too_large(route.largest)
-            return await self._checked_body(route, bytes(read))
+            return await self._checked_body(route, bytes(read), admitted)
 
-    async def _checked_body(self, route: Route, content: bytes) -> Any:
+    async def _checked_body(self, route: Route, content: bytes, admitted: Admitted) -> Any:
         if route.body is None:
             if content:
                 raise HttpProblem(400, "bad-request", "this takes no body")
