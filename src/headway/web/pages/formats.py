@@ -4,16 +4,21 @@ A time is shown on the clock of the server, with its zone; the whole of it in UT
 What changes with the time has `data-tick`, and the script counts on.
 """
 
+import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from shlex import join
 from typing import Any
 
 from markupsafe import Markup
 
+from headway.base.errors import InvalidInputError
 from headway.base.units import show_duration
 from headway.core.states import Status
+from headway.schedules.timing.zones import zone_of
 from headway.web.pages.escapes import visible
 
 SECOND = 1_000_000
@@ -141,6 +146,19 @@ def _time(at: datetime, text: str, *, tick: str = "") -> Markup:
 
 def _moment(now: int) -> datetime:
     return datetime.fromtimestamp(now / SECOND, UTC)
+
+
+@cache
+def local_zone() -> str:
+    """The name of this machine's zone, if it says one that is known."""
+    said = os.environ.get("TZ", "").removeprefix(":")
+    if not said:
+        with suppress(OSError):
+            said = os.readlink("/etc/localtime").rpartition("zoneinfo/")[2]
+    with suppress(InvalidInputError):
+        zone_of(said or "UTC")
+        return said or "UTC"
+    return "UTC"
 
 
 def command(params: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from headway.jobs.views.graph import formats
 from headway.jobs.views.graph.svg import svg
 from headway.web.pages.page import WebPage
 
@@ -47,7 +46,10 @@ class GraphPage(WebPage):
     def picture(self) -> Markup:
         return Markup("\n".join(svg(self._loaded)))  # noqa: S704 - it escapes what it is given
 
-    @cached_property
-    def document(self) -> dict[str, Any]:
-        found: dict[str, Any] = formats.document(self._loaded)
-        return found
+    @property
+    def timeline(self) -> Markup | None:
+        """Of the graph around a job."""
+        if self.focus is None:
+            return None
+        document = self.client.statistics.timeline_of_job(self.focus)
+        return self.bars_over_time(f"around {self.focus}", document)

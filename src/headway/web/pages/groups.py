@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+from markupsafe import Markup
+
 from headway.web.calls import WebCall
 from headway.web.handlers import collections as api
 from headway.web.pages.page import WebPage
@@ -37,6 +39,11 @@ class GroupPage(WebPage):
     def members(self) -> Sequence[dict[str, Any]]:
         found: Sequence[dict[str, Any]] = self.group["members"]
         return found[:1000]
+
+    @property
+    def timeline(self) -> Markup:
+        document = self.client.statistics.timeline_of_group(self.group["id"])
+        return self.bars_over_time(self.title, document)
 
     @property
     def is_active(self) -> bool:

@@ -23,6 +23,7 @@ from headway.web.calls import Handler, Reply, WebCall
 from headway.web.pages import formats
 from headway.web.pages.assets import ICON, SCRIPT, STYLE
 from headway.web.pages.escapes import ansi, finalize
+from headway.web.pages.timeline import timeline
 from headway.web.problems import HttpProblem, ProblemAnswer
 
 HTML = "text/html; charset=utf-8"
@@ -92,6 +93,11 @@ class WebPage:
         words = self.call._replace(query=query or {}, path={**self.call.path, **path})
         answer = handler(words)
         return answer.document if isinstance(answer, Reply) else None
+
+    def bars_over_time(self, title: str, document: Mapping[str, Any]) -> Markup:
+        """When each waited and ran, on the clock of this machine."""
+        drawn = timeline(title, document, zone=formats.local_zone(), now=self.now)
+        return Markup(drawn)  # noqa: S704 - it escapes what it is given
 
     # -- the head of every page ----------------------------------------------------------------
 

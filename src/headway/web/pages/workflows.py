@@ -73,6 +73,11 @@ class RunPage(WebPage):
         return found
 
     @property
+    def timeline(self) -> Markup:
+        document = self.client.statistics.timeline_of_run(self.run["id"])
+        return self.bars_over_time(self.title, document)
+
+    @property
     def picture(self) -> Markup | None:
         """The nodes as a graph, with how far each is; of very many there is none."""
         if len(self.run["nodes"]) > MOST_DRAWN:
