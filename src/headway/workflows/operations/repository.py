@@ -62,6 +62,14 @@ def text_of(task: NodeTask, name: str) -> str | None:
     return str(value)
 
 
+def flag_of(task: NodeTask, name: str, *, default: bool = False) -> bool:
+    """An argument that is true or false; a text such as "no" is neither."""
+    value: Any = task.args.get(name, default)
+    if not isinstance(value, bool):
+        raise FailedError(f"{task.operation}: {name} is {value!r}; give true or false")
+    return value
+
+
 def slug_of(task: NodeTask, *names: str) -> str | None:
     """The first of these arguments that is given, if it can be a slug."""
     found = next((text for name in names or ("slug",) if (text := text_of(task, name))), None)
