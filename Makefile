@@ -47,7 +47,7 @@ mutants: $(STAMP)
 # The real agent programs, from npm, against a model API on this machine. docs/agents.md
 test-runners: $(STAMP) $(RUNNERS)/.installed
 	HEADWAY_TEST_PROGRAMS=$(CURDIR)/$(RUNNERS)/node_modules/.bin \
-	  $(BIN)/python -m pytest -v tests/integrations/agents/real_programs.py $(ARGS)
+	  $(BIN)/python -m pytest -v tests/integrations/agents/real_programs.py tests/mcp/real_agents.py $(ARGS)
 
 $(RUNNERS)/.installed: tests/integrations/agents/package.json
 	@command -v npm >/dev/null || { echo 'npm is missing; install Node.js 20 or newer'; exit 1; }

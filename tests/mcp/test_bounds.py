@@ -66,6 +66,7 @@ def test_a_tail_has_so_many_lines(agent: Agent) -> None:
         "head -c 1000000 /dev/zero | tr '\\0' x; echo END",
         "head -c 60000 /dev/zero; echo END",  # each of them is shown as four characters
         "yes '\u20ac\u20ac\u20ac' | head -n 5000",
+        "yes $(printf '\\001ab%.0s' $(seq 30)) | head -n 400",
     ],
 )
 def test_a_tail_has_16_kib(agent: Agent, script: str) -> None:

@@ -107,11 +107,14 @@ def still_waits(agent: Agent) -> None:
 
 @pytest.mark.parametrize("rule", [APPROVAL, FREE, OFF], ids=["approval", "free", "off"])
 def test_no_tool_approves_with_any_word(
-    make_bench: Callable[..., Bench], make_agent: Callable[..., Agent], rule: SubmitRule
+    make_bench: Callable[..., Bench],
+    make_agent: Callable[..., Agent],
+    monkeypatch: pytest.MonkeyPatch,
+    rule: SubmitRule,
 ) -> None:
-    bench = make_bench(settings={"approval.from_jobs": True})
-    environ = {"HEADWAY_ACTOR": "ada", "HEADWAY_TOKEN": "hw_x", "PATH": "/usr/bin:/bin"}
-    agent = make_agent(rule, bench=bench, name="ada", environ=environ)
+    monkeypatch.setenv("HEADWAY_ACTOR", "ada")
+    monkeypatch.setenv("HEADWAY_TOKEN", "hw_x")
+    agent = make_agent(rule, bench=make_bench(settings={"approval.from_jobs": True}), name="ada")
     agent.bench.submit("true", require_approval=True)
     for name, tool in agent.tools().items():
         needed = dict.fromkeys(tool.input_schema.get("required", ()), "job-1")

@@ -127,7 +127,7 @@ def test_what_a_function_returns_is_data(agent: Agent, monkeypatch: pytest.Monke
     job = agent.bench.submit("true")
     agent.bench.until_ended(job)
     document = agent.bench.client.document(job)
-    document["run"]["result"] = {HOSTILE: [{HIDING: HOSTILE}]}
+    document["run"]["result"] = {HOSTILE: [{HIDING: HIDING + HOSTILE}]}
     monkeypatch.setattr("headway.jobs.views.details.document", lambda *_: document)
     got = agent.call("show_job", job="job-1")
     assert is_visible(got.text)

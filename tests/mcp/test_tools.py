@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from toolbox import FREE, Agent
 
+from harness import Bench
 from headway.client import Client
 from headway.core.model import JobId
+from headway.core.states import Status
 from headway.jobs.graph_file import FORMS
 from headway.mcp.tool import SubmitRule, Submits
 from headway.mcp.tools import ENTRY, TOOLS, tools_for
@@ -169,6 +171,28 @@ def test_a_wait_answers_for_the_retry_of_its_job(agent: Agent) -> None:
     agent.bench.until_ended(job)
     said = agent.ask("wait_for_job", job="job-1")
     assert (said["ended"], said["job"]["id"], said["job"]["attempt"]) == (True, "job-2", 2)
+
+
+def test_an_agent_in_a_job_lends_its_slot_to_what_it_waits_for(
+    make_bench: Callable[..., Bench],
+    make_agent: Callable[..., Agent],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = make_bench(max_active=1)
+    around = bench.submit("sleep", "60")
+    bench.until(lambda: bench.status(around) is Status.RUNNING)
+    with bench.store.read() as tx:
+        claim = tx.claims.of_job(around)
+    assert claim is not None
+    for name, value in (("HOME", bench.home.path), ("JOB_ID", "job-1"), ("CLAIM", claim.token)):
+        monkeypatch.setenv(f"HEADWAY_{name}", value)
+    agent = make_agent(FREE, bench=bench)
+    job = agent.submit("true")
+    given = {"job": job}
+    waiting = agent.portal.start_task_soon(agent.client.call_tool, "wait_for_job", given)
+    bench.until_ended(number(job))
+    assert waiting.result().structured_content["job"]["state"] == "succeeded"
+    assert bench.status(around) is Status.RUNNING
 
 
 # -- submitting, cancelling, retrying ----------------------------------------------------------

@@ -81,13 +81,12 @@ def agent_of(
     *,
     name: str | None = None,
     mode: str = "auto",
-    environ: Mapping[str, str] | None = None,
 ) -> Iterator[Agent]:
     def connect(makes_home: bool) -> Opened:
         url = bench.home.store_url or f"sqlite://{bench.home.database}"
         context = Context(
             *(bench.home, bench.config, open_ready(url, bench.clock), bench.clock),
-            environ=environ or bench.client.context.environ,
+            environ=bench.client.context.environ,
             actor="owner",
         )
         return Opened(Client(context), has_store=True)

@@ -52,7 +52,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "mcp/answers.py:visible",
         "_cut(plain(value), room)",
         "_cut(value, room)",
-        f"{STRANGERS}::test_what_a_job_writes_is_shown_and_not_obeyed",
+        f"{STRANGERS}::test_what_a_function_returns_is_data",
     ),
     Mutant(
         "mcp/answers.py:last_lines",
