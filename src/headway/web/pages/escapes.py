@@ -5,7 +5,10 @@ so a command looks as it is. `ansi` does the same for what jobs write, and keeps
 """
 
 import re
+from collections.abc import Iterator
+from itertools import groupby
 from typing import Any, NamedTuple
+from unicodedata import category
 
 from markupsafe import Markup, escape
 
@@ -16,34 +19,36 @@ _SEQUENCE = re.compile(
     r"|\x1b[@-Z\\-_]?",
     re.DOTALL,
 )
-_HIDDEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
-    r"\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    r"\U000e0000-\U000e0fff\ud800-\udfff]"
-)
+# Characters that count as printable and show nothing.
+_EMPTY = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u3164\ufe00-\ufe0d\uffa0]")
 LONGEST_SEQUENCE = 4096  # an unfinished one that is longer is text
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 
 
 def visible(text: str) -> Markup:
     """The text, escaped, with each hidden character as a marked escape."""
-    if text.isprintable():
+    if text.isprintable() and not _EMPTY.search(text):
         return escape(text)
     return Markup("").join(_pieces(text))
 
 
-def _pieces(text: str) -> list[Markup]:
-    made: list[Markup] = []
-    end = 0
-    for found in _HIDDEN.finditer(text):
-        made.append(escape(text[end : found.start()]))
-        made.append(Markup('<b class="esc">{}</b>').format(_named(found[0])))
-        end = found.end()
-    return [*made, escape(text[end:])]
+def _pieces(text: str) -> Iterator[Markup]:
+    for hidden, some in groupby(text, _is_hidden):
+        part = "".join(some)
+        if hidden:
+            yield Markup('<b class="esc">{}</b>').format(_named(part))
+        else:
+            yield escape(part)
 
 
-def _named(char: str) -> str:
-    return char.encode("unicode_escape", "surrogatepass").decode("ascii")
+def _is_hidden(char: str) -> bool:
+    if char.isprintable():
+        return _EMPTY.match(char) is not None
+    return char not in "\n\t" and category(char) != "Zs"
+
+
+def _named(text: str) -> str:
+    return text.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def finalize(value: Any) -> Any:
