@@ -71,7 +71,7 @@ Handler = Callable[[ToolCall], Answer]
 
 
 class Hints(NamedTuple):
-    """What a client is told of a tool. `destructive` None: nothing, since it is what the submitted
+    """What a client reads of a tool. `destructive` None: nothing, since it is what the submitted
     command makes of it."""
 
     reads: bool = False

@@ -113,11 +113,11 @@ def specifications(where: RunPlace, manifest: Manifest) -> Iterator[JobSpec]:
             continue
         yield spec._replace(after=tuple(after))
     if wrong:
-        told = [*_told_once(wrong, {name: len(each) for name, each in at.items()})]
-        raise WorkflowError(manifest.workflow.file, told[:MOST_SHOWN], len(told))
+        reported = [*_reported_once(wrong, {name: len(each) for name, each in at.items()})]
+        raise WorkflowError(manifest.workflow.file, reported[:MOST_SHOWN], len(reported))
 
 
-def _told_once(
+def _reported_once(
     wrong: Sequence[tuple[CompiledNode, str]], instances: Mapping[str, int]
 ) -> Iterator[Mistake]:
     """What is wrong with all instances of a node alike is wrong with the node."""

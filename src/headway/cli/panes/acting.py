@@ -39,7 +39,7 @@ class ActionOutcome(NamedTuple):
 
 
 def do(scope: Scope, action: Action) -> ActionOutcome:
-    """Never raises what a verb refuses with: that is told."""
+    """Never raises what a verb refuses with: that is shown."""
     connect: Callable[[], Client] = scope.connect_to_change
     if isinstance(action, PreviewOfRetry):
         connect = scope.connect

@@ -114,7 +114,7 @@ def _named(given: Sequence[str]) -> Sequence[str]:
 
 
 def bulk(call: WebCall) -> Reply:
-    """Cancel or retry these jobs, each by itself; the first that is refused is told."""
+    """Cancel or retry these jobs, each by itself; those that are refused are named."""
     named = _named(call.body.get("job", []))
     verb = call.body.get("verb", "cancel")
     call.refuse_bound_to_templates()
