@@ -88,6 +88,33 @@ def test_what_a_page_says_is_of_its_own_words() -> None:
     assert all("{}" in each or "." in each for each in SAID.values())
 
 
+def test_no_template_shows_what_is_hidden(served: Served) -> None:
+    job = served.submit("echo", "\u202egnp.exe")
+    page = served.ask_as(served.token("read"), "GET", f"/ui/jobs/{job}", None, PAGE).body.decode()
+    assert "\\u202e" in page and "\u202e" not in page
+
+
+def test_a_form_changes_only_what_was_seen(served: Served) -> None:
+    job = served.submit("echo", "one", require_approval=True)
+    served.bench.step()
+    secret, mark = sign_in(served, "operate")
+    given = [("Cookie", f"headway={secret}"), ("Sec-Fetch-Site", "same-origin"), *PAGE]
+    (asked,) = served.get("approvals")["approvals"]
+    served.ask("PATCH", f"jobs/{job}", {"argv": ["echo", "two"]})
+    form = f"csrf={mark}&revision={asked['revision']}"
+
+    def approve(form: str) -> int:
+        with served.wire() as wire:
+            headers = [*given, ("Content-Type", "application/x-www-form-urlencoded")]
+            return wire.ask("POST", f"/ui/jobs/{job}/approve", headers, form.encode()).status
+
+    assert approve(form) == 412
+    assert approve(form.replace(mark, mark[:-1])) == 403
+    fresh = served.get("approvals")["approvals"][0]["revision"]
+    assert approve(f"csrf={mark}&revision={fresh}") == 303
+    assert served.get("approvals")["approvals"] == []
+
+
 # -- regions ------------------------------------------------------------------------------------
 
 
