@@ -83,7 +83,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/web/test_http_limits.py::test_an_unread_answer_does_not_stay_for_ever",
     ),
     Mutant(
-        "web/streams.py:_newest",
+        "web/streams.py:newest",
         "client.events.last()",
         "client.events.last() - 1",
         "tests/web/test_event_stream.py::test_a_stream_begins_now_and_shows_each_event_once",
