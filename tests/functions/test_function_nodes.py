@@ -202,14 +202,16 @@ def test_a_value_that_was_never_set_fails_it_before_its_call(make_shop: MakeShop
         after = [{ node = "a", on = ["ended"] }]
         [nodes.c]
         task = "shop_tasks.count"
-        args.arguments = "${{ params.odd }}"
-        [params]
-        odd = ["a"]
+        args.arguments = "${{ nodes.d.outputs.odd }}"
+        after = ["d"]
+        [nodes.d]
+        shell = 'echo "odd:=[1]" >> "$HEADWAY_OUTPUTS"'
+        outputs = ["odd"]
         """,
     )
     assert run.ended()["state"] == "failed"
     assert run.node("b")["reason"] == "nodes.a.outputs.x: 'a' (job-1) is skipped"
-    assert run.node("c")["reason"] == 'arguments is ["a"]; give a table'
+    assert run.node("c")["reason"] == "arguments is [1]; give a table"
     assert shop.ledger() == []
     assert shop.bench.engine.pool.running() == 0
 

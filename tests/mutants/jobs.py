@@ -377,4 +377,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         "tests/jobs/test_revisions.py::test_a_job_that_was_put_into_a_group_has_changed[sqlite-approve]",
     ),
+    Mutant(
+        "jobs/views/recent.py:recent",
+        ", statuses=_FAILURES",
+        "",
+        "tests/jobs/test_recent.py::test_many_that_were_cancelled_hide_no_failure",
+    ),
 )

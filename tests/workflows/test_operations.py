@@ -11,12 +11,8 @@ from scratch import IDENTITY, Desk, Scratch
 
 from headway.integrations.git.program import GitError
 from headway.workflows.labels import LABELS
-from headway.workflows.operations import (
-    OPERATIONS,
-    BlockedError,
-    FailedError,
-    operation_of,
-)
+from headway.workflows.operations import OPERATIONS, operation_of
+from headway.workflows.operations.model import BlockedError, FailedError
 
 
 @pytest.fixture

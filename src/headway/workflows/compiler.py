@@ -38,7 +38,7 @@ from headway.workflows.model import (
     WorkflowNode,
 )
 from headway.workflows.products import made_by
-from headway.workflows.reader import Draft, misfit_of
+from headway.workflows.reader import Draft, misfit_argument, misfit_of
 from headway.workflows.references import (
     OPEN,
     UNKNOWN,
@@ -305,6 +305,10 @@ def _check_filled(
             problems.add(str(error), (*path, key))
     if runs_value(node.argv, fill_texts(node.argv, look_up)) and not runs_value(node.argv):
         problems.add(REFUSED, (*path, "argv"))
+    for key in compiled.args.keys() & {*node.label.arguments}:
+        wrong = misfit_argument(key, compiled.args[key])
+        if wrong is not None and misfit_argument(key, node.args[key]) is None:
+            problems.add(wrong, (*path, "args", key))
     for key, said in (("args", node.args), ("cwd", node.job.get("cwd"))):
         for outside in outside_paths(key, fill(said, look_up)):
             if outside not in outside_paths(key, said):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from headway.integrations.agents.model import LARGEST_PROMPT
-from headway.workflows.operations import Done, FailedError, NodeTask
+from headway.workflows.operations.model import Done, FailedError, NodeTask
 
 
 def resolve(task: NodeTask) -> Done:
