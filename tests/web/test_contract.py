@@ -185,6 +185,12 @@ def made_likely(case: Case, route: Route, client: Client, chance: random.Random)
 # -- the requests --------------------------------------------------------------------------------
 
 
+def is_cut(case: Case) -> bool:
+    """Whether a word of the query cannot be sent: of an empty list or object nothing is left, so
+    the request may have no mistake."""
+    return any(each in ({}, []) for each in (case.query or {}).values())
+
+
 class BoundedSession(requests.Session):
     """Sends nothing that has a longer head than the server reads: it hangs up on that."""
 
@@ -234,13 +240,17 @@ def test_every_answer_fits_the_document(home: ServedHome, group: str) -> None:
             route, case, fits = one
             if fits:
                 made_likely(case, route, home.client, chance)
+            else:
+                assume(not is_cut(case))
             answer = case.call(
                 base_url=home.url, session=session, timeout=LONGEST, allow_redirects=False
             )
             if answer.status_code < 400:
                 succeeded.add(f"{route.method} {route.path}")
+            # That a body is too large is said before it is looked at.
+            left_out = {checks.negative_data_rejection} if answer.status_code == 413 else set()
             try:
-                case.validate_response(answer, checks=list(CHECKS))
+                case.validate_response(answer, checks=[*set(CHECKS) - left_out])
             except FailureGroup as group:
                 for each in group.exceptions:
                     place = (f"{route.method} {route.path}", str(each).splitlines()[0])
