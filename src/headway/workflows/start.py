@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headway.base.crashpoints import reach
 from headway.base.environment import keep_environment
 from headway.base.errors import InvalidInputError, KeyReusedError, NotFoundError
-from headway.core.approvals import ASKS
+from headway.core.approvals import ASKS, FOR_RUN, ApprovalRule
 from headway.core.gates.routes import OF_NODE
 from headway.core.model import (
     NOTHING,
@@ -286,6 +286,9 @@ def _of_run(spec: JobSpec, run: int, manifest: Manifest, request: RunRequest) ->
         own["each"] = {**node["each"], "instance": instance}
     if question := node.get(ASKS, NOTHING).get("question"):
         own[ASKS] = {**node[ASKS], "question": question.replace(RUN_ID, name)}
+    if request.require_approval and not node["edges"] and not spec.require_approval:
+        question = f"Start {name} of {manifest.workflow.name}?"
+        own[ASKS] = {**ApprovalRule(question=question)._asdict(), FOR_RUN: True}
     if request.behind and not node["edges"]:
         own["behind"] = list(request.behind)
     params = {**spec.params, OF_NODE: own}
