@@ -2,6 +2,7 @@
 
 import json
 import re
+from xml.etree import ElementTree
 
 import pytest
 from commandline import CommandLine, wait_for
@@ -278,6 +279,17 @@ def test_a_run_is_drawn_with_its_states(flows: CommandLine) -> None:
     ]
     picture = flows.out("workflows", "graph", "wf-1", "--format", "svg")
     assert "back x3" in picture and "succeeded, pass 2" in picture
+    boxes = [
+        each for each in ElementTree.fromstring(picture).iter() if "node" in each.get("class", "")
+    ]
+    assert {each.get("class") for each in boxes} == {"node command succeeded"}
+    flows("run", "red", "--follow", code=1)
+    for form, red in (
+        ("svg", 'class="node command failed"'),
+        ("mermaid", ":::failed"),
+        ("dot", "#fbc9c6"),
+    ):
+        assert red in flows.out("workflows", "graph", "wf-2", "--format", form)
 
 
 def test_a_job_that_waits_for_a_run_lends_its_slot(flows: CommandLine) -> None:
