@@ -383,4 +383,28 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         "tests/jobs/test_recent.py::test_many_that_were_cancelled_hide_no_failure",
     ),
+    Mutant(
+        "jobs/approvals.py:_beside",
+        "if not asks_for_run(job):",
+        "if True:",
+        "tests/workflows/test_approval_gates.py::test_a_run_is_agreed_to_once",
+    ),
+    Mutant(
+        "jobs/approvals.py:reject",
+        "together = (job, *_beside(tx, job))",
+        "together = (job,)",
+        "tests/workflows/test_approval_gates.py::test_a_run_is_rejected_as_a_whole_and_asked_about_anew",
+    ),
+    Mutant(
+        "jobs/routes.py:end_nodes",
+        "tx.graph.publish(markers)",
+        "pass",
+        "tests/workflows/test_runs.py::test_outputs_are_compared_and_handed_on",
+    ),
+    Mutant(
+        "jobs/views/documents.py:workflow_document",
+        'node["policy"] if node["class"] is None else None',
+        'node["policy"]',
+        "tests/workflows/test_runs.py::test_every_node_is_one_job_and_the_manifest_is_kept",
+    ),
 )

@@ -86,7 +86,12 @@ def test_success_is_an_ordinary_edge(bench: Bench) -> None:
     run = Started(bench, CHAIN)
     assert bench.job(run.job("b")).after == (run.job("a"),)
     assert bench.client.document(run.job("b"))["after"] == [f"job-{run.job('a')}"]
+    routes = Started(bench, ROUTES)
+    assert bench.job(routes.job("fine")).after == (routes.job("a"),)
+    for other in ("alarm", "quiet", "always"):  # what accepts more, or less, is a route
+        assert bench.job(routes.job(other)).after == ()
     run.ended()
+    routes.ended()
 
 
 ROUTES = """
