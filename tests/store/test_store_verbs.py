@@ -60,6 +60,7 @@ def test_every_verb_of_the_seam_is_tested() -> None:
     import test_store_runner_verbs  # noqa: F401
     import test_store_schedule_verbs  # noqa: F401
     import test_store_scheduler_verbs  # noqa: F401
+    import test_store_statistics_verbs  # noqa: F401
     import test_store_step_verbs  # noqa: F401
     import test_store_template_verbs  # noqa: F401
     import test_store_waiting_verbs  # noqa: F401
