@@ -47,7 +47,7 @@ mutants: $(STAMP)
 # The real agent programs, from npm, against a model API on this machine. docs/agents.md
 test-runners: $(STAMP) $(RUNNERS)/.installed
 	HEADWAY_TEST_PROGRAMS=$(CURDIR)/$(RUNNERS)/node_modules/.bin \
-	  $(BIN)/python -m pytest -v tests/integrations/agents/real_programs.py $(ARGS)
+	  $(BIN)/python -m pytest -v tests/integrations/agents/real_programs.py tests/mcp/real_agents.py $(ARGS)
 
 $(RUNNERS)/.installed: tests/integrations/agents/package.json
 	@command -v npm >/dev/null || { echo 'npm is missing; install Node.js 20 or newer'; exit 1; }
@@ -103,9 +103,11 @@ bench-startup: $(STAMP)
 hops: $(STAMP)
 	$(BIN)/python bench/hops.py $(ARGS)
 
-# docs/openapi.json from the route table. It refuses to take away what programs rely on.
+# docs/openapi.json from the route table. It refuses to take away what programs rely on. The table of
+# docs/mcp.md from the table of tools.
 openapi: $(STAMP)
 	$(BIN)/python docs/openapi.py
+	$(BIN)/python docs/mcp_tools.py
 
 # Draws the pictures of README and docs/views.md anew, from real jobs: half a minute.
 pictures: $(STAMP)

@@ -413,4 +413,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "            pass\n",
         "tests/jobs/test_timelines.py::test_the_life_of_a_job_is_one_interval_after_the_other",
     ),
+    Mutant(
+        "jobs/views/recent.py:recent",
+        ", statuses=_FAILURES",
+        "",
+        "tests/jobs/test_recent.py::test_many_that_were_cancelled_hide_no_failure",
+    ),
 )

@@ -17,12 +17,6 @@ MUTANTS: tuple[Mutant, ...] = (
         f"{QUERIES}::test_a_list_comes_whole_or_in_parts",
     ),
     Mutant(
-        "web/shapes.py:_of_text",
-        'schema.get("minLength", 0)',
-        "0",
-        f"{QUERIES}::test_what_is_wrong_is_said",
-    ),
-    Mutant(
         "web/openapi.py:operation_id",
         '(["legacy"] if is_legacy(route) else [])',
         "[]",
@@ -36,8 +30,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "web/guard.py:Guard._refuse_other_origin",
-        "site is not None and site not in SAME",
-        "site == 'cross-site'",
+        "site is None or site in SAME",
+        "site != 'cross-site'",
         "tests/web/test_walk.py::test_pages_of_others_are_refused_whatever_they_send",
     ),
     Mutant(
@@ -89,7 +83,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/web/test_http_limits.py::test_an_unread_answer_does_not_stay_for_ever",
     ),
     Mutant(
-        "web/streams.py:_newest",
+        "web/streams.py:newest",
         "client.events.last()",
         "client.events.last() - 1",
         "tests/web/test_event_stream.py::test_a_stream_begins_now_and_shows_each_event_once",
@@ -153,5 +147,35 @@ MUTANTS: tuple[Mutant, ...] = (
         " and (not found or at > found[-1].at)",
         "",
         "tests/web/test_charts.py::test_a_clock_that_is_changed_meanwhile_shows_its_own_time",
+    ),
+    Mutant(
+        "web/pages/escapes.py:finalize",
+        "return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value",
+        "return value",
+        "tests/web/test_pages.py::test_no_template_shows_what_is_hidden",
+    ),
+    Mutant(
+        "web/pages/acts.py:act",
+        """            headers["if-match"] = f'"{call.body["revision"]}"'""",
+        "            pass",
+        "tests/web/test_pages.py::test_a_form_changes_only_what_was_seen",
+    ),
+    Mutant(
+        "web/pages/acts.py:back",
+        'if _OURS.fullmatch(target) is None or target.startswith("/ui//"):',
+        'if target.startswith("/ui//"):',
+        "tests/web/test_pages.py::test_a_form_leads_back_to_a_page_of_ours",
+    ),
+    Mutant(
+        "web/pages/regions.py:RegionKey.of",
+        """own = f" {reader.actor}" if reader.role is Role.SUBMIT else \"\"""",
+        'own = ""',
+        "tests/web/test_pages.py::test_a_region_is_kept_for_a_moment_for_readers_who_may_the_same",
+    ),
+    Mutant(
+        "web/pages/live.py:_frames",
+        "missed = after is not None and (after.epoch, after.seq) != (epoch, last)",
+        "missed = False",
+        "tests/web/test_pages.py::test_who_comes_back_is_told_whether_something_was_missed",
     ),
 )

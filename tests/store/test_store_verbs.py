@@ -52,6 +52,7 @@ def test_every_verb_of_the_seam_is_tested() -> None:
     import test_store_graphs  # noqa: F401
     import test_store_group_verbs  # noqa: F401
     import test_store_limits  # noqa: F401
+    import test_store_metric_verbs  # noqa: F401
     import test_store_order_verbs  # noqa: F401
     import test_store_plain_calls  # noqa: F401
     import test_store_quiet  # noqa: F401

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from served import API, Served, serving_new_home
+from served import API, Served, bearer, serving_new_home
 from wire import Headers, Heard
 
 from headway.admin.tokens import CODE_LASTS, SESSION_IDLES, SESSION_LASTS, csrf_value
 from headway.base.clock import SECOND
+from headway.web.handlers.login import AGAIN
 from headway.web.routes import ROUTES
 from headway.web.server import Listen
 
@@ -36,6 +37,46 @@ def test_healthz_says_only_that_the_process_answers(shared: Served) -> None:
     heard = shared.ask("GET", "/healthz", role=None)
     assert (heard.status, heard.body) == (200, b"ok\n")
     assert shared.ask("GET", "/healthz?x=1", role=None).status == 400
+
+
+# -- links of other sites ----------------------------------------------------------------------
+
+FOLLOWED = [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate")]
+
+
+def test_a_link_of_another_site_is_asked_for_again_by_a_page_of_ours(shared: Served) -> None:
+    """The browser keeps the cookie back from such a link, and sends it with the second request."""
+    secret = secret_of(post_code(shared, code_for(shared)))
+    cookie = ("Cookie", f"headway={secret}")
+    for path in ("/", f"{API}/jobs", "/nothing"):
+        for given in (FOLLOWED, [*FOLLOWED, cookie], [*FOLLOWED, *bearer(shared.token("read"))]):
+            heard = shared.ask_as(None, "GET", path, None, given)
+            assert (heard.status, heard.body) == (200, AGAIN.body), (path, given)
+            assert "text/html" in heard.header("content-type")
+    assert b'http-equiv="refresh" content="0"' in (AGAIN.body or b"")
+    assert shared.ask_as(None, "GET", "/ui/", None, [*HERE, FOLLOWED[1], cookie]).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [FOLLOWED[:1], [FOLLOWED[0], ("Sec-Fetch-Mode", "no-cors")],
+     [*FOLLOWED, ("Origin", "http://evil.example")], [*FOLLOWED, ("Origin", "null")]],
+)  # fmt: skip
+def test_what_is_no_link_gets_no_such_page(shared: Served, headers: Headers) -> None:
+    given = [*headers, *bearer(shared.token("read"))]
+    assert shared.ask_as(None, "GET", "jobs", None, given).status == 403
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
+def test_a_form_of_another_site_gets_no_such_page(shared: Served, method: str) -> None:
+    given = [*FOLLOWED, *bearer(shared.token("admin"))]
+    assert shared.ask_as(None, method, "jobs", None, given).status == 403
+
+
+def test_forms_of_our_pages_say_where_they_come_from(shared: Served) -> None:
+    """With `no-referrer` a browser sends `Origin: null` with a form, so nobody could sign in."""
+    policy = shared.ask("GET", "/login", role=None).header("referrer-policy")
+    assert policy == "same-origin"
 
 
 # -- signing in --------------------------------------------------------------------------------
@@ -174,7 +215,7 @@ def test_two_sessions_of_a_role_have_neither_name_nor_mark_in_common(shared: Ser
     first, second = (secret_of(post_code(shared, code_for(shared))) for _ in range(2))
     assert csrf_value(first) != csrf_value(second)
     for mine, other in ((first, second), (second, first)):
-        for path in (f"{API}/me", "/", f"{API}/jobs"):
+        for path in (f"{API}/me", "/ui/", f"{API}/jobs"):
             heard = shared.ask_as(None, "GET", path, None, [("Cookie", f"headway={mine}")])
             assert heard.status == 200
             assert other.encode() not in heard.body
@@ -264,7 +305,8 @@ def bound(shared: Served) -> str:
     [{}, {"argv": ["id"]}, {"shell": "id"}, {"template": "other"},
      {"template": "hello", "argv": ["id"]}, {"template": "hello", "shell": "id"},
      {"template": "hello", "env": {"LD_PRELOAD": "x"}}, {"template": "hello", "cwd": "/"},
-     {"template": "hello", "priority": 5},
+     {"template": "hello", "priority": 5}, {"template": "hello", "prompt": "x"},
+     {"template": "hello", "webhooks": ["https://8.8.8.8/"]},
      {"template": "hello", "name": "x"}, {"template": "hello", "require_approval": False},
      {"template": "hello", "timeout": "1s"}, {"template": "hello", "after": ["job-1"]}],
 )  # fmt: skip
@@ -303,11 +345,13 @@ def test_no_other_change_is_open_to_a_token_of_a_template(shared: Served, bound:
     bodies = {
         "/api/v1/graphs": {"jobs": [{"id": "a", "argv": ["id"]}]},
         "/api/v1/jobs/{job}": {"name": "x"},
+        "/ui/jobs/bulk": {"verb": "cancel", "job": [job]},
     }
     held = shared.post("reservations", {"note": "x"}, role="submit").json["reservation"]["id"]
     words = {"{job}": job, "{reservation}": held, "{workflow}": "x", "{run}": "1"}
     for route in ROUTES:
-        known = (route.method, route.path) in MAY_WITH_TEMPLATES
+        of_api = route.path.replace("/ui/", f"{API}/") if route.page else route.path
+        known = (route.method, of_api) in MAY_WITH_TEMPLATES
         if route.method == "GET" or route.right.public or known:
             continue
         path = "/".join(words.get(each, each) for each in route.path.split("/"))

@@ -75,6 +75,64 @@ def test_a_body_that_nobody_reads_does_not_last_either(hasty: Served) -> None:
         drip(wire, b" " * 10_000)
 
 
+@pytest.fixture
+def patient(serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch) -> Served:
+    """What drips stays as long as a test lasts."""
+    monkeypatch.setattr(protocol, "WITHIN", 1000.0)
+    return serve()
+
+
+def begin_graph(wire: Wire, token: str, size: int, sent: int) -> None:
+    """The head of a request with a body of this size, and the first bytes of that."""
+    given = [*bearer(token), ("Content-Type", "application/json"), ("Content-Length", str(size))]
+    wire.put(wire.request("POST", f"{API}/graphs", given) + b" " * sent)
+
+
+GRAPH = {"jobs": [{"id": "a", "argv": ["true"]}]}
+MIB = 1 << 20
+
+
+def test_a_slow_graph_holds_up_no_other(patient: Served) -> None:  # fault G5
+    with patient.wire() as slow:
+        begin_graph(slow, patient.token("submit"), 2 * MIB, 1000)
+        wait_for(lambda: patient.application._at_once.total() == 1)
+        assert patient.post("graphs", GRAPH).status == 201
+
+
+def test_of_large_bodies_one_is_read_at_a_time(
+    patient: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(application, "LARGE_WAITS", SOON)
+    large = b'{"jobs": [{"id": "a", "argv": ["true"]}]' + b" " * MIB + b"}"
+    with patient.wire() as slow:
+        begin_graph(slow, patient.token("submit"), 3 * MIB, 2 * MIB)
+        wait_for(patient.application._large.locked)
+        heard = patient.post("graphs", large)
+        assert (heard.status, heard.json["title"]) == (503, "too-busy")
+        assert heard.header("retry-after") and patient.post("graphs", GRAPH).status == 201
+    wait_for(lambda: not patient.application._large.locked())
+    assert patient.post("graphs", large).status == 201
+
+
+def test_bodies_that_drip_are_requests_at_once(patient: Served) -> None:  # fault G5
+    """Each takes memory while it is read."""
+    mine, other = patient.token("submit"), patient.token("submit", name="other")
+    with ExitStack() as stack:
+        for _ in range(32):
+            begin_graph(stack.enter_context(patient.wire()), mine, 1000, 10)
+        wait_for(lambda: patient.application._at_once.total() == 32)
+        assert patient.ask_as(mine, "POST", "graphs", GRAPH).status == 429
+        assert patient.ask_as(other, "POST", "graphs", GRAPH).status == 201
+    wait_for(lambda: not patient.application._at_once.total())
+
+
+def test_of_nobody_little_is_read(patient: Served) -> None:
+    given = [("Sec-Fetch-Site", "same-origin"), ("Content-Length", "4097")]
+    with patient.wire() as wire:
+        wire.put(wire.request("POST", "/login", given))
+        assert wire.hear().status == 413
+
+
 def test_a_silent_connection_is_closed(hasty: Served) -> None:
     with hasty.wire() as wire:
         assert wire.is_closed()

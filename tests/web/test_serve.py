@@ -1,6 +1,7 @@
 """`headway serve` as a process: where it listens, how it begins, how it ends, what it logs."""
 
 import json
+import logging
 import os
 import signal
 import socket
@@ -15,10 +16,17 @@ from served import bearer
 from wire import Heard, Wire
 
 import warm
-from harness import Site
+from harness import Site, wait_for
 from headway.base.home import Home
 from headway.web.place import host_name_of, place_of
-from headway.web.server import Listen, Server
+from headway.web.server import (
+    LINES_OF_NOBODY,
+    MINUTE,
+    FewOfNobody,
+    JsonLines,
+    Listen,
+    Server,
+)
 
 DEADLINE = 30.0
 
@@ -186,6 +194,19 @@ def test_over_a_socket_it_listens_on_no_port(site: Site, start: Any) -> None:
     assert start("--unix").ask("GET", "/healthz").status == 200  # the file of before is no obstacle
 
 
+def test_a_second_server_says_where_the_socket_of_the_first_is(site: Site, start: Any) -> None:
+    first = start("--unix")
+    code, said = refused(site)
+    assert code == 4 and first.place["socket"] in said
+
+
+@pytest.mark.parametrize("more", [("--port", "7433"), ("--host", "127.0.0.1")])
+def test_a_socket_has_no_port_and_no_address(site: Site, more: tuple[str, str]) -> None:
+    code, said = refused(site, "--unix", *more)
+    assert code == 5 and "--unix listens on no port" in said
+    assert place_of(site.home) is None
+
+
 def test_without_the_extra_the_message_names_it(site: Site, tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     hidden.mkdir()
@@ -258,6 +279,35 @@ def test_a_log_line_is_json_without_query_body_or_token(site: Site, start: Any) 
     assert [each["principal"] for each in lines] == ["logged"] * 3 + [None] * 2
 
 
+def test_what_nobody_may_ask_for_fills_no_disk(site: Site, start: Any) -> None:
+    """Any process of the machine can send it for ever; a token's own requests are all logged."""
+    token = site.client.tokens.add("logged", role="read")
+    serving = start("--port", str(free_port()))
+    with serving.wire() as wire:
+        for _ in range(LINES_OF_NOBODY + 40):
+            assert wire.ask("GET", "/api/v1/jobs").status == 401
+    for _ in range(40):
+        with serving.wire() as wire:
+            wire.put(b"no http\r\n\r\n")
+            assert wire.hear().status == 400
+    for _ in range(5):
+        assert serving.ask("GET", "/api/v1/me", token).status == 200
+    assert serving.end() == 0
+    named = [each.get("principal") for each in serving.lines()]
+    assert named == [None] * LINES_OF_NOBODY + ["logged"] * 5
+
+
+def test_the_next_line_says_how_many_were_left_out() -> None:
+    few, said = FewOfNobody(), []
+    for at in (*[0.0] * (LINES_OF_NOBODY + 7), MINUTE - 1, MINUTE, MINUTE + 1):
+        record = logging.makeLogRecord(
+            {"name": "headway.web", "msg": '{"code": 401}', "of_nobody": True, "created": 1e9 + at}
+        )
+        if few.filter(record):
+            said.append(json.loads(JsonLines().format(record)).get("left_out"))
+    assert said == [*[None] * LINES_OF_NOBODY, 8, None]
+
+
 # -- its worker --------------------------------------------------------------------------------
 
 
@@ -327,6 +377,31 @@ def test_a_link_signs_in_only_while_the_server_of_this_home_lives(site: Site, st
     # A stranger may sit on its port now.
     with socket.create_server(("127.0.0.1", port)):
         assert site.run("web", "login", check=False).returncode == 3
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_on_a_terminal_it_prints_a_link_that_signs_in_but_not_inside_a_job(
+    site: Site, inside: bool
+) -> None:
+    port = free_port()
+    job = {"HEADWAY_CLAIM": "0" * 32, "HEADWAY_JOB_ID": "job-7"} if inside else {}
+    ours, theirs = os.openpty()
+    served = warm.start(
+        [], ["serve", "--port", str(port)], cwd=site.folder, env={**site.env, **job}, stderr=theirs
+    )  # type: ignore[arg-type]
+    os.close(theirs)
+    try:
+        wait_for(lambda: place_of(site.home) is not None)
+        with Wire(("127.0.0.1", port)) as wire:
+            assert wire.ask("GET", "/healthz").status == 200
+        served.terminate()
+        assert served.wait(DEADLINE) == 0
+        said = os.read(ours, 1 << 16).decode()
+    finally:
+        served.kill()
+        os.close(ours)
+    assert f"http://127.0.0.1:{port}" in said
+    assert (f"sign in: http://{host_name_of(site.home)}:{port}/login#" in said) is not inside
 
 
 def test_a_home_has_a_name_of_its_own(tmp_path: Path) -> None:

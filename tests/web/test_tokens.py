@@ -142,17 +142,21 @@ def test_what_is_over_is_tidied_away_and_names_stay(tokens: TokenFile) -> None:
     assert len([each for each in entries if each.sort == CODE]) == MOST_SESSIONS
 
 
-def test_inside_a_job_no_tokens_and_no_codes_are_made(bench: Bench) -> None:
-    """A job would give itself rights that its owner did not give it."""
+def test_inside_a_job_no_tokens_are_made_or_revoked_and_no_codes_are_made(bench: Bench) -> None:
+    """A job would give itself rights that its owner did not give it, or take those of others."""
+    bench.client.tokens.add("theirs", role="read")
     context = bench.client.context
     context.environ = {**context.environ, "HEADWAY_CLAIM": "0" * 32, "HEADWAY_JOB_ID": "job-7"}
     for act in (
         lambda: bench.client.tokens.add("mine", role="read"),
         lambda: bench.client.tokens.login_code(host="h"),
+        lambda: bench.client.tokens.revoke("theirs"),
     ):
         with pytest.raises(ConflictError, match="inside job-7"):
             act()
-    assert not bench.client.tokens.list()
+    assert [(each.name, each.revoked_at) for each in bench.client.tokens.list()] == [
+        ("theirs", None)
+    ]
 
 
 # -- commands ----------------------------------------------------------------------------------

@@ -41,6 +41,19 @@ def agree(bench: Bench, run: Started, actor: str) -> None:
     approve(context, run.job("agree"))
 
 
+def test_a_question_may_name_its_run(bench: Bench) -> None:
+    question = "params.x = '${{ run.state }}'\n" + GATE.format(
+        args='question = "Build ${{ params.x }} of ${{ run.id }}, ${{ run.name }}?"'
+    )
+    run = Started(bench, question)
+    bench.until(lambda: run.node("agree")["state"] == "waiting_on_approval", "to be asked")
+    assert [each["question"] for each in inbox(bench.client.context)] == [
+        "Build ${{ run.state }} of wf-1, flow?"
+    ]
+    agree(bench, run, "ann")
+    run.ended()
+
+
 def test_so_many_persons_must_agree(bench: Bench) -> None:
     run = asked(bench, 'required = 2, question = "Build it?"')
     (entry,) = inbox(bench.client.context)
@@ -103,9 +116,11 @@ def test_an_approval_expires_from_when_its_turn_came(make_bench: Callable[..., B
     ("args", "words"),
     [
         ("required = 0", "required is 0; give a whole number from 1 to 100"),
-        ('required = "two"', "required is 'two'; give a whole number from 1 to 100"),
-        ('expires = "soon"', "expires"),
+        ('required = "two"', 'required is "two"; give a whole number from 1 to 100'),
+        ('expires = "soon"', 'expires is "soon"; give a duration like "5m"'),
         ("approvers = [1]", "give a list of names"),
+        ('expires = "3 days"', 'expires is "3 days"; give a duration like "5m"'),
+        ('question = "${{ nodes.plan.outcome }}?"', "args: nodes.plan.outcome is not known when"),
         ('required = 2, approvers = ["ann"]', "required is 2, and there are 1 approvers"),
     ],
 )

@@ -92,6 +92,7 @@ class Tokens:
 
     def revoke(self, name: str) -> TokenEntry:
         """It counts no more, from now on."""
+        self._refuse_inside_a_job("revoke tokens")
         return self.file.revoke(name, self._context.clock.now())
 
     def login_code(self, *, role: str = "operate", host: str) -> str:

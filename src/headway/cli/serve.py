@@ -3,10 +3,11 @@
 import json
 import os
 import sys
+from contextlib import suppress
 
 import click
 
-from headway.base.errors import InvalidInputError
+from headway.base.errors import ConflictError, InvalidInputError
 from headway.cli.options import WHOLE_NUMBER
 from headway.cli.render import say
 from headway.cli.scope import Scope
@@ -39,11 +40,13 @@ def serve(
     try:
         from headway.web.server import LOOPBACK, Listen, Server, log_to_stderr
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("uvicorn", "h11"):
+        if (error.name or "").partition(".")[0] not in ("uvicorn", "h11", "jinja2", "markupsafe"):
             raise
         raise InvalidInputError(
             "serve needs what the extra `web` brings: pip install 'headway[web]'"
         ) from None
+    if unix and (host is not None or port is not None):
+        raise InvalidInputError("--unix listens on no port; leave out --port and --host")
     client = scope.connect_or_create()
     _refuse_remote(client, host, allow_remote)
     port = client.config["web.port"] if port is None else find_setting("web.port").read(port)
@@ -87,5 +90,6 @@ def _say_where(client: Client, server: "Server", *, as_json: bool) -> None:  # t
     where = place.socket or f"http://127.0.0.1:{place.port}"
     say(f"serving {client.home.path} at {where}; Ctrl-C ends it")
     if place.url is not None and sys.stderr.isatty():
-        code = client.tokens.login_code(host=place.name)
-        say(f"sign in: {place.url}/login#{code}")
+        with suppress(ConflictError):  # inside a job nobody signs in
+            code = client.tokens.login_code(host=place.name)
+            say(f"sign in: {place.url}/login#{code}")

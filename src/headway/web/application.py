@@ -11,17 +11,29 @@ import logging
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, MutableMapping
-from contextlib import aclosing, contextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, suppress
 from math import isinf
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from headway.base.clock import Clock
+from headway.base.shapes import Schema, check_texts, read_body
+from headway.base.verb_threads import VerbThreads
 from headway.client import Client
 from headway.core.principals import Principal
 from headway.web.calls import NOBODY, Answer, Later, Live, Reply, Scrape, Stream, WebCall
-from headway.web.guard import Admitted, Guard, Visitor, refuse_forged, unauthorized
+from headway.web.guard import (
+    Admitted,
+    Guard,
+    LinkFollowed,
+    Visitor,
+    refuse_forged,
+    unauthorized,
+)
+from headway.web.handlers.login import AGAIN
 from headway.web.metrics import MEDIA, Metrics
+from headway.web.pages.page import problem_page
+from headway.web.pages.regions import RegionCache, RegionKey
 from headway.web.peers import Peer
 from headway.web.problems import (
     HttpProblem,
@@ -31,9 +43,8 @@ from headway.web.problems import (
 )
 from headway.web.route import LARGEST, Route
 from headway.web.routes import NEW_ROUTES, ROUTES
-from headway.web.shapes import Schema, read_body, read_query
+from headway.web.shapes import read_query
 from headway.web.tail import EventTail
-from headway.web.threads import VerbThreads
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -45,6 +56,8 @@ MOST_AT_ONCE = 32  # requests of one principal
 MOST_STREAMS, ALL_STREAMS = 20, 600
 DEEPEST = 32
 WORTH_PACKING = 1024
+SEND_JSON = "the body is JSON, so say so: Content-Type: application/json"
+LARGE_WAITS = 5.0  # seconds for which one body above 1 MiB waits for another
 LONG = 64 << 10  # bytes of a body that are not read in the event loop
 LOOK_EVERY = 1.0  # seconds; a wake-up that was missed costs no more than this
 
@@ -56,7 +69,7 @@ POLICY = (
 ON_ALL_ANSWERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with none at all, the `Origin` of our own forms is `null`
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
@@ -123,7 +136,7 @@ class Application:
     def __init__(
         self,
         guard: Guard,
-        threads: VerbThreads,
+        threads: VerbThreads[Client],
         tail: EventTail,
         clock: Clock,
         *,
@@ -140,6 +153,7 @@ class Application:
         self._used = used
         self._metrics = metrics
         self._tree = RouteTree(ROUTES if legacy else NEW_ROUTES)
+        self._regions = RegionCache()
         self._large = asyncio.Lock()
         self._at_once: Counter[str] = Counter()
         self._streams: Counter[str] = Counter()
@@ -150,7 +164,10 @@ class Application:
     async def look_up(self, exchange: "Exchange") -> Reply | Stream:
         """All that is done before the first byte of an answer is known."""
         visitor = exchange.visitor
-        admitted = self._guard.admit(visitor, self.clock.now())
+        try:
+            admitted = self._guard.admit(visitor, self.clock.now())
+        except LinkFollowed:
+            return AGAIN
         exchange.admitted = admitted
         found = self._find(visitor)
         exchange.route = found.route
@@ -163,13 +180,42 @@ class Application:
         changes = visitor.method not in ("GET", "HEAD")
         if changes and not found.route.form:
             refuse_forged(admitted, visitor.value("x-csrf-token"))
-        large = found.route.largest > LARGEST
-        async with self._large if large else nullcontext():  # one at a time, for memory's sake
-            body = await exchange.read_body(found.route)
-        if changes and found.route.form:
-            refuse_forged(admitted, _shown_mark(visitor, body))
-        query = read_query(_words(visitor.query), found.route.query)
-        return await self._perform(exchange, admitted, found, query, body)
+        with self._one_more(admitted.principal):
+            body = await exchange.read_body(found.route, admitted)
+            query = read_query(_words(visitor.query), found.route.query)
+            return await self._perform(exchange, admitted, found, query, body)
+
+    @contextmanager
+    def _one_more(self, principal: Principal | None) -> Iterator[None]:
+        """A request of this principal, from before its body is read: that is kept in memory."""
+        if principal is None:
+            yield
+            return
+        if self._at_once[principal.name] >= MOST_AT_ONCE:
+            raise too_many("requests at once")
+        self._at_once[principal.name] += 1
+        try:
+            yield
+        finally:
+            self._at_once[principal.name] -= 1
+
+    @asynccontextmanager
+    async def a_large_body(self) -> AsyncGenerator[None, None]:
+        """One at a time, for memory's sake. Who would have to wait long is told so at once, before
+        the time for a whole request is over."""
+        try:
+            await asyncio.wait_for(self._large.acquire(), LARGE_WAITS)
+        except TimeoutError:
+            raise HttpProblem(
+                503,
+                "too-busy",
+                "another large body is being read; send it again",
+                headers={"Retry-After": "5"},
+            ) from None
+        try:
+            yield
+        finally:
+            self._large.release()
 
     def _find(self, visitor: Visitor) -> Found:
         methods = self._tree.methods(visitor.path) if visitor.path.startswith("/") else {}
@@ -213,6 +259,8 @@ class Application:
                 admitted.host,
                 admitted.secure,
                 self._tail.age,
+                exchange.visitor.here,
+                admitted.csrf,
             )
             answer = route.handler(call)
             if route.method != "GET" and isinstance(answer, Reply):
@@ -221,17 +269,18 @@ class Application:
 
         if route.fixed is not None:
             return route.fixed
-        name = principal.name
-        if self._at_once[name] >= MOST_AT_ONCE:
-            raise too_many("requests at once")
-        self._at_once[name] += 1
-        try:
-            answer = await self._threads.run(act)
-            if isinstance(answer, Later):
-                return await self._wait(answer, principal, exchange)
-            return await self._scraped(answer) if isinstance(answer, Scrape) else answer
-        finally:
-            self._at_once[name] -= 1
+        key = None
+        if "region" in query:
+            key = RegionKey.of(exchange.visitor.path, query, principal, self._tail.position)
+            kept = self._regions.find(key, self.clock.monotonic())
+            if kept is not None:
+                return kept
+        answer = await self._threads.run(act)
+        if key is not None and isinstance(answer, Reply):
+            self._regions.keep(key, self.clock.monotonic(), answer)
+        if isinstance(answer, Later):
+            return await self._wait(answer, principal, exchange)
+        return await self._scraped(answer) if isinstance(answer, Scrape) else answer
 
     async def _scraped(self, scrape: Scrape) -> Reply:
         """With what was counted here, which the tail brings up to date first."""
@@ -288,6 +337,10 @@ class Application:
             return False
         return True
 
+    def own_address(self, visitor: Visitor) -> str | None:
+        """The same page under the name of this home, where its cookies are; None if it is that."""
+        return self._guard.own_address(visitor)
+
     def observe(self, exchange: "Exchange", status: int, seconds: float) -> None:
         route = exchange.route.path if exchange.route else "none"
         self._metrics.requested(route, exchange.visitor.method, status, seconds)
@@ -338,29 +391,37 @@ class Exchange:
 
     # -- the body ------------------------------------------------------------------------------
 
-    async def read_body(self, route: Route) -> Any:
-        """What was sent, read and checked; a route without a body takes none."""
+    async def read_body(self, route: Route, admitted: Admitted) -> Any:
+        """What was sent, read and checked; a route without a body takes none. A form carries the
+        mark of its session in its body, so that is judged here, before what the form says."""
         length = self.visitor.value("content-length")
         if length is not None and length.isdigit() and int(length) > route.largest:
             raise _too_large(route.largest)
-        read: list[bytes] = []
-        size = 0
-        async with aclosing(self._pieces()) as pieces:
+        read = bytearray()
+        async with AsyncExitStack() as stack:
+            pieces = await stack.enter_async_context(aclosing(self._pieces()))
             async for piece in pieces:
-                read.append(piece)
-                size += len(piece)
-                if size > route.largest:
+                if len(read) <= LARGEST < len(read) + len(piece) <= route.largest:
+                    await stack.enter_async_context(self._application.a_large_body())
+                read += piece
+                if len(read) > route.largest:
                     raise _too_large(route.largest)
-        content = b"".join(read)
+            return await self._checked_body(route, bytes(read), admitted)
+
+    async def _checked_body(self, route: Route, content: bytes, admitted: Admitted) -> Any:
         if route.body is None:
             if content:
                 raise HttpProblem(400, "bad-request", "this takes no body")
             return None
         media = (self.visitor.value("content-type") or "").partition(";")[0].strip().lower()
-        if media == "application/x-www-form-urlencoded" and route.form:
-            return dict(parse_qsl(content.decode("utf-8", "replace"), keep_blank_values=True))
+        if route.form:
+            given = _pairs(content) if media == "application/x-www-form-urlencoded" else []
+            shown = self.visitor.value("x-csrf-token") or dict(given).get("csrf")
+            refuse_forged(admitted, shown)
+            if given:
+                return _form(given, route.body)
         if content and media != "application/json":
-            raise HttpProblem(415, "unsupported-media", "send application/json")
+            raise HttpProblem(415, "unsupported-media", SEND_JSON)
         if len(content) > LONG:
             return await asyncio.to_thread(_checked, content, route.body)
         return _checked(content, route.body)
@@ -377,6 +438,12 @@ class Exchange:
     # -- the answer ----------------------------------------------------------------------------
 
     async def _send_problem(self, found: ProblemAnswer) -> None:
+        """As a page for one who looks at pages; as a document for all others."""
+        if self.visitor.wants_page:
+            there = self._application.own_address(self.visitor)
+            signed_in = self.admitted is not None and self.admitted.principal is not None
+            await self._send_reply(problem_page(found, signed_in=signed_in, there=there))
+            return
         body = json.dumps(found.document, ensure_ascii=False).encode()
         await self._send_reply(
             Reply(found.status, None, found.headers, body, "application/problem+json")
@@ -480,7 +547,8 @@ class Exchange:
                     "ms": round(seconds * 1000, 1),
                     "principal": principal.name if principal else None,
                 }
-            )
+            ),
+            extra={"of_nobody": principal is None},
         )
 
 
@@ -497,13 +565,6 @@ def _visitor(scope: Scope, peer: Peer) -> Visitor:
         peer.on_socket,
         peer.uid(),
     )
-
-
-def _shown_mark(visitor: Visitor, body: Any) -> str | None:
-    shown = visitor.value("x-csrf-token")
-    if shown is None and isinstance(body, dict) and isinstance(body.get("csrf"), str):
-        return str(body["csrf"])
-    return shown
 
 
 def _words(query: str) -> list[tuple[str, str]]:
@@ -538,6 +599,19 @@ def too_many(what: str) -> HttpProblem:
     )
 
 
+def _pairs(content: bytes) -> list[tuple[str, str]]:
+    """The fields of a page's form that say something."""
+    try:
+        return parse_qsl(content.decode("utf-8"), max_num_fields=1200, errors="strict")
+    except ValueError:
+        raise HttpProblem(400, "bad-request", "the form is not UTF-8, or too long") from None
+
+
+def _form(given: list[tuple[str, str]], shape: Schema) -> Any:
+    """In the words of the query of a URL."""
+    return read_body(read_query(given, shape["properties"]), shape)
+
+
 def _checked(content: bytes, shape: Schema) -> Any:
     return read_body(_json(content) if content else {}, shape)
 
@@ -555,7 +629,7 @@ def _json(content: bytes) -> Any:
             parse_float=_finite,
         )
         if b"\\u" in content:
-            _check_texts(made)
+            check_texts(made)
     except (ValueError, RecursionError) as error:
         raise HttpProblem(400, "bad-json", f"the body is not JSON: {error}") from None
     return made
@@ -577,20 +651,6 @@ def _finite(digits: str) -> float:
     if isinf(number):
         raise ValueError(f"{digits[:40]} is too large for a number")
     return number
-
-
-def _check_texts(value: Any) -> None:
-    """Refuse what only an escape can write: NUL, and half of a pair of surrogates."""
-    left = [value]
-    while left:
-        each = left.pop()
-        if isinstance(each, str):
-            if "\0" in each or any("\ud800" <= char <= "\udfff" for char in each):
-                raise ValueError("a text has a NUL, or half of a character")
-        elif isinstance(each, dict):
-            left += [*each, *each.values()]
-        elif isinstance(each, list):
-            left += each
 
 
 _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)

@@ -32,6 +32,8 @@ class WebCall(NamedTuple):
     host: str = ""  # as it was sent
     secure: bool = False
     tail_age: float | None = None  # for how many seconds the reader of events has not looked
+    here: str = ""  # the path and the query, as they were sent
+    csrf: str | None = None  # what a change by the caller's cookie must carry
 
     def header(self, name: str) -> str | None:
         return self.headers.get(name)

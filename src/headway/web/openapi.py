@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headway import __version__
+from headway.base.shapes import Schema, one_of
 from headway.core.model import FIELDS
 from headway.core.states import API_STATUS, Status
 from headway.web.route import Route
-from headway.web.shapes import Schema, one_of
 
 STATES = tuple(str(each) for each in Status)
 STATUSES = tuple(sorted(set(API_STATUS.values())))
@@ -104,6 +104,9 @@ SCHEMAS: Mapping[str, Schema] = {
     "OneWorkflow": _with(workflow=ANY_OBJECT),
     "WorkflowRuns": _with(runs=_OBJECTS),
     "OneWorkflowRun": _with(run=_with(id=TEXT, workflow=TEXT, state=TEXT, nodes=_OBJECTS)),
+    "StartedWorkflowRun": _with(
+        created={"type": "boolean"}, run=_with(id=TEXT, workflow=TEXT, state=TEXT, nodes=_OBJECTS)
+    ),
     "RetriedRun": _with(nodes=_IDS, run=ANY_OBJECT),
     "Groups": _with(groups=_OBJECTS),
     "OneGroup": _with(group=_with(id=TEXT)),

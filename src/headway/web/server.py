@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from headway.base.errors import ConflictError, InvalidInputError
+from headway.base.verb_threads import VerbThreads
 from headway.client import Client
 from headway.core.principals import Principal
 from headway.web.application import Application
@@ -38,13 +39,13 @@ from headway.web.place import (
 from headway.web.protocol import BoundedProtocol
 from headway.web.routes import ROUTES
 from headway.web.tail import EventTail
-from headway.web.threads import VerbThreads
 
 FIRST_PORT, PORTS = 7433, 20
 OPEN_FILES = 4096
 UMASK = 0o077
 ENDS_WITHIN = 2  # seconds for requests that go on when it has to end
 LOOPBACK = ("127.0.0.1", "::1")
+LINES_OF_NOBODY, MINUTE = 60, 60.0  # lines of the log in so many seconds
 
 
 class Listen(NamedTuple):
@@ -124,7 +125,7 @@ class Server:
             tail.stop()
             await asyncio.to_thread(threads.close)
 
-    def _application(self, tail: EventTail, threads: VerbThreads) -> Application:
+    def _application(self, tail: EventTail, threads: VerbThreads[Client]) -> Application:
         client = self._client
         tokens = client.tokens.file
         guard = Guard(
@@ -157,7 +158,7 @@ class Server:
         if not self._lock.take(SERVES):
             self._lock.close()
             found = place_of(self._client.home)
-            where = f" at {found.url}" if found is not None and found.url else ""
+            where = f" at {found.url or found.socket}" if found is not None else ""
             raise ConflictError(f"this home is served already{where}")
 
     def _bind(self) -> list[socket.socket]:
@@ -283,6 +284,29 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+class FewOfNobody(logging.Filter):
+    """Lets so many lines a minute through about requests of nobody, and of what is no HTTP: any
+    process of this machine can send them for ever. The next such line says how many it left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._began = 0.0
+        self._written = self._left_out = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        of_the_parser = record.name == "uvicorn.error" and record.levelno <= logging.WARNING
+        if not getattr(record, "of_nobody", of_the_parser):
+            return True
+        if not 0 <= record.created - self._began < MINUTE:
+            self._began, self._written = record.created, 0
+        if self._written >= LINES_OF_NOBODY:
+            self._left_out += 1
+            return False
+        self._written += 1
+        record.left_out, self._left_out = self._left_out, 0
+        return True
+
+
 class JsonLines(logging.Formatter):
     """One JSON object a line; what a request says of itself is one already."""
 
@@ -293,6 +317,8 @@ class JsonLines(logging.Formatter):
             said |= json.loads(text)
         else:
             said["message"] = text
+        if left_out := getattr(record, "left_out", 0):
+            said["left_out"] = left_out
         if record.exc_info:
             said["error"] = self.formatException(record.exc_info)
         return json.dumps({"time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"), **said})
@@ -301,6 +327,7 @@ class JsonLines(logging.Formatter):
 def log_to_stderr() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
+    handler.addFilter(FewOfNobody())
     for name in ("headway.web", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.addHandler(handler)

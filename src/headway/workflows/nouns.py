@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headway.workflows.mistakes import Mistake
     from headway.workflows.model import Routes, Workflow, WorkflowFile
     from headway.workflows.retry import RetriedRun
-    from headway.workflows.start import RunRequest
+    from headway.workflows.start import RunRequest, StartedRun
 
 
 class Workflows:
@@ -131,14 +131,19 @@ class Workflows:
         """Start a run of a workflow; its number. `words` are its inputs, in their order. `after`
         are jobs, by id or slug, and whole runs, like `wf-7`. `subject` is the work item that it is
         about: no other job or run about it may be open."""
-        from headway.workflows.files import refuse_untrusted
         from headway.workflows.start import RunRequest, resolve_after
+
+        jobs, runs = resolve_after(self._context, after)
+        request = RunRequest(words, params, jobs, runs, key, priority, require_approval)
+        return self.submit(name, request._replace(subject=subject)).run
+
+    def submit(self, name: str, request: RunRequest) -> StartedRun:
+        """The same for a request that is made; it says whether the run is new: a key that was seen
+        starts none."""
+        from headway.workflows.files import refuse_untrusted
 
         file = self._read(name)
         refuse_untrusted(self._context.home, file)
-        jobs, runs = resolve_after(self._context, after)
-        request = RunRequest(words, params, jobs, runs, key, priority, require_approval)
-        request = request._replace(subject=subject)
         return self._start(file, request)
 
     def start_document(
@@ -161,12 +166,12 @@ class Workflows:
         jobs, runs = resolve_after(self._context, after)
         request = RunRequest(words, params, jobs, runs, key, priority, require_approval)
         request = request._replace(subject=subject)
-        return self._start(WorkflowFile(name, name, document), request)
+        return self._start(WorkflowFile(name, name, document), request).run
 
-    def _start(self, file: WorkflowFile, request: RunRequest) -> int:
+    def _start(self, file: WorkflowFile, request: RunRequest) -> StartedRun:
         from headway.workflows.start import compile_run, start
 
-        return start(self._context, compile_run(self._context, file, request), request).run
+        return start(self._context, compile_run(self._context, file, request), request)
 
     def run(self, run: int) -> dict[str, Any]:
         """The document of a run, with its nodes."""
@@ -198,15 +203,21 @@ class Workflows:
         *,
         from_node: str | None = None,
         budget_usd: float | None = None,
+        budget_tokens: int | None = None,
         dry_run: bool = False,
     ) -> RetriedRun:
         """Run every node again that ended badly by itself, and all that follows; or a node, with
-        all of its instances, and all after it. `budget_usd` is another limit for all agents of the
+        all of its instances, and all after it. The budgets are other limits for all agents of the
         run. With `dry_run` nothing is changed."""
         from headway.workflows.retry import retry_run
 
         return retry_run(
-            self._context, run, from_node=from_node, budget_usd=budget_usd, dry_run=dry_run
+            self._context,
+            run,
+            from_node=from_node,
+            budget_usd=budget_usd,
+            budget_tokens=budget_tokens,
+            dry_run=dry_run,
         )
 
     def why(self, run: int) -> dict[str, Any]:

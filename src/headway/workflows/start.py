@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.base.crashpoints import reach
 from headway.base.environment import keep_environment
-from headway.base.errors import InvalidInputError, NotFoundError
+from headway.base.errors import InvalidInputError, KeyReusedError, NotFoundError
+from headway.core.approvals import ASKS
 from headway.core.gates.routes import OF_NODE
 from headway.core.model import (
     NOTHING,
@@ -34,11 +35,13 @@ from headway.store.new_jobs import Event
 from headway.store.records import LoopRecord, NewNode, RunRecord
 from headway.workflows.compiler import (
     RUN_ID,
+    as_json,
     canonical,
     compile_draft,
     inputs_of,
     sinks_of,
 )
+from headway.workflows.documents import compiled_document
 from headway.workflows.drawing import as_document, drawing_of
 from headway.workflows.files import read_file, refuse_untrusted
 from headway.workflows.mistakes import Mistake, WorkflowError
@@ -189,6 +192,7 @@ def add_run(
     """Make a run of these specifications within a transaction."""
     known = tx.workflows.by_key(request.key) if request.key is not None else None
     if known is not None:
+        _refuse_other(known, manifest, request)
         return StartedRun(known.id, created=False)
     run = tx.workflows.take_id()
     actor = (origin.of_slots and request.schedule_id) or origin.actor
@@ -226,9 +230,20 @@ def add_run(
     return StartedRun(run, created=True, jobs=tuple(each.job_id for each in made))
 
 
+def _refuse_other(known: RunRecord, manifest: Manifest, request: RunRequest) -> None:
+    """A key names one run; it is no other workflow's, of no other values and about nothing else."""
+    asked = (manifest.workflow.name, manifest.policy_hash, as_json(manifest.params))
+    same = asked == (known.name, known.policy_hash, known.params)
+    if not same or request.subject != known.subject:
+        raise KeyReusedError(
+            f"key {request.key!r} belongs to {shown_run(known.id)}, which has another "
+            "specification; use another key"
+        )
+
+
 def document(manifest: Manifest) -> dict[str, Any]:
     """What is kept of a run's workflow: all of each node, as compiled."""
-    nodes = [{**node._asdict(), "each": None} for node in manifest.nodes]
+    nodes = [compiled_document(node) for node in manifest.nodes]
     tolerated = {name: sorted(node.tolerates) for name, node in manifest.workflow.nodes.items()}
     leads_to = _followers(manifest)
     return {
@@ -269,6 +284,8 @@ def _of_run(spec: JobSpec, run: int, manifest: Manifest, request: RunRequest) ->
     if "each" in node:
         instance = _instance_of_run(node["each"]["instance"], run, manifest)
         own["each"] = {**node["each"], "instance": instance}
+    if question := node.get(ASKS, NOTHING).get("question"):
+        own[ASKS] = {**node[ASKS], "question": question.replace(RUN_ID, name)}
     if request.behind and not node["edges"]:
         own["behind"] = list(request.behind)
     params = {**spec.params, OF_NODE: own}

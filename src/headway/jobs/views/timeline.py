@@ -86,12 +86,10 @@ def _document(tx: ReadTx, name: str, rows: Sequence[RowName]) -> dict[str, Any]:
     of_job = {
         job: list(some) for job, some in groupby(events[:MOST_EVENTS], lambda each: each.job_id)
     }
-    most = (MOST_JOBS, MOST_JOBS, MOST_EVENTS)
+    longest = max(len(rows), len(jobs))
     return {
         "of": name,
-        "truncated": any(
-            len(each) > bound for each, bound in zip((rows, jobs, events), most, strict=True)
-        ),
+        "truncated": longest > MOST_JOBS or len(events) > MOST_EVENTS,
         "rows": [_row(each, members[each.chain], of_job) for each in rows if each.chain in members],
     }
 

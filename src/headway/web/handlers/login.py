@@ -37,11 +37,19 @@ if (code) {
   document.querySelector("form").submit();
 }
 """
+_AGAIN = b"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="0">
+<title>Headway</title>
+</html>
+"""
 
 
 HEALTHY = Reply(body=b"ok\n", media="text/plain; charset=utf-8")
 PAGE = Reply(body=_PAGE, media="text/html; charset=utf-8")
 SCRIPT = Reply(body=_SCRIPT, media="text/javascript; charset=utf-8")
+AGAIN = Reply(body=_AGAIN, media="text/html; charset=utf-8")  # for a link of another site
 
 
 def fixed(call: WebCall) -> Reply:

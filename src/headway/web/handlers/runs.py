@@ -6,6 +6,7 @@ from headway.jobs.views.details import parse_run_id
 from headway.web.calls import Reply, WebCall
 from headway.web.handlers.jobs import retry_job
 from headway.web.problems import ForbiddenError
+from headway.workflows.start import RunRequest, resolve_after
 
 # -- executions of jobs ------------------------------------------------------------------------
 
@@ -39,18 +40,20 @@ def show_workflow(call: WebCall) -> Reply:
 
 def start(call: WebCall) -> Reply:
     call.refuse_bound_to_templates()
-    number = call.client.workflows.start(
-        _name(call),
+    jobs, runs = resolve_after(call.client.context, call.body.get("after") or ())
+    request = RunRequest(
         params=call.body.get("params") or {},
-        after=tuple(call.body.get("after") or ()),
+        after=jobs,
+        after_runs=runs,
         key=call.key,
         priority=call.body.get("priority", 0),
         require_approval=call.body.get("require_approval", False),
     )
+    started = call.client.workflows.submit(_name(call), request)
     return Reply(
-        201,
-        {"run": call.client.workflows.run(number)},
-        {"Location": f"/api/v1/workflow-runs/{shown_run(number)}"},
+        201 if started.created else 200,
+        {"created": started.created, "run": call.client.workflows.run(started.run)},
+        {"Location": f"/api/v1/workflow-runs/{shown_run(started.run)}"},
     )
 
 
@@ -94,6 +97,7 @@ def retry_workflow_run(call: WebCall) -> Reply:
         number,
         from_node=call.body.get("from"),
         budget_usd=call.body.get("budget_usd"),
+        budget_tokens=call.body.get("budget_tokens"),
         dry_run=call.body.get("dry_run", False),
     )
     document = {"nodes": list(done.nodes), "run": call.client.workflows.run(number)}
