@@ -378,6 +378,42 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/jobs/test_revisions.py::test_a_job_that_was_put_into_a_group_has_changed[sqlite-approve]",
     ),
     Mutant(
+        "jobs/statistics.py:series",
+        "could = created if not_before is None or not_before < created else not_before",
+        "could = created",
+        "tests/jobs/test_statistics.py::test_what_ended_waited_and_ran_is_counted_by_the_minute[sqlite]",
+    ),
+    Mutant(
+        "jobs/statistics.py:series",
+        "if slot is None or slot >= 0:",
+        "if True:",
+        "tests/jobs/test_statistics.py::test_what_ended_waited_and_ran_is_counted_by_the_minute[sqlite]",
+    ),
+    Mutant(
+        "jobs/statistics.py:load",
+        "first = buckets.place(ended[-1].finished_at or 0) + 1",
+        "first = buckets.place(ended[-1].finished_at or 0)",
+        "tests/jobs/test_statistics.py::test_beyond_what_is_read_only_the_number_of_ends_is_known[sqlite]",
+    ),
+    Mutant(
+        "jobs/statistics.py:BusyTime.add",
+        "self._whole[last] -= width",
+        "pass",
+        "tests/jobs/test_statistics.py::test_a_slot_that_is_busy_over_many_buckets_counts_in_each",
+    ),
+    Mutant(
+        "jobs/views/timeline.py:_wait",
+        "at - last.since <= SOON",
+        "True",
+        "tests/jobs/test_timelines.py::test_the_life_of_a_job_is_one_interval_after_the_other",
+    ),
+    Mutant(
+        "jobs/views/timeline.py:intervals",
+        '            _begin(found, Interval("waiting", each.at, None, NOT_LOOKED_AT, job.state))\n',
+        "            pass\n",
+        "tests/jobs/test_timelines.py::test_the_life_of_a_job_is_one_interval_after_the_other",
+    ),
+    Mutant(
         "jobs/views/recent.py:recent",
         ", statuses=_FAILURES",
         "",

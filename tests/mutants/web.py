@@ -125,6 +125,30 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/web/test_ready.py::test_it_is_not_ready_when_another_headway_has_changed_the_schema[sqlite]",
     ),
     Mutant(
+        "web/pages/charts.py:said",
+        "shortened(plain(text), room)",
+        "shortened(text, room)",
+        "tests/web/test_charts.py::test_texts_of_others_do_no_harm",
+    ),
+    Mutant(
+        "web/pages/charts.py:said",
+        "escape(",
+        "str(",
+        "tests/web/test_charts.py::test_texts_of_others_do_no_harm",
+    ),
+    Mutant(
+        "web/pages/timeline.py:_folded",
+        '("bad", "busy", OTHER).index(look)',
+        "0",
+        "tests/web/test_charts.py::test_a_short_failure_is_drawn_before_hundreds_that_wait_for_long",
+    ),
+    Mutant(
+        "web/pages/timeline.py:ticks",
+        " and (not found or at > found[-1].at)",
+        "",
+        "tests/web/test_charts.py::test_a_clock_that_is_changed_meanwhile_shows_its_own_time",
+    ),
+    Mutant(
         "web/pages/escapes.py:finalize",
         "return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value",
         "return value",

@@ -265,6 +265,16 @@ def test_many_rows_are_folded_but_not_what_went_wrong() -> None:
     assert "3,000 rows" in (next(iter(tree.iter("title"))).text or "")
 
 
+def test_a_short_failure_is_drawn_before_hundreds_that_wait_for_long() -> None:
+    found = document(400)
+    for row in found["rows"]:
+        row["state"] = "queued"
+    found["rows"][5]["state"], found["rows"][6]["state"] = "failed", "running"
+    names = ["".join(each.itertext()) for each in drawn(found).iter("li")]
+    assert names[1:4] == ["build-5", "build-6", "build-203"]
+    assert names[-1] == "201 more: 201 queued"
+
+
 def test_what_is_left_out_is_said() -> None:
     found = {**document(1), "truncated": True}
     assert "too large" in "".join(drawn(found).itertext())

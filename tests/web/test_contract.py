@@ -57,8 +57,8 @@ LEFT_OUT = {"/api/v1/webhooks/{endpoint}/test"}
 GROUPS = {
     name: getattr(routes, name)
     for name in (
-        *("JOBS", "RUNS", "WORKFLOWS", "GROUPS", "SCHEDULES", "TEMPLATES", "SCHEDULER", "OTHERS"),
-        *("WEBHOOKS", "LEGACY", "SIGN_IN"),
+        *("JOBS", "RUNS", "WORKFLOWS", "GROUPS", "SCHEDULES", "TEMPLATES", "SCHEDULER"),
+        *("STATISTICS", "OTHERS", "WEBHOOKS", "LEGACY", "SIGN_IN"),
     )
 }
 WORKFLOW = """\
@@ -125,6 +125,7 @@ def home(tmp_path: Path) -> Iterator[ServedHome]:
 
 # What the placeholders of paths may be called here; jobs get more as requests make them.
 NAMES: dict[str, list[str]] = {
+    "name": ["next", "true", "echo", "locked"],
     "job": [f"job-{number}" for number in range(1, 16)] + ["1", "2", "3"],
     "run": ["run-1", "run-2", "1", "wf-1"],
     "group": ["group-1"],

@@ -759,6 +759,12 @@ SCHEDULER = (
     ),
 )
 
+OF_LOAD: Schema = {
+    **TEXT,
+    "pattern": "^([1-9][0-9]{0,3}m|([1-9][0-9]?|[1-6][0-9]{2})h|([1-9]|[12][0-9]|3[01])d)$",
+    "default": "1h",
+    "description": "like 30m, 1h, 24h or 7d; 31d at most",
+}
 LAST_RUNS = {"limit": whole(1, 1000, 30)}
 STATISTICS = (
     _get(
@@ -766,7 +772,7 @@ STATISTICS = (
         statistics.load,
         "What ended, waited and ran over time; of a busy store since `complete_since`.",
         "Load",
-        {"span": {**TEXT, "default": "1h", "description": "like 1h, 24h or 7d; 31d at most"}},
+        {"span": OF_LOAD},
         verbs=("statistics.load",),
     ),
     _get(

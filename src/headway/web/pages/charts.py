@@ -253,7 +253,7 @@ def strip(title: str, runs: Sequence[StripRun]) -> str:
     drawn = "".join(_cell(each, at, len(runs), longest) for at, each in enumerate(runs))
     summary = _in_words(each.state for each in runs)
     svg = (
-        f'<svg class="strip" role="img" width="{9 * len(runs)}" height="{CELL}">'
+        f'<svg class="cells" role="img" width="{9 * len(runs)}" height="{CELL}">'
         f"<title>{said(title)}: {said(summary, LONGEST_SUMMARY)}</title>{drawn}</svg>"
     )
     rows = [
