@@ -109,10 +109,12 @@ openapi: $(STAMP)
 	$(BIN)/python docs/openapi.py
 	$(BIN)/python docs/mcp_tools.py
 
-# Draws the pictures of README and docs/views.md anew, from real jobs: half a minute.
+# Draws the pictures of README, docs/views.md and docs/dashboard.md anew, from real jobs: a minute. Those of
+# pages need chromium and chromedriver; without, they stay.
 pictures: $(STAMP)
 	$(BIN)/python docs/night.py
 	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/page_pictures.py
 
 # The sdist, and the wheel that is made of it, in dist/. What .venv has builds both: nothing is fetched.
 dist: $(STAMP)

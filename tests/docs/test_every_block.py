@@ -150,6 +150,7 @@ NOT_EXECUTED = [
     ),
     ("docs/functions.md", "with psycopg.connect", "it needs a server, and tables of the reader's"),
     ("docs/graphs.md", "a = fetch.call", PART),
+    ("docs/dashboard.md", "$ pip install", "a server that stays; scenes start one"),
     ("docs/http.md", "$ pip install", "a server that stays; scenes start one"),
     ("docs/jobs-file.md", "# yaml-language-server", PART),
     ("docs/retries.md", "@app.task", PART),

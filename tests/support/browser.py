@@ -109,10 +109,10 @@ class Browser:
     def command(self, name: str, **words: Any) -> Any:
         return self.driver.execute_cdp_cmd(name, words)
 
-    def look(self, *, width: int = 1280, theme: str = "light") -> None:
+    def look(self, *, width: int = 1280, height: int = 900, theme: str = "light") -> None:
         self.command(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=900, deviceScaleFactor=1, mobile=False,
+            width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
         features = [{"name": "prefers-color-scheme", "value": theme}]
         self.command("Emulation.setEmulatedMedia", features=features)

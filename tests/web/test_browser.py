@@ -167,7 +167,7 @@ def test_many_are_retried_after_a_look_at_them(browser: Browser, at_home: Served
     browser.click("p.bulk a.button")
     browser.until_shown("Retry 3 jobs?")
     browser.click("button.go")
-    browser.until_shown("3 jobs runs again.")
+    browser.until_shown("3 jobs will run again.")
     assert len(at_home.get("jobs")["jobs"]) == 6
 
 

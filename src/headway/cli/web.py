@@ -1,8 +1,10 @@
 """`headway web login`: a link that signs a browser in."""
 
+from urllib.parse import urlsplit
+
 import click
 
-from headway.base.errors import NotFoundError
+from headway.base.errors import InvalidInputError, NotFoundError
 from headway.cli.render import emit, say
 from headway.cli.scope import Scope
 from headway.core.principals import ROLES
@@ -13,19 +15,23 @@ from headway.core.principals import ROLES
     "--role", type=click.Choice(list(ROLES)), default="operate", help="What it may do (operate)."
 )
 @click.option("--plain", is_flag=True, help="For 127.0.0.1, where the name is not known.")
+@click.option("--origin", metavar="URL", help="One of web.origins, for a browser behind a proxy.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
-def login(scope: Scope, role: str, plain: bool, as_json: bool) -> None:
+def login(scope: Scope, role: str, plain: bool, origin: str | None, as_json: bool) -> None:
     """Print a link that signs a browser in, once, within five minutes."""
     from headway.web.place import place_of
 
     client = scope.connect_as_person()
     place = place_of(client.home)
-    if place is None or place.port is None:
+    if place is None or (place.port is None and origin is None):
         raise NotFoundError("no server of this home is there; `headway serve` starts one")
-    name = "127.0.0.1" if plain else place.name
-    code = client.tokens.login_code(role=role, host=name)
-    link = f"http://{name}:{place.port}/login#{code}"
+    base = origin or f"http://{'127.0.0.1' if plain else place.name}:{place.port}"
+    if origin is not None and (plain or origin not in client.config["web.origins"]):
+        known = ", ".join(client.config["web.origins"]) or "nothing"
+        raise InvalidInputError(f"--origin: {origin}; web.origins has {known}, and no --plain")
+    code = client.tokens.login_code(role=role, host=urlsplit(base).hostname or "")
+    link = f"{base}/login#{code}"
     if as_json:
         emit({"url": link, "role": role})
         return

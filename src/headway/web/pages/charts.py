@@ -248,7 +248,8 @@ def strip(title: str, runs: Sequence[StripRun]) -> str:
     """The last runs, the oldest first, each as tall as it took long; what went wrong has a cross.
     Links are in the table: a picture has none for keys and readers of screens."""
     if not runs:
-        return f'<div class="chart runs most">{said(title)}: {NOTHING_YET}</div>'
+        name = f'<span class="unseen">{said(title)}: </span>'
+        return f'<div class="chart runs most">{name}{NOTHING_YET}</div>'
     longest = max(each.seconds or 0 for each in runs) or 1
     drawn = "".join(_cell(each, at, len(runs), longest) for at, each in enumerate(runs))
     summary = _in_words(each.state for each in runs)

@@ -101,7 +101,13 @@ def fits(page: WebPage, verb: str, job: dict[str, Any]) -> bool:
         return False
     if verb == "cancel":
         return Status(job["state"]) in ACTIVE
-    return Status(job["state"]) in TERMINAL and job["state"] not in ("succeeded", "skipped")
+    jobs = page.client.jobs
+    is_last = jobs.last_of_chain(job["id"]).id == jobs.find(job["id"])  # else it was tried again
+    return (
+        is_last
+        and Status(job["state"]) in TERMINAL
+        and job["state"] not in ("succeeded", "skipped", "blocked_by_dependency")
+    )
 
 
 def _named(given: Sequence[str]) -> Sequence[str]:

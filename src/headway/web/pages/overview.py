@@ -10,13 +10,13 @@ from markupsafe import Markup
 from headway.base.errors import HeadwayError
 from headway.client import Client
 from headway.core.states import Status
+from headway.jobs.views.recent import Recent
 from headway.web.pages.page import WebPage
 from headway.web.pages.plots import load_plots
 
-DAY = 86_400_000_000
+MOST_FAILED = 50
 MOST = 8  # rows of one list
 LINE = 4096  # bytes of a log that are looked at for its last line
-BAD = (Status.FAILED, Status.BLOCKED_BY_DEPENDENCY)
 
 
 class Overview(WebPage):
@@ -34,14 +34,15 @@ class Overview(WebPage):
         return [each for each in self.client.jobs.approvals() if each["now"]]
 
     @cached_property
+    def recent(self) -> Recent:
+        return self.client.jobs.recent(limit=MOST_FAILED)
+
+    @property
     def failed(self) -> Sequence[dict[str, Any]]:
         """What ended badly within a day and was not tried again, the newest first; what another
         failure only held up is left out."""
-        found = self.client.jobs.list(
-            limit=200, states=[str(each) for each in BAD], most_read=2000
-        ).documents[::-1]
-        bad = {each["id"] for each in found}
-        return [each for each in found if not bad & set(each["after"]) and _is_last(self, each)]
+        bad = {each["id"] for each in self.recent.failed}
+        return [each for each in self.recent.failed if not bad & set(each["after"])]
 
     @cached_property
     def failed_webhooks(self) -> int:
@@ -56,11 +57,9 @@ class Overview(WebPage):
     def queue(self) -> Any:
         return self.client.jobs.queue(limit=MOST)
 
-    @cached_property
+    @property
     def ended(self) -> Sequence[dict[str, Any]]:
-        states = [str(each) for each in Status if each.value in _ENDED]
-        found = self.client.jobs.list(limit=MOST, states=states, most_read=2000).documents
-        return found[::-1]
+        return self.recent.ended[:MOST]
 
     @property
     def span(self) -> str:
@@ -72,14 +71,6 @@ class Overview(WebPage):
 
     def last_line(self, job: dict[str, Any]) -> str | None:
         return last_line(self.client, job["id"])
-
-
-_ENDED = ("succeeded", "failed", "skipped", "cancelled", "blocked_by_dependency")
-
-
-def _is_last(page: WebPage, job: dict[str, Any]) -> bool:
-    """Whether no later job of its chain was made."""
-    return bool(page.client.jobs.last_of_chain(job["id"]).id == page.client.jobs.find(job["id"]))
 
 
 def last_line(client: Client, job: str) -> str | None:

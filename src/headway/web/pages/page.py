@@ -157,8 +157,8 @@ def problem_page(found: ProblemAnswer, *, signed_in: bool, there: str | None) ->
 SAID: Mapping[str, str] = {
     "approved": "{} is approved.",
     "rejected": "{} is rejected.",
-    "cancelled": "{} is cancelled, or asked to end.",
-    "retried": "{} runs again.",
+    "cancelled": "Cancelled, or asked to end: {}.",
+    "retried": "{} will run again.",
     "moved": "{} has its new place.",
     "edited": "{} is changed.",
     "repinned": "{} has its new pin.",

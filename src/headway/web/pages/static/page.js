@@ -271,6 +271,7 @@
         stored("theme", root.dataset.theme);
       });
     }
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
     tick();
     listen();
   });
