@@ -14,6 +14,7 @@ from test_walk import sign_in
 
 from harness import Bench
 from headway.core.principals import PERSON, Principal, Role
+from headway.jobs.request import Request
 from headway.web.calls import Reply
 from headway.web.pages.acts import back
 from headway.web.pages.assets import ASSETS, SCRIPT, STYLE
@@ -248,3 +249,21 @@ def test_an_asset_is_kept_for_ever_under_the_digest_of_its_content(served: Serve
         heard = served.ask("GET", each.path, role=None)
         assert heard.status == 200 and heard.body == each.reply.body
         assert "immutable" in heard.header("cache-control")
+
+
+# -- what needs a person ------------------------------------------------------------------------
+
+
+def test_a_failure_stays_on_the_overview_until_somebody_retries_it(served: Served) -> None:
+    """However much has ended since, and not what another failure only held up."""
+    bad = served.submit("false", name="of-the-night")
+    served.submit("true", name="held-up", after=[f"job-{bad}"])
+    served.bench.until_ended(bad)
+    many = served._client.submit_many([Request(("true",))] * 2100)
+    served._client.cancel([each.job_id for each in many])
+    page = served.ask_as(served.token("operate"), "GET", "/ui/?region=needs", None, PAGE)
+    assert b"of-the-night" in page.body and b"held-up" not in page.body
+    heard = served.post(f"jobs/{bad}/retry")
+    assert heard.status == 201, heard
+    page = served.ask_as(served.token("operate"), "GET", "/ui/?region=needs", None, PAGE)
+    assert b"of-the-night" not in page.body

@@ -154,6 +154,7 @@ class Application:
         self._metrics = metrics
         self._tree = RouteTree(ROUTES if legacy else NEW_ROUTES)
         self._regions = RegionCache()
+        self._changes = 0  # that were made here; the tail tells of them only later
         self._large = asyncio.Lock()
         self._at_once: Counter[str] = Counter()
         self._streams: Counter[str] = Counter()
@@ -271,11 +272,16 @@ class Application:
             return route.fixed
         key = None
         if "region" in query:
-            key = RegionKey.of(exchange.visitor.path, query, principal, self._tail.position)
+            position = self._tail.position + self._changes
+            key = RegionKey.of(exchange.visitor.path, query, principal, position)
             kept = self._regions.find(key, self.clock.monotonic())
             if kept is not None:
                 return kept
-        answer = await self._threads.run(act)
+        try:
+            answer = await self._threads.run(act)
+        finally:
+            if route.method != "GET":
+                self._changes += 1
         if key is not None and isinstance(answer, Reply):
             self._regions.keep(key, self.clock.monotonic(), answer)
         if isinstance(answer, Later):

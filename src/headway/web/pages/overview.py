@@ -14,6 +14,7 @@ from headway.jobs.views.recent import Recent
 from headway.web.pages.page import WebPage
 from headway.web.pages.plots import load_plots
 
+DAY = 86_400_000_000
 MOST_FAILED = 50
 MOST = 8  # rows of one list
 LINE = 4096  # bytes of a log that are looked at for its last line
@@ -23,6 +24,7 @@ class Overview(WebPage):
     template = "overview.html"
     title = "Overview"
     place = "/ui/"
+    most_failed = MOST_FAILED
 
     @cached_property
     def is_new(self) -> bool:
@@ -46,7 +48,10 @@ class Overview(WebPage):
 
     @cached_property
     def failed_webhooks(self) -> int:
-        return sum(each["failed"] for each in self.client.webhooks.list() if each.get("failed"))
+        """Of a day, also those to URLs of jobs; as many as are counted at most."""
+        since = self.now - DAY
+        found = self.client.webhooks.deliveries(state="failed", since=since, limit=MOST_FAILED)
+        return len(found)
 
     @cached_property
     def running(self) -> Sequence[dict[str, Any]]:
