@@ -1313,7 +1313,7 @@ UNROUTED: Mapping[str, str] = {
     "groups.submit": "submit a graph with `group`, or group waiting jobs",
     "groups.submit_specifications": "takes what the library has checked",
     "groups.wait": "GET the group, or follow its events",
-    "jobs.recent": "is for the overview, as a page and in a terminal; /jobs and /statistics have it",
+    "jobs.recent": "is for the overview; /jobs and /statistics have the same",
     "jobs.times": "is for the metrics, which have them in sum",
     "jobs.gc": "the worker does it; by hand it is `headway jobs gc`",
     "templates.request": "makes nothing",
