@@ -169,7 +169,9 @@ class Application:
         exchange.route = found.route
         if admitted.principal is not None:
             found.route.right.require(admitted.principal)
-            if admitted.digest is not None:
+            # A page that nobody looks at opens its stream again and again.
+            is_use = not (found.route.stream and admitted.principal.session)
+            if admitted.digest is not None and is_use:
                 self._used(admitted.digest, self.clock.now())
         elif not found.route.right.public:
             raise unauthorized()
