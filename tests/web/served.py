@@ -23,7 +23,7 @@ from ready import open_ready
 API = "/api/v1"
 ANY_PORT = Listen(port=0)
 on_both_stores = pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
-LOGGERS = ("headway.web", "uvicorn.error")
+LOGGERS = ("headway.web", "uvicorn.error", "asyncio")
 
 
 class ShiftedClock(SystemClock):

@@ -211,6 +211,16 @@ def test_a_session_ends_when_it_is_idle_and_at_the_latest_after_a_week(served: S
     assert sees(served, used) == 401
 
 
+def test_a_stream_is_no_use_of_a_session(served: Served) -> None:
+    """A page that nobody looks at opens its stream again, whenever it was lost."""
+    secret = secret_of(post_code(served, code_for(served)))
+    given = [("Cookie", f"headway={secret}"), ("Accept", "text/event-stream")]
+    for _ in range(2):
+        assert served.ask_as(None, "HEAD", "events", None, given).status == 200
+        served.clock.pass_by(SESSION_IDLES / SECOND / 2)
+    assert sees(served, secret) == 401
+
+
 def test_two_sessions_of_a_role_have_neither_name_nor_mark_in_common(shared: Served) -> None:
     first, second = (secret_of(post_code(shared, code_for(shared))) for _ in range(2))
     assert csrf_value(first) != csrf_value(second)

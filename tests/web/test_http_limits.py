@@ -1,6 +1,7 @@
 """What one client can take of the server: time, memory, requests and streams (faults G5, G6)."""
 
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -144,6 +145,17 @@ def test_a_stream_that_is_read_outlasts_the_time_for_a_request(hasty: Served) ->
         assert silent.is_closed()
         hasty.submit("true")
         assert following.until("submitted")
+
+
+def test_those_who_leave_before_they_are_seen_do_no_harm(served: Served) -> None:
+    """What they leave behind would be an error in the log, each time."""
+    at_once = struct.pack("ii", 1, 0)
+    for _ in range(300):
+        wire = served.wire()
+        wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+        wire.close()
+    assert served.ask("GET", "/healthz").status == 200
+    wait_for(lambda: connections(served) == 0)
 
 
 def test_a_thousand_idle_connections_keep_nobody_out(served: Served) -> None:  # fault G5

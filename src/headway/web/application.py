@@ -58,7 +58,7 @@ DEEPEST = 32
 WORTH_PACKING = 1024
 SEND_JSON = "the body is JSON, so say so: Content-Type: application/json"
 LARGE_WAITS = 5.0  # seconds for which one body above 1 MiB waits for another
-LONG = 64 << 10  # bytes of a body that are not read in the event loop
+LONG = 64 << 10  # bytes of a body that are neither read nor packed in the event loop
 LOOK_EVERY = 1.0  # seconds; a wake-up that was missed costs no more than this
 
 POLICY = (
@@ -174,7 +174,9 @@ class Application:
         exchange.route = found.route
         if admitted.principal is not None:
             found.route.right.require(admitted.principal)
-            if admitted.digest is not None:
+            # A page that nobody looks at opens its stream again and again.
+            is_use = not (found.route.stream and admitted.principal.session)
+            if admitted.digest is not None and is_use:
                 self._used(admitted.digest, self.clock.now())
         elif not found.route.right.public:
             raise unauthorized()
@@ -264,9 +266,9 @@ class Application:
                 admitted.csrf,
             )
             answer = route.handler(call)
-            if route.method != "GET" and isinstance(answer, Reply):
-                return _with_worker(answer, acting)
-            return answer
+            if not isinstance(answer, Reply):
+                return answer
+            return (answer if route.method == "GET" else _with_worker(answer, acting)).rendered()
 
         if route.fixed is not None:
             return route.fixed
@@ -461,7 +463,7 @@ class Exchange:
         if content or reply.status not in (204, 304):
             headers["content-type"] = reply.media
         if len(content) > WORTH_PACKING and self._takes_gzip(reply):
-            content = gzip.compress(content, 3, mtime=0)
+            content = await _packed(content)
             headers |= {"content-encoding": "gzip", "vary": "accept-encoding"}
         headers["content-length"] = str(len(content))
         if self.visitor.method == "HEAD":
@@ -593,6 +595,12 @@ def _with_worker(reply: Reply, client: Client) -> Reply:
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
+
+
+async def _packed(content: bytes) -> bytes:
+    if len(content) <= LONG:
+        return gzip.compress(content, 3, mtime=0)
+    return await asyncio.to_thread(gzip.compress, content, 3, mtime=0)
 
 
 def _too_large(most: int) -> HttpProblem:

@@ -6,7 +6,7 @@ wait without a thread.
 """
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headway.client import Client
@@ -16,6 +16,7 @@ from headway.web.problems import ForbiddenError, HttpProblem
 from headway.web.tail import EventTail
 
 LONGEST_WAIT = 60.0
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 NO_HEADERS: Mapping[str, str] = {}
 
 
@@ -101,9 +102,30 @@ class Reply(NamedTuple):
     def content(self) -> bytes:
         if self.body is not None:
             return self.body
-        if self.document is None:
-            return b""
-        return json.dumps(self.document, ensure_ascii=False, separators=(",", ":")).encode()
+        return b"" if self.document is None else "".join(_encoded(self.document)).encode()
+
+    def rendered(self) -> "Reply":
+        """The same with its bytes. For the thread of the verb: a long list takes a while."""
+        return self._replace(body=self.content(), document=None)
+
+
+def _encoded(document: Any) -> Iterator[str]:
+    """As JSON. Lists within are encoded entry by entry: while one call encodes all of a long one,
+    no other thread runs."""
+    if not isinstance(document, dict):
+        yield _JSON.encode(document)
+        return
+    before = "{"
+    for key, value in document.items():
+        yield f"{before}{_JSON.encode(key)}:"
+        before = ","
+        if isinstance(value, list | tuple) and value:
+            yield "["
+            yield ",".join(map(_JSON.encode, value))
+            yield "]"
+        else:
+            yield _JSON.encode(value)
+    yield "{}" if not document else "}"
 
 
 class Later(NamedTuple):

@@ -35,7 +35,10 @@ class Peer(NamedTuple):
             packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
             pid, uid, _ = struct.unpack("3i", packed)
             return Peer(on_socket=True, credentials=(pid, uid))
-        address = connection.getpeername()
+        try:
+            address = connection.getpeername()
+        except OSError:
+            return Peer()  # it has left already
         local = address[0].startswith("127.") or address[0] in ("::1", "::ffff:127.0.0.1")
         return Peer(port=address[1] if local else None)
 

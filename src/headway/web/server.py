@@ -328,7 +328,7 @@ def log_to_stderr() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     handler.addFilter(FewOfNobody())
-    for name in ("headway.web", "uvicorn.error"):
+    for name in ("headway.web", "uvicorn.error", "asyncio"):
         logger = logging.getLogger(name)
         logger.addHandler(handler)
         logger.setLevel(logging.INFO if name == "headway.web" else logging.WARNING)
