@@ -256,9 +256,9 @@ def test_an_asset_is_kept_for_ever_under_the_digest_of_its_content(served: Serve
 
 def test_a_failure_stays_on_the_overview_until_somebody_retries_it(served: Served) -> None:
     """However much has ended since, and not what another failure only held up."""
-    bad = served.submit("false", name="of-the-night")
-    served.submit("true", name="held-up", after=[f"job-{bad}"])
-    served.bench.until_ended(bad)
+    first = served.submit("false", name="of-the-night", retries=1, retry_base="1ms")
+    served.submit("true", name="held-up", after=[f"job-{first}"])
+    bad = served.bench.until_ended(first)[0].id
     many = served._client.submit_many([Request(("true",))] * 2100)
     served._client.cancel([each.job_id for each in many])
     page = served.ask_as(served.token("operate"), "GET", "/ui/?region=needs", None, PAGE)

@@ -44,7 +44,17 @@ class Overview(WebPage):
         """What ended badly within a day and was not tried again, the newest first; what another
         failure only held up is left out."""
         bad = {each["id"] for each in self.recent.failed}
-        return [each for each in self.recent.failed if not bad & set(each["after"])]
+        return [
+            each
+            for each in self.recent.failed
+            if not any(self._newest_of(other) in bad for other in each["after"])
+        ]
+
+    def _newest_of(self, job: str) -> str | None:
+        """The last try of what another job comes after; None if that is gone."""
+        with suppress(HeadwayError):
+            return f"job-{self.client.jobs.last_of_chain(job).id}"
+        return None
 
     @cached_property
     def failed_webhooks(self) -> int:
