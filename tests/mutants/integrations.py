@@ -40,10 +40,4 @@ MUTANTS: tuple[Mutant, ...] = (
         "if False:",
         f"{OPERATIONS}::test_a_branch_that_existed_stays_when_the_worktree_goes",
     ),
-    Mutant(
-        "integrations/git/branches.py:move_branch",
-        'f"refs/heads/{branch}", new, old)',
-        'f"refs/heads/{branch}", new)',
-        "tests/workflows/test_operations.py::test_a_branch_that_moves_at_the_last_instant_is_left_where_it_is",
-    ),
 )

@@ -109,7 +109,7 @@ def test_an_agent_that_fails_says_why_and_what_it_took(bench: Bench) -> None:
     ("args", "words"),
     [
         ('{ runner = "nobody" }', "there is no runner 'nobody'"),
-        ('{ runner = "command" }', "runner command runs any program"),
+        ('{ runner = "command" }', "runner command runs any program; name one that has its own"),
         ('{ runner = "fake", max_turns = "many" }', 'max_turns is "many"; give a whole number'),
         ('{ runner = "fake", model = "${{ run.state }}" }', "run.state is not known when it is"),
     ],

@@ -485,8 +485,13 @@ def canonical(workflow: Workflow) -> dict[str, Any]:
     return {**{key: as_json(value) for key, value in kept.items()}, "order": order}
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
 def as_json(value: Any) -> Any:
     """A value of the model as JSON has it: a label by its name, without words for people."""
+    if type(value) in _PLAIN:  # first, as most values are
+        return value
     if value is MISSING:
         return {"must": "be given"}
     if hasattr(value, "_asdict"):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headway.base.collector import paused_collector
 from headway.base.crashpoints import reach
 from headway.base.environment import keep_environment
 from headway.base.errors import InvalidInputError, KeyReusedError, NotFoundError
@@ -113,6 +114,7 @@ def check_run(context: Context, manifest: Manifest) -> None:
         pass
 
 
+@paused_collector()
 def compile_at(place: RunPlace, file: WorkflowFile, request: RunRequest) -> Manifest:
     if request.subject is not None:
         check_name("subject", request.subject)
@@ -151,6 +153,7 @@ def start(context: Context, manifest: Manifest, request: RunRequest) -> StartedR
     return start_repeated(context, manifest, request, 1)[0]
 
 
+@paused_collector()
 def start_repeated(
     context: Context, manifest: Manifest, request: RunRequest, count: int
 ) -> list[StartedRun]:
