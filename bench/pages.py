@@ -219,7 +219,9 @@ def _functions(lab: Lab, count: int, *, page: bool) -> tuple[float, list[float]]
             browser.open("/ui/")
             time.sleep(1.5)
             browser.ask("window.frames.length = 0")
+            before = cpu_seconds(serving.pid)
             rate = _drained_functions(there, process, count)
+            print(f"  CPU of the server: {cpu_seconds(serving.pid) - before:.2f} s")
             return rate, list(browser.ask("return window.frames"))
 
 

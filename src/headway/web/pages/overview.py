@@ -9,13 +9,14 @@ from markupsafe import Markup
 
 from headway.base.errors import HeadwayError
 from headway.client import Client
-from headway.core.states import Status
+from headway.core.states import TERMINAL, Status
 from headway.jobs.views.recent import Recent
 from headway.web.pages.page import WebPage
 from headway.web.pages.plots import load_plots
 
 DAY = 86_400_000_000
 MOST_FAILED = 50
+ENDED = [str(each) for each in Status if each in TERMINAL]
 MOST = 8  # rows of one list
 LINE = 4096  # bytes of a log that are looked at for its last line
 
@@ -72,9 +73,10 @@ class Overview(WebPage):
     def queue(self) -> Any:
         return self.client.jobs.queue(limit=MOST)
 
-    @property
+    @cached_property
     def ended(self) -> Sequence[dict[str, Any]]:
-        return self.recent.ended[:MOST]
+        found = self.client.jobs.list(limit=MOST, states=ENDED, most_read=2000).documents
+        return found[::-1]
 
     @property
     def span(self) -> str:

@@ -149,7 +149,7 @@
       stream.addEventListener("news", (event) => {
         const news = JSON.parse(event.data);
         const words = new Set([...news.topics, ...news.jobs]);
-        touch((region) => news.more || [...region.topics].some((topic) => words.has(topic)));
+        touch((region) => [...region.topics].some((topic) => words.has(topic) || (news.more && topic.startsWith("job-"))));
       });
       stream.addEventListener("log", (event) => {
         const piece = JSON.parse(event.data);
