@@ -60,6 +60,12 @@ def mcp(scope: Scope, name: str | None, submits: str, free_templates: tuple[str,
             client.close()
         return Opened(scope.connect_or_create(), has_store=True)
 
+    if scope.home is not None:  # one that is named and is none is refused at once
+        scope.connect_or_nothing().close()
+    if sys.stdin is None or not sys.stdin.readable():
+        raise InvalidInputError(
+            "stdin cannot be read; an agent program starts this and speaks to it"
+        )
     rule = SubmitRule(Submits(submits), free_templates)
     if sys.stdin.isatty():
         say("an agent program starts this and speaks to it; Ctrl-C ends it")
