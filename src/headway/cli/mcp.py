@@ -60,7 +60,7 @@ def mcp(scope: Scope, name: str | None, submits: str, free_templates: tuple[str,
             client.close()
         return Opened(scope.connect_or_create(), has_store=True)
 
-    # A folder that is named and is no home is refused at once; one that is absent may be made later.
+    # A folder that is named and is no home is refused at once; an absent one may be made later.
     if os.path.isdir(scope.home or os.environ.get("HEADWAY_HOME") or ""):
         scope.connect_or_nothing().close()
     if sys.stdin is None or not sys.stdin.readable():
