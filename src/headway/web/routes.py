@@ -11,6 +11,7 @@ from typing import Any
 from headway.core.groups import POLICIES, GroupMode
 from headway.core.principals import Role
 from headway.jobs.graph_file import schema_of_entry
+from headway.jobs.revisions import MOST_IN_LINE
 from headway.web.calls import Handler, Reply, WebCall
 from headway.web.handlers import (
     collections,
@@ -43,6 +44,7 @@ from headway.web.shapes import (
     whole,
 )
 
+MOST_DRAWN = 10_000  # jobs of a graph; without a bound one answer could take all memory
 LARGEST_GRAPH = 16 << 20
 LARGEST_CODE = 4 << 10  # of a body that is read for nobody
 
@@ -323,7 +325,7 @@ JOBS = (
         jobs.queue,
         "Waiting jobs in the order of dispatch, with estimates.",
         "Queue",
-        {"limit": whole(1, 10_000, 1000)},
+        {"limit": whole(1, MOST_IN_LINE, 1000)},
         verbs=("jobs.queue", "jobs.queue_revision"),
     ),
     Route(
@@ -348,12 +350,13 @@ JOBS = (
     _get(
         "/graph",
         jobs.graph,
-        "What is to run and what each job waits for.",
+        "What is to run and what each job waits for: the first `top` jobs, 10,000 at most.",
         "Graph",
         {
             "job": TEXT,
             "all": FLAG,
             "depth": whole(0, 100),
+            "top": whole(1, MOST_DRAWN, MOST_DRAWN),
             "format": {**one_of("json", "svg", "dot", "mermaid"), "default": "json"},
         },
         verbs=("jobs.graph",),
