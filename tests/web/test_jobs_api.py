@@ -168,6 +168,24 @@ def test_jobs_are_found_by_what_is_said_of_them(shared: Served) -> None:
     assert len(found("status=QUEUED&since=1h")) == 2 and found("status=COMPLETED") == []
 
 
+def test_a_graph_has_a_bound_and_says_what_is_beyond(served: Served) -> None:
+    first = served.submit("true", name="first")
+    last = served.submit("true", name="last", after=[f"job-{first}"])
+    served.submit("true", name="beside")
+    whole = served.get("graph")
+    assert [each["job_id"] for each in whole["jobs"]] == ["job-1", "job-2", "job-3"]
+    assert whole["more"] is False and len(whole["edges"]) == 1
+    cut = served.get("graph?top=2")
+    assert [each["job_id"] for each in cut["jobs"]] == ["job-1", "job-2"] and cut["more"] is True
+    near = served.get(f"graph?job={last}&top=1")
+    assert [each["job_id"] for each in near["jobs"]] == [f"job-{last}"] and near["more"] is True
+    for wrong in ("0", "10001"):
+        assert served.ask("GET", f"graph?top={wrong}").status == 400
+    for form, begin in (("svg", b"<svg"), ("dot", b"digraph"), ("mermaid", b"flowchart")):
+        heard = served.ask("GET", f"graph?format={form}")
+        assert begin in heard.body[:200], heard
+
+
 # -- one vocabulary ----------------------------------------------------------------------------
 
 

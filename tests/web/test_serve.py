@@ -401,6 +401,55 @@ def test_a_link_signs_in_only_while_the_server_of_this_home_lives(site: Site, st
         assert site.run("web", "login", check=False).returncode == 3
 
 
+def test_a_link_can_be_for_a_name_that_others_know_the_server_by(
+    tmp_path: Path, start: Any
+) -> None:
+    """A browser behind a proxy sends that name, and a session is good under one name alone."""
+    folder = tmp_path / "known"
+    folder.mkdir()
+    config = '[worker]\nautostart = false\n[web]\norigins = ["https://jobs.example.org"]\n'
+    site = Site(folder, config=config)
+    try:
+        serving = start("--port", str(free_port()), site=site)
+        for wrong in (["https://other.example"], ["https://jobs.example.org", "--plain"]):
+            refused = site.run("web", "login", "--origin", *wrong, check=False)
+            assert refused.returncode == 5, refused
+        link = site.run("web", "login", "--origin", "https://jobs.example.org").stdout.strip()
+        where, _, code = link.partition("/login#")
+        assert where == "https://jobs.example.org"
+        with serving.wire() as wire:
+            known = ["jobs.example.org"]
+            given = [("Origin", where)]
+            wire.put(wire.request("POST", "/login", given, {"code": code}, hosts=known))
+            begun = wire.hear()
+            assert begun.status == 303
+            cookie = [("Cookie", begun.header("set-cookie").partition(";")[0])]
+            wire.put(wire.request("GET", "/api/v1/me", cookie, hosts=known))
+            assert wire.hear().status == 200
+            wire.put(wire.request("GET", "/api/v1/me", cookie))
+            assert wire.hear().status == 401
+    finally:
+        site.close()
+
+
+def test_it_says_the_address_that_it_was_told(tmp_path: Path) -> None:
+    folder = tmp_path / "told"
+    folder.mkdir()
+    site = Site(folder, config='[worker]\nautostart = false\n[web]\norigins = ["http://x.org"]\n')
+    port, log = free_port(), folder / "log"
+    arguments = ["serve", "--host", "127.0.0.2", "--allow-remote", "--port", str(port)]
+    with open(log, "wb") as stderr:
+        served = warm.start([], arguments, cwd=site.folder, env=site.env, stderr=stderr)
+    try:
+        wait_for(lambda: f" at http://127.0.0.2:{port};" in log.read_text())
+        with Wire(("127.0.0.2", port)) as wire:
+            assert wire.ask("GET", "/healthz").status == 200
+    finally:
+        served.terminate()
+        served.wait(DEADLINE)
+        site.close()
+
+
 @pytest.mark.parametrize("inside", [False, True])
 def test_on_a_terminal_it_prints_a_link_that_signs_in_but_not_inside_a_job(
     site: Site, inside: bool

@@ -64,7 +64,7 @@ def serve(
     log_to_stderr()
 
     def ready(server: Server) -> None:
-        _say_where(client, server, as_json=as_json)
+        _say_where(client, server, host, as_json=as_json)
 
     Server(client, open_client, listen).run(ready)
     client.close()
@@ -80,14 +80,15 @@ def _refuse_remote(client: Client, host: str | None, allow_remote: bool) -> None
         )
 
 
-def _say_where(client: Client, server: "Server", *, as_json: bool) -> None:  # type: ignore[name-defined]  # noqa: F821
+def _say_where(client: Client, server: "Server", host: str | None, *, as_json: bool) -> None:  # type: ignore[name-defined]  # noqa: F821
     place = server.place
     assert place is not None  # noqa: S101
     if as_json:
         said = {"version": VERSION, "url": place.url, "socket": place.socket, "pid": place.pid}
         print(json.dumps(said), flush=True)  # one line, for who waits until it listens
         return
-    where = place.socket or f"http://127.0.0.1:{place.port}"
+    name = "127.0.0.1" if host in (None, "0.0.0.0", "::") else host  # noqa: S104
+    where = place.socket or f"http://{f'[{name}]' if ':' in name else name}:{place.port}"
     say(f"serving {client.home.path} at {where}; Ctrl-C ends it")
     if place.url is not None and sys.stderr.isatty():
         with suppress(ConflictError):  # inside a job nobody signs in

@@ -7,6 +7,7 @@ import click
 from headway.base.errors import InvalidInputError, NotFoundError
 from headway.cli.render import emit, say
 from headway.cli.scope import Scope
+from headway.client import Client
 from headway.core.principals import ROLES
 
 
@@ -22,6 +23,8 @@ def login(scope: Scope, role: str, plain: bool, origin: str | None, as_json: boo
     """Print a link that signs a browser in, once, within five minutes."""
     from headway.web.place import place_of
 
+    if plain and origin is not None:
+        raise InvalidInputError("--plain is for this machine, --origin for others; give one")
     client = scope.connect_as_person()
     place = place_of(client.home)
     if place is None or (place.port is None and origin is None):
@@ -37,3 +40,12 @@ def login(scope: Scope, role: str, plain: bool, origin: str | None, as_json: boo
         return
     print(link)
     say(f"it signs one browser in with the role {role}, within five minutes")
+
+
+def _known(client: Client, origin: str | None) -> str | None:
+    """The origin, if the server is reached by it: a code is good under one name alone."""
+    known = client.config["web.origins"]
+    if origin is None or origin in known:
+        return origin
+    there = ", ".join(known) or "empty"
+    raise InvalidInputError(f"{origin} is none of web.origins, which is {there}")

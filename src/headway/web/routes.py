@@ -70,6 +70,7 @@ from headway.web.pages.workflows import RunPage, WorkflowsPage
 from headway.web.route import ADMIN, API, DECIDE, NONE, OPERATE, PUBLIC, READ, SUBMIT, Right, Route
 from headway.web.shapes import INSTANT
 
+MOST_DRAWN = 10_000  # jobs of a graph; without a bound one answer could take all memory
 LARGEST_GRAPH = 16 << 20
 LARGEST_CODE = 4 << 10  # of a body that is read for nobody
 
@@ -350,7 +351,7 @@ JOBS = (
         jobs.queue,
         "Waiting jobs in the order of dispatch, with estimates.",
         "Queue",
-        {"limit": whole(1, 10_000, 1000)},
+        {"limit": whole(1, MOST_IN_LINE, 1000)},
         verbs=("jobs.queue", "jobs.queue_revision"),
     ),
     Route(
@@ -375,12 +376,13 @@ JOBS = (
     _get(
         "/graph",
         jobs.graph,
-        "What is to run and what each job waits for.",
+        "What is to run and what each job waits for: the first `top` jobs, 10,000 at most.",
         "Graph",
         {
             "job": TEXT,
             "all": FLAG,
             "depth": whole(0, 100),
+            "top": whole(1, MOST_DRAWN, MOST_DRAWN),
             "format": {**one_of("json", "svg", "dot", "mermaid"), "default": "json"},
         },
         verbs=("jobs.graph",),

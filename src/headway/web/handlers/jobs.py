@@ -301,7 +301,7 @@ def graph(call: WebCall) -> Reply:
     from headway.jobs.views.graph import formats
     from headway.jobs.views.graph.svg import svg
 
-    words: dict[str, Any] = {"everything": call.query.get("all", False)}
+    words: dict[str, Any] = {"everything": call.query.get("all", False), "top": call.query["top"]}
     if "job" in call.query:
         words["focus"] = call.client.jobs.find(call.query["job"])
     if "depth" in call.query:
@@ -314,7 +314,7 @@ def graph(call: WebCall) -> Reply:
             return Reply(body="\n".join(formats.dot(loaded)).encode(), media="text/vnd.graphviz")
         case "mermaid":
             return Reply(body="\n".join(formats.mermaid(loaded)).encode(), media="text/plain")
-    return Reply(document=formats.document(loaded))
+    return Reply(document={**formats.document(loaded), "more": loaded.hidden > 0})
 
 
 # -- the queue ---------------------------------------------------------------------------------
