@@ -29,10 +29,7 @@ def login(scope: Scope, role: str, plain: bool, origin: str | None, as_json: boo
     place = place_of(client.home)
     if place is None or (place.port is None and origin is None):
         raise NotFoundError("no server of this home is there; `headway serve` starts one")
-    base = origin or f"http://{'127.0.0.1' if plain else place.name}:{place.port}"
-    if origin is not None and (plain or origin not in client.config["web.origins"]):
-        known = ", ".join(client.config["web.origins"]) or "nothing"
-        raise InvalidInputError(f"--origin: {origin}; web.origins has {known}, and no --plain")
+    base = _known(client, origin) or f"http://{'127.0.0.1' if plain else place.name}:{place.port}"
     code = client.tokens.login_code(role=role, host=urlsplit(base).hostname or "")
     link = f"{base}/login#{code}"
     if as_json:

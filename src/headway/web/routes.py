@@ -25,6 +25,7 @@ from headway.base.shapes import (
 from headway.core.groups import POLICIES, GroupMode
 from headway.core.principals import Role
 from headway.jobs.graph_file import schema_of_entry
+from headway.jobs.revisions import MOST_IN_LINE
 from headway.web.calls import Handler, Reply, WebCall
 from headway.web.handlers import (
     collections,
