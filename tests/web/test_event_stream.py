@@ -1,5 +1,6 @@
 """Events as they come, and from a place on: nothing is missed and nothing comes twice."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -136,6 +137,25 @@ def test_many_events_at_once_all_come(shared: Served) -> None:
         assert made.status == 201
         come = [next(following.frames) for _ in graph]
     assert submitted(come) == [each["id"] for each in made.json["jobs"]]
+
+
+def test_one_who_is_late_takes_what_came_in_parts() -> None:
+    """Else all that waits for each of 500 listeners would be made into bytes at once."""
+    listener = tail.EventListener()
+    for begin in range(0, 10_000, 400):
+        listener.put([{"seq": seq} for seq in range(begin, begin + 400)])
+
+    async def take_all() -> list[int]:
+        seen: list[int] = []
+        while len(seen) < 10_000:
+            await asyncio.wait_for(listener.wait(60), 30)  # there is more, so it does not wait
+            taken = listener.take()
+            assert 0 < len(taken) <= tail.MOST_AT_ONCE
+            seen += [each["seq"] for each in taken]
+        return seen
+
+    assert asyncio.run(take_all()) == list(range(10_000))
+    assert not listener.fell_behind and not listener.take()
 
 
 def test_a_head_of_a_stream_has_no_end_and_no_events(shared: Served) -> None:

@@ -19,6 +19,7 @@ from headway.web.tail import EventDocument, EventTail
 
 COMMENT_EVERY = 15.0
 BACKLOG = 500
+MOST_KNOWN = 10_000  # jobs of which a stream remembers the group
 LOG_EVERY = 0.1  # seconds between two looks at what a job has written
 LOG_PIECE = 64 << 10
 STREAMS = ("stdout", "stderr")
@@ -74,6 +75,8 @@ class EventFilter:
         """Find out of which groups the jobs are that these events are about."""
         if self._group is None:
             return
+        if len(self._groups) > MOST_KNOWN:
+            self._groups.clear()
         for job in {each["job"] for each in batch if each["job"]} - set(self._groups):
             with suppress(NotFoundError):  # it was removed since
                 self._groups[job] = client.document(job)["group_id"]

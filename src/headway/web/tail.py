@@ -68,9 +68,13 @@ class EventListener:
         self.fell_behind = False
 
     def take(self) -> list[EventDocument]:
-        """What came since the last call."""
-        taken = [event for batch in self._batches for event in batch]
-        self._batches.clear()
+        """The next of what came, and no more than one reading has: what is made of it is kept until
+        it is read."""
+        taken = list(self._batches.popleft()) if self._batches else []
+        while self._batches and len(taken) + len(self._batches[0]) <= MOST_AT_ONCE:
+            taken += self._batches.popleft()
+        if self._batches:
+            self._news.set()
         return taken
 
 
