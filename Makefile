@@ -73,7 +73,7 @@ else ifdef TERMINATIONS
 else ifdef CHANGES
 	PYTHONPATH=tests:tests/support $(BIN)/python -m torture.changes --kills $(CHANGES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 else ifdef DELIVERIES
-	PYTHONPATH=tests:tests/support $(BIN)/python -m torture.deliveries --deliveries $(DELIVERIES) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	PYTHONPATH=tests:tests/support $(BIN)/python -m torture.deliveries --deliveries $(DELIVERIES) --store $(STORE) $(if $(SEED),--seed $(SEED)) $(ARGS)
 else ifdef ZONES
 	PYTHONPATH=tests/schedules:tests/support $(BIN)/python -m timing.everywhere $(ARGS)
 else

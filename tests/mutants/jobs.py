@@ -443,4 +443,10 @@ MUTANTS: tuple[Mutant, ...] = (
         'node["policy"]',
         "tests/workflows/test_runs.py::test_every_node_is_one_job_and_the_manifest_is_kept",
     ),
+    Mutant(
+        "jobs/retention.py:obstacles_of",
+        "        found[chain] = Obstacle(InTheWay.WEBHOOK, by)\n",
+        "        pass\n",
+        "tests/webhooks/test_expansion.py::test_a_job_stays_until_its_end_was_made_a_delivery_of[sqlite]",
+    ),
 )

@@ -178,4 +178,58 @@ MUTANTS: tuple[Mutant, ...] = (
         "missed = False",
         "tests/web/test_web_pages.py::test_who_comes_back_is_told_whether_something_was_missed",
     ),
+    Mutant(
+        "web/metrics.py:_line",
+        'f"{value:d}" if isinstance(value, int) else repr(value)',
+        'f"{value:g}"',
+        "tests/web/test_metrics.py::test_schedules_say_to_the_second_when_they_fired_and_beyond_200_are_one",
+    ),
+    Mutant(
+        "web/metrics.py:Metrics._count_end",
+        "times.type if times.type in OWN_TYPES else OTHER",
+        "times.type",
+        "tests/web/test_metrics.py::test_no_word_of_a_user_is_in_them",
+    ),
+    Mutant(
+        "web/metrics.py:_bounded",
+        "found[labels] = together(found[labels], value) if labels in found else value",
+        "found[labels] = value",
+        "tests/web/test_metrics.py::test_limits_beyond_200_are_one",
+    ),
+    Mutant(
+        "web/metrics.py:Metrics._count_delivered",
+        "named = endpoint if endpoint in self._endpoints else OTHER",
+        "named = endpoint",
+        "tests/web/test_metrics.py::test_endpoints_beyond_200_are_one",
+    ),
+    Mutant(
+        "web/metrics.py:Histogram.lines",
+        "accumulate(self.counts)",
+        "self.counts",
+        "tests/web/test_metrics.py::test_no_word_of_a_user_is_in_them",
+    ),
+    Mutant(
+        "web/metrics.py:Metrics.gauges",
+        "now - self._read_at >= FRESH_FOR",
+        "True",
+        "tests/web/test_metrics.py::test_gauges_are_read_once_a_second_however_many_ask",
+    ),
+    Mutant(
+        "web/application.py:Application._scraped",
+        ", suppress(HeadwayError)",
+        "",
+        "tests/web/test_metrics.py::test_what_was_not_read_yet_is_no_reason_to_say_nothing",
+    ),
+    Mutant(
+        "web/handlers/webhooks.py:_shown",
+        "call.principal.role >= Role.ADMIN",
+        "True",
+        "tests/web/test_webhooks_api.py::test_an_endpoint_is_added_as_on_the_command_line",
+    ),
+    Mutant(
+        "web/handlers/webhooks.py:test_endpoint",
+        "    threading.Thread(target=run, daemon=True).start()\n",
+        "    run()\n",
+        "tests/web/test_webhooks_api.py::test_an_endpoint_that_is_slow_to_answer_a_test_holds_up_no_other_request",
+    ),
 )

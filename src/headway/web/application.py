@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from headway.base.clock import Clock
+from headway.base.errors import HeadwayError
 from headway.base.shapes import Schema, check_texts, read_body
 from headway.base.verb_threads import VerbThreads
 from headway.client import Client
@@ -59,6 +60,7 @@ WORTH_PACKING = 1024
 SEND_JSON = "the body is JSON, so say so: Content-Type: application/json"
 LARGE_WAITS = 5.0  # seconds for which one body above 1 MiB waits for another
 LONG = 64 << 10  # bytes of a body that are neither read nor packed in the event loop
+CATCHES_UP_WITHIN = 5.0  # seconds, before metrics
 LOOK_EVERY = 1.0  # seconds; a wake-up that was missed costs no more than this
 
 POLICY = (
@@ -288,15 +290,18 @@ class Application:
             self._regions.keep(key, self.clock.monotonic(), answer)
         if isinstance(answer, Later):
             return await self._wait(answer, principal, exchange)
-        return await self._scraped(answer) if isinstance(answer, Scrape) else answer
+        return await self._scraped() if isinstance(answer, Scrape) else answer
 
-    async def _scraped(self, scrape: Scrape) -> Reply:
-        """With what was counted here, which the tail brings up to date first."""
+    async def _scraped(self) -> Reply:
+        """With what was counted here, which the tail brings up to date first. If it has too much to
+        read for that, what it has read so far is said: counters only grow."""
         self._tail.keep_up = True
-        with self._tail.listening():
-            await self._tail.caught_up()
+        with self._tail.listening(), suppress(HeadwayError):
+            await self._tail.caught_up(CATCHES_UP_WITHIN)
+        now = self.clock.monotonic()
+        gauges = await self._threads.run(lambda client: self._metrics.gauges(client, now))
         await self._threads.run(self._metrics.count_deliveries)
-        return Reply(body=(scrape.gauges + self._metrics.text()).encode(), media=MEDIA)
+        return Reply(body=(gauges + self._metrics.text()).encode(), media=MEDIA)
 
     async def _wait(self, later: Later, principal: Principal, exchange: "Exchange") -> Reply:
         """Ask again after each commit, without a thread in between, until the time is over or the

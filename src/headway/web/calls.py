@@ -154,9 +154,7 @@ class Stream(NamedTuple):
 
 
 class Scrape(NamedTuple):
-    """Metrics of the store, to which the server adds what it has counted itself."""
-
-    gauges: str
+    """The metrics, which the server counts itself."""
 
 
 Answer = Reply | Later | Stream | Scrape
