@@ -394,6 +394,7 @@ RUNS = (
         RETRY,
         verbs=("jobs.retry",),
         own=True,
+        old=True,
     ),
 )
 
@@ -959,7 +960,7 @@ WEBHOOKS = (
 )
 
 _PARAMS = {"type": "object", "description": "of the template"}
-LEGACY = (
+_LEGACY = (
     Route(
         "POST",
         "/jobs/{template}/trigger",
@@ -1027,6 +1028,8 @@ LEGACY = (
         own=True,
     ),
 )
+
+LEGACY = tuple(each._replace(old=True) for each in _LEGACY)
 
 _HTML = "text/html; charset=utf-8"
 PAGES = (
