@@ -18,7 +18,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "web/openapi.py:operation_id",
-        '(["legacy"] if is_legacy(route) else [])',
+        '(["legacy"] if route.old else [])',
         "[]",
         "tests/web/test_openapi.py",
     ),
@@ -33,6 +33,36 @@ MUTANTS: tuple[Mutant, ...] = (
         "site is None or site in SAME",
         "site != 'cross-site'",
         "tests/web/test_walk.py::test_pages_of_others_are_refused_whatever_they_send",
+    ),
+    Mutant(
+        "web/guard.py:Guard._refuse_other_origin",
+        'if visitor.method == "GET" and visitor',
+        "if visitor",
+        "tests/web/test_guard.py::test_a_form_of_another_site_gets_no_such_page",
+    ),
+    Mutant(
+        "web/application.py:Application.look_up",
+        "is_use = not (found.route.stream and admitted.principal.session)",
+        "is_use = True",
+        "tests/web/test_guard.py::test_a_stream_is_no_use_of_a_session",
+    ),
+    Mutant(
+        "web/application.py:Exchange.read_body",
+        "if len(read) <= LARGEST < len(read) + len(piece) <= route.largest:",
+        "if route.largest > LARGEST and not read:",
+        "tests/web/test_http_limits.py::test_a_slow_graph_holds_up_no_other",
+    ),
+    Mutant(
+        "web/server.py:FewOfNobody.filter",
+        "self._written >= LINES_OF_NOBODY",
+        "self._written > LINES_OF_NOBODY",
+        "tests/web/test_serve.py::test_the_next_line_says_how_many_were_left_out",
+    ),
+    Mutant(
+        "web/tail.py:EventListener.take",
+        "        if self._batches:\n            self._news.set()\n",
+        "",
+        "tests/web/test_event_stream.py::test_one_who_is_late_takes_what_came_in_parts",
     ),
     Mutant(
         "web/guard.py:Guard._session",

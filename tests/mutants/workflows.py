@@ -231,6 +231,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "if True",
         f"{OPERATIONS}::test_a_conflict_that_stays_blocks",
     ),
+    # a key of other parameters gives the run that is there
+    Mutant(
+        "workflows/start.py:_refuse_another",
+        "(known.name, known.params) != (manifest.workflow.name, as_json(manifest.params))",
+        "known.name != manifest.workflow.name",
+        "tests/workflows/test_runs.py::test_a_run_waits_for_jobs_and_a_key_starts_one",
+    ),
     # a run does not hold its subject
     Mutant(
         "workflows/start.py:add_run",

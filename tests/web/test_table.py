@@ -1,15 +1,23 @@
 """The route table keeps up with the client, and the table of problems with the exceptions."""
 
+import ast
 import inspect
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import headway.web
 from headway.base import errors
 from headway.client import Client
+from headway.web.application import RouteTree
 from headway.web.problems import MEANINGS, HttpProblem, problem_of
+from headway.web.route import API
 from headway.web.routes import ROUTES, UNROUTED
 
+WEB = Path(headway.web.__file__).parent
+PATH = re.compile(r"(?<![\w}])/(?:api|login|healthz|readyz|metrics|jobs)[\w./-]*")
 NO_VERBS = {"close", "now", "acting"}  # of the client itself, not of what is in the store
 
 
@@ -41,6 +49,28 @@ def test_every_verb_has_a_route_or_a_line_that_says_why_not() -> None:
     assert (routed | set(UNROUTED)) - there == set()
     assert not routed & set(UNROUTED)
     assert all(UNROUTED.values())
+
+
+def texts(module: Path) -> Iterator[str]:
+    """What is written in a module, with `x` for what is put in."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.JoinedStr):
+            parts = (
+                str(each.value) if isinstance(each, ast.Constant) else "x" for each in node.values
+            )
+            yield "".join(parts)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            yield node.value if isinstance(node.value, str) else node.value.decode()
+
+
+def test_every_path_that_is_written_elsewhere_is_of_the_table() -> None:
+    """Where something was made, what has taken its place, where a form goes."""
+    modules = [each for each in WEB.rglob("*.py") if each.name != "routes.py"]
+    words = (word for module in modules for text in texts(module) for word in PATH.findall(text))
+    written = {word.rstrip("/") for word in words} - {API}
+    assert {f"{API}/jobs/x", f"{API}/groups", "/login.js", "/healthz"} <= written
+    tree = RouteTree(ROUTES)
+    assert {path for path in written if not tree.methods(path)} == set()
 
 
 def tree(root: type[Exception]) -> Iterator[type[Exception]]:

@@ -248,7 +248,7 @@ def _operation(route: Route, schemas: dict[str, Schema]) -> dict[str, Any]:
         }
     if route.right.public:
         made["security"] = []
-    if is_legacy(route):
+    if route.old:
         made["deprecated"] = True
     return made
 
@@ -264,11 +264,6 @@ def refusals(route: Route) -> list[int]:
     if route.method != "GET" or route.path.startswith("/api/v1/jobs/{job}/"):
         codes += OF_CHANGES  # and what a job does not have yet, or another host has
     return sorted(set(codes) - set(route.answers))
-
-
-def is_legacy(route: Route) -> bool:
-    """Whether another route has taken its place."""
-    return route.path.startswith(("/jobs", "/api/job-runs"))
 
 
 def _named(schema: Any, schemas: dict[str, Schema]) -> Any:
@@ -288,11 +283,11 @@ def _named(schema: Any, schemas: dict[str, Schema]) -> Any:
 def operation_id(route: Route) -> str:
     """`post_jobs`, `get_jobs_job`; of one that is legacy, `legacy_post_jobs_template_trigger`."""
     words = re.findall(r"[a-z0-9]+", route.path.removeprefix("/api/v1").lower()) or ["home"]
-    return "_".join([*(["legacy"] if is_legacy(route) else []), route.method.lower(), *words])
+    return "_".join([*(["legacy"] if route.old else []), route.method.lower(), *words])
 
 
 def _noun(route: Route) -> str:
-    if is_legacy(route):
+    if route.old:
         return "legacy"
     return route.path.removeprefix("/api/v1").split("/")[1] or "home"
 

@@ -54,6 +54,7 @@ class Route(NamedTuple):
     own: bool = False  # with the role submit, of one's own jobs alone
     stream: bool = False
     media: str = "application/json"
+    old: bool = False  # another route has taken its place
     form: bool = False  # also takes what a page's form sends
     page: bool = False  # for people: no part of the API
     fixed: Reply | None = None  # the answer is always this: no store is asked

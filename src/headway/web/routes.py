@@ -421,6 +421,7 @@ RUNS = (
         RETRY,
         verbs=("jobs.retry",),
         own=True,
+        old=True,
     ),
 )
 
@@ -1057,7 +1058,7 @@ WEBHOOKS = (
 )
 
 _PARAMS = {"type": "object", "description": "of the template"}
-LEGACY = (
+_LEGACY = (
     Route(
         "POST",
         "/jobs/{template}/trigger",
@@ -1125,6 +1126,8 @@ LEGACY = (
         own=True,
     ),
 )
+
+LEGACY = tuple(each._replace(old=True) for each in _LEGACY)
 
 _HTML = "text/html; charset=utf-8"
 SIGN_IN = (
