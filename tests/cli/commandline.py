@@ -124,17 +124,24 @@ class CommandLine:
                     waiting = self.start("jobs", "cancel", *active)  # for an end that nobody sees
                 elif active:
                     self("jobs", "cancel", *active, code=None)
-        there = self.processes()
-        workers = [pid for pid, command in there.items() if " work --background" in command]
-        if worker_is_there(lock):
-            workers.append(WorkerLock(lock).read_pid() or 0)
-        for pid in there.keys() & workers:  # else one stays for as long as it may be idle
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        wait_for(lambda: not self.processes())
+        asked: set[int] = set()
+        wait_for(lambda: self._has_ended(lock, asked))
         if waiting is not None:
             waiting.kill()
             waiting.communicate()
+
+    def _has_ended(self, lock: str, asked: set[int]) -> bool:
+        """Whether nothing lives on. Each worker is asked once to end, also one that was just coming
+        up: else it stays for as long as it may be idle."""
+        there = self.processes()
+        workers = {pid for pid, command in there.items() if " work --background" in command}
+        if worker_is_there(lock):
+            workers.add(WorkerLock(lock).read_pid() or 0)
+        for pid in (there.keys() & workers) - asked:
+            asked.add(pid)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        return not there
 
     def _starts_none(self) -> bool:
         config = self.home / "config.toml"
