@@ -198,6 +198,7 @@ def test_a_delivery_is_leased_sent_and_written_down_under_its_lease(
         assert tx.webhooks.receivers()["endpoint-1"] == until
         tx.webhooks.give_back([(second[0].id, "b"), (own.id, "not its own")])
     with store.write() as tx:
+        assert tx.webhooks.lease("https://x.example", lease="d", until=until, limit=5) == []
         (again,) = tx.webhooks.lease("endpoint-1", lease="d", until=until, limit=5)
         assert again.id == second[0].id
         good = Try(first[0].id, "a", 204, None)
@@ -228,13 +229,14 @@ def test_a_delivery_is_leased_sent_and_written_down_under_its_lease(
 )
 def test_deliveries_fail_are_sent_again_and_are_forgotten(store: Store, clock: FakeClock) -> None:
     with store.write() as tx:
-        tx.webhooks.add_deliveries([new(1), new(2), new(3, 2)])
-        assert tx.webhooks.fail_all("endpoint-1", "gone") == 2
+        tx.webhooks.add_deliveries([new(1), new(2), new(3, 2), new(5)])
+        assert tx.webhooks.fail_all("endpoint-1", "gone") == 3
         assert not tx.webhooks.replay("e-3-2"), "it is pending"
         assert tx.webhooks.replay("e-1-1")
     clock.advance(100)
     with store.write() as tx:
         tx.webhooks.add_deliveries([new(4, 2)])
+        assert tx.webhooks.replay("e-5-1"), "it waits from now on"
         old = tx.webhooks.fail_old(START + 50 * SECOND, "too long")
         assert sorted((each.id, each.endpoint, each.error) for each in old) == [
             ("e-1-1", 1, "too long"),
@@ -246,6 +248,7 @@ def test_deliveries_fail_are_sent_again_and_are_forgotten(store: Store, clock: F
         "e-2-1": "failed",
         "e-3-2": "failed",
         "e-4-2": "pending",
+        "e-5-1": "pending",
     }
     with store.write() as tx:
         assert tx.webhooks.replay_failed(START + 1) == 0

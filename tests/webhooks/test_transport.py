@@ -178,9 +178,11 @@ def test_a_server_that_sends_a_byte_now_and_then_is_left_in_time() -> None:
         assert thread.is_alive() and not replies
         clock.advance(0.1)
         one.end_if_late()
-        thread.join(30)
-        released.set()
-    assert replies == [HookReply(None, "it took too long")]
+        try:
+            wait_for(lambda: replies == [HookReply(None, "it took too long")])
+        finally:
+            released.set()
+            thread.join(30)
 
 
 def test_one_that_is_late_before_it_has_a_socket_is_left_all_the_same() -> None:
