@@ -47,7 +47,7 @@ mutants: $(STAMP)
 # The real agent programs, from npm, against a model API on this machine. docs/agents.md
 test-runners: $(STAMP) $(RUNNERS)/.installed
 	HEADWAY_TEST_PROGRAMS=$(CURDIR)/$(RUNNERS)/node_modules/.bin \
-	  $(BIN)/python -m pytest -v tests/integrations/agents/real_programs.py $(ARGS)
+	  $(BIN)/python -m pytest -v tests/integrations/agents/real_programs.py tests/mcp/real_agents.py $(ARGS)
 
 $(RUNNERS)/.installed: tests/integrations/agents/package.json
 	@command -v npm >/dev/null || { echo 'npm is missing; install Node.js 20 or newer'; exit 1; }
@@ -73,7 +73,7 @@ else ifdef TERMINATIONS
 else ifdef CHANGES
 	PYTHONPATH=tests:tests/support $(BIN)/python -m torture.changes --kills $(CHANGES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 else ifdef DELIVERIES
-	PYTHONPATH=tests:tests/support $(BIN)/python -m torture.deliveries --deliveries $(DELIVERIES) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	PYTHONPATH=tests:tests/support $(BIN)/python -m torture.deliveries --deliveries $(DELIVERIES) --store $(STORE) $(if $(SEED),--seed $(SEED)) $(ARGS)
 else ifdef ZONES
 	PYTHONPATH=tests/schedules:tests/support $(BIN)/python -m timing.everywhere $(ARGS)
 else
@@ -103,14 +103,18 @@ bench-startup: $(STAMP)
 hops: $(STAMP)
 	$(BIN)/python bench/hops.py $(ARGS)
 
-# docs/openapi.json from the route table. It refuses to take away what programs rely on.
+# docs/openapi.json from the route table. It refuses to take away what programs rely on. The table of
+# docs/mcp.md from the table of tools.
 openapi: $(STAMP)
 	$(BIN)/python docs/openapi.py
+	$(BIN)/python docs/mcp_tools.py
 
-# Draws the pictures of README and docs/views.md anew, from real jobs: half a minute.
+# Draws the pictures of README, docs/views.md and docs/dashboard.md anew, from real jobs: a minute. Those of
+# pages need chromium and chromedriver; without, they stay.
 pictures: $(STAMP)
 	$(BIN)/python docs/night.py
 	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/page_pictures.py
 
 # The sdist, and the wheel that is made of it, in dist/. What .venv has builds both: nothing is fetched.
 dist: $(STAMP)

@@ -53,7 +53,7 @@ def web(lab: Lab) -> Figures:
 
 
 @contextmanager
-def _serving(client: Client) -> Iterator[Serving]:
+def server_of(client: Client) -> Iterator[Serving]:
     begin = time.perf_counter()
     process = subprocess.Popen(
         [*HEADWAY, "--home", client.context.home.path, "serve", "--json"],
@@ -102,9 +102,9 @@ def _at_rest(lab: Lab) -> Figures:
             begin = time.perf_counter()
             subprocess.run([sys.executable, "-c", "pass"], check=True)
             bare.append(time.perf_counter() - begin)
-            with _serving(client) as serving:
+            with server_of(client) as serving:
                 ready.append(serving.ready)
-        with _serving(client) as serving:
+        with server_of(client) as serving:
             _rate(serving, 1, 0.2, "GET", f"{API}/jobs")
             time.sleep(2.0)
             before, begin = cpu_seconds(serving.pid), time.monotonic()
@@ -133,7 +133,7 @@ def _reads(lab: Lab) -> Figures:
         for _ in range(count):
             json.dumps({"job": client.document(job)})
         document = (time.thread_time() - begin) / count
-        with _serving(client) as serving:
+        with server_of(client) as serving:
             path = f"{API}/jobs/{job}"
             _rate(serving, CONNECTIONS, 0.5, "GET", path)
             before = cpu_seconds(serving.pid)
@@ -153,7 +153,7 @@ def _lists(lab: Lab) -> Figures:
     for name, size in sizes.items():
         folder = lab.once(f"web.{name}", lambda size=size: _waiting(lab, size))
         client = open_client(folder)
-        with _serving(client) as serving:
+        with server_of(client) as serving:
             path = f"{API}/jobs?limit=50"
             _rate(serving, 1, 0.3, "GET", path)
             figures[f"web.list_{name}_ms"] = (
@@ -181,7 +181,7 @@ def _submits(lab: Lab) -> Figures:
         for _ in range(count):
             client.submit(Request(argv=("true",)))
         direct = count / (time.perf_counter() - begin)
-        with _serving(client) as serving:
+        with server_of(client) as serving:
             asked = ("POST", f"{API}/jobs", '{"argv": ["true"]}')
             _rate(serving, WRITERS, 0.5, *asked)
             found = _rate(serving, WRITERS, _window(lab), *asked)
@@ -206,7 +206,7 @@ def _drain(lab: Lab, count: int, *, serve: bool, pace: float = 0) -> float:
         if not serve:
             rate = _drained(client, count)
         else:
-            with _serving(client) as serving, _reading(serving, pace):
+            with server_of(client) as serving, _reading(serving, pace):
                 rate = _drained(client, count)
         refuse_failures(client, ids)
     return rate
@@ -244,7 +244,7 @@ def _streams(lab: Lab) -> Figures:
     figures: Figures = {}
     with home(lab.fresh("web-streams"), max_active=1) as client:
         client.pause("only events are measured")
-        with _serving(client) as serving:
+        with server_of(client) as serving:
             tokens = [serving.token] + [
                 client.tokens.add(f"ear-{number}", role="read")
                 for number in range(listeners // STREAMS_EACH)

@@ -15,7 +15,7 @@ from typing import Any
 from headway.web.openapi import SCHEMAS, document
 from headway.web.problems import MEANINGS
 from headway.web.route import Route
-from headway.web.routes import ROUTES
+from headway.web.routes import API_ROUTES
 
 PLACE = Path(__file__).with_name("openapi.json")
 PAGE = Path(__file__).with_name("http.md")
@@ -23,7 +23,7 @@ OF_PEOPLE = frozenset({"description", "summary", "version", "title"})  # texts t
 
 
 def text() -> str:
-    return json.dumps(document(ROUTES), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(document(API_ROUTES), indent=1, ensure_ascii=False) + "\n"
 
 
 def vanished(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
@@ -92,7 +92,7 @@ OF_HTTP = (
 
 def routes_table() -> str:
     lines = ["| route | role | what it does | answers |", "|---|---|---|---|"]
-    for route in ROUTES:
+    for route in API_ROUTES:
         codes = ", ".join(str(code) for code in route.answers)
         lines.append(
             f"| {route.method} `{route.path}` | {_role(route)} | {route.about} | {codes} |"

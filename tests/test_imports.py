@@ -34,9 +34,10 @@ ROOMS = {
     "admin": FEATURES,
     "client": f"{FEATURES} admin",
     "web": f"{FEATURES} client admin __init__",  # its version
-    "cli": f"{FEATURES} client admin worker web __init__",  # its version
+    "mcp": f"{FEATURES} client admin __init__",  # its version
+    "cli": f"{FEATURES} client admin worker web mcp __init__",  # its version
     "testing": f"{FEATURES} client worker",
-    "aliases": f"{FEATURES} client testing",
+    "cli.aliases": f"{FEATURES} client testing",
 }
 # What users' functions are given has a client; so have programs that are started by `python -m`.
 HAVE_A_CLIENT = {
@@ -70,10 +71,13 @@ THIRD_PARTY = {
     "yaml": {"schedules.jobsfile.yaml"},
     "click": {"cli"},
     "cronsim": {"schedules.timing"},
-    "rich": {"cli.jobs.frame", "cli.jobs.watch"},
+    "rich": {"cli.jobs.frame", "cli.jobs.watch", "cli.panes.live"},
     "pytest": {"testing.fixtures"},
     "uvicorn": {"web.server", "web.protocol"},
     "h11": {"web.protocol"},
+    "jinja2": {"web.pages.page"},
+    "markupsafe": {"web.pages"},
+    "mcp": {"mcp.server"},
 }
 
 # Time is read in the clock, and where no clock can be handed in: in supervisors, wrappers of agents
@@ -84,7 +88,9 @@ READS_TIME = {
     *("integrations.agents.process", "integrations.agents.wrapper", "integrations.git.lock"),
     *("store.postgres.session", "store.patience", "store.postgres.silence"),
 }
-FORMATS_DATES = {"base.units", "cli", "integrations.agents.limits", "schedules.timing"}
+FORMATS_DATES = {
+    *("base.units", "cli", "integrations.agents.limits", "schedules.timing", "web.pages.formats"),
+}
 # For the core; for that pause; before a transaction that others undid is made again; so that not
 # all deliveries that failed come again at once.
 DRAWS_LOTS = {"worker.settler", "store.postgres.session", "store.store", "webhooks.courier"}
@@ -114,7 +120,7 @@ def within(name: str, parts: set[str]) -> bool:
 
 
 def room_of(name: str) -> str:
-    return name.partition(".")[0]
+    return "cli.aliases" if within(name, {"cli.aliases"}) else name.partition(".")[0]
 
 
 def imports_of(tree: ast.AST) -> Iterator[str]:
@@ -125,6 +131,25 @@ def imports_of(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def named_in(tree: ast.AST) -> Iterator[str]:
+    """Full names of modules of ours that are imported by a name, `f"headway.cli.{module}"`: each
+    text of that file that names one, with or without an attribute."""
+    prefixes = {
+        str(node.values[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant)
+    }
+    for prefix in prefixes:
+        if re.fullmatch(r"headway\.([a-z_]+\.)*", prefix):
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and re.fullmatch(
+                    r"[\w.]+(:\w+)?", str(node.value)
+                ):
+                    name = prefix + str(node.value).partition(":")[0]
+                    if SOURCE.joinpath(*name.split(".")[1:]).with_suffix(".py").exists():
+                        yield name
 
 
 def module_of(imported: str) -> str:
@@ -146,7 +171,11 @@ def sources() -> dict[str, ast.Module]:
 @cache
 def own() -> dict[str, set[str]]:
     return {
-        name: {module_of(each) for each in imports_of(tree) if each.partition(".")[0] == "headway"}
+        name: {
+            module_of(each)
+            for each in (*imports_of(tree), *named_in(tree))
+            if each.partition(".")[0] == "headway"
+        }
         for name, tree in sources().items()
     }
 
@@ -266,13 +295,33 @@ def test_a_class_is_small_and_has_few_ancestors() -> None:
 
 
 def test_the_package_root_has_few_names() -> None:
-    names = {each.name for each in SOURCE.iterdir() if not each.name.startswith("__")}
-    assert names - {"py.typed"} == {*ROOMS.keys() - {"client"}, "client.py"}
-    assert len(ROOMS) <= 18
+    there = (each for each in SOURCE.iterdir() if each.is_file() or any(each.glob("*.py")))
+    names = {each.name for each in there if not each.name.startswith("__")}
+    rooms = {room for room in ROOMS if "." not in room}
+    assert names - {"py.typed"} == {*rooms - {"client"}, "client.py"}
+    assert len(rooms) <= 18
+
+
+def test_the_page_has_a_row_for_each_room() -> None:
+    page = SOURCE.parents[1].joinpath("ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = page.split("## Rooms\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `([a-z/]+)` \|", table, re.M)
+    assert sorted(rows) == sorted(room.replace(".", "/") for room in ROOMS)
+
+
+def test_a_room_says_what_may_not_enter_and_that_it_is_inside() -> None:
+    for room in ROOMS.keys() - {"client", "cli.aliases"}:
+        said = ast.get_docstring(sources()[room]) or ""
+        assert " enter" in said and re.search(r"Inside:|are inside\.|for import by users", said), (
+            room
+        )
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    """Imports inside of functions and for types alone count as well."""
+    """Imports inside of functions, for types alone and by a name count as well."""
+    assert "workflows.operations.fan" in own()["workflows.operations"]
+    assert "store.tables.jobs" in own()["store.transaction"]
+    assert "cli.jobs.retry" in own()["cli.commands"]
     found = circles({name: own()[name] - {name} for name in own() if name not in ENTRANCES})
     assert found == []
 

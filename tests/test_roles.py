@@ -3,6 +3,7 @@
 CONTRIBUTING.md has the table of roles; a test here keeps it true.
 """
 
+import ast
 import os
 import re
 import select
@@ -139,6 +140,53 @@ def test_the_page_for_contributors_names_the_modules_of_each_role() -> None:
     for name in re.findall(r"`([a-z_.]+)`", " ".join(rows.values())):
         path = ROOT.joinpath("src", "headway", *name.split("."))
         assert path.is_dir() or path.with_suffix(".py").exists(), name
+
+
+RULES = (
+    *("backoff of retries", "fairness at locks", "log cap", "expiry of a direct call"),
+    *("words of waits", "what keeps an ended job from gc", "idle exit of the worker"),
+    *("failure of a group", "max_active", "recovery verdict", "cron and DST"),
+    "approval from inside a job",
+)
+
+
+def test_the_one_place_of_each_rule_is_there() -> None:
+    """Each file of the table is there, and has the functions and tables that stand behind it."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = page.split("## Where each rule lives\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([^|`]+) \| ([^|]*) \| ([^|]*) \|$", table, re.M)[1:]
+    assert {rule for rule, _, _ in rows} >= set(RULES)
+    for rule, *cells in rows:
+        place, *_ = re.findall(r"`([^`]+)`", cells[0])
+        assert place.endswith(".py"), rule
+        for cell in cells:
+            names: set[str] = set()
+            for word in re.findall(r"`([^`]+)`", cell):
+                if "/" in word:
+                    file = ROOT / "src" / "headway" / word
+                    names = names_in(file) if file.suffix == ".py" else set()
+                    assert file.exists(), (rule, word)
+                elif re.fullmatch(r"[a-z_]+\.[a-z_.]*\w+", word):
+                    module, _, name = word.rpartition(".")
+                    folder = ROOT.joinpath("src", "headway", *module.split("."))
+                    assert name in names_in(folder.with_suffix(".py")), (rule, word)
+                else:
+                    assert word in names, (rule, word)
+
+
+def names_in(file: Path) -> set[str]:
+    """What a module defines, methods as `Class.method`."""
+    found: set[str] = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.FunctionDef() | ast.ClassDef():
+                found.add(node.name)
+                methods = (each for each in node.body if isinstance(each, ast.FunctionDef))
+                found |= {f"{node.name}.{each.name}" for each in methods}
+            case ast.Assign() | ast.AnnAssign():
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                found |= {each.id for each in targets if isinstance(each, ast.Name)}
+    return found
 
 
 def test_the_architecture_stays_on_one_page() -> None:

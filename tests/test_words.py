@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src" / "headway"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "headway"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 
 # What is not written, and the word of the field for it.
 NOT_WRITTEN = {
@@ -40,6 +42,12 @@ NOT_NAMED = {
 }
 ALLOWED = {
     ("worker/step.py", "lane"),  # imports the part from worker/fastlane
+}
+# What a user calls a type of jobs; and what random tests do.
+ALLOWED_ON_PAGES = {
+    ("docs/capacity.md", "story"),
+    ("docs/torture.md", "stories"),
+    ("CONTRIBUTING.md", "stories"),
 }
 
 
@@ -83,6 +91,22 @@ def test_the_package_uses_the_words_of_the_field() -> None:
             fast_lane = name.startswith("worker/fastlane/") and word == "lane"
             if not fast_lane and (name, word) not in ALLOWED:
                 breaches.append(f"{name}:{line}: {word}")
+    assert breaches == []
+
+
+def test_the_pages_use_the_words_of_the_field() -> None:
+    breaches = []
+    for page in PAGES:
+        name = page.relative_to(ROOT).as_posix()
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+            words = {
+                each.group() for each in ANYWHERE.finditer(re.sub(r"`[^`]*`", "", line.lower()))
+            }
+            breaches += [
+                f"{name}:{number}: {each}"
+                for each in sorted(words)
+                if (name, each) not in ALLOWED_ON_PAGES
+            ]
     assert breaches == []
 
 

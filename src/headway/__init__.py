@@ -26,7 +26,7 @@ __all__ = [
     "poll",
 ]
 
-__path__ = [*__path__, f"{__path__[0]}/aliases"]  # modules that have another name by now
+__path__ = [*__path__, f"{__path__[0]}/cli/aliases"]  # modules that have another name by now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Reservations,
         Runners,
         Scheduler,
+        Statistics,
         Templates,
     )
     from headway.jobs.reservations import HeldSlot
@@ -149,6 +150,12 @@ class Client:
         from headway.jobs.nouns import Scheduler
 
         return Scheduler(self.context)
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        from headway.jobs.nouns import Statistics
+
+        return Statistics(self.context)
 
     @cached_property
     def schedules(self) -> Schedules:

@@ -59,7 +59,7 @@ ARGUMENTS: dict[str, Sequence[str]] = {
 MAKES = {
     *("submit", "exec", "direct", "init", "work", "restore"),
     *("groups create", "targets add", "templates add", "schedules add", "config set"),
-    *("run", "workflows init", "webhooks add", "serve", "tokens add"),
+    *("run", "workflows init", "webhooks add", "serve", "mcp", "tokens add"),
 }
 # What changes something in a home that is there, and may complete it.
 CHANGES = {

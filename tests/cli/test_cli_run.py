@@ -2,6 +2,7 @@
 
 import json
 import re
+from xml.etree import ElementTree
 
 import pytest
 from commandline import CommandLine, wait_for
@@ -50,6 +51,49 @@ def test_a_run_is_followed_to_its_end(flows: CommandLine) -> None:
     assert flows.out("logs", "job-1") == "hello ada"
 
 
+def test_what_is_followed_may_be_one_document_at_its_end(flows: CommandLine) -> None:
+    done = flows("run", "red", "--follow", "--json", code=1)
+    assert "headway: a (job-1) started" in done.stderr
+    ended = json.loads(done.stdout)["run"]
+    assert (ended["id"], ended["state"]) == ("wf-1", "failed")
+
+
+def test_a_key_is_of_one_run(flows: CommandLine) -> None:
+    assert flows.out("run", "hello", "ada", "--key", "k") == "wf-1"
+    assert flows.out("run", "hello", "--set", "who=ada", "--key", "k") == "wf-1"
+    words = "key 'k' belongs to wf-1, which has another specification; use another key"
+    for other in (["hello", "bob"], ["red"], ["hello", "ada", "--subject", "gt-1"]):
+        assert words in flows("run", *other, "--key", "k", code=4).stderr
+    (flows.home / "workflows" / "hello.toml").write_text(FLOW.replace('"hello",', '"bye",'))
+    assert words in flows("run", "hello", "ada", "--key", "k", code=4).stderr
+    flows("workflows", "wait", "wf-1")
+    assert len(flows.json("workflows", "runs", "--all")["runs"]) == 1
+
+
+def test_a_file_that_is_edited_or_deleted_changes_no_run(flows: CommandLine) -> None:  # fault J7
+    file = flows.home / "workflows" / "later.toml"
+    text = """
+        [nodes.asks]
+        uses = "control.gate.approval"
+        [nodes.says]
+        argv = ["echo", "as it was"]
+        after = ["asks"]
+        loop = { to = "says", on = ["succeeded"], times = 1 }
+        """
+    file.write_text(text)
+    flows("run", "later")
+    wait_for(lambda: "waiting_on_approval" in flows.out("jobs", "show", "job-1"))
+    file.write_text(text.replace("as it was", "as it is now"))
+    flows("approve", "job-1")
+    flows("workflows", "wait", "wf-1", code=10)
+    file.unlink()
+    flows("workflows", "retry", "wf-1", "--from", "says")
+    flows("workflows", "wait", "wf-1", code=10)
+    says = flows.json("jobs", "list", "--run", "wf-1")["jobs"]
+    jobs = [each["id"] for each in says if each["name"] == "says"]
+    assert len(jobs) == 4 and {flows.out("logs", each) for each in jobs} == {"as it was"}
+
+
 def test_a_failed_run_says_why_and_what_to_do(flows: CommandLine) -> None:
     done = flows("run", "red", "--follow", code=1)
     *_, how, following = done.stderr.splitlines()
@@ -78,7 +122,6 @@ def test_the_documents_of_a_run(flows: CommandLine) -> None:
     assert job["workflow"]["run_id"] == "wf-1" and "workflow" not in job["params"]
 
 
-@pytest.mark.req("V100")
 def test_a_run_may_be_about_a_subject(flows: CommandLine) -> None:
     started = flows.json("run", "hello", "ada", "--subject", "gt-1")["run"]
     assert (started["subject"], started["target"]) == ("gt-1", None)
@@ -91,14 +134,32 @@ def test_a_run_may_be_about_a_subject(flows: CommandLine) -> None:
     assert "one run at a time may be about a subject; leave one of the two out" in said
 
 
+@pytest.mark.req("V100")
 def test_a_check_writes_nothing(flows: CommandLine) -> None:
     done = flows("run", "hello", "ada", "--check")
     assert done.stdout == "" and "nothing is wrong; 3 jobs" in done.stderr
+    said = flows.json("run", "hello", "ada", "--check")
+    assert (said["valid"], said["workflow"]["jobs"]) == (True, 3)
+    said = json.loads(flows("run", "hello", "--check", "--json", code=5).stdout)
+    assert not said["valid"] and said["workflow"]["mistakes"] == [
+        {
+            "text": "parameter 'who' has no value; give --set who=VALUE",
+            "line": None,
+            "column": None,
+        }
+    ]
     flows("run", "broken", "--check", code=5)
     missing = flows.home / "workflows" / "missing.toml"
     missing.write_text('[nodes.a]\nargv = ["./no-program"]\n')
     refused = flows("run", "missing", "--check", code=5).stderr
     assert "node 'a': program './no-program' was not found" in refused, "as a start would"
+    lines = '[nodes.a]\nargv = ["${{ matrix.x }}"]\nmatrix = { x = '
+    missing.write_text(f'{lines}["true", "./no", "./no-no"] }}\n[nodes.b]{lines[9:]}["./a"] }}\n')
+    said = flows("run", "missing", "--check", code=5).stderr
+    missing.write_text('[nodes.a]\nargv = ["./no"]\nmatrix = { x = [1, 2] }\n')
+    refused = flows("run", "missing", "--check", code=5).stderr
+    assert "node 'a[x=./no]': program './no'" in said and "things" not in refused
+    assert "node 'b': program './a' was" in said and "node 'a': program './no' was" in refused
     assert flows.json("jobs", "list", "--all")["jobs"] == []
     assert flows.json("workflows", "runs")["runs"] == []
 
@@ -107,7 +168,7 @@ def test_a_check_writes_nothing(flows: CommandLine) -> None:
     ("words", "code", "said"),
     [
         (["hello"], 5, "parameter 'who' has no value; give --set who=VALUE"),
-        (["hello", "a", "b"], 5, "hello takes 1 inputs (who); 2 are given"),
+        (["hello", "a", "b"], 5, "hello takes 1 input (who); 2 are given"),
         (["hello", "a", "--set", "who=b"], 5, "parameter 'who' is given twice"),
         (
             ["hello", "a", "--set", "time=2"],
@@ -218,6 +279,17 @@ def test_a_run_is_drawn_with_its_states(flows: CommandLine) -> None:
     ]
     picture = flows.out("workflows", "graph", "wf-1", "--format", "svg")
     assert "back x3" in picture and "succeeded, pass 2" in picture
+    boxes = [
+        each for each in ElementTree.fromstring(picture).iter() if "node" in each.get("class", "")
+    ]
+    assert {each.get("class") for each in boxes} == {"node command succeeded"}
+    flows("run", "red", "--follow", code=1)
+    for form, red in (
+        ("svg", 'class="node command failed"'),
+        ("mermaid", ":::failed"),
+        ("dot", "#fbc9c6"),
+    ):
+        assert red in flows.out("workflows", "graph", "wf-2", "--format", form)
 
 
 def test_a_job_that_waits_for_a_run_lends_its_slot(flows: CommandLine) -> None:
@@ -251,6 +323,9 @@ def test_a_job_says_what_it_is_of_its_run(flows: CommandLine) -> None:
     assert last["item"] is None and set(last["gates"]) == {
         *("approval", "require", "pin_head", "when")
     }
+    assert "workflow   wf-1 (loop), node ci, pass 2, succeeded" in flows.out(
+        "jobs", "show", "job-4"
+    )
     run = flows.json("workflows", "show", "wf-1")["run"]
     assert run["status"] == "COMPLETED" and run["manifest"]["sinks"] == ["ci"]
 

@@ -13,7 +13,8 @@ from commandline import Run
 from harness import Site
 from headway.cli.candidates import _deliveries, _webhooks
 from headway.core.webhooks import ENDS
-from headway.store.records import NewDelivery, Try
+from headway.store.records import Try
+from new_deliveries import new_delivery
 
 URL = "https://203-0-113-9.example/hook"  # a name that nothing resolves
 
@@ -34,17 +35,7 @@ def ci(said: Run) -> Run:
 
 def put(site: Site, number: int, *, ends: bool | None = None) -> str:
     """A delivery as a courier would leave it: pending, taken or failed."""
-    made = NewDelivery(
-        id=f"e-{number}-1",
-        endpoint=1,
-        receiver="endpoint-1",
-        url=None,
-        type="job.completed",
-        seq=number,
-        job_id=None,
-        chain=None,
-        body="{}",
-    )
+    made = new_delivery(number)
     with site.client.context.store.write() as tx:
         tx.webhooks.add_deliveries([made])
         if ends is not None:

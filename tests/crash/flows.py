@@ -1,8 +1,11 @@
 """Scenes with a run of a workflow: whoever starts it, or runs a node of it, dies."""
 
+import os
+import subprocess
 from pathlib import Path
 
 from calls import TASKS
+from checkouts import repository
 from stage import Part, Stage, work
 
 from harness import wait_for
@@ -141,3 +144,38 @@ def supervisor_dies_with_outputs(stage: Stage, point: str) -> None:
     stage.until_ended(*stage.names)
     stage.leave(worker)
     check_flow(stage, a=Status.FAILED, state="failed")
+
+
+COMMIT = """
+[nodes.commit]
+uses = "cap.env.builtin.git.stage_commit"
+args = { message = "feat: more" }
+retry_base = "1ms"
+[nodes.after]
+argv = ["test", "${{ nodes.commit.outputs.changed }}", "=", "1"]
+after = ["commit"]
+"""
+
+
+def start_flow_in(part: Part, text: str, folder: str) -> None:
+    os.chdir(folder)
+    start_flow(part, text)
+
+
+def supervisor_dies_with_a_commit(stage: Stage, point: str) -> None:
+    """An operation that is done, of which nobody knows: it is repeated, and finds its commit."""
+    repo = repository(stage)
+    (repo / "file").write_text("more\n")
+    stage.actor(start_flow_in, COMMIT, str(repo)).join(30)
+    worker = stage.actor(work, children=f"{point}=kill")
+    assert stage.killed_at() == point
+    context = stage.client.context
+    wait_for(lambda: show_run(context, 1)["ended_at"], what="the run to end")
+    stage.leave(worker)
+    document = show_run(context, 1)
+    assert document["state"] == "succeeded", document
+    assert stage.rows("select max(attempt) from jobs") == [(2,)], "it was repeated"
+    log = subprocess.run(
+        ["git", "log", "--format=%s"], cwd=repo, capture_output=True, check=True, text=True
+    )
+    assert log.stdout.split("\n")[:2] == ["feat: more", "begin"], "and committed once"

@@ -78,6 +78,7 @@ VISITED_ELSEWHERE = {
     "agent": "integrations/agents/test_parking.py",
     "restore": "cli/test_cli_restore_midway.py",
     "direct": "cli/test_cli_direct.py",
+    "mcp": "mcp/test_stdio.py",
     **dict.fromkeys(("webhooks", "courier"), "webhooks/test_courier_crashes.py"),
     **dict.fromkeys(
         ("worktree", "commit", "plan", "integrate", "patch", "conflict"),

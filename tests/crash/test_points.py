@@ -108,7 +108,7 @@ POINTS: dict[str, list[Scene]] = {
     "janitor.restored": [scenes.worker_dies_putting_back],
     "launcher.sent": at_visits(1, 2),
     "launcher.started": at_visits(1),
-    "node.outputs": [flows.supervisor_dies_with_outputs],
+    "node.outputs": [flows.supervisor_dies_with_outputs, flows.supervisor_dies_with_a_commit],
     "parent.acked": twice(),
     "parent.forked": [*twice(), scenes.child_sleeps],
     "parent.read": [*twice(), scenes.child_sleeps, scenes.parent_wakes_late],

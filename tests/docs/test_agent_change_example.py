@@ -70,6 +70,7 @@ def test_a_specification_becomes_a_merged_branch(
 
     bench.until(lambda: node("agree")["state"] == "waiting_on_approval", "the question")
     assert "write login.txt" in git(folder, "show", "draft/fix-login:.headway/plans/fix-login.md")
+    assert f"headway approve {node('agree')['job']} " in (EXAMPLE / "README.md").read_text()
     bench.client.jobs.approve(str(node("agree")["job"]))
     bench.until(lambda: show_run(context, run)["ended_at"], "the run to end")
     ended = show_run(context, run)

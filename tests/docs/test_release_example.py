@@ -58,6 +58,7 @@ def test_what_was_tested_is_published_when_a_person_agrees(released: Bench) -> N
         for each in show_run(released.client.context, number)["nodes"]
         if each["id"] == "publish"
     ]
+    assert f"headway approve {job} " in (EXAMPLE / "README.md").read_text()
     released.client.jobs.approve(job)
     found = until_ended(released, number)
     assert show_run(released.client.context, number)["state"] == "succeeded"

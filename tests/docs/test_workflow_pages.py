@@ -5,15 +5,16 @@ import re
 from pathlib import Path
 
 import pytest
-from test_tour import commands
-from test_tutorial import BLOCK
+from test_tour import run
+from test_tutorial import BLOCK, shell_env, site, write
 
-from headway.base.home import Home
-from headway.base.new_home import make_home
-from headway.cli.main import run
+from harness import Site, wait_for
+from headway.client import connect
+from headway.core.states import Status
 from headway.workflows.checks import OUTPUTS
 from headway.workflows.labels import ENDS, LABELS, Label, RunsCommand
 from headway.workflows.matrices import MOST_COMBINATIONS
+from headway.workflows.new_file import STARTERS
 from headway.workflows.reader import (
     JOB_KEYS,
     LARGEST_FILE,
@@ -24,6 +25,8 @@ from headway.workflows.reader import (
     PARAM_KEYS,
     TOP_KEYS,
 )
+
+__all__ = ["shell_env", "site"]
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "workflows.md").read_text(encoding="utf-8")
@@ -101,24 +104,36 @@ def test_there_is_a_row_for_the_ends_of_every_operation() -> None:
     assert {each.operation for each in LABELS.values() if not each.is_control} <= set(ENDS)
 
 
-def test_the_commands_of_the_page_show_what_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("HEADWAY_HOME", raising=False)
-    make_home(Home(str(tmp_path / ".headway")))
-    files = [
-        (options.strip().removeprefix("file="), text)
-        for kind, options, text in BLOCK.findall(PAGE)
-        if kind == "toml" and options.strip()
-    ]
-    for name, text in files:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    shown = commands(PAGE)
-    assert len(shown) == 2
-    for command, told in shown:
-        assert run(command.split()[1:]) == 0
-        said = capsys.readouterr()
-        assert said.err + said.out == told
+TUTORIAL = PAGE.split("\n## Tutorial")[1].split("\n## ")[0]
+
+
+def test_the_tutorial_shows_what_happens(site: Site, shell_env: dict[str, str]) -> None:
+    assert not list(site.folder.iterdir())
+    for kind, options, content in BLOCK.findall(TUTORIAL):
+        if kind == "toml":
+            write(site, options, content)
+            continue
+        assert kind == "console", kind
+        for entry in re.split(r"^\$ ", content, flags=re.M)[1:]:
+            command, _, shown = entry.partition("\n")
+            run(site, shell_env, command, shown)
+            wait_for(lambda: at_rest(site), what=f"all to end or to wait, after: {command}")
+
+
+def at_rest(site: Site) -> bool:
+    """Whether nothing runs or is about to."""
+    with (
+        connect(home=site.home.path, reading=True) as client,
+        client.context.store.read() as tx,
+    ):
+        waiting = (Status.WAITING_ON_APPROVAL, Status.WAITING_ON_DEPS)
+        rests = all(job.status in waiting for job in tx.jobs.active())
+        return rests and not tx.waits.anything_woken()
+
+
+def test_the_tutorial_has_what_a_newcomer_needs() -> None:
+    for word in ("workflows check", "--follow", "workflows retry", "headway approve", "back to"):
+        assert word in TUTORIAL, word
+    assert {*re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?`) \|", TUTORIAL, re.M)))} == {
+        *STARTERS
+    }

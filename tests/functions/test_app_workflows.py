@@ -49,7 +49,7 @@ def check_words(words: list[str]) -> int:
     return len(words)
 
 release.add("done", uses="control.terminal", after=["check"])
-release.command("tidy", shell="echo tidy > tidied")
+release.command("tidy", shell="echo tidied")
 """
 
 SAME = r"""
@@ -77,7 +77,7 @@ timeout = "1m"
 uses = "control.terminal"
 after = ["check"]
 [nodes.tidy]
-shell = "echo tidy > tidied"
+shell = "echo tidied"
 """
 
 

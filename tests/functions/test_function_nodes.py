@@ -202,14 +202,16 @@ def test_a_value_that_was_never_set_fails_it_before_its_call(make_shop: MakeShop
         after = [{ node = "a", on = ["ended"] }]
         [nodes.c]
         task = "shop_tasks.count"
-        args.arguments = "${{ params.odd }}"
-        [params]
-        odd = ["a"]
+        args.arguments = "${{ nodes.d.outputs.odd }}"
+        after = ["d"]
+        [nodes.d]
+        shell = 'echo "odd:=[1]" >> "$HEADWAY_OUTPUTS"'
+        outputs = ["odd"]
         """,
     )
     assert run.ended()["state"] == "failed"
     assert run.node("b")["reason"] == "nodes.a.outputs.x: 'a' (job-1) is skipped"
-    assert run.node("c")["reason"] == 'arguments is ["a"]; give a table'
+    assert run.node("c")["reason"] == "arguments is [1]; give a table"
     assert shop.ledger() == []
     assert shop.bench.engine.pool.running() == 0
 
@@ -348,6 +350,7 @@ def test_jobs_of_a_run_never_take_the_bulk_path(make_shop: MakeShop) -> None:
     [
         ("env = { A = 'b' }", "cap.env.builtin.function.call takes no env"),
         ("cwd = 'x'", "cap.env.builtin.function.call takes no cwd"),
+        ("idle_timeout = '1m'", "cap.env.builtin.function.call takes no idle_timeout"),
         ("args.arguments = [1]", "arguments is [1]; give a table"),
         ("args.argument = {}", "function.call has no argument 'argument'"),
         ("retry_on = ['exit:7x']", "retry_on"),

@@ -6,10 +6,12 @@ runs only the tests that are named with each.
 
 from mutants import (
     admin,
+    base,
     cli,
     core,
     integrations,
     jobs,
+    mcp,
     store,
     supervise,
     web,
@@ -21,6 +23,7 @@ from mutants import (
 from mutants.mutant import Mutant
 
 ROOMS: dict[str, tuple[Mutant, ...]] = {
+    "base": base.MUTANTS,
     "core": core.MUTANTS,
     "store": store.MUTANTS,
     "supervise": supervise.MUTANTS,
@@ -29,6 +32,7 @@ ROOMS: dict[str, tuple[Mutant, ...]] = {
     "jobs": jobs.MUTANTS,
     "admin": admin.MUTANTS,
     "web": web.MUTANTS,
+    "mcp": mcp.MUTANTS,
     "cli": cli.MUTANTS,
     "workflows": workflows.MUTANTS,
     "workitems": workitems.MUTANTS,

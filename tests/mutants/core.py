@@ -660,4 +660,52 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         "tests/core/test_core_webhooks.py::test_the_health_of_an_endpoint",
     ),
+    Mutant(
+        "core/routes.py:judge",
+        "blocking is not None and join is Join.ALL",
+        "blocking is not None",
+        "tests/core/test_routes.py::test_a_node_starts_waits_is_skipped_or_blocked",
+    ),
+    Mutant(
+        "core/routes.py:_is_joined",
+        "not alternatives or any(each.taken for each in alternatives)",
+        "True",
+        "tests/core/test_routes.py::test_a_node_starts_waits_is_skipped_or_blocked",
+    ),
+    Mutant(
+        "core/routes.py:accepted_from",
+        "accepts | source.tolerates if",
+        "accepts if",
+        "tests/core/test_routes.py::test_who_waits_for_success_goes_on_after_what_is_tolerated",
+    ),
+    Mutant(
+        "core/routes.py:calls",
+        "count.used < loop.times",
+        "count.used <= loop.times",
+        "tests/core/test_routes.py::test_a_loop_is_called_until_it_is_used_up_or_ended",
+    ),
+    Mutant(
+        "core/routes.py:next_loop",
+        "set(bodies[head]) < set(bodies[other])",
+        "set(bodies[head]) > set(bodies[other])",
+        "tests/core/test_routes.py::test_the_outermost_loop_is_taken_when_nothing_of_it_runs",
+    ),
+    Mutant(
+        "core/routes.py:run_state",
+        " if outcome not in rules[node].tolerates",
+        "",
+        "tests/core/test_routes.py::test_what_is_tolerated_counts_as_good",
+    ),
+    Mutant(
+        "core/rewind.py:next_approval",
+        "job.approval if agreed_for_run(job) else ",
+        "",
+        "tests/workflows/test_approval_gates.py::test_a_run_is_agreed_to_once",
+    ),
+    Mutant(
+        "core/agents.py:park_until",
+        "min(max(after, SHORTEST_PARK), LONGEST_PARK)",
+        "max(after, SHORTEST_PARK)",
+        "tests/integrations/agents/test_parking.py::test_a_reset_in_the_past_or_in_a_year_is_bounded",
+    ),
 )

@@ -326,4 +326,40 @@ MUTANTS: tuple[Mutant, ...] = (
         "jobs.finished_at > 0",
         "tests/store/test_store_webhook_verbs.py::test_the_urls_of_a_chain_are_there_until_its_end_is_behind_the_cursor[sqlite]",
     ),
+    Mutant(
+        "store/sql/webhooks.sql:move_webhook_cursor",
+        " and value = :at",
+        "",
+        "tests/store/test_store_webhook_verbs.py::test_the_cursor_begins_with_the_first_that_listens_and_ends_with_the_last[sqlite]",
+    ),
+    Mutant(
+        "store/sql/webhooks.sql:lease_deliveries",
+        " and due_at <= :now",
+        "",
+        "tests/store/test_store_webhook_verbs.py::test_a_delivery_is_leased_sent_and_written_down_under_its_lease[sqlite]",
+    ),
+    Mutant(
+        "store/sql/webhooks.sql:give_back_deliveries",
+        " and lease = :lease",
+        "",
+        "tests/store/test_store_webhook_verbs.py::test_a_delivery_is_leased_sent_and_written_down_under_its_lease[sqlite]",
+    ),
+    Mutant(
+        "store/sql/webhooks.sql:replay_failed",
+        "\n  and endpoint not in (select id from endpoints where state = 'disabled')",
+        "",
+        "tests/webhooks/test_courier.py::test_all_that_failed_since_an_instant_is_replayed[sqlite]",
+    ),
+    Mutant(
+        "store/sql/webhooks.sql:fail_old_deliveries",
+        "and waiting_since < :before ",
+        "",
+        "tests/store/test_store_webhook_verbs.py::test_deliveries_fail_are_sent_again_and_are_forgotten[sqlite]",
+    ),
+    Mutant(
+        "store/sql/webhooks.sql:end_webhooks",
+        "\n  and not exists (select 1 from deliveries where state = 'pending')",
+        "",
+        "tests/store/test_store_webhook_verbs.py::test_the_cursor_begins_with_the_first_that_listens_and_ends_with_the_last[sqlite]",
+    ),
 )

@@ -7,6 +7,7 @@ TRANSPORT = "tests/webhooks/test_transport.py"
 EXPANSION = "tests/webhooks/test_expansion.py"
 SIGNATURE = "tests/webhooks/test_signature.py"
 PART = "tests/webhooks/test_webhooks_part.py"
+CRASHES = "tests/webhooks/test_courier_crashes.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -28,9 +29,9 @@ MUTANTS: tuple[Mutant, ...] = (
         f"{COURIER}::test_one_that_asks_to_wait_gets_nothing_before[sqlite]",
     ),
     Mutant(
-        "webhooks/courier.py:Courier._start_threads",
-        "min(AT_ONCE_PER_RECEIVER, outgoing.active + len(outgoing.waiting))",
-        "outgoing.active + len(outgoing.waiting)",
+        "webhooks/courier.py:_Outgoing.startable",
+        "min(len(self.waiting), AT_ONCE_PER_RECEIVER - self.active)",
+        "len(self.waiting)",
         f"{COURIER}::test_a_slow_receiver_holds_up_nobody_else[sqlite]",
     ),
     Mutant(
@@ -137,7 +138,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "webhooks/part.py:_due",
-        "    if endpoint.fingerprint and not endpoint.holders:\n        return None\n",
+        " or (endpoint.fingerprint and not endpoint.holders)",
         "",
         f"{PART}::test_what_no_host_can_sign_is_no_work[sqlite]",
     ),
@@ -146,5 +147,77 @@ MUTANTS: tuple[Mutant, ...] = (
         "since=tx.events.last() if missed else endpoint.since",
         "since=endpoint.since",
         f"{COURIER}::test_one_that_says_gone_is_disabled_and_gets_nothing_more[sqlite]",
+    ),
+    Mutant(
+        "webhooks/courier.py:Courier._take",
+        "min(free, key=lambda each: each[0])[1]",
+        "free[0][1]",
+        f"{COURIER}::test_receivers_that_are_slow_hold_no_request_that_others_could_have[sqlite]",
+    ),
+    Mutant(
+        "webhooks/courier.py:Courier._tidy",
+        "return max(gone) < FORGOTTEN_AT_ONCE",
+        "return True",
+        f"{COURIER}::test_all_that_is_over_is_forgotten_however_much_that_is[sqlite]",
+    ),
+    Mutant(
+        "webhooks/courier.py:Courier._write",
+        '            if page is not None and not apply_page(tx, page):\n                self._behind = True\n            self._note_secrets(tx)\n            self._record(tx, results)\n            leased = self._lease(tx)\n        if page is not None:\n            reach("webhooks.expand")\n',
+        '            if page is not None:\n                tx.webhooks.move_cursor(page.at, page.to)\n        if page is not None:\n            reach("webhooks.expand")\n        with self._store.write() as tx:\n            if page is not None:\n                tx.webhooks.add_deliveries(page.made)\n            self._note_secrets(tx)\n            self._record(tx, results)\n            leased = self._lease(tx)\n',
+        f"{CRASHES}::test_a_courier_that_dies_there_loses_nothing[sqlite-webhooks.expand-1]",
+    ),
+    Mutant(
+        "webhooks/courier.py:Courier._lease",
+        "until=now + LEASE",
+        "until=now + 1_000 * LEASE",
+        f"{CRASHES}::test_a_courier_that_dies_there_loses_nothing[sqlite-courier.leased-1]",
+    ),
+    Mutant(
+        "webhooks/part.py:_due",
+        "return due_at + WAITS_AT_MOST + 1",
+        "return None",
+        f"{PART}::test_what_nobody_may_send_fails_after_seven_days_though_nothing_happens[True-sqlite]",
+    ),
+    Mutant(
+        "webhooks/transport.py:Sending.end_if_late",
+        "self._clock.monotonic() < self._end_at",
+        "self._clock.monotonic() < self._end_at or self._is_late",
+        f"{TRANSPORT}::test_one_that_is_late_before_it_has_a_socket_is_left_all_the_same",
+    ),
+    Mutant(
+        "webhooks/transport.py:_retry_after",
+        "return max(0, round(then * SECOND) - now)",
+        "return max(0, round(then * SECOND))",
+        f"{TRANSPORT}::test_when_a_server_wants_to_be_asked_again",
+    ),
+    Mutant(
+        "webhooks/bodies.py:body_of",
+        "    if len(text) <= LARGEST:\n        return text\n    return _dump(_without_job",
+        "    return text\n    return _dump(_without_job",
+        f"{EXPANSION}::test_a_large_body_goes_without_what_makes_it_large",
+    ),
+    Mutant(
+        "webhooks/manage.py:rotate_secret",
+        "old_fingerprint=endpoint.fingerprint if overlaps else None",
+        "old_fingerprint=None",
+        f"{SIGNATURE}::test_after_a_rotation_both_secrets_verify_until_the_overlap_is_over[sqlite]",
+    ),
+    Mutant(
+        "webhooks/manage.py:replay_delivery",
+        "        _refuse_disabled(tx.webhooks.endpoint(found.endpoint))\n",
+        "",
+        f"{COURIER}::test_all_that_failed_since_an_instant_is_replayed[sqlite]",
+    ),
+    Mutant(
+        "webhooks/secret_file.py:SecretFile.all",
+        "stamp != self._stamp",
+        "self._stamp is None",
+        f"{COURIER}::test_an_endpoint_without_its_secret_here_gets_nothing_until_it_comes[sqlite]",
+    ),
+    Mutant(
+        "webhooks/courier.py:Courier.turn",
+        "                    self._results.put(each)\n",
+        "                    pass\n",
+        f"{COURIER}::test_what_cannot_be_written_down_now_is_written_down_later_and_not_sent_again[sqlite]",
     ),
 )

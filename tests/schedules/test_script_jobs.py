@@ -91,7 +91,8 @@ def ended(bench: Bench, name: str) -> list[Job]:
         found = [
             job for job in tx.jobs.by_id(ids).values() if job.schedule_id == f"jobs.yaml:{name}"
         ]
-    return [job for job in found if job.status in TERMINAL]
+    in_order = sorted(found, key=lambda job: job.id)
+    return [job for job in in_order if job.status in TERMINAL]
 
 
 def log(bench: Bench, job: Job, stream: str = "stdout") -> str:

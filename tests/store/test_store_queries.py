@@ -87,6 +87,7 @@ PLAUSIBLE: dict[str, Any] = {
     "groups": [1, 2, 3],
     "makers": ["jobs.yaml:a"],
     "schedules": ["schedule-7"],
+    "schedule": "schedule-7",
     "outcome": "fired",
     "zones": "2026a",
     "given_place": [0, 1, 2],

@@ -33,10 +33,11 @@ def test_what_agents_of_a_run_use_adds_up(store: Store) -> None:
         run, other = add_run(tx, jobs[:1]), add_run(tx, jobs[1:])
         tx.workflows.spend(run, usd=1_500_000, tokens=10)
         tx.workflows.spend(run, usd=500_000, tokens=5)
-        tx.workflows.set_budget(run, usd=4_000_000)
+        tx.workflows.set_budget(run, usd=4_000_000, tokens=None)
+        tx.workflows.set_budget(run, usd=None, tokens=99)
     with store.read() as tx:
         found = tx.workflows.by_id([run, other])
         assert (found[run].usd_spent, found[run].tokens_spent) == (2_000_000, 15)
-        assert (found[run].usd_budget, found[run].token_budget) == (4_000_000, None)
+        assert (found[run].usd_budget, found[run].token_budget) == (4_000_000, 99)
         assert (found[other].usd_spent, found[other].usd_budget) == (0, None)
         assert tx.workflows.running_agents(run) == []

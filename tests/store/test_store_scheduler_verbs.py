@@ -431,6 +431,8 @@ def test_the_newest_that_ended_without_success_are_found_unless_retried(
         assert ids(tx.jobs.ended_without_success(0, 99, most=3)) == newest[:1]
         since = tx.now() - 4_500_000
         assert ids(tx.jobs.ended_without_success(since, 99, most=99)) == [newest[0], newest[2]]
+        some = {Status.FAILED, Status.SUCCEEDED}
+        assert ids(tx.jobs.ended_without_success(0, 1, most=99, statuses=some)) == newest[1:2]
 
 
 @verbs(

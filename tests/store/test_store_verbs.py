@@ -2,6 +2,8 @@
 
 import select
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,32 +44,9 @@ def ids(jobs: list[Job]) -> list[int]:
 
 
 def test_every_verb_of_the_seam_is_tested() -> None:
-    import test_store_alike  # noqa: F401
-    import test_store_awaited_runs  # noqa: F401
-    import test_store_calls  # noqa: F401
-    import test_store_claim_verbs  # noqa: F401
-    import test_store_entry_verbs  # noqa: F401
-    import test_store_governor_verbs  # noqa: F401
-    import test_store_graph_verbs  # noqa: F401  each declares which verbs it is about
-    import test_store_graphs  # noqa: F401
-    import test_store_group_verbs  # noqa: F401
-    import test_store_limits  # noqa: F401
-    import test_store_order_verbs  # noqa: F401
-    import test_store_plain_calls  # noqa: F401
-    import test_store_quiet  # noqa: F401
-    import test_store_removing_verbs  # noqa: F401
-    import test_store_reservations  # noqa: F401
-    import test_store_runner_verbs  # noqa: F401
-    import test_store_schedule_verbs  # noqa: F401
-    import test_store_scheduler_verbs  # noqa: F401
-    import test_store_step_verbs  # noqa: F401
-    import test_store_template_verbs  # noqa: F401
-    import test_store_waiting_verbs  # noqa: F401
-    import test_store_webhook_verbs  # noqa: F401
-    import test_store_woken  # noqa: F401
-    import test_store_workflow_verbs  # noqa: F401
-    import test_store_worktrees  # noqa: F401
-
+    for file in Path(__file__).parent.glob("test_store_*.py"):
+        if "from recording import" in file.read_text(encoding="utf-8"):
+            import_module(file.stem)  # each declares which verbs it is about
     assert declared_verbs() == set(TESTED)
 
 

@@ -6,14 +6,14 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from torture import report
 from torture.arena import Arena, torture
 from torture.checker import check, gather, red
 from torture.sabotaged import IN_WORKER
+from torture.stores import store_url
 
 TELL_SECONDS = 5.0
 
@@ -36,7 +36,7 @@ def run(store: str, *, kills: int, seed: int, without: str | None) -> bool:
     folder = Path(tempfile.mkdtemp(prefix=f"headway-torture-{store}-"))
     title = f"{store}, seed {seed}" + (f", without the {without}" if without else "")
     print(f"{title}: {kills} kills in {folder}", flush=True)
-    with _store_url(store) as url:
+    with store_url(store) as url:
         arena = Arena(folder, store_url=url, without=without)
         try:
             tortured = torture(arena, kills=kills, seed=seed, tell=_progress(kills))
@@ -54,17 +54,6 @@ def run(store: str, *, kills: int, seed: int, without: str | None) -> bool:
         print(f"everything is kept in {folder}")
     sys.stdout.flush()
     return green
-
-
-@contextmanager
-def _store_url(store: str) -> Iterator[str | None]:
-    if store == "sqlite":
-        yield None
-        return
-    from postgres import fresh_schema, server
-
-    with server() as url, fresh_schema(url) as schema:
-        yield schema
 
 
 def _progress(kills: int) -> Callable[[int], None]:

@@ -36,6 +36,7 @@ from headway.jobs.settings import Config
 from headway.store import open_store
 from headway.webhooks.courier import Courier
 from torture import processes
+from torture.stores import store_url
 
 TESTS = str(Path(__file__).parents[1])
 ALLOW = {"webhooks.allow": ("127.0.0.1",)}
@@ -136,7 +137,7 @@ class Tortured(NamedTuple):
 
 
 class Arena:
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, store_url: str | None) -> None:
         folder.mkdir(exist_ok=True)
         self.mark = str(folder)
         self.home = Home(str(folder / ".headway"))
@@ -150,7 +151,9 @@ class Arena:
         make_home(self.home, self.env)
         record(self.home.path, self.env)
         Path(self.home.config).write_text('webhooks.allow = ["127.0.0.1"]\n')
-        self.url = f"sqlite://{self.home.database}"
+        self.url = store_url or f"sqlite://{self.home.database}"
+        if store_url:
+            self.env["HEADWAY_STORE"] = store_url
         self.client = Client(self.context(SystemClock(), create=True))
         self.client.pause("only webhooks are tortured")
         url = f"http://127.0.0.1:{port}/"
@@ -265,8 +268,8 @@ def violations(arena: Arena, receiver: Counting, deliveries: int) -> list[str]:
 
 
 @contextmanager
-def arena_in(folder: Path, port: int) -> Iterator[Arena]:
-    arena = Arena(folder, port)
+def arena_in(folder: Path, port: int, store_url: str | None = None) -> Iterator[Arena]:
+    arena = Arena(folder, port, store_url)
     try:
         yield arena
     finally:
@@ -278,14 +281,23 @@ def main() -> int:
     parser.add_argument("--deliveries", type=int, default=50_000)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--store", choices=("sqlite", "postgres", "both"), default="both")
     asked = parser.parse_args()
-    print(f"{asked.deliveries} deliveries, {asked.kills} kills, seed {asked.seed}", flush=True)
+    stores = ("sqlite", "postgres") if asked.store == "both" else (asked.store,)
+    return max(run(each, asked.deliveries, asked.kills, asked.seed) for each in stores)
+
+
+def run(store: str, deliveries: int, kills: int, seed: int) -> int:
+    """Torture couriers of one store and print what was found; the folder stays if something was."""
+    print(f"{store}: {deliveries} deliveries, {kills} kills, seed {seed}", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="headway-torture-"))
-    with Counting(asked.seed) as receiver, arena_in(folder / "arena", receiver.port) as arena:
-        done = torture(
-            arena, receiver, deliveries=asked.deliveries, kills=asked.kills, seed=asked.seed
-        )
-        wrong = violations(arena, receiver, asked.deliveries)
+    with (
+        store_url(store) as url,
+        Counting(seed) as receiver,
+        arena_in(folder / "arena", receiver.port, url) as arena,
+    ):
+        done = torture(arena, receiver, deliveries=deliveries, kills=kills, seed=seed)
+        wrong = violations(arena, receiver, deliveries)
     print(
         f"{done.deliveries} deliveries, {done.kills} couriers killed, {done.taken} requests taken, "
         f"{done.repeats} of them repeats, {done.refused} refused, {done.seconds:.0f} s"

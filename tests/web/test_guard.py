@@ -54,7 +54,7 @@ def test_a_link_of_another_site_is_asked_for_again_by_a_page_of_ours(shared: Ser
             assert (heard.status, heard.body) == (200, AGAIN.body), (path, given)
             assert "text/html" in heard.header("content-type")
     assert b'http-equiv="refresh" content="0"' in (AGAIN.body or b"")
-    assert shared.ask_as(None, "GET", "/", None, [*HERE, FOLLOWED[1], cookie]).status == 200
+    assert shared.ask_as(None, "GET", "/ui/", None, [*HERE, FOLLOWED[1], cookie]).status == 200
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_two_sessions_of_a_role_have_neither_name_nor_mark_in_common(shared: Ser
     first, second = (secret_of(post_code(shared, code_for(shared))) for _ in range(2))
     assert csrf_value(first) != csrf_value(second)
     for mine, other in ((first, second), (second, first)):
-        for path in (f"{API}/me", "/", f"{API}/jobs"):
+        for path in (f"{API}/me", "/ui/", f"{API}/jobs"):
             heard = shared.ask_as(None, "GET", path, None, [("Cookie", f"headway={mine}")])
             assert heard.status == 200
             assert other.encode() not in heard.body
@@ -355,11 +355,13 @@ def test_no_other_change_is_open_to_a_token_of_a_template(shared: Served, bound:
     bodies = {
         "/api/v1/graphs": {"jobs": [{"id": "a", "argv": ["id"]}]},
         "/api/v1/jobs/{job}": {"name": "x"},
+        "/ui/jobs/bulk": {"verb": "cancel", "job": [job]},
     }
     held = shared.post("reservations", {"note": "x"}, role="submit").json["reservation"]["id"]
     words = {"{job}": job, "{reservation}": held, "{workflow}": "x", "{run}": "1"}
     for route in ROUTES:
-        known = (route.method, route.path) in MAY_WITH_TEMPLATES
+        of_api = route.path.replace("/ui/", f"{API}/") if route.page else route.path
+        known = (route.method, of_api) in MAY_WITH_TEMPLATES
         if route.method == "GET" or route.right.public or known:
             continue
         path = "/".join(words.get(each, each) for each in route.path.split("/"))

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from headway.web.shapes import TEXTS, WrongRequestError, one_of, read_query, whole
+from headway.base.shapes import TEXTS, WrongRequestError, one_of, whole
+from headway.web.shapes import read_query
 
 SHAPES = {
     "state": {"type": "array", "items": one_of("queued", "running")},

@@ -67,7 +67,7 @@ def test_no_answer_and_no_line_of_the_log_has_a_secret(
     for route in ROUTES:
         words = route.path.split("/")
         path = "/".join(WORDS.get(each[1:-1], "x") if "{" in each else each for each in words)
-        if route.stream and "logs" in path:
+        if route.media.startswith("text/event-stream"):
             continue
         asked.append((route.method, path, None if route.body is None else {}))
         asked.append((route.method, f"{path}?unknown={OF_THE_SERVER[:6]}", None))

@@ -105,6 +105,28 @@ def refused(site: Site, *arguments: str, env: dict[str, str] | None = None) -> t
     return done.returncode, done.stderr
 
 
+# -- who comes by a proxy ----------------------------------------------------------------------
+
+
+def test_a_browser_behind_a_proxy_is_signed_in_under_its_name(
+    site: Site, start: Callable[..., Process]
+) -> None:
+    origin = "https://jobs.example.org"
+    config = Path(site.home.path) / "config.toml"
+    config.write_text(
+        f'[worker]\nautostart = false\n[web]\norigins = ["{origin}"]\n', encoding="utf-8"
+    )
+    server = start("--unix")
+    refused = site.run("web", "login", "--origin", "https://evil.example", check=False)
+    assert refused.returncode == 5 and origin in refused.stderr
+    link = site.run("web", "login", "--origin", origin).stdout.strip()
+    assert link.startswith(f"{origin}/login#")
+    with Wire(server.place["socket"], host="jobs.example.org") as wire:
+        sent = {"code": link.partition("#")[2]}
+        heard = wire.ask("POST", "/login", [("Origin", origin)], sent)
+    assert heard.status == 303 and heard.header("set-cookie").startswith("__Host-")
+
+
 # -- where -------------------------------------------------------------------------------------
 
 

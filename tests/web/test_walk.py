@@ -12,6 +12,7 @@ from harness import Bench
 from headway.admin.tokens import csrf_value
 from headway.core.principals import ROLES, Role
 from headway.web.handlers.login import AGAIN, HEALTHY, PAGE, SCRIPT
+from headway.web.pages.assets import ASSETS
 from headway.web.route import Route
 from headway.web.routes import ROUTES
 
@@ -20,7 +21,7 @@ READS = ("GET", "HEAD")
 AT_ONCE = 40  # requests that are sent before the first answer is read
 SECRETS_OF_THE_HOME = (b"canary", b"job-1", b"walked")
 WORDS = {"job": "job-1", "run": "1", "group": "group-1", "stream": "stdout", "key": "paused"}
-WELL_KNOWN = {each.body for each in (HEALTHY, PAGE, SCRIPT)}
+WELL_KNOWN = {each.body for each in (HEALTHY, PAGE, SCRIPT, *(each.reply for each in ASSETS))}
 
 
 class Ask(NamedTuple):
@@ -200,7 +201,17 @@ def test_streams_are_closed_as_well(walker: Walker, credentials: dict[str, Heade
 
 
 def test_a_path_that_is_not_there_says_so_only_to_those_who_may_ask(walker: Walker) -> None:
-    unknown = ("/nothing", "/api", "/api/v1", "/api/v2/jobs", "/static/x", "/.git", "/ui/", "/docs")
+    unknown = (
+        "/nothing",
+        "/api",
+        "/api/v1",
+        "/api/v2/jobs",
+        "/static/x",
+        "/.git",
+        "/ui",
+        "/ui/x",
+        "/docs",
+    )
     walker.refuses(401, (Ask(method, path) for path in unknown for method in METHODS))
     given = bearer(walker.served.token("read"))
     walker.refuses(404, (Ask(method, path, given) for path in unknown for method in METHODS))
@@ -214,7 +225,7 @@ def test_with_a_good_credential_the_same_requests_go_through(walker: Walker) -> 
         heard.status
         for _, heard in walk(walker.served, (Ask("GET", path_of(each), given) for each in reads))
     }
-    assert codes <= {200, 404, 409}, codes
+    assert codes <= {200, 303, 400, 404, 409}, codes
 
 
 def test_another_method_of_a_path_says_which_there_are(walker: Walker) -> None:
@@ -390,5 +401,7 @@ def test_a_route_without_a_right_cannot_be_written() -> None:
 def test_public_are_these_and_no_others() -> None:
     public = {(each.method, each.path) for each in ROUTES if each.right.public}
     assert public == {
-        ("GET", "/healthz"), ("GET", "/login"), ("GET", "/login.js"), ("POST", "/login")
-    }  # fmt: skip
+        *(("GET", each) for each in ("/healthz", "/login", "/login.js")),
+        *(("GET", each.path) for each in ASSETS),
+        ("POST", "/login"),
+    }

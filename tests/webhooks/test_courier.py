@@ -1,5 +1,7 @@
 """Deliveries from the event to the reply: what is sent, what follows, what is written down."""
 
+import random
+import threading
 from typing import Any
 
 import pytest
@@ -7,13 +9,17 @@ from post import Post
 from receiver import Handler, Received, status
 
 from both_stores import on_a_file
+from harness import wait_for
+from headway.base.errors import ConflictError, StoreBusyError
 from headway.core.states import Status
+from headway.store import patience
+from headway.webhooks import courier
 
 SECONDS = 1_000_000
 HOUR = 3_600.0
 
 
-@pytest.mark.req("E8", "D15")
+@pytest.mark.req("E8", "D12", "D15")
 def test_the_end_of_a_run_is_sent_once_with_the_document_of_the_job(post: Post) -> None:
     post.add()
     job = post.run("true")
@@ -27,7 +33,7 @@ def test_the_end_of_a_run_is_sent_once_with_the_document_of_the_job(post: Post) 
     assert len(post.receiver.got) == 1
 
 
-@pytest.mark.req("E8")
+@pytest.mark.req("E8", "D12")
 @pytest.mark.parametrize(
     ("argv", "options", "types"),
     [
@@ -44,6 +50,8 @@ def test_each_end_of_a_run_is_exactly_one_notification(
     post.run(*argv, **options)
     post.deliver()
     assert post.receiver.types == types
+    jobs = [each.document["data"]["job"] for each in post.receiver.got]
+    assert [f"job.{each['status'].lower()}" for each in jobs] == types
     runs = {each.document["data"]["job"]["run"]["run_id"] for each in post.receiver.got}
     assert len(runs) == len(types)
 
@@ -81,6 +89,7 @@ def test_three_retries_with_longer_and_longer_pauses_then_failed(post: Post) -> 
     assert post.bench.kinds(job)[-1] == "webhook_failed"
 
 
+@pytest.mark.req("D27")
 def test_what_failed_is_told_to_others_and_never_of_itself(post: Post) -> None:
     """Two endpoints that are down must not tell each other of it for ever (D27)."""
     post.receiver.usual = status(500)
@@ -140,6 +149,10 @@ def test_all_that_failed_since_an_instant_is_replayed(post: Post) -> None:
     post.run()
     post.deliver()
     assert sorted(post.states().values()) == ["failed"] * 3
+    assert post.webhooks.replay_since(since) == 0, "it is disabled, so they would fail again"
+    with pytest.raises(ConflictError, match="`headway webhooks resume early`"):
+        post.webhooks.replay(next(iter(post.states())))
+    post.webhooks.resume("early")
     assert post.webhooks.replay_since(since) == 2
     assert sorted(post.states().values()) == ["failed", "pending", "pending"]
 
@@ -236,6 +249,22 @@ def test_what_is_over_is_forgotten_in_time(post: Post) -> None:
     assert post.states() == {}
 
 
+@on_a_file
+def test_all_that_is_over_is_forgotten_however_much_that_is(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(courier, "FORGOTTEN_AT_ONCE", 1)
+    post.add()
+    for _ in range(4):
+        post.run()
+    post.deliver()
+    assert set(post.states().values()) == {"delivered"}
+    post.clock.advance(4 * 24 * HOUR)
+    for _ in range(4):
+        post.courier.turn()
+    assert post.states() == {}
+
+
 # -- pausing by hand ---------------------------------------------------------------------------
 
 
@@ -317,6 +346,67 @@ def test_the_word_of_a_courier_whose_lease_ended_does_not_count(post: Post) -> N
 
 
 @on_a_file
+def test_what_cannot_be_written_down_now_is_written_down_later_and_not_sent_again(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "sleep", lambda seconds: None)
+    post.add()
+    post.run()
+    post.courier.turn()
+    wait_for(lambda: post.receiver.got and not post.courier._active)
+    with post.bench.store.write(), pytest.raises(StoreBusyError):
+        post.courier.turn()
+    post.deliver()
+    post.after(61)
+    assert post.the_delivery()["state"] == "delivered" and len(post.receiver.got) == 1
+
+
+@pytest.mark.req("D15")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_whatever_a_receiver_does_each_is_delivered_or_has_failed_and_can_be_replayed(
+    post: Post, seed: int
+) -> None:
+    chance = random.Random(seed)
+    taken: dict[str, set[bytes]] = {}
+
+    def moody(received: Received, handler: Handler) -> None:
+        lot = chance.choice(("204", "500", "302", "429", "503", "hang up"))
+        if lot == "hang up":
+            handler.close_connection = True
+            return
+        if lot == "204":
+            taken.setdefault(received.id, set()).add(received.body)
+        later = {"Retry-After": chance.choice(("0", "90", "4000"))} if lot in ("429", "503") else {}
+        handler.reply(int(lot), later)
+
+    def good(received: Received, handler: Handler) -> None:
+        taken.setdefault(received.id, set()).add(received.body)
+        handler.reply(204)
+
+    post.receiver.usual = moody
+    post.add("one")
+    post.add("two")
+    for _ in range(8):
+        post.run()
+        post.after(chance.choice((0, 45, 400, 4_000)))
+    for _ in range(30):
+        if "pending" not in post.states().values():
+            break
+        post.after(4_000)
+    assert set(post.states().values()) == {"delivered", "failed"} and len(post.states()) == 16
+    assert {each for each, state in post.states().items() if state == "delivered"} == set(taken)
+    post.receiver.usual = good
+    for name in ("one", "two"):  # one may have paused itself
+        post.webhooks.resume(name)
+    replayed = post.webhooks.replay_since(0)
+    assert replayed == 16 - len(taken) > 0
+    post.deliver()
+    assert set(post.states().values()) == {"delivered"} and set(taken) == set(post.states())
+    sent = {(each.id, each.body) for each in post.receiver.got}
+    assert len(sent) == 16, "the same id, the same bytes"
+
+
+@on_a_file
 def test_what_waits_behind_a_slow_receiver_is_given_back_in_time(post: Post) -> None:
     """A lease must not run out while it is still to be sent: two would send it then."""
     post.add()  # fault F7
@@ -354,8 +444,6 @@ def test_two_couriers_at_once_send_each_once(post: Post) -> None:
 @on_a_file
 def test_a_slow_receiver_holds_up_nobody_else(post: Post) -> None:
     """Four at once, and no more, wait for it; another endpoint gets its own meanwhile."""
-    import threading
-
     release = threading.Event()
 
     def slow(received: Received, handler: Handler) -> None:
@@ -369,7 +457,6 @@ def test_a_slow_receiver_holds_up_nobody_else(post: Post) -> None:
     for _ in range(8):
         post.run()
     try:
-        from harness import wait_for
 
         def all_quick() -> bool:
             post.courier.turn()
@@ -381,6 +468,45 @@ def test_a_slow_receiver_holds_up_nobody_else(post: Post) -> None:
         release.set()
     post.deliver()
     assert len(post.receiver.got) == 16
+
+
+@on_a_file
+def test_receivers_that_are_slow_hold_no_request_that_others_could_have(post: Post) -> None:
+    """So many that each thread waits for one of them; whichever is free next sends to others."""
+    answers = threading.Semaphore(0)
+
+    def slow(received: Received, handler: Handler) -> None:
+        if received.path != "/quick":
+            answers.acquire(timeout=30)
+        handler.reply(204)
+
+    def to_quick() -> bool:
+        post.courier.turn()
+        return any(each.path == "/quick" for each in post.receiver.got)
+
+    def all_threads() -> bool:
+        post.courier.turn()
+        return len(post.receiver.got) == courier.AT_ONCE
+
+    post.receiver.usual = slow  # fault F1
+    for number in range(courier.AT_ONCE // courier.AT_ONCE_PER_RECEIVER):
+        post.add(f"slow{number}")
+    for _ in range(6):
+        post.run()
+    try:
+        wait_for(all_threads, what="all threads to wait")
+        post.add("quick")
+        post.run()
+        for _ in range(3):
+            post.courier.turn()
+        assert len(post.receiver.got) == courier.AT_ONCE, "and no more than those"
+        answers.release()
+        wait_for(to_quick, what="the next request to be that of the quick one")
+        assert len(post.receiver.got) <= courier.AT_ONCE + 2
+    finally:
+        answers.release(100)
+    post.deliver()
+    assert len(post.receiver.got) == len(post.states()) == 8 * 7 + 1
 
 
 def test_an_endpoint_without_its_secret_here_gets_nothing_until_it_comes(post: Post) -> None:

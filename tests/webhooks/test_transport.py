@@ -183,6 +183,39 @@ def test_a_server_that_sends_a_byte_now_and_then_is_left_in_time() -> None:
     assert replies == [HookReply(None, "it took too long")]
 
 
+def test_one_that_is_late_before_it_has_a_socket_is_left_all_the_same() -> None:
+    released = threading.Event()  # fault F1
+
+    def drips() -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\nX: "
+        while not released.wait(0.01):
+            yield b"y"
+
+    clock = FakeClock()
+
+    def slow(name: str, port: int) -> Sequence[str]:
+        clock.advance(15)
+        one.end_if_late()
+        return [HERE]
+
+    with raw(drips()) as port:
+        one = sending(f"http://x.example:{port}/", clock=clock, resolve=slow)
+        replies: list[HookReply] = []
+        thread = threading.Thread(target=lambda: replies.append(one.make()))
+        thread.start()
+
+        def is_left() -> bool:
+            one.end_if_late()
+            return bool(replies)
+
+        try:
+            wait_for(is_left, what="the late one to be ended")
+        finally:
+            released.set()
+            thread.join(30)
+    assert replies == [HookReply(None, "it took too long")]
+
+
 def test_a_name_server_that_is_silent_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "NAME_SECONDS", 0.05)
     released = threading.Event()
@@ -217,6 +250,26 @@ def test_the_next_address_is_tried_if_nobody_listens_at_the_first(receiver: Rece
     url = f"http://two.example:{receiver.port}/"
     found = sending(url, resolve=lambda n, p: ["127.0.0.2", HERE], allow="127.0.0.0/8")
     assert found.make() == HookReply(204)
+
+
+@contextmanager
+def full(address: str, port: int) -> Iterator[None]:
+    """Somebody listens there and takes nobody more: who connects hears nothing."""
+    with socket.create_server((address, port), backlog=0), socket.socket() as first:
+        first.connect((address, port))
+        yield
+
+
+def test_an_address_that_swallows_everything_leaves_time_for_the_next(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "CONNECT_SECONDS", 0.4)  # fault F1
+    with full("127.0.0.2", receiver.port):
+        url = f"http://two.example:{receiver.port}/"
+        alone = sending(url, resolve=lambda n, p: ["127.0.0.2"], allow="127.0.0.0/8")
+        assert alone.make() == HookReply(None, "it took too long")
+        both = sending(url, resolve=lambda n, p: ["127.0.0.2", HERE], allow="127.0.0.0/8")
+        assert both.make() == HookReply(204)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +333,6 @@ def test_a_handshake_that_never_comes_is_left_in_time() -> None:
         clock.advance(15)
         give_up_at = time.monotonic() + 30
         while thread.is_alive() and time.monotonic() < give_up_at:
-            one._is_late = False
             one.end_if_late()
             thread.join(0.01)
     assert replies == [HookReply(None, "it took too long")]

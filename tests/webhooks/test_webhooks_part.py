@@ -17,6 +17,7 @@ from headway.webhooks.part import WebhooksPart
 from several import Hosts
 
 ALLOW = 'webhooks.allow = ["127.0.0.1"]\n'
+DAY = 86_400.0
 
 
 @pytest.fixture
@@ -135,9 +136,9 @@ def test_the_next_step_is_when_the_next_delivery_is_due(post: Post) -> None:
     post.webhooks.pause("ci")
     post.deliver()
     post.bench.step()
-    assert part_of(post.bench).delay() is None
+    assert (part_of(post.bench).delay() or 0) > 6 * DAY
     with post.bench.store.read() as tx:
-        assert not part_of(post.bench).is_needed_within(tx, 1e6)
+        assert not part_of(post.bench).is_needed_within(tx, 6 * DAY)
 
 
 def test_what_no_host_can_sign_is_no_work(post: Post) -> None:
@@ -146,7 +147,36 @@ def test_what_no_host_can_sign_is_no_work(post: Post) -> None:
     post.run()
     post.deliver()
     post.bench.step()
-    assert part_of(post.bench).delay() is None
+    assert (part_of(post.bench).delay() or 0) > 6 * DAY
+
+
+@on_a_file
+@pytest.mark.parametrize("signs", [True, False])
+def test_what_nobody_may_send_fails_after_seven_days_though_nothing_happens(
+    post: Post, signs: bool
+) -> None:
+    post.add()
+    if signs:
+        post.webhooks.pause("ci")
+    else:
+        os.unlink(post.courier.secrets.path)
+    post.run()
+    post.deliver()
+    part = part_of(post.bench)
+    assert post.the_delivery()["state"] == "pending"
+    with post.bench.store.write() as tx:
+        part.step(tx)
+    delay = part.delay()
+    assert delay is not None and 6 * DAY < delay < 8 * DAY
+    post.clock.advance(delay)
+    started: list[bool] = []
+    part.start = lambda: started.append(True)  # type: ignore[method-assign]
+    with post.bench.store.write() as tx:
+        part.step(tx)
+    part.committed()
+    assert started == [True]
+    post.deliver(post.new_courier())
+    assert post.the_delivery()["state"] == "failed" and post.receiver.got == []
 
 
 def test_a_host_without_the_secret_leaves_it_to_the_one_that_has_it(

@@ -5,7 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from headway.workflows.operations import Done, NodeTask, operation_key, operation_of
+from headway.workflows.operations import operation_of
+from headway.workflows.operations.model import Done, NodeTask, operation_key
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "Ann",

@@ -109,7 +109,7 @@ def test_an_agent_that_fails_says_why_and_what_it_took(bench: Bench) -> None:
     ("args", "words"),
     [
         ('{ runner = "nobody" }', "there is no runner 'nobody'"),
-        ('{ runner = "command" }', "runner command runs any program"),
+        ('{ runner = "command" }', "runner command runs any program; name one that has its own"),
         ('{ runner = "fake", max_turns = "many" }', 'max_turns is "many"; give a whole number'),
         ('{ runner = "fake", model = "${{ run.state }}" }', "run.state is not known when it is"),
     ],
@@ -177,13 +177,15 @@ def test_a_prompt_takes_in_files_of_where_it_works(bench: Bench) -> None:
         ("${{ params.no }}", "prompt.resolve unresolved placeholder `${{ params.no }}`"),
         ("${{ last.no.tail }}", "prompt.resolve unresolved placeholder `${{ last.no.tail }}`"),
         ("${{ file:no.txt }}", "prompt.resolve: no.txt cannot be read: No such file or directory"),
+        ("${{ file:large.txt }}", "prompt.resolve: the prompt is larger than 512 KiB"),
         ("${{ file:/etc/hosts }}", "/etc/hosts is outside of the repository"),
         ("  ", "prompt.resolve: the prompt is empty"),
     ],
 )
 def test_a_prompt_that_cannot_be_resolved_fails(bench: Bench, written: str, words: str) -> None:
     home_file(bench, "p.md", written)
-    run = Started(bench, prompt('prompt_file = "p.md"'))
+    where = home_file(bench, "large.txt", "x" * ((512 << 10) + 1)).parent
+    run = Started(bench, prompt('prompt_file = "p.md"', f'cwd = "{where}"'))
     assert run.ended()["state"] == "failed"
     assert run.node("ask")["reason"] == words
 
@@ -212,6 +214,10 @@ def test_a_prompt_file_that_cannot_be_read_is_refused(bench: Bench, file: str, w
         ("printf 'to do: %s' \\\"$HEADWAY_NODE\\\"", None),
         ("echo half; exit 3", "prompt.resolve failed (exit 3)"),
         ("head -c 600000 /dev/zero | tr '\\\\0' x", "prompt.resolve: the prompt is larger than"),
+        (
+            "head -c 600000 /dev/zero | tr '\\\\0' x; exec sleep 600",
+            "prompt.resolve: the prompt is larger than 512 KiB",
+        ),
         ("printf '\\\\377'", "prompt.resolve: what the command prints is not UTF-8"),
     ],
 )

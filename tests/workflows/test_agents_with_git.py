@@ -33,9 +33,9 @@ def test_the_agent_starter_goes_on_until_the_checks_are_green(
 ) -> None:
     scratch.write("Makefile", "test:\n\twc -l < work\n\ttest $$(wc -l < work) -ge 3\n")
     scratch.commit("checks")
-    install(bench, f"{KEEPS}echo line >> work\n{result(text='done', cost_usd=0.5)}")
-    text = starter_text("agent").replace('"claude"', '"fake"')
-    run = Started(bench, text, "fix-login", task="Correct the login.")
+    says = f"{KEEPS}echo line >> work\n{result(text='done', cost_usd=0.5)}"
+    install(bench, says, name="claude")
+    run = Started(bench, starter_text("agent"), "fix-login", task="Correct the login.")
     ended = run.ended()
     assert ended["state"] == "succeeded", ended["nodes"]
     assert run.node("code")["pass"] == 3 and ended["spent"]["usd"] == 1.5

@@ -9,7 +9,7 @@ from started import Started
 from harness import Bench
 from headway.base.errors import ConflictError
 from headway.core.states import Status
-from headway.jobs.approvals import approve, inbox, reject
+from headway.jobs.approvals import approve, approve_all, inbox, reject
 from headway.testing.clock import FakeClock
 from headway.workflows.mistakes import WorkflowError
 
@@ -39,6 +39,19 @@ def agree(bench: Bench, run: Started, actor: str) -> None:
     context = copy(bench.client.context)
     context.actor = actor
     approve(context, run.job("agree"))
+
+
+def test_a_question_may_name_its_run(bench: Bench) -> None:
+    question = "params.x = '${{ run.state }}'\n" + GATE.format(
+        args='question = "Build ${{ params.x }} of ${{ run.id }}, ${{ run.name }}?"'
+    )
+    run = Started(bench, question)
+    bench.until(lambda: run.node("agree")["state"] == "waiting_on_approval", "to be asked")
+    assert [each["question"] for each in inbox(bench.client.context)] == [
+        "Build ${{ run.state }} of wf-1, flow?"
+    ]
+    agree(bench, run, "ann")
+    run.ended()
 
 
 def test_so_many_persons_must_agree(bench: Bench) -> None:
@@ -103,9 +116,11 @@ def test_an_approval_expires_from_when_its_turn_came(make_bench: Callable[..., B
     ("args", "words"),
     [
         ("required = 0", "required is 0; give a whole number from 1 to 100"),
-        ('required = "two"', "required is 'two'; give a whole number from 1 to 100"),
-        ('expires = "soon"', "expires"),
+        ('required = "two"', 'required is "two"; give a whole number from 1 to 100'),
+        ('expires = "soon"', 'expires is "soon"; give a duration like "5m"'),
         ("approvers = [1]", "give a list of names"),
+        ('expires = "3 days"', 'expires is "3 days"; give a duration like "5m"'),
+        ('question = "${{ nodes.plan.outcome }}?"', "args: nodes.plan.outcome is not known when"),
         ('required = 2, approvers = ["ann"]', "required is 2, and there are 1 approvers"),
     ],
 )
@@ -115,3 +130,74 @@ def test_what_a_gate_cannot_ask_is_refused(bench: Bench, args: str, words: str) 
     assert words in str(refused.value) and "node 'agree'" in str(refused.value)
     with bench.store.read() as tx:
         assert tx.workflows.since(0, 10) == []
+
+
+# -- of a whole run ----------------------------------------------------------------------------
+
+ROOTS = """
+finally = ["last"]
+[nodes.first]
+argv = ["true"]
+matrix = { n = [1, 2] }
+[nodes.check]
+shell = 'test "$HEADWAY_PASS" != 1'
+after = ["first"]
+loop = { to = "first", times = 1 }
+[nodes.agree]
+uses = "control.gate.approval"
+args = { required = 2 }
+[nodes.beside]
+argv = ["true"]
+[nodes.last]
+argv = ["true"]
+"""
+
+
+def held(bench: Bench) -> Started:
+    run = Started(bench, ROOTS, require_approval=True)  # type: ignore[arg-type]
+    bench.until(lambda: run.node("beside")["state"] == "waiting_on_approval", "to be asked")
+    return run
+
+
+def test_a_run_is_agreed_to_once(bench: Bench) -> None:
+    run = held(bench)
+    asking = inbox(bench.client.context)
+    assert [(each["name"], each["question"]) for each in asking] == [
+        ("first[n=1]", "Start wf-1 of flow?"),
+        ("agree", None),
+    ]
+    approve(bench.client.context, run.job("beside"))
+    for name in ("first[n=1]", "first[n=2]"):
+        approval = bench.job(run.job(name)).approval
+        assert approval is not None and approval.decided_by == "tester"
+    agree(bench, run, "ann")
+    agree(bench, run, "bob")
+    assert run.ended()["state"] == "succeeded"
+    assert run.node("first[n=1]")["pass"] == 2, "the loop has asked nobody"
+    assert bench.kinds(run.job("first[n=2]")).count("waiting_on_approval") == 0
+
+
+def test_several_of_a_run_may_be_agreed_to_together(bench: Bench) -> None:
+    run = held(bench)
+    jobs = [run.job(name) for name in ("first[n=1]", "beside", "agree")]
+    assert [job.id for job in approve_all(bench.client.context, jobs)] == jobs
+    assert bench.kinds(jobs[1]).count("approved") == 1
+    agree(bench, run, "bob")
+    assert run.ended()["state"] == "succeeded"
+
+
+def test_a_run_is_rejected_as_a_whole_and_asked_about_anew(bench: Bench) -> None:
+    run = held(bench)
+    reject(bench.client.context, run.job("first[n=2]"), "not today")
+    outcomes = run.outcomes()
+    roots = ("first[n=1]", "first[n=2]", "beside")
+    assert [outcomes[name] for name in roots] == ["blocked"] * 3 and outcomes["agree"] is None
+    assert run.node("beside")["reason"] == "rejected by tester: not today"
+    agree(bench, run, "ann")
+    agree(bench, run, "bob")
+    assert run.ended()["state"] == "blocked"
+    bench.client.workflows.retry(run.run)
+    bench.until(lambda: run.node("beside")["state"] == "waiting_on_approval", "to be asked again")
+    (asked_now,) = inbox(bench.client.context)
+    approve(bench.client.context, int(asked_now["id"].removeprefix("job-")))
+    assert run.ended()["state"] == "succeeded"

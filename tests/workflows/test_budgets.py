@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_agents import install, result
@@ -11,6 +12,7 @@ from started import Started
 
 from harness import Bench
 from headway.base.errors import InvalidInputError
+from headway.cli.run_view import next_step
 from headway.core.states import Status
 from headway.supervise.evidence import Evidence
 from headway.workflows.mistakes import WorkflowError
@@ -83,6 +85,29 @@ def test_more_budget_lets_a_blocked_agent_go_on(bench: Bench) -> None:
     bench.client.workflows.retry(again.run, budget_usd=5)
     assert again.ended()["state"] == "succeeded"
     assert again.document["spent"]["usd"] == 5.0 and again.document["budget"]["usd"] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("budget", "used", "option", "more"),
+    [
+        ("usd = 2", "$2.50 of $2.00", "--budget-usd N", {"budget_usd": 5}),
+        ("tokens = 900", "1,000 of 900 tokens", "--budget-tokens N", {"budget_tokens": 2000}),
+    ],
+)
+def test_the_next_step_of_a_run_without_budget_names_the_option_that_helps(
+    bench: Bench, budget: str, used: str, option: str, more: dict[str, Any]
+) -> None:
+    install(bench, COSTS)
+    run = Started(bench, f"budget.{budget}\n" + node("a") + node("b", more='after = ["a"]'))
+    ended, command = run.ended(), f"headway workflows retry wf-{run.run} {option}"
+    assert ended["reason"].endswith(f"the budget of wf-{run.run} is used up: {used}")
+    assert next_step(ended) == command
+    assert bench.client.workflows.why(run.run)["remedy"].startswith(f"{command} runs it again")
+    assert bench.client.jobs.why(run.job("b"))["remedy"] == command
+    with pytest.raises(InvalidInputError, match="--budget-tokens is 0; give a number above 0"):
+        bench.client.workflows.retry(run.run, budget_tokens=0)
+    bench.client.workflows.retry(run.run, **more)
+    assert run.ended()["state"] == "succeeded"
 
 
 def test_what_an_agent_may_spend_is_reserved_for_it(bench: Bench) -> None:

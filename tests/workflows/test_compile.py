@@ -73,7 +73,7 @@ def test_the_example_of_a_night_ends_with_its_report() -> None:
 
 # -- values ------------------------------------------------------------------------------------
 
-# fault J5
+# faults H5, H6, J5
 HOSTILE = [
     *("'; rm -rf / #", '"$(reboot)"', "`id`", "a\nb", "$HOME", "--flag", "", "\u2028", "%s{}"),
     *("${{ run.id }}", "x ${{ nodes.a.outputs.y }} y", "${{", "}}", "${{ secrets.TOKEN }}"),

@@ -20,7 +20,7 @@ from headway.core.states import Status
 SOURCES = str(Path(headway.__file__).parent.parent)
 SCRIPT = """
 import json, os, sys
-from headway.workflows.operations import NodeTask
+from headway.workflows.operations.model import NodeTask
 from headway.workflows.operations.conflict_agent import resolve_by_agent
 
 given = json.loads(sys.argv[1])

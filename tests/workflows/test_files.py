@@ -31,6 +31,11 @@ def test_a_name_is_of_the_home_and_a_path_of_the_folder(home: Home, tmp_path: Pa
     assert read_file(home, "./b.toml", folder) == ("b", "./b.toml", "y = 1", False)
 
 
+def test_the_mark_that_some_editors_write_is_no_part_of_it(home: Home, tmp_path: Path) -> None:
+    put(home, "a.toml", b"\xef\xbb\xbfx = 1")
+    assert read_file(home, "a", str(tmp_path)).text == "x = 1"
+
+
 def test_only_toml_files_with_plain_names_are_workflows(home: Home) -> None:
     for name in ("b.toml", "a.toml", "notes.md", ".hidden.toml", "a b.toml"):
         put(home, name, b"")

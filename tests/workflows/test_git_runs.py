@@ -467,6 +467,26 @@ def test_operations_repeat_after_unknown_ends_and_trouble_of_the_host(
     run.ended()
 
 
+def test_a_commit_that_a_person_retries_takes_the_new_work(bench: Bench, scratch: Scratch) -> None:
+    scratch.write("new", "x")
+    run = Started(
+        bench,
+        """
+        [nodes.commit]
+        uses = "cap.env.builtin.git.stage_commit"
+        args = { message = "m" }
+        """,
+    )
+    run.ended()
+    first = scratch.head("main")
+    scratch.write("more", "y")
+    bench.client.workflows.retry(run.run, from_node="commit")
+    assert run.ended()["state"] == "succeeded"
+    assert scratch.head("main^") == first and scratch.status() == ""
+    keys = [scratch.message(each).rpartition("/commit/")[2].split() for each in ("main^", "main")]
+    assert [each[0] for each in keys] == ["1", "2"] and keys[0][1] != keys[1][1]
+
+
 FULL_DISK = """\
 #!/bin/sh
 case " $* " in

@@ -223,13 +223,31 @@ def test_a_job_outside_is_blocked_when_the_loop_is_used_up(bench: Bench, tmp_pat
     assert bench.status(outside) is Status.BLOCKED_BY_DEPENDENCY
 
 
-def test_why_names_the_loop_that_may_repeat(bench: Bench, tmp_path: Path) -> None:
-    text = RED_RED_GREEN.format(folder=tmp_path, times=3)
-    run = Started(bench, text.replace("loop = {", 'loop = { delay = "1h",'))
-    bench.until(lambda: run.node("code")["pass"] == 2, "the second pass")
+def test_why_names_the_run_that_may_repeat_what_has_ended(bench: Bench, tmp_path: Path) -> None:
+    text = f"""
+    [nodes.code]
+    argv = ["true"]
+    [nodes.ci]
+    shell = 'while ! test -e {tmp_path}/go; do sleep 0.05; done'
+    after = ["code"]
+    loop = {{ to = "code", times = 1 }}
+    [nodes.report]
+    argv = ["true"]
+    after = ["code"]
+    """
+    run = Started(bench, text)
+    outside = bench.submit("true", after=(run.job("code"),))
+    bench.until(lambda: run.node("ci")["state"] == "running", "the checks")
     bench.step()
-    why = bench.client.jobs.why(run.job("done"))
-    assert f"waiting on job job-{run.job('ci')}" in str(why)
+    first = bench.client.jobs.why(outside)["objections"][0]
+    assert first["detail"] == f"waiting on job job-{run.job('code')}"
+    assert first["remedy"] == "wf-1 may repeat it"
+    first = bench.client.jobs.why(run.job("report"))["objections"][0]
+    assert first["detail"] == f"waiting on job job-{run.job('ci')}", "what the loop waits for"
+    assert first["remedy"] == "wf-1 may repeat it"
+    (tmp_path / "go").touch()
+    assert run.ended()["state"] == "succeeded"
+    bench.until_ended(outside)
 
 
 def test_a_retry_by_hand_lets_a_used_up_loop_go_back_again(bench: Bench, tmp_path: Path) -> None:

@@ -19,11 +19,12 @@ from scratch import IDENTITY, Desk, Scratch
 from started import Started
 
 from harness import Bench
-from headway.workflows.operations import BlockedError, NodeTask
+from headway.workflows.operations.model import BlockedError, NodeTask
 
 ACT = """
 import json, sys
-from headway.workflows.operations import NodeTask, operation_of
+from headway.workflows.operations import operation_of
+from headway.workflows.operations.model import NodeTask
 task = NodeTask(**json.loads(sys.argv[1]))
 print(json.dumps(dict(operation_of(task.operation)(task).outputs)))
 """

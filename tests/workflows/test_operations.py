@@ -9,13 +9,10 @@ from pathlib import Path
 import pytest
 from scratch import IDENTITY, Desk, Scratch
 
+from headway.integrations.git.program import GitError
 from headway.workflows.labels import LABELS
-from headway.workflows.operations import (
-    OPERATIONS,
-    BlockedError,
-    FailedError,
-    operation_of,
-)
+from headway.workflows.operations import OPERATIONS, operation_of
+from headway.workflows.operations.model import BlockedError, FailedError
 
 
 @pytest.fixture
@@ -270,6 +267,15 @@ def test_a_plan_moves_the_worktree_that_has_its_branch(scratch: Scratch, desk: D
     desk.within(tree, "plan.persist", args={"slug": "login", "spec_file": "part/data"})
     assert "data" in Path(tree["path"], ".headway", "plans", "login.md").read_text()
     assert scratch.status(at=tree["path"]) == "M readme.txt", "the rest is left alone"
+
+
+def test_a_file_in_the_way_of_a_plan_blocks(scratch: Scratch, desk: Desk) -> None:
+    # fault J4
+    tree = desk.tree(slug="login")
+    mine = scratch.write(".headway/plans/login.md", "mine\n", at=tree["path"])
+    with pytest.raises(BlockedError, match=r"plan.persist: a dirty checkout, \S+: .*login.md"):
+        desk.do("plan.persist", {"slug": "login", "spec_text": "so"})
+    assert mine.read_text() == "mine\n" and scratch.head("draft/login") == scratch.head("main")
 
 
 @pytest.mark.parametrize(
@@ -580,6 +586,35 @@ def test_a_missing_patch_is_named(desk: Desk) -> None:
             desk.do(operation, {"files": ["none.patch"]})
 
 
+def test_copies_of_patches_have_the_names_of_what_is_in_them(scratch: Scratch, desk: Desk) -> None:
+    names = [*patches_of(scratch, desk), "again.patch"]
+    shutil.copy(scratch.path / names[0], scratch.path / names[2])
+    task = desk.task("patch.pipeline_prepare", args={"files": names})
+    first = desk.run(task).outputs
+    copies = sorted(Path(task.folder, "patches").iterdir())
+    assert first["total"] == 3 and len(copies) == 2, "the same content is copied once"
+    before = [each.read_bytes() for each in copies]
+    copies[0].write_text("torn")
+    assert desk.run(task).outputs == first
+    assert [each.read_bytes() for each in copies] == before
+    manifest = json.loads(Path(first["manifest"]).read_text())
+    assert [each["name"] for each in manifest["files"]] == names
+
+
+def test_what_is_too_large_for_a_patch_is_refused(scratch: Scratch, desk: Desk) -> None:
+    tree = desk.tree(slug="login")
+    large = scratch.write("large", "", at=tree["path"])
+    os.truncate(large, 513 << 20)  # it could not be packed into what a patch may have
+    for operation in ("git.save_worktree_patch", "patch.pipeline_finalize"):
+        task = desk.task(operation, directory=tree["path"], root=tree)
+        with pytest.raises(GitError, match=r"larger than 67108864 bytes and was not saved") as no:
+            desk.run(task)
+        assert not no.value.of_host and "command.patch" not in os.listdir(task.folder)
+    os.truncate(scratch.write("large.patch", ""), (64 << 20) + 1)
+    with pytest.raises(FailedError, match=r"large.patch is larger than 67108864 bytes"):
+        desk.do("patch.pipeline_prepare", {"files": ["large.patch"]})
+
+
 # -- builds and sentinels --------------------------------------------------------------------------
 
 
@@ -714,3 +749,37 @@ def test_changes_that_are_not_committed_block_a_resolution(scratch: Scratch, des
     scratch.write("part/data", "being edited\n", at=tree["path"])
     with pytest.raises(BlockedError, match="has changes that are not committed"):
         desk.within(tree, "gate.conflict_resolution", args={"slug": "login"}, command=RESOLVE)
+
+
+def test_a_source_that_someone_has_checked_out_blocks_a_resolution(
+    scratch: Scratch, desk: Desk, tmp_path: Path
+) -> None:
+    conflict(scratch, desk)
+    scratch.git("worktree", "add", "-q", str(tmp_path / "mine"), "draft/login")
+    with pytest.raises(BlockedError, match=r"branch draft/login is checked out at \S+/mine; check"):
+        desk.do("gate.conflict_resolution", {"slug": "login"}, command=RESOLVE)
+    assert desk.sentinel("login").exists() and scratch.status(at=tmp_path / "mine") == ""
+
+
+def test_a_resolution_needs_a_slug_and_a_target(scratch: Scratch, desk: Desk) -> None:
+    with pytest.raises(FailedError, match=r"gate.conflict_resolution requires slug"):
+        desk.do("gate.conflict_resolution")
+    scratch.git("branch", "draft/login")
+    desk.do("merge.sentinel.write", {"slug": "login"})
+    with pytest.raises(FailedError, match=r"the target of login is not known; give it"):
+        desk.do("gate.conflict_resolution", {"slug": "login"}, command=RESOLVE)
+    desk.do("gate.conflict_resolution", {"slug": "login", "target": "main"}, command=RESOLVE)
+    assert not desk.sentinel("login").exists(), "nothing is in conflict any more"
+
+
+def test_a_resolution_that_is_done_again_finds_its_commit(scratch: Scratch, desk: Desk) -> None:
+    conflict(scratch, desk)
+    tree, note = desk.tree(slug="login"), desk.sentinel("login").read_text()
+    task = desk.task("gate.conflict_resolution", args={"slug": "login"}, command=RESOLVE, root=tree)
+    desk.run(task)
+    merge = scratch.head("draft/login")
+    scratch.write("readme.txt", "main goes on\n")
+    scratch.commit("main goes on")
+    desk.sentinel("login").write_text(note)  # as if it had died before that went
+    desk.run(task)
+    assert scratch.head("draft/login") == merge and not desk.sentinel("login").exists()

@@ -1,8 +1,11 @@
 """What is refused of a workflow, in the words that are contract: before anything is written."""
 
 import pytest
+from _pytest.mark import ParameterSet
+from started import Started
 from written import FILE, LIMIT, checked, compiled, nodes, refused, wrong_with
 
+from harness import Bench
 from headway.base.errors import InvalidInputError
 from headway.workflows.compiler import check_text, inputs_of
 from headway.workflows.mistakes import MOST_SHOWN, WorkflowError
@@ -19,7 +22,9 @@ PROMPTS = "must produce exactly one custom:prompt_text:KEY, and produces"
 AGENTS = "agent.invoke must need exactly one custom:prompt_text:KEY, and needs"
 
 
-def case(name: str, text: str, *words: str, proves: pytest.MarkDecorator | None = None) -> object:
+def case(
+    name: str, text: str, *words: str, proves: pytest.MarkDecorator | None = None
+) -> ParameterSet:
     marks = [proves] if proves is not None else []
     return pytest.param(text, list(words), id=name, marks=marks)
 
@@ -125,6 +130,11 @@ DOING = [
     case("old gate", one('uses = "vizier.gate.cicd"'), "node 'a': uses old label 'vizier.gate.cicd'; write 'control.gate.cicd'", proves=pytest.mark.req("V19")),
     case("old, and gone", one('uses = "vizier.dance"'), f"node 'a': uses unknown label 'vizier.dance'; there are {FAMILIES}", proves=pytest.mark.req("V19")),
     case("argument", one('uses = "cap.env.builtin.worktree.cleanup"\nargs.allways = true'), "node 'a': worktree.cleanup has no argument 'allways'; there are always"),
+    case("flag", one('uses = "cap.env.builtin.worktree.cleanup"\nargs.always = "yes"'), "node 'a': always is \"yes\"; give true or false"),
+    case("paths", one('uses = "cap.env.builtin.patch.pipeline_prepare"\nargs.files = [1]'), "node 'a': files is [1]; give a path, or a list of paths"),
+    case("text", one('uses = "cap.env.builtin.worktree.prepare"\nargs.slug = ["s"]'), "node 'a': slug is [\"s\"]; give a text or a number"),
+    case("of an agent", one('prompt = "x"\nargs = { budget_usd = "lots", max_turns = 1.5 }'), "node 'a': max_turns is 1.5; give a whole number", "node 'a': budget_usd is \"lots\"; give a number"),
+    case("of an approval", one('uses = "control.gate.approval"\nargs = { expires = "3 days", required = 0 }'), "node 'a': required is 0; give a whole number from 1 to 100", "node 'a': expires is \"3 days\"; give a duration like \"5m\""),
     case("no arguments", one('uses = "control.terminal"\nargs.x = 1'), "node 'a': terminal has no argument 'x'; there are none"),
     case("needs", one('uses = "cap.env.builtin.worktree.prepare"'), "node 'a': worktree.prepare needs branch, slug or plan"),
 ]  # fmt: skip
@@ -178,6 +188,19 @@ LOOPS = [
     case("circle", nodes(a=f'{RUN}\nafter = ["b"]', b=f'{RUN}\nafter = ["a"]'), "a circle: a -> b -> a; to go back, give 'b' loop = { to = \"a\", times = N }"),
     case("of itself", one(f'{RUN}\non.failed = ["a"]'), "a circle: a -> a; to go back, give 'a' loop = { to = \"a\", times = N }"),
     case("of three", nodes(a=f'{RUN}\non.succeeded = ["b"]', b=f'{RUN}\non.succeeded = ["c"]', c=f'{RUN}\non.failed = ["a"]'), "a circle: a -> b -> c -> a; to go back, give 'c' loop = { to = \"a\", times = N }"),
+    case(
+        "several circles",
+        nodes(
+            a=f'{RUN}\nafter = ["b"]',
+            b=f'{RUN}\nafter = ["a"]',
+            c=f'{RUN}\nafter = ["b", "d"]',
+            d=f'{RUN}\nafter = ["c"]',
+            e=f'{RUN}\nafter = ["e", "d"]',
+        ),
+        "a circle: a -> b -> a; to go back, give 'b' loop = { to = \"a\", times = N }",
+        "a circle: c -> d -> c; to go back, give 'd' loop = { to = \"c\", times = N }",
+        "a circle: e -> e; to go back, give 'e' loop = { to = \"e\", times = N }",
+    ),
     case("no such node", one(f'{RUN}\nloop = {{ to = "z", times = 1 }}'), "node 'a': loop.to 'z' names no node"),
     case("forward", nodes(a=f'{RUN}\nloop = {{ to = "b", times = 1 }}', b=f'{RUN}\nafter = ["a"]'), "node 'a': loop.to 'b' does not come before it"),
     case("times", one(f'{RUN}\nloop = {{ to = "a", times = 101 }}'), "node 'a': loop.times is 101; give a whole number from 1 to 100"),
@@ -209,6 +232,8 @@ LOOPS = [
 NEARLY = [
     case("on", nodes(a=f'{RUN}\non.success = ["b"]', b=RUN), "node 'a': on.success is no outcome; there are succeeded, failed, blocked, cancelled, skipped, ended; did you mean 'succeeded'?"),
     case("after.on", nodes(a=RUN, b=f'{RUN}\nafter = [{{ node = "a", on = ["always"] }}]'), "node 'b': after.on 'always' is no outcome; there are succeeded, failed, blocked, cancelled, skipped, ended; did you mean 'ended'?"),
+    case("on of others", one(f'{RUN}\non_failed = ["a"]\non-success = ["a"]'), "node 'a': unknown key 'on_failed'; did you mean 'on.failed'?", "node 'a': unknown key 'on-success'; did you mean 'on.succeeded'?"),
+    case("on of nobody", one(f"{RUN}\non_zzzz = 1"), "node 'a': unknown key 'on_zzzz'"),
     case("retry", one(f"{RUN}\nretry = 1"), "node 'a': unknown key 'retry'; did you mean 'retries'?"),
     case("key of a parameter", f'params.x.defualt = "y"\n{one(RUN)}', "unknown key 'params.x.defualt'; did you mean 'default'?"),
     case("two in a loop", nodes(a=RUN, b=f'{RUN}\nafter = ["a"]\nloop = {{ to = "aa" }}'), "node 'b': loop has no times; write { to = NODE, times = N }", "node 'b': loop.to 'aa' names no node; did you mean 'a'?"),
@@ -265,13 +290,25 @@ ROOTS = [
 ]  # fmt: skip
 
 
+EVERY = [*FORM, *DOING, *EDGES, *ARTIFACTS, *LOOPS, *NEARLY, *REFERENCES, *FANS, *ROOTS, *MEANT]
+
+
 @pytest.mark.req("V100")
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [*FORM, *DOING, *EDGES, *ARTIFACTS, *LOOPS, *NEARLY, *REFERENCES, *FANS, *ROOTS, *MEANT],
-)
+@pytest.mark.parametrize(("text", "words"), EVERY)
 def test_it_is_refused_in_these_words(text: str, words: list[str]) -> None:
     assert wrong_with(text) == words
+
+
+@pytest.mark.req("V6", "V7", "V14", "V15", "V16", "V18", "V19", "V20", "V25")
+def test_a_start_of_what_is_refused_writes_nothing(bench: Bench) -> None:
+    for text, words in (each.values for each in EVERY):
+        with pytest.raises(WorkflowError) as refused:
+            Started(bench, text)
+        assert {*words} <= {each.words for each in refused.value.mistakes}
+        assert refused.value.exit_code == 5
+    with bench.store.read() as tx:
+        assert tx.jobs.active() == [] and tx.workflows.since(0, 10) == []
+        assert tx.events.since(0, 10) == []
 
 
 PARAMS = """\
@@ -315,7 +352,7 @@ def test_a_file_without_parameters_says_that_there_are_none() -> None:
 def test_inputs_are_counted_and_given_once() -> None:
     workflow = checked('inputs = ["n"]\nparams.n = 1\n' + one(RUN))
     assert inputs_of(workflow, ["3"], {}) == {"n": "3"}
-    with pytest.raises(InvalidInputError, match=r"w takes 1 inputs \(n\); 2 are given"):
+    with pytest.raises(InvalidInputError, match=r"w takes 1 input \(n\); 2 are given"):
         inputs_of(workflow, ["3", "4"], {})
     with pytest.raises(InvalidInputError, match="w takes no inputs; give --set K=V"):
         inputs_of(checked(one(RUN)), ["3"], {})
@@ -330,6 +367,16 @@ def test_what_a_parameter_fills_is_checked_when_it_is_filled() -> None:
     assert compiled(text).nodes[0].needs == ("plan_doc:x",)
     (words,) = refused(text, p="a b")
     assert words.startswith("node 'a': ") and "plan_doc" in words
+
+
+def test_an_argument_is_checked_when_it_is_filled_and_told_once() -> None:
+    text = 'params.p = "no"\n' + one(
+        'uses = "cap.env.builtin.worktree.cleanup"\nargs.always = "${{ params.p }}"\n'
+        "matrix = { x = [1, 2] }"
+    )
+    assert wrong_with(text) == []
+    assert refused(text) == ["node 'a': always is \"no\"; give true or false"]
+    assert compiled(text.replace('"no"', "true")).nodes[0].args == {"always": True}
 
 
 def test_more_nodes_than_a_graph_may_have_are_refused() -> None:

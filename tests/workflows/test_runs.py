@@ -9,6 +9,7 @@ from harness import Bench
 from headway.base.errors import KeyReusedError
 from headway.core.states import Status
 from headway.jobs.routes import output_key
+from headway.workflows.documents import manifest_document
 from headway.workflows.mistakes import WorkflowError
 from headway.workflows.runs import list_runs, stop_run
 
@@ -45,7 +46,31 @@ def test_every_node_is_one_job_and_the_manifest_is_kept(bench: Bench) -> None:
     assert document["payload_refs"] == ["custom:operation_output:b"]
 
 
-@pytest.mark.req("V4")
+@pytest.mark.req("V10")
+def test_the_manifest_has_all_of_each_node_as_compiled(bench: Bench) -> None:
+    text = """
+        params.items = ["a"]
+        [nodes.slow]
+        argv = ["echo", "${{ item }}"]
+        each = { in = "${{ params.items }}", max = 7 }
+        [nodes.test]
+        argv = ["echo", "${{ matrix.n }}"]
+        matrix = { n = [1, 2] }
+        labels = { run = "${{ run.name }}" }
+        when = ["1 == 1"]
+        """
+    run = Started(bench, text)
+    run.ended()
+    with bench.store.read() as tx:
+        kept = tx.workflows.manifest(run.run)["nodes"]
+    assert kept == manifest_document(run.manifest)["nodes"], "what `show` says of the file"
+    nodes = {each["id"]: each for each in kept}
+    assert nodes["slow"]["each"] == {"in": ["a"], "max": 7}
+    assert nodes["test[n=2]"]["argv"] == ["echo", "2"] and nodes["slow"]["job"] == {}
+    assert nodes["test[n=1]"]["job"] == {"labels": {"run": "flow"}}
+
+
+@pytest.mark.req("V4", "V22", "V25")
 def test_a_control_is_no_executor(bench: Bench) -> None:
     run = Started(bench, CHAIN)
     run.ended()
@@ -61,7 +86,12 @@ def test_success_is_an_ordinary_edge(bench: Bench) -> None:
     run = Started(bench, CHAIN)
     assert bench.job(run.job("b")).after == (run.job("a"),)
     assert bench.client.document(run.job("b"))["after"] == [f"job-{run.job('a')}"]
+    routes = Started(bench, ROUTES)
+    assert bench.job(routes.job("fine")).after == (routes.job("a"),)
+    for other in ("alarm", "quiet", "always"):  # what accepts more, or less, is a route
+        assert bench.job(routes.job(other)).after == ()
     run.ended()
+    routes.ended()
 
 
 ROUTES = """
@@ -187,7 +217,7 @@ shell = 'echo "$HEADWAY_WORKFLOW_RUN $HEADWAY_NODE $HEADWAY_PASS"'
 HOSTILE = 'x\'; "$(touch /tmp/no)" `id` ${{ run.id }} \\ ü'
 
 
-def test_outputs_are_compared_and_handed_on(bench: Bench) -> None:  # fault J5
+def test_outputs_are_compared_and_handed_on(bench: Bench) -> None:  # faults H5, H6, J5
     run = Started(bench, OUTPUTS, who=HOSTILE)
     assert run.ended()["state"] == "succeeded"
     assert run.log("prune") == f"<{HOSTILE}>\n"
@@ -309,6 +339,7 @@ argv = ["true"]
 """
 
 
+@pytest.mark.req("V22", "V26")
 @pytest.mark.parametrize("agreed", [True, False])
 def test_an_approval_decides_the_way(bench: Bench, agreed: bool) -> None:
     run = Started(bench, APPROVAL)
@@ -323,6 +354,7 @@ def test_an_approval_decides_the_way(bench: Bench, agreed: bool) -> None:
     assert run.document["state"] == ("succeeded" if agreed else "blocked")
 
 
+@pytest.mark.req("V22", "V26")
 @pytest.mark.parametrize(
     ("policy", "command", "outcome", "words"),
     [
@@ -491,3 +523,38 @@ def test_a_run_goes_with_its_last_job(bench: Bench) -> None:
         bench.client.jobs.clean(job_id)
     with bench.store.read() as tx:
         assert tx.workflows.since(0, 10) == [] and tx.workflows.nodes(run.run) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "state", "passed", "words"),
+    [
+        ("argv = ['true']", "succeeded", "True", None),
+        ("shell = 'exit 7'", "failed", "False", "cicd.run failed (exit 7)"),
+        ("shell = 'exit 10'", "failed", "False", "cicd.run failed (exit 10)"),
+        ("shell = 'kill -9 $$'", "failed", "False", "killed by SIGKILL"),
+        ("shell = 'exit 99'", "skipped", "False", "skipped: exit code 99"),
+        (
+            """shell = 'echo passed:=7 >> "$HEADWAY_OUTPUTS"; exit 1'""",
+            *("failed", "False", "cicd.run failed (exit 1)"),
+        ),
+    ],
+)
+def test_checks_say_whether_they_passed(
+    bench: Bench, command: str, state: str, passed: str, words: str | None
+) -> None:
+    run = Started(
+        bench,
+        f"""
+        [nodes.ci]
+        uses = "cap.env.shell.cicd.run"
+        {command}
+        outputs = ["passed"]
+        skip_exit_codes = [99]
+        [nodes.tell]
+        argv = ["echo", "${{{{ nodes.ci.outputs.passed }}}}"]
+        after = [{{ node = "ci", on = ["ended"] }}]
+        """,
+    )
+    run.ended()
+    assert (run.outcomes()["ci"], run.node("ci")["reason"]) == (state, words)
+    assert run.log("tell") == f"{passed.lower()}\n"

@@ -48,7 +48,7 @@ def found(text: str) -> list[str]:
     ],
 )
 def test_a_reference_in_the_script_of_a_shell_is_refused(node: str) -> None:
-    """# fault J5"""
+    """# faults H5, J5"""
     assert found(TOP + node) == [f"node 'a': {WORDS}"]
 
 

@@ -22,8 +22,7 @@ class SteppedStage:
         self.scratch = Scratch(bench.folder)
 
     def start(self, starter: str, **params: str) -> Started:
-        text = starter_text(starter).replace('"claude"', '"fake"')
-        return Started(self._bench, text, three_stages.SLUG, **params)
+        return Started(self._bench, starter_text(starter), three_stages.SLUG, **params)
 
     def until(self, condition: Callable[[], Any], what: str) -> None:
         self._bench.until(condition, what)
@@ -42,6 +41,7 @@ def test_from_a_specification_to_a_merged_branch(
     monkeypatch.chdir(bench.folder)
     for name, value in IDENTITY.items():
         monkeypatch.setenv(name, value)
-    install(bench, f'printf %s "$PROMPT" | {sys.executable} {three_stages.__file__}')
+    agent = f'printf %s "$PROMPT" | {sys.executable} {three_stages.__file__}'
+    install(bench, agent, name="claude")
     ended = three_stages.play(SteppedStage(bench))
     assert [each["spent"]["usd"] for each in ended] == [0.1, 0.2, 0.1]

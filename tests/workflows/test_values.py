@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headway.core.conditions import NotComparableError, holds
 from headway.workflows.conditions import parse_condition
@@ -59,6 +61,49 @@ def test_a_reference_is_one_of_the_known_forms(text: str, found: Reference) -> N
 def test_all_else_is_unknown(text: str) -> None:
     with pytest.raises(MalformedError, match=": unknown"):
         parse_reference(text)
+
+
+ODD_WORDS = st.one_of(
+    st.text(max_size=40),
+    st.sampled_from(
+        (
+            "params.x.__class__",
+            "item.real",
+            "().__class__",
+            "7*7",
+            "params['x']",
+            "run.id|sh",
+            "env",
+        )
+    ),
+    st.lists(
+        st.sampled_from(("params", "nodes", "last", "run", "item", "outputs", ".", "x", "(", " ")),
+        max_size=8,
+    ).map("".join),
+)
+
+
+AROUND = st.text("a{} \n'", max_size=5)
+
+
+@given(name=ODD_WORDS, around=st.tuples(AROUND, AROUND))
+def test_a_name_is_looked_up_or_refused_and_never_evaluated(
+    name: str, around: tuple[str, str]
+) -> None:  # fault H6
+    """Whatever stands in a reference is asked for once, as it is written, or is no reference."""
+    asked: list[Reference] = []
+
+    def look_up_and_note(each: Reference) -> Any:
+        asked.append(each)
+        return "${{ run.id }}"
+
+    text = f"{around[0]}${{{{{name}}}}}{around[1]}"
+    try:
+        found = fill_texts(text, look_up_and_note)
+    except MalformedError:
+        return
+    assert "".join(asked[0].text.split()) == "".join(name.partition("}}")[0].split())
+    assert found.startswith(f"{around[0]}${{{{ run.id }}}}")
 
 
 @pytest.mark.parametrize("text", ["${{", "a ${{ params.x", "${{ params.x }} ${{", "${{ params.x }"])

@@ -103,6 +103,18 @@ def test_they_agree_about_every_label(name: str) -> None:
             agree({"nodes": {"n": {**node, key: value}}})
 
 
+@pytest.mark.parametrize("name", LABELS)
+def test_they_agree_about_the_arguments_of_every_label(name: str) -> None:
+    label = LABELS[name]
+    runs = {"argv": ["x"]} if label.command is RunsCommand.MUST else {}
+    needed = dict.fromkeys(label.one_of[:1], "x")
+    for key in label.arguments:
+        for value in (*VALUES, "${{ params.p }}"):
+            args = {**needed, key: value}
+            document = {"nodes": {"n": {"uses": name, "args": args, **runs}}}
+            agree({"params": {"p": "x"}, **document})
+
+
 @pytest.mark.parametrize(
     "document",
     [

@@ -1,6 +1,7 @@
 """Text of strangers on one line of a terminal: made harmless, measured, cut to fit. Pure."""
 
 LEAST_PATH = 8
+_VARIATION = str.maketrans("", "", "\ufe0e\ufe0f")  # terminals disagree about the width they give
 _NO_WIDTH = ("Mn", "Me", "Cf")  # what is drawn onto the character before it, or not at all
 
 
@@ -12,6 +13,11 @@ def plain(text: str) -> str:
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
         for char in text
     )
+
+
+def drawable(text: str) -> str:
+    """The same, where all terminals agree how wide it is."""
+    return plain(text).translate(_VARIATION)
 
 
 def cells(text: str) -> int:

@@ -1,12 +1,17 @@
 """`headway run`: start a workflow."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import click
 
 from headway.base.errors import InvalidInputError
 from headway.cli.options import WHOLE_NUMBER
 from headway.cli.render import emit, say
 from headway.cli.scope import Scope
-from headway.workflows.mistakes import WorkflowError
+from headway.core.model import shown_run
+from headway.workflows.mistakes import Mistake, WorkflowError
+from headway.workflows.model import WorkflowFile
 
 MOST_REPEATED = 1000
 
@@ -82,7 +87,13 @@ def run(
         if only_check:
             check_run(context, manifest)
     except WorkflowError as error:
+        if only_check and as_json:
+            emit(_checked(file, error.mistakes, 0, ()))
+            return error.exit_code
         return refused(error)
+    if only_check and as_json:
+        emit(_checked(file, (), len(manifest.nodes), manifest.notes))
+        return 0
     for note in manifest.notes:
         say(f"{file.path}: {note}")
     if only_check:
@@ -93,22 +104,38 @@ def run(
         started = start_repeated(context, manifest, request, repeat)
     except WorkflowError as error:
         return refused(error)
-    documents = [client.workflows.run(each.run) for each in started]
-    if as_json and not follow:
-        emit({"run": documents[0], **({"runs": documents} if repeat > 1 else {})})
-        return 0
-    for document in documents:
-        print(document["id"], flush=True)
-    if not follow:
-        return 0
-    from headway.cli.run_news import DETACHED, follow_run
-
+    if not as_json:
+        for each in started:
+            print(shown_run(each.run), flush=True)
     code = 0
-    for each in started:
-        code = follow_run(client, each.run, since=seen) or code
-        if code == DETACHED:
-            break
+    if follow:
+        from headway.cli.run_news import DETACHED, follow_run
+
+        for each in started:
+            code = follow_run(client, each.run, since=seen) or code
+            if code == DETACHED:
+                break
+    if as_json:
+        documents = [client.workflows.run(each.run) for each in started]
+        emit({"run": documents[0], **({"runs": documents} if repeat > 1 else {})})
     return code
+
+
+def _checked(
+    file: WorkflowFile, mistakes: Sequence[Mistake], jobs: int, notes: Sequence[str]
+) -> dict[str, Any]:
+    """What a check has found, as `workflows check` tells it."""
+    from headway.workflows.documents import mistake_document
+
+    found = {
+        "name": file.name,
+        "path": file.path,
+        "valid": not mistakes,
+        "jobs": jobs,
+        "mistakes": [mistake_document(each) for each in mistakes],
+        "notes": list(notes),
+    }
+    return {"valid": not mistakes, "workflow": found}
 
 
 def refused(error: WorkflowError) -> int:

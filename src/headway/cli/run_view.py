@@ -11,6 +11,7 @@ from headway.client import Client
 from headway.core.conditions import as_text
 from headway.core.routes import NodeOutcome, RunState
 from headway.core.states import TERMINAL, Status
+from headway.core.wait_words import more_budget
 from headway.workflows.runs import run_id
 
 COLOURS = {
@@ -120,6 +121,10 @@ def next_step(document: Mapping[str, Any]) -> str | None:
         return None
     bad = [each for each in document["nodes"] if each["outcome"] in ("failed", "blocked")]
     again = f"headway workflows retry {document['id']}"
+    run = run_id(document["id"])
+    more = next((said for each in bad if (said := more_budget(run, each["reason"]))), None)
+    if more is not None:
+        return more
     alone = len({each["id"] for each in bad}) == 1 and bad[0]["id"] == bad[0]["node"]
     if alone and document["stopped_by"] is None and bad[0]["node"] in document["reason"]:
         return f"{again} --from {bad[0]['node']}"

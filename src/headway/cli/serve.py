@@ -40,7 +40,7 @@ def serve(
     try:
         from headway.web.server import LOOPBACK, Listen, Server, log_to_stderr
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("uvicorn", "h11"):
+        if (error.name or "").partition(".")[0] not in ("uvicorn", "h11", "jinja2", "markupsafe"):
             raise
         raise InvalidInputError(
             "serve needs what the extra `web` brings: pip install 'headway[web]'"

@@ -16,7 +16,7 @@ from headway.core.principals import ROLES
     "--role", type=click.Choice(list(ROLES)), default="operate", help="What it may do (operate)."
 )
 @click.option("--plain", is_flag=True, help="For 127.0.0.1, where the name is not known.")
-@click.option("--origin", metavar="URL", help="For this one of web.origins, as behind a proxy.")
+@click.option("--origin", metavar="URL", help="One of web.origins, for a browser behind a proxy.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 @click.pass_obj
 def login(scope: Scope, role: str, plain: bool, origin: str | None, as_json: bool) -> None:
@@ -27,11 +27,11 @@ def login(scope: Scope, role: str, plain: bool, origin: str | None, as_json: boo
         raise InvalidInputError("--plain is for this machine, --origin for others; give one")
     client = scope.connect_as_person()
     place = place_of(client.home)
-    if place is None or place.port is None:
+    if place is None or (place.port is None and origin is None):
         raise NotFoundError("no server of this home is there; `headway serve` starts one")
-    site = _known(client, origin) or f"http://{'127.0.0.1' if plain else place.name}:{place.port}"
-    code = client.tokens.login_code(role=role, host=str(urlsplit(site).hostname))
-    link = f"{site}/login#{code}"
+    base = _known(client, origin) or f"http://{'127.0.0.1' if plain else place.name}:{place.port}"
+    code = client.tokens.login_code(role=role, host=urlsplit(base).hostname or "")
+    link = f"{base}/login#{code}"
     if as_json:
         emit({"url": link, "role": role})
         return

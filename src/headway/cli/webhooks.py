@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from headway.base.units import parse_since
+from headway.base.units import parse_instant, parse_since
 from headway.cli.options import WHOLE_NUMBER
 from headway.cli.render import age, emit, fields, moment, say, state_colour, table
 from headway.cli.scope import Scope
@@ -93,7 +93,7 @@ def show(scope: Scope, name: str, as_json: bool) -> None:
         ("url", document["url"]),
         ("types", ", ".join(document["types"])),
         ("because", document["reason"]),
-        ("not before", moment(document["held_until"], now)),
+        ("not before", _ahead(document["held_until"], now)),
         ("schedule", document["schedule"]),
         ("secret", f"{document['fingerprint']}{'' if document['signs_here'] else ', not here'}"),
         ("old secret", _until(document["overlap_until"], now)),
@@ -264,8 +264,12 @@ def replay(scope: Scope, delivery: str | None, since: str | None, as_json: bool)
         number = client.webhooks.replay_since(parse_since(since, client.now()))
         if as_json:
             emit({"replayed": number})
-        else:
-            say(f"{_deliveries(number)} will be sent again")
+            return
+        say(f"{_deliveries(number)} will be sent again")
+        for each in client.webhooks.list():
+            if each["state"] == "disabled" and each["failed"]:
+                name = each["name"]
+                say(f"none of {name}, which is disabled; `headway webhooks resume {name}` first")
         return
     replayed = client.webhooks.replay(delivery or "")
     if as_json:
@@ -297,6 +301,11 @@ def _counts(document: dict[str, Any]) -> str:
     return ", ".join(f"{document[state.value]} {state.value}" for state in DeliveryState)
 
 
+def _ahead(text: str | None, now: int) -> str | None:
+    """Nothing, once that is past."""
+    return moment(text, now) if text is not None and parse_instant(text, now) > now else None
+
+
 def _until(text: str | None, now: int) -> str | None:
-    at = moment(text, now)
+    at = _ahead(text, now)
     return None if at is None else f"signs as well until {at}"

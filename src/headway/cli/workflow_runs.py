@@ -107,6 +107,7 @@ def stop(scope: Scope, run: str, everything: bool, as_json: bool) -> None:
 @click.argument("run", metavar="RUN")
 @click.option("--from", "node", metavar="NODE", help="This node and all after it, also if good.")
 @click.option("--budget-usd", type=float, metavar="USD", help="What its agents may spend, in all.")
+@click.option("--budget-tokens", type=int, metavar="N", help="And in tokens, in all.")
 @click.option("--dry-run", is_flag=True, help="Say what would be run again; change nothing.")
 @click.option("--follow", is_flag=True, help="Show how it goes until it ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
@@ -116,6 +117,7 @@ def retry(
     run: str,
     node: str | None,
     budget_usd: float | None,
+    budget_tokens: int | None,
     dry_run: bool,
     follow: bool,
     as_json: bool,
@@ -129,7 +131,13 @@ def retry(
     client = scope.connect() if dry_run else scope.connect_to_change()
     number = run_id(run)
     seen = client.events.last()
-    retried = client.workflows.retry(number, from_node=node, budget_usd=budget_usd, dry_run=dry_run)
+    retried = client.workflows.retry(
+        number,
+        from_node=node,
+        budget_usd=budget_usd,
+        budget_tokens=budget_tokens,
+        dry_run=dry_run,
+    )
     if dry_run:
         planned = retried.document([])
         if as_json:

@@ -1,5 +1,6 @@
-"""The rules. Pure: no I/O, no clock, no randomness, no logging, no threads.
+"""The rules: may a job start, how did it end and what follows, which slot of a schedule is due.
 
-Three questions are the whole brain: `decide(job, facts)`, may it start? `settle(job, outcome)`, how
-did it end, and what follows? And, later, `fire(schedule, now)`, what is due?
+Pure: no I/O, no clock, no randomness, no logging and no threads may enter. `decide(job, facts)`,
+`settle(job, outcome)` and `fire(schedule, rule, now)` are the three questions.
+Inside: users reach some of its names through `headway`.
 """

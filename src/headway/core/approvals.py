@@ -1,11 +1,16 @@
-"""What a workflow's approval gate asks for: how many persons, which, and for how long. Pure."""
+"""What a workflow's approval gate asks for: how many persons, which, and for how long. Pure.
+
+`run --require-approval` asks once for the whole run: what is decided on one of its first nodes
+counts for the others, and in every pass.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from headway.core.model import Job
+from headway.core.model import ApprovalState, Job
 
 ASKS = "asks"  # the key, of what a job is of its workflow, that has this
+FOR_RUN = "for_run"  # of these: whether it is asked for the run as a whole
 
 
 class ApprovalRule(NamedTuple):
@@ -27,6 +32,20 @@ def approval_rule(job: Job) -> ApprovalRule:
         return PLAIN
     return ApprovalRule(
         said["required"], said["question"], said["expires"], tuple(said["approvers"])
+    )
+
+
+def asks_for_run(job: Job) -> bool:
+    """Whether its approval is that of its run."""
+    node: Mapping[str, Any] = job.params.get("workflow") or {}
+    return job.approval is not None and bool((node.get(ASKS) or {}).get(FOR_RUN))
+
+
+def agreed_for_run(job: Job) -> bool:
+    return (
+        asks_for_run(job)
+        and job.approval is not None
+        and (job.approval.state is ApprovalState.APPROVED)
     )
 
 

@@ -23,7 +23,7 @@ _NAME = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?
 _NOT_FOR_US = tuple(
     ipaddress.ip_network(each)
     for each in (
-        *("192.0.0.0/24", "192.88.99.0/24", "100.64.0.0/10", "fec0::/10"),
+        *("192.0.0.0/24", "192.88.99.0/24", "100.64.0.0/10", "fec0::/10", "3fff::/20", "5f00::/16"),
         # These have an IPv4 address inside, which somebody on the way may connect to.
         *("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"),
     )

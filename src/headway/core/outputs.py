@@ -6,7 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headway.core.model import NOTHING
+
 LARGEST = 1 << 20
+CHECKS = "cicd.run"  # the operation whose output `passed` says how its command ended
 _LINE = re.compile(r"([A-Za-z_][A-Za-z0-9_-]{0,63})(:?=)(.*)", re.DOTALL)
 
 
@@ -17,16 +20,24 @@ class OutputsError(ValueError):
 Left = bytes | Mapping[str, Any] | None  # by a node; None: that is lost
 
 
-def parse_outputs(left: Left, declared: Sequence[str]) -> dict[str, Any]:
-    """The outputs by their names. Raises OutputsError if they are lost, too large or not of the
-    form, or if one that is declared is missing."""
+def parse_outputs(
+    left: Left, declared: Sequence[str], own: Mapping[str, Any] = NOTHING
+) -> dict[str, Any]:
+    """The outputs by their names; those of the operation itself, `own`, go before. Raises
+    OutputsError if they are lost, too large or not of the form, or if one that is declared is
+    missing."""
     if left is None:
         raise OutputsError("its outputs are missing")
-    found = dict(left) if isinstance(left, Mapping) else _written(left)
+    found = {**(left if isinstance(left, Mapping) else _written(left)), **own}
     for name in declared:
         if name not in found:
             raise OutputsError(f"it did not set output '{name}'")
     return found
+
+
+def outputs_of_checks(operation: str, passed: bool) -> Mapping[str, Any]:
+    """What the checks of a change set by their end; nothing of other operations."""
+    return {"passed": passed} if operation == CHECKS else NOTHING
 
 
 def returned_outputs(result: Any) -> Mapping[str, Any]:

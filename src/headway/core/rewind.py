@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from headway.base.errors import ConflictError
+from headway.core.approvals import agreed_for_run
 from headway.core.model import Approval, ApprovalState, Job, JobId, shown
 from headway.core.states import ACTIVE, TERMINAL, Move, Status, after
 
@@ -67,6 +68,11 @@ def asked_again(approval: Approval | None, *, now: int, by: str) -> Approval | N
     return Approval(ApprovalState.PENDING, requested_at=now, requested_by=by)
 
 
+def next_approval(job: Job, *, now: int, by: str) -> Approval | None:
+    """What was agreed to for a whole workflow run counts in every pass of it."""
+    return job.approval if agreed_for_run(job) else asked_again(job.approval, now=now, by=by)
+
+
 def put_back(job: Job, *, now: int, by: str) -> Job:
     """A waiting member at the start again: nothing that it has gone through counts. What its
     submitter asked for does: a time that was given stays, a wait to try again goes."""
@@ -79,7 +85,7 @@ def put_back(job: Job, *, now: int, by: str) -> Job:
         launch_failures=0,
         launch_wait=None,
         last_failure=None,
-        approval=asked_again(job.approval, now=now, by=by),
+        approval=next_approval(job, now=now, by=by),
     )
 
 

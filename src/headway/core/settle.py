@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from headway.core.agents import calls_agent
+from headway.core.agents import OF_NODE, calls_agent
 from headway.core.backoff import (
     EARLIER_DELAY,
     LAUNCH_DELAYS,
@@ -28,7 +28,7 @@ from headway.core.model import (
     of_job,
     shown,
 )
-from headway.core.outputs import Left
+from headway.core.outputs import CHECKS, Left
 from headway.core.retry_causes import OF_OPERATIONS
 from headway.core.states import Move, Status, after
 
@@ -192,7 +192,7 @@ def _verdict(job: Job, outcome: Outcome) -> tuple[Move, str | None]:
             said = outcome.error if job.type != AGENT else None
             return Move.SKIP, said or f"skipped: exit code {code}"
         case Ending.EXITED:
-            return Move.FAIL, outcome.error or f"exit code {code}"
+            return Move.FAIL, outcome.error or _said_of_exit(job, code)
         case Ending.SIGNALLED:
             return Move.FAIL, f"killed by {outcome.signal}"
         case Ending.TIMED_OUT if outcome.error:
@@ -213,6 +213,13 @@ def _verdict(job: Job, outcome: Outcome) -> tuple[Move, str | None]:
         case _:
             detail = f" ({outcome.error})" if outcome.error else ""
             return Move.FAIL, f"{_RECOVERED}{outcome.ending}{detail}"
+
+
+def _said_of_exit(job: Job, code: int | None) -> str:
+    """The checks of a change have words of their own."""
+    if job.params.get(OF_NODE, NOTHING).get("policy") == CHECKS:
+        return f"{CHECKS} failed (exit {code})"
+    return f"exit code {code}"
 
 
 def is_unknown(reason: str | None) -> bool:

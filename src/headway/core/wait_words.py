@@ -287,11 +287,21 @@ def used_up_budget(run: int, spent: Amount, limit: Amount) -> Words:
     if limit.usd is not None:
         used = f"${(spent.usd or 0) / MILLION:.2f} of ${limit.usd / MILLION:.2f}"
     else:
-        used = f"{spent.tokens or 0:,} of {limit.tokens:,} tokens"
-    return Words(
-        f"the budget of {name} is used up: {used}",
-        f"headway workflows retry {name} --budget-usd N",
-    )
+        used = f"{spent.tokens or 0:,} of {limit.tokens:,}{_TOKENS}"
+    said = f"{_BUDGET}{name} is used up: {used}"
+    return Words(said, more_budget(run, said) or "")
+
+
+_BUDGET, _TOKENS = "the budget of ", " tokens"
+
+
+def more_budget(run: int, reason: str | None) -> str | None:
+    """The command that lets a node go on which is blocked because the budget of its run is used up;
+    None: that is not why."""
+    if reason is None or not reason.startswith(_BUDGET):
+        return None
+    option = "--budget-tokens" if reason.endswith(_TOKENS) else "--budget-usd"
+    return f"headway workflows retry {shown_run(run)} {option} N"
 
 
 # -- locks -------------------------------------------------------------------------------------

@@ -1,1 +1,6 @@
-"""Function jobs inside their host process: the journal, the host, and what a function may ask."""
+"""Python functions as jobs: apps, tasks and handles; `host/` is inside of the process that calls
+them, `pool/` the worker's side.
+
+Neither schedules nor work items may enter, nor the worker.
+Inside: users reach it through `headway.App` and the other names of `headway`.
+"""

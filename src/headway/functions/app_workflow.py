@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         rates: Sequence[str]
         priority: int
         timeout: Duration
+        idle_timeout: Duration
         grace: Duration
         retries: int
         retry_base: Duration
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-DURATIONS = ("timeout", "grace", "retry_base", "retry_cap", "delay")
+DURATIONS = ("timeout", "idle_timeout", "grace", "retry_base", "retry_cap", "delay")
 _WITH_DURATIONS = ("defaults", "loop")
 START_OPTIONS = ("after", "key", "priority", "require_approval", "subject")
 _REFERENCE = "${{"

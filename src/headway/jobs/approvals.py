@@ -11,7 +11,7 @@ from typing import Any
 from headway.base.environment import kept_directory
 from headway.base.errors import ConflictError, InvalidInputError
 from headway.base.units import show_instant
-from headway.core.approvals import approval_rule, missing
+from headway.core.approvals import approval_rule, asks_for_run, missing
 from headway.core.model import (
     Approval,
     ApprovalState,
@@ -53,7 +53,13 @@ def _approve(context: Context, seen: Mapping[JobId, str | None]) -> list[Job]:
 
     def decide(tx: WriteTx) -> list[Job]:
         undecided = [_undecided(context, tx, job_id, seen[job_id]) for job_id in seen]
-        return [_let_pass(context, tx, job, pending) for job, pending in undecided]
+        passed: dict[JobId, Job] = {}
+        for job, pending in undecided:
+            if job.id not in passed:
+                passed[job.id] = _let_pass(context, tx, job, pending)
+                for other in _beside(tx, job):
+                    passed[other.id] = _let_pass(context, tx, other, other.approval or pending)
+        return [passed[job.id] for job, _ in undecided]
 
     jobs = context.store.transact(decide)
     context.wake()
@@ -87,13 +93,16 @@ def reject(
 
     def decide(tx: WriteTx) -> Job:
         job, pending = _undecided(context, tx, job_id, revision)
-        status = after(job.status, Move.BLOCK_BY_APPROVAL)
         decided = _decided(pending, ApprovalState.REJECTED, context.actor, tx.now(), reason)
-        tx.graph.set_approval(job.id, decided)  # first: what has ended cannot be changed
-        tx.events.add([Event("rejected", job.id, {"reason": reason})], actor=context.actor)
-        wait = Wait(WaitKind.APPROVAL, words)
-        end_unstarted(tx, job, status, words, wait=wait, actor=context.actor)
-        return job._replace(approval=decided, status=status, reason=words)
+        together = (job, *_beside(tx, job))
+        for each in together:  # first: what has ended cannot be changed
+            tx.graph.set_approval(each.id, decided)
+        for each in together:
+            status = after(each.status, Move.BLOCK_BY_APPROVAL)
+            tx.events.add([Event("rejected", each.id, {"reason": reason})], actor=context.actor)
+            wait = Wait(WaitKind.APPROVAL, words)
+            end_unstarted(tx, each, status, words, wait=wait, actor=context.actor)
+        return job._replace(approval=decided, status=Status.BLOCKED_BY_APPROVAL, reason=words)
 
     job = context.store.transact(decide)
     context.wake()
@@ -102,20 +111,32 @@ def reject(
 
 def inbox(context: Context) -> list[dict[str, Any]]:
     """The jobs that wait for a person: first those that lack nothing else, then those whose turn
-    has not come; of each the oldest first."""
+    has not come; of each the oldest first. Of those that ask for a whole run one is enough."""
     with context.store.read() as tx:
-        asking = [
-            job
-            for job in tx.graph.to_approve()
-            if job.approval is not None and job.approval.state is ApprovalState.PENDING
-        ]
-        revisions = revisions_of(tx, [job.id for job in asking])
-    asking.sort(key=lambda job: job.status is not Status.WAITING_ON_APPROVAL)
+        found = [job for job in tx.graph.to_approve() if _is_pending(job)]
+        found.sort(key=lambda job: job.status is not Status.WAITING_ON_APPROVAL)
+        asking: dict[tuple[str, int], Job] = {}
+        for job in found:
+            asking.setdefault(_decision(job), job)
+        revisions = revisions_of(tx, [job.id for job in asking.values()])
     return [
         {**_asked(context, job, job.approval), "revision": revisions[job.id]}
-        for job in asking
+        for job in asking.values()
         if job.approval is not None
     ]
+
+
+def _decision(job: Job) -> tuple[str, int]:
+    """What a person decides on by this job."""
+    return ("run", job.workflow_run or 0) if asks_for_run(job) else ("job", job.id)
+
+
+def _beside(tx: ReadTx, job: Job) -> list[Job]:
+    """The others that wait for the same decision, about their run."""
+    if not asks_for_run(job):
+        return []
+    asking = (each for each in tx.graph.to_approve() if _is_pending(each))
+    return [each for each in asking if each.id != job.id and _decision(each) == _decision(job)]
 
 
 def repin(

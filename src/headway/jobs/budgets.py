@@ -121,9 +121,9 @@ def _most(claim: Claim) -> Amount:
     return Amount(None if usd is None else round(usd * MILLION), tokens)
 
 
-def set_budget(tx: WriteTx, run: int, *, usd: float) -> None:
+def set_budget(tx: WriteTx, run: int, *, usd: float | None, tokens: int | None) -> None:
     """A person gives the run another budget; what was used stays."""
-    tx.workflows.set_budget(run, usd=round(usd * MILLION))
+    tx.workflows.set_budget(run, usd=None if usd is None else round(usd * MILLION), tokens=tokens)
     tx.waits.wake_topics([budget_topic(run)])
 
 

@@ -6,7 +6,7 @@ first called. So a program loads only the verbs that it uses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.base.errors import InvalidInputError
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from headway.jobs.views.hosts import Elsewhere
     from headway.jobs.views.logs import LogPart
     from headway.jobs.views.queue import Lineup
+    from headway.jobs.views.recent import Recent
     from headway.jobs.views.search import SearchResult
     from headway.jobs.views.times import JobTimes
     from headway.jobs.worker_stop import StoppedWorker
@@ -203,15 +204,24 @@ class Jobs(ClientNoun):
             most_read=most_read,
         )
 
-    def queue(self, *, limit: int | None = None, **asked: Any) -> Lineup:
-        """Waiting jobs in the order of their dispatch, with estimates."""
+    def queue(
+        self, *, limit: int | None = None, most_read: int | None = None, **asked: Any
+    ) -> Lineup:
+        """Waiting jobs in the order of their dispatch, with estimates. With `most_read` no more
+        than the first so many of the queue are looked at."""
         from headway.jobs.views.queue import line_up
         from headway.jobs.views.search import MOST_LISTED, SearchQuery
 
         limit = limit or MOST_LISTED
-        return line_up(
-            self._context, SearchQuery(**asked), limit=limit, most=max(limit, MOST_LISTED)
-        )
+        most = max(limit, MOST_LISTED) if most_read is None else most_read
+        return line_up(self._context, SearchQuery(**asked), limit=limit, most=most)
+
+    def recent(self, *, limit: int | None = None) -> Recent:
+        """What ended of late, what failed and was not retried, and what is usual. `limit` is for
+        each list (50)."""
+        from headway.jobs.views.recent import MOST_RECENT, recent
+
+        return recent(self._context, limit or MOST_RECENT)
 
     def graph(self, **asked: Any) -> GraphSchedule:
         """What is to run and what each job waits for, as `headway jobs schedule` shows it."""
@@ -231,11 +241,19 @@ class Jobs(ClientNoun):
 
         return why_not(self._context, self.find(job_id))
 
-    def wait(self, job_id: JobId | str, *, timeout: float | None = None) -> Job:
-        """Wait for the end of the job and its retries; the last job of its chain."""
+    def wait(
+        self,
+        job_id: JobId | str,
+        *,
+        timeout: float | None = None,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> Job:
+        """Wait for the end of the job and its retries; the last job of its chain. `meanwhile` is
+        called again and again; what it raises ends the wait."""
         from headway.jobs.wait import Waiter
 
-        return Waiter(self._context, self.find(job_id)).until_ended(timeout=timeout)
+        waiter = Waiter(self._context, self.find(job_id))
+        return waiter.until_ended(timeout=timeout, meanwhile=meanwhile)
 
     # -- steering ------------------------------------------------------------------------------
 
@@ -257,11 +275,14 @@ class Jobs(ClientNoun):
 
         return with_downstream(self._context, self.find(job_id))
 
-    def retry(self, job_id: JobId | str) -> Rewound:
-        """Queue a job that ended without success, and all that follows from it, once more."""
+    def retry(
+        self, job_id: JobId | str, *, check: Callable[[Sequence[Job]], None] | None = None
+    ) -> Rewound:
+        """Queue a job that ended without success, and all that follows from it, once more. `check`
+        is given all these jobs within the transaction; if it raises, nothing is changed."""
         from headway.jobs.retry import rewind
 
-        return rewind(self._context, self.find(job_id))
+        return rewind(self._context, self.find(job_id), check)
 
     def preview_retry(self, job_id: JobId | str) -> Rewound:
         """What `retry` would do now."""
@@ -702,3 +723,50 @@ class Scheduler(ClientNoun):
         from headway.jobs.worker_stop import stop_worker
 
         return stop_worker(self._context)
+
+
+class Statistics(ClientNoun):
+    """`client.statistics`: numbers over time, of the jobs that are still in the store."""
+
+    def load(self, span: str = "1h") -> dict[str, Any]:
+        """What ended, waited and ran in each stretch of the last `span`, up to `31d`. Where too
+        much ended to be read, it says since when it is whole."""
+        from headway.jobs.statistics import load
+
+        return load(self._context, span)
+
+    def jobs(self, name: str, limit: int = 30) -> dict[str, Any]:
+        """How long the last jobs of this name took, the newest first; of a chain the last."""
+        from headway.jobs.statistics import last_jobs
+
+        return last_jobs(self._context, name, limit)
+
+    def runs(self, workflow: str, limit: int = 30) -> dict[str, Any]:
+        """How long the last runs of a workflow took, the newest first."""
+        from headway.jobs.statistics import last_runs
+
+        return last_runs(self._context, workflow, limit)
+
+    def spend(self, days: int = 30) -> dict[str, Any]:
+        """What agents used on each of the last days, in UTC."""
+        from headway.jobs.statistics import spend
+
+        return spend(self._context, days)
+
+    def timeline_of_run(self, run: str) -> dict[str, Any]:
+        """When each node of a run like `wf-7` waited, on what, and ran; of 3,000 jobs at most."""
+        from headway.jobs.views.timeline import timeline_of_run
+
+        return timeline_of_run(self._context, run)
+
+    def timeline_of_group(self, group: str) -> dict[str, Any]:
+        """The same of the members of a group."""
+        from headway.jobs.views.timeline import timeline_of_group
+
+        return timeline_of_group(self._context, group)
+
+    def timeline_of_job(self, job_id: JobId | str) -> dict[str, Any]:
+        """The same of a job, all that it depends on and all that depends on it."""
+        from headway.jobs.views.timeline import timeline_of_job
+
+        return timeline_of_job(self._context, Jobs(self._context).find(job_id))

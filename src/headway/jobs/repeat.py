@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headway.core.model import NOTHING, Job, JobId, shown_run
-from headway.core.rewind import asked_again, put_back
+from headway.core.rewind import next_approval, put_back
 from headway.core.settle import ChainRetry
 from headway.core.states import WAITING, Status
 from headway.jobs.lifecycle import continue_chain, end_all_unstarted
@@ -44,7 +44,7 @@ def repeat_jobs(
     for job in again:
         if job.chain in old:
             continue
-        fresh = _next_pass(job)._replace(approval=asked_again(job.approval, now=now, by=actor))
+        fresh = _next_pass(job)._replace(approval=next_approval(job, now=now, by=actor))
         retry = ChainRetry(not_before.get(job.chain), 0)
         waiting[job.chain] = continue_chain(tx, fresh, retry, actor=actor, data=data)
         tx.waits.chain_reopened(job.chain)

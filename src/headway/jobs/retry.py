@@ -78,9 +78,17 @@ def preview_repeat(context: Context, job_id: JobId) -> Rewound:
     return preview_from(context, _last_of(job_id), plan_repeat)._replace(requested=job_id)
 
 
-def rewind(context: Context, job_id: JobId) -> Rewound:
-    """Queue the job and all that follows from it once more; refused if all of it succeeded."""
-    return rewind_from(context, _last_of(job_id), plan_rewind)._replace(requested=job_id)
+def rewind(
+    context: Context, job_id: JobId, check: Callable[[Sequence[Job]], None] | None = None
+) -> Rewound:
+    """Queue the job and all that follows from it once more; refused if all of it succeeded, or if
+    `check`, which is given all these jobs within the transaction, refuses it."""
+
+    def refuse(tx: WriteTx, planned: Rewind) -> None:
+        if check is not None:
+            check(planned.members)
+
+    return rewind_from(context, _last_of(job_id), plan_rewind, refuse)._replace(requested=job_id)
 
 
 def repeat(context: Context, job_id: JobId) -> Rewound:

@@ -13,7 +13,13 @@ from headway.schedules.manage import (
     remove_schedule,
     trigger_schedule,
 )
-from headway.schedules.views import schedule, schedule_slots, schedules, upcoming_slots
+from headway.schedules.views import (
+    schedule,
+    schedule_runs,
+    schedule_slots,
+    schedules,
+    upcoming_slots,
+)
 
 if TYPE_CHECKING:
     from headway.core.fire import Schedule
@@ -40,6 +46,11 @@ class Schedules:
     def slots(self, reference: str, limit: int = 20) -> Sequence[dict[str, Any]]:
         """The records of its slots, the newest first."""
         return schedule_slots(self._context, reference, limit)
+
+    def runs(self, reference: str, limit: int = 30) -> Sequence[dict[str, Any]]:
+        """How its last jobs, or runs of its workflow, ended and how long they took, the newest
+        first."""
+        return schedule_runs(self._context, reference, limit)
 
     def upcoming(
         self, begin: int, end: int, *, limit: int = 1000

@@ -11,6 +11,7 @@ from headway.base.errors import InvalidInputError
 from headway.base.units import exact_duration, show_instant
 from headway.core.fire import Active, Firing, Schedule
 from headway.core.model import Job, JobId, shown, shown_run
+from headway.jobs.statistics import MOST_RUNS, lengths_of_schedule
 from headway.schedules.manage import active_job, require_schedule
 from headway.schedules.timing.rules import TimingRule, rule_of
 from headway.schedules.timing.words import in_words
@@ -41,6 +42,18 @@ def schedule_slots(context: Context, reference: str, limit: int = 20) -> list[di
     with context.store.read() as tx:
         found = tx.schedules.firings(require_schedule(tx, reference).id, limit)
     return [_slot_document(each) for each in found]
+
+
+def schedule_runs(context: Context, reference: str, limit: int = 30) -> list[dict[str, Any]]:
+    """How its last jobs, or runs of its workflow, ended and how long they took, the newest
+    first."""
+    if not 1 <= limit <= MOST_RUNS:
+        raise InvalidInputError(f"the limit {limit} is not between 1 and {MOST_RUNS}")
+    with context.store.read() as tx:
+        found = require_schedule(tx, reference)
+        return lengths_of_schedule(
+            tx, found.shown, limit, runs=found.document.get("workflow") is not None
+        )
 
 
 def upcoming_slots(

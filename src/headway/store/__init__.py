@@ -2,8 +2,8 @@
 
 A `Store` gives transactions. A transaction has nouns (`tables`, and `bulk` for many at once) over
 the named queries in `sql/`; `sqlite` and `postgres` are the databases underneath. `open_store`
-finds the right one for a URL. No rule of the scheduler is decided here, and nothing but base and
-core may be imported.
+finds the right one for a URL. No rule of the scheduler may enter, and nothing but base and core is
+imported. Inside: users rely on none of its modules, and on no table.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ _OTHERS = (
     "webhooks.sql",
     "steps.sql",
     "search.sql",
+    "statistics.sql",
     "retention.sql",
     "checks.sql",
 )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from headway.store.tables.schedules import SchedulesReader, SchedulesTable
     from headway.store.tables.search import SearchReader
     from headway.store.tables.settings import SettingsReader, SettingsTable
+    from headway.store.tables.statistics import StatisticsReader
     from headway.store.tables.steps import StepsReader, StepsTable
     from headway.store.tables.templates import TemplatesReader, TemplatesTable
     from headway.store.tables.waits import WaitsReader, WaitsTable
@@ -89,6 +90,7 @@ class ReadTx:
     schedules: Noun[SchedulesReader] = Noun("tables.schedules", "SchedulesReader")
     templates: Noun[TemplatesReader] = Noun("tables.templates", "TemplatesReader")
     search: Noun[SearchReader] = Noun("tables.search", "SearchReader")
+    statistics: Noun[StatisticsReader] = Noun("tables.statistics", "StatisticsReader")
     jobsfile: Noun[JobsFilesReader] = Noun("tables.jobsfile", "JobsFilesReader")
     workitems: Noun[WorkItemsReader] = Noun("tables.workitems", "WorkItemsReader")
     steps: Noun[StepsReader] = Noun("tables.steps", "StepsReader")
@@ -129,6 +131,7 @@ class WriteTx(ReadTx):
     schedules: Noun[SchedulesTable] = Noun("tables.schedules", "SchedulesTable")
     templates: Noun[TemplatesTable] = Noun("tables.templates", "TemplatesTable")
     search: Noun[SearchReader] = Noun("tables.search", "SearchReader")
+    statistics: Noun[StatisticsReader] = Noun("tables.statistics", "StatisticsReader")
     jobsfile: Noun[JobsFilesTable] = Noun("tables.jobsfile", "JobsFilesTable")
     workitems: Noun[WorkItemsTable] = Noun("tables.workitems", "WorkItemsTable")
     steps: Noun[StepsTable] = Noun("tables.steps", "StepsTable")

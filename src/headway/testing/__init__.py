@@ -6,7 +6,8 @@
             headway.testing.drain(app)
             assert handle.result() == {"pages": 12}
 
-docs/functions.md, "Testing".
+docs/functions.md, "Testing". Nothing that a running Headway needs may enter. Users rely on the
+names here; the modules below are inside.
 """
 
 from __future__ import annotations

@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from headway.base.clock import Clock
+from headway.base.errors import HeadwayError
+from headway.base.shapes import Schema, check_texts, read_body
+from headway.base.verb_threads import VerbThreads
 from headway.client import Client
 from headway.core.principals import Principal
 from headway.web.calls import NOBODY, Answer, Later, Live, Reply, Scrape, Stream, WebCall
@@ -30,6 +33,8 @@ from headway.web.guard import (
 )
 from headway.web.handlers.login import AGAIN
 from headway.web.metrics import MEDIA, Metrics
+from headway.web.pages.page import problem_page
+from headway.web.pages.regions import RegionCache, RegionKey
 from headway.web.peers import Peer
 from headway.web.problems import (
     HttpProblem,
@@ -39,9 +44,8 @@ from headway.web.problems import (
 )
 from headway.web.route import LARGEST, Route
 from headway.web.routes import NEW_ROUTES, ROUTES
-from headway.web.shapes import Schema, read_body, read_query
+from headway.web.shapes import read_query
 from headway.web.tail import EventTail
-from headway.web.threads import VerbThreads
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -56,6 +60,7 @@ WORTH_PACKING = 1024
 SEND_JSON = "the body is JSON, so say so: Content-Type: application/json"
 LARGE_WAITS = 5.0  # seconds for which one body above 1 MiB waits for another
 LONG = 64 << 10  # bytes of a body that are neither read nor packed in the event loop
+CATCHES_UP_WITHIN = 5.0  # seconds, before metrics
 LOOK_EVERY = 1.0  # seconds; a wake-up that was missed costs no more than this
 
 POLICY = (
@@ -133,7 +138,7 @@ class Application:
     def __init__(
         self,
         guard: Guard,
-        threads: VerbThreads,
+        threads: VerbThreads[Client],
         tail: EventTail,
         clock: Clock,
         *,
@@ -150,6 +155,8 @@ class Application:
         self._used = used
         self._metrics = metrics
         self._tree = RouteTree(ROUTES if legacy else NEW_ROUTES)
+        self._regions = RegionCache()
+        self._changes = 0  # that were made here; the tail tells of them only later
         self._large = asyncio.Lock()
         self._at_once: Counter[str] = Counter()
         self._streams: Counter[str] = Counter()
@@ -179,9 +186,7 @@ class Application:
         if changes and not found.route.form:
             refuse_forged(admitted, visitor.value("x-csrf-token"))
         with self._one_more(admitted.principal):
-            body = await exchange.read_body(found.route)
-            if changes and found.route.form:
-                refuse_forged(admitted, _shown_mark(visitor, body))
+            body = await exchange.read_body(found.route, admitted)
             query = read_query(_words(visitor.query), found.route.query)
             return await self._perform(exchange, admitted, found, query, body)
 
@@ -259,6 +264,8 @@ class Application:
                 admitted.host,
                 admitted.secure,
                 self._tail.age,
+                exchange.visitor.here,
+                admitted.csrf,
             )
             answer = route.handler(call)
             if not isinstance(answer, Reply):
@@ -267,18 +274,34 @@ class Application:
 
         if route.fixed is not None:
             return route.fixed
-        answer = await self._threads.run(act)
+        key = None
+        if "region" in query:
+            position = self._tail.position + self._changes
+            key = RegionKey.of(exchange.visitor.path, query, principal, position)
+            kept = self._regions.find(key, self.clock.monotonic())
+            if kept is not None:
+                return kept
+        try:
+            answer = await self._threads.run(act)
+        finally:
+            if route.method != "GET":
+                self._changes += 1
+        if key is not None and isinstance(answer, Reply):
+            self._regions.keep(key, self.clock.monotonic(), answer)
         if isinstance(answer, Later):
             return await self._wait(answer, principal, exchange)
-        return await self._scraped(answer) if isinstance(answer, Scrape) else answer
+        return await self._scraped() if isinstance(answer, Scrape) else answer
 
-    async def _scraped(self, scrape: Scrape) -> Reply:
-        """With what was counted here, which the tail brings up to date first."""
+    async def _scraped(self) -> Reply:
+        """With what was counted here, which the tail brings up to date first. If it has too much to
+        read for that, what it has read so far is said: counters only grow."""
         self._tail.keep_up = True
-        with self._tail.listening():
-            await self._tail.caught_up()
+        with self._tail.listening(), suppress(HeadwayError):
+            await self._tail.caught_up(CATCHES_UP_WITHIN)
+        now = self.clock.monotonic()
+        gauges = await self._threads.run(lambda client: self._metrics.gauges(client, now))
         await self._threads.run(self._metrics.count_deliveries)
-        return Reply(body=(scrape.gauges + self._metrics.text()).encode(), media=MEDIA)
+        return Reply(body=(gauges + self._metrics.text()).encode(), media=MEDIA)
 
     async def _wait(self, later: Later, principal: Principal, exchange: "Exchange") -> Reply:
         """Ask again after each commit, without a thread in between, until the time is over or the
@@ -326,6 +349,10 @@ class Application:
         except HttpProblem:
             return False
         return True
+
+    def own_address(self, visitor: Visitor) -> str | None:
+        """The same page under the name of this home, where its cookies are; None if it is that."""
+        return self._guard.own_address(visitor)
 
     def observe(self, exchange: "Exchange", status: int, seconds: float) -> None:
         route = exchange.route.path if exchange.route else "none"
@@ -377,8 +404,9 @@ class Exchange:
 
     # -- the body ------------------------------------------------------------------------------
 
-    async def read_body(self, route: Route) -> Any:
-        """What was sent, read and checked; a route without a body takes none."""
+    async def read_body(self, route: Route, admitted: Admitted) -> Any:
+        """What was sent, read and checked; a route without a body takes none. A form carries the
+        mark of its session in its body, so that is judged here, before what the form says."""
         length = self.visitor.value("content-length")
         if length is not None and length.isdigit() and int(length) > route.largest:
             raise _too_large(route.largest)
@@ -391,16 +419,20 @@ class Exchange:
                 read += piece
                 if len(read) > route.largest:
                     raise _too_large(route.largest)
-            return await self._checked_body(route, bytes(read))
+            return await self._checked_body(route, bytes(read), admitted)
 
-    async def _checked_body(self, route: Route, content: bytes) -> Any:
+    async def _checked_body(self, route: Route, content: bytes, admitted: Admitted) -> Any:
         if route.body is None:
             if content:
                 raise HttpProblem(400, "bad-request", "this takes no body")
             return None
         media = (self.visitor.value("content-type") or "").partition(";")[0].strip().lower()
-        if media == "application/x-www-form-urlencoded" and route.form:
-            return dict(parse_qsl(content.decode("utf-8", "replace"), keep_blank_values=True))
+        if route.form:
+            given = _pairs(content) if media == "application/x-www-form-urlencoded" else []
+            shown = self.visitor.value("x-csrf-token") or dict(given).get("csrf")
+            refuse_forged(admitted, shown)
+            if given:
+                return _form(given, route.body)
         if content and media != "application/json":
             raise HttpProblem(415, "unsupported-media", SEND_JSON)
         if len(content) > LONG:
@@ -419,6 +451,12 @@ class Exchange:
     # -- the answer ----------------------------------------------------------------------------
 
     async def _send_problem(self, found: ProblemAnswer) -> None:
+        """As a page for one who looks at pages; as a document for all others."""
+        if self.visitor.wants_page:
+            there = self._application.own_address(self.visitor)
+            signed_in = self.admitted is not None and self.admitted.principal is not None
+            await self._send_reply(problem_page(found, signed_in=signed_in, there=there))
+            return
         body = json.dumps(found.document, ensure_ascii=False).encode()
         await self._send_reply(
             Reply(found.status, None, found.headers, body, "application/problem+json")
@@ -542,13 +580,6 @@ def _visitor(scope: Scope, peer: Peer) -> Visitor:
     )
 
 
-def _shown_mark(visitor: Visitor, body: Any) -> str | None:
-    shown = visitor.value("x-csrf-token")
-    if shown is None and isinstance(body, dict) and isinstance(body.get("csrf"), str):
-        return str(body["csrf"])
-    return shown
-
-
 def _words(query: str) -> list[tuple[str, str]]:
     if not query:
         return []
@@ -587,6 +618,19 @@ def too_many(what: str) -> HttpProblem:
     )
 
 
+def _pairs(content: bytes) -> list[tuple[str, str]]:
+    """The fields of a page's form that say something."""
+    try:
+        return parse_qsl(content.decode("utf-8"), max_num_fields=1200, errors="strict")
+    except ValueError:
+        raise HttpProblem(400, "bad-request", "the form is not UTF-8, or too long") from None
+
+
+def _form(given: list[tuple[str, str]], shape: Schema) -> Any:
+    """In the words of the query of a URL."""
+    return read_body(read_query(given, shape["properties"]), shape)
+
+
 def _checked(content: bytes, shape: Schema) -> Any:
     return read_body(_json(content) if content else {}, shape)
 
@@ -604,7 +648,7 @@ def _json(content: bytes) -> Any:
             parse_float=_finite,
         )
         if b"\\u" in content:
-            _check_texts(made)
+            check_texts(made)
     except (ValueError, RecursionError) as error:
         raise HttpProblem(400, "bad-json", f"the body is not JSON: {error}") from None
     return made
@@ -626,20 +670,6 @@ def _finite(digits: str) -> float:
     if isinf(number):
         raise ValueError(f"{digits[:40]} is too large for a number")
     return number
-
-
-def _check_texts(value: Any) -> None:
-    """Refuse what only an escape can write: NUL, and half of a pair of surrogates."""
-    left = [value]
-    while left:
-        each = left.pop()
-        if isinstance(each, str):
-            if "\0" in each or any("\ud800" <= char <= "\udfff" for char in each):
-                raise ValueError("a text has a NUL, or half of a character")
-        elif isinstance(each, dict):
-            left += [*each, *each.values()]
-        elif isinstance(each, list):
-            left += each
 
 
 _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)

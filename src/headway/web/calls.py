@@ -33,6 +33,8 @@ class WebCall(NamedTuple):
     host: str = ""  # as it was sent
     secure: bool = False
     tail_age: float | None = None  # for how many seconds the reader of events has not looked
+    here: str = ""  # the path and the query, as they were sent
+    csrf: str | None = None  # what a change by the caller's cookie must carry
 
     def header(self, name: str) -> str | None:
         return self.headers.get(name)
@@ -152,9 +154,7 @@ class Stream(NamedTuple):
 
 
 class Scrape(NamedTuple):
-    """Metrics of the store, to which the server adds what it has counted itself."""
-
-    gauges: str
+    """The metrics, which the server counts itself."""
 
 
 Answer = Reply | Later | Stream | Scrape

@@ -43,6 +43,26 @@ class Visitor(NamedTuple):
             raise HttpProblem(400, "bad-request", f"{name} is given twice")
         return found[0] if found else None
 
+    @property
+    def here(self) -> str:
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+    @property
+    def wants_page(self) -> bool:
+        """A browser that goes to one of our pages."""
+        of_pages = self.path == "/" or self.path.startswith("/ui/")
+        return of_pages and any("text/html" in each for each in self.values("accept"))
+
+    @property
+    def comes_by_link(self) -> bool:
+        """A link of another site led here, so the browser has kept its cookie back."""
+        modes, sites = self.values("sec-fetch-mode"), self.values("sec-fetch-site")
+        return (
+            self.method == "GET"
+            and modes == ["navigate"]
+            and sites in (["cross-site"], ["same-site"])
+        )
+
 
 class Admitted(NamedTuple):
     """One who may go on. `csrf` is what a change must carry, if a cookie brought it."""
@@ -74,6 +94,7 @@ class Guard:
         """`name` is the host name of the home, `owner` the user of this process; `public` are paths
         that need no credential."""
         self._tokens = tokens
+        self._name = name
         self._names = LOCAL_NAMES | {name}
         self._origins = {urlsplit(each).netloc.lower(): each for each in origins}
         self._public = frozenset(public)
@@ -95,6 +116,16 @@ class Guard:
         if admitted.csrf is not None:
             self._refuse_unmarked(visitor)
         return admitted
+
+    def own_address(self, visitor: Visitor) -> str | None:
+        """Where the same page is under the name of this home, if it was asked for by an address."""
+        hosts = visitor.values("host")
+        host = hosts[0].lower() if len(hosts) == 1 else ""
+        name = host_name(host)
+        port = host.removeprefix(name)
+        if name not in LOCAL_NAMES or not port[1:].isdecimal():
+            return None
+        return f"http://{self._name}{port}{visitor.here}"
 
     # 0. The parser bounds a head only while it is not whole, and takes the second of two lengths; a
     # proxy may take the first, and then see one request where there are two.

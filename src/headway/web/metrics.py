@@ -7,8 +7,10 @@ of the server: requests as they are answered, jobs by the events that the tail h
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
+from math import inf
+from operator import add
 from typing import Any, NamedTuple
 
 from headway import __version__
@@ -16,6 +18,7 @@ from headway.base.clock import SECOND
 from headway.base.units import parse_instant
 from headway.client import Client
 from headway.core.fire import sort_of_skip
+from headway.core.model import AGENT, FUNCTION, GATE, OPERATION
 from headway.jobs.views.times import JobTimes
 from headway.webhooks.views import CountedTo, backlog, count_ended
 
@@ -23,6 +26,8 @@ MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 MOST_SERIES = 200  # of a label that grows with what users make; the rest is `other`
 OTHER = "other"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})  # a client may send any word
+FRESH_FOR = 1.0  # seconds; gauges are read once, however many ask
+OWN_TYPES = frozenset({"command", FUNCTION, AGENT, GATE, OPERATION})  # others are words of users
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200)
 
 Labels = tuple[tuple[str, str], ...]
@@ -30,7 +35,8 @@ Labels = tuple[tuple[str, str], ...]
 
 def _line(name: str, labels: Labels, value: float) -> str:
     said = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
-    return f"headway_{name}{{{said}}} {value:g}" if said else f"headway_{name} {value:g}"
+    number = f"{value:d}" if isinstance(value, int) else repr(value)  # all digits of it
+    return f"headway_{name}{{{said}}} {number}" if said else f"headway_{name} {number}"
 
 
 def _escaped(text: str) -> str:
@@ -66,11 +72,22 @@ class Metrics:
     def __init__(self, since: int = 0) -> None:
         """`since`: when the server began, by the clock of the store."""
         self._lock = threading.Lock()
+        self._reading = threading.Lock()  # of gauges, by one for all who ask
+        self._gauges = ""
+        self._read_at = -inf
         self._counting = threading.Lock()  # of deliveries, by one at a time
         self._deliveries = CountedTo(since)
         self._replayed = False
+        self._endpoints: set[str] = set()  # with series of their own
         self._counters: dict[str, Counter[Labels]] = {name: Counter() for name in COUNTERS}
         self._histograms: dict[str, dict[Labels, Histogram]] = {name: {} for name in HISTOGRAMS}
+
+    def gauges(self, client: Client, now: float) -> str:
+        """What the store says; at the second `now` of a monotonic clock."""
+        with self._reading:
+            if now - self._read_at >= FRESH_FOR:
+                self._gauges, self._read_at = gauges(client), now
+            return self._gauges
 
     def requested(self, route: str, method: str, code: int, seconds: float) -> None:
         method = method if method in METHODS else OTHER
@@ -110,14 +127,14 @@ class Metrics:
                     self._count_delivered(endpoint, outcome, number)
 
     def _count_delivered(self, endpoint: str, outcome: str, number: int) -> None:
-        counter = self._counters["webhook_deliveries_total"]
-        labels = (("endpoint", endpoint), ("outcome", outcome))
-        if labels not in counter and len(counter) >= MOST_SERIES:
-            labels = (("endpoint", OTHER), ("outcome", outcome))
-        counter[labels] += number
+        if len(self._endpoints) < MOST_SERIES:
+            self._endpoints.add(endpoint)
+        named = endpoint if endpoint in self._endpoints else OTHER
+        labels = (("endpoint", named), ("outcome", outcome))
+        self._counters["webhook_deliveries_total"][labels] += number
 
     def _count_end(self, times: JobTimes, state: str) -> None:
-        of_type = (("type", times.type),)
+        of_type = (("type", times.type if times.type in OWN_TYPES else OTHER),)
         self._counters["jobs_ended_total"][(("state", state), *of_type)] += 1
         if times.waited is not None:
             self._observe("job_wait_seconds", (), times.waited)
@@ -224,16 +241,16 @@ def _present(
     yield "slots_in_use", "Slots in use.", [((), status["active"])]
     if status["max_active"] > 0:
         yield "slots_capacity", "Slots in all.", [((), status["max_active"])]
-    limits = status["limits"][:MOST_SERIES]
+    limits = status["limits"]
     yield (
         "limit_in_use",
         "What is in use of a limit.",
-        [(_limit(each), each["used"]) for each in limits],
+        _bounded((_limit(each), each["used"]) for each in limits),
     )
     yield (
         "limit_capacity",
         "How much a limit allows.",
-        [(_limit(each), each["limit"]) for each in limits],
+        _bounded((_limit(each), each["limit"]) for each in limits),
     )
     yield "log_bytes", "What jobs have written, as it is kept.", [((), status["log_bytes"])]
     yield (
@@ -243,7 +260,8 @@ def _present(
     )
 
     found = backlog(client.context)
-    yield "webhook_pending", "Deliveries that are still to be made.", _bounded(found.pending)
+    pending = (((("endpoint", name),), number) for name, number in found.pending.items())
+    yield "webhook_pending", "Deliveries that are still to be made.", _bounded(pending)
     yield (
         "webhook_oldest_pending_seconds",
         "For how long the first of them waits.",
@@ -283,16 +301,16 @@ def _waits(client: Client) -> tuple[list[tuple[Labels, float]], list[tuple[Label
     return kinds, [((), 0 if ready_since is None else max(0, now - ready_since) / SECOND)]
 
 
-def _bounded(numbers: Mapping[str, int]) -> list[tuple[Labels, float]]:
-    """By the names of endpoints; those that are too many are one."""
-    names = sorted(numbers)
-    rows: list[tuple[Labels, float]] = [
-        ((("endpoint", each),), numbers[each]) for each in names[:MOST_SERIES]
-    ]
-    rest = names[MOST_SERIES:]
-    if rest:
-        rows.append(((("endpoint", OTHER),), sum(numbers[each] for each in rest)))
-    return rows
+def _bounded(
+    rows: Iterable[tuple[Labels, float]], together: Callable[[float, float], float] = add
+) -> list[tuple[Labels, float]]:
+    """The first so many series; the rest is one."""
+    found: dict[Labels, float] = {}
+    for labels, value in rows:
+        if labels not in found and len(found) >= MOST_SERIES:
+            labels = tuple((key, OTHER) for key, _ in labels)
+        found[labels] = together(found[labels], value) if labels in found else value
+    return list(found.items())
 
 
 def _limit(limit: Mapping[str, Any]) -> Labels:
@@ -301,7 +319,8 @@ def _limit(limit: Mapping[str, Any]) -> Labels:
 
 def _last_fires(client: Client) -> list[tuple[Labels, float]]:
     fired = [each for each in client.schedules.list() if each["last_slot"]]
-    return [
+    rows: Iterable[tuple[Labels, float]] = (
         ((("schedule", each["name"]),), parse_instant(each["last_slot"], 0) / SECOND)
-        for each in fired[:MOST_SERIES]
-    ]
+        for each in fired
+    )
+    return _bounded(rows, max)

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headway import __version__
+from headway.base.shapes import Schema, one_of
 from headway.core.model import FIELDS
 from headway.core.states import API_STATUS, Status
 from headway.web.route import Route
-from headway.web.shapes import Schema, one_of
 
 STATES = tuple(str(each) for each in Status)
 STATUSES = tuple(sorted(set(API_STATUS.values())))
@@ -38,6 +38,7 @@ _OBJECTS = _list(ANY_OBJECT)
 _IDS = _list(TEXT)
 _WHOLE: Schema = {"type": "integer"}
 _MAYBE_WHOLE: Schema = {"type": ["integer", "null"]}
+_MAYBE_NUMBER: Schema = {"type": ["number", "null"]}
 _MAYBE_OBJECT: Schema = {"type": ["object", "null"]}
 _INSTANT: Schema = {"type": ["string", "null"], "description": "RFC 3339, in UTC"}
 _JOB_KEYS: Mapping[str, Schema] = {
@@ -123,6 +124,26 @@ SCHEMAS: Mapping[str, Schema] = {
     "ClearedItems": _with(cleared=_IDS, running=_IDS),
     "Settings": _with(settings=_list(_with(key=TEXT, value={}))),
     "OneReservation": _with(reservation=_with(id=TEXT, state=one_of("waiting", "running"))),
+    "Load": _with(
+        since=TEXT,
+        until=TEXT,
+        bucket_seconds=_WHOLE,
+        complete_since=TEXT,
+        truncated={"type": "boolean"},
+        slots=_WHOLE,
+        buckets=_list(_with(at=TEXT, ended=_MAYBE_WHOLE, waiting=_MAYBE_WHOLE)),
+    ),
+    "Lengths": _with(runs=_list(_with(job=MAYBE, run=MAYBE, state=TEXT, seconds=_MAYBE_NUMBER))),
+    "Spend": _with(
+        days=_list(_with(day=TEXT, usd={"type": "number"}, tokens=_WHOLE)),
+        unknown=_WHOLE,
+        truncated={"type": "boolean"},
+    ),
+    "Timeline": _with(
+        of=TEXT,
+        truncated={"type": "boolean"},
+        rows=_list(_with(name=TEXT, job=TEXT, state=TEXT, intervals=_OBJECTS)),
+    ),
     "Artifacts": _with(artifacts=_OBJECTS),
     "Locks": _with(locks=_OBJECTS),
     "Hosts": _with(hosts=_list(_with(id=TEXT, name=TEXT))),

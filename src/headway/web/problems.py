@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from headway.base import errors
-from headway.web.shapes import WrongRequestError
+from headway.base.shapes import WrongRequestError
 
 PREFIX = "urn:headway:problem:"  # docs/http.md has the list
 

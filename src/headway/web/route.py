@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from headway.base.shapes import Schema
 from headway.core.principals import Principal, Role
 from headway.web.calls import Handler, Reply
 from headway.web.problems import ForbiddenError
-from headway.web.shapes import Schema
 
 API = "/api/v1"
 LARGEST = 1 << 20
@@ -56,4 +56,5 @@ class Route(NamedTuple):
     media: str = "application/json"
     old: bool = False  # another route has taken its place
     form: bool = False  # also takes what a page's form sends
+    page: bool = False  # for people: no part of the API
     fixed: Reply | None = None  # the answer is always this: no store is asked

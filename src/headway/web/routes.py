@@ -5,9 +5,23 @@ be written: `right` has no default. `verbs` are the methods of `headway.Client` 
 says of every other one why it has no route.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from headway.base.shapes import (
+    ANYTHING,
+    FLAG,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    WORD,
+    Schema,
+    keys,
+    one_of,
+    texts_by_name,
+    whole,
+)
 from headway.core.groups import POLICIES, GroupMode
 from headway.core.principals import Role
 from headway.jobs.graph_file import schema_of_entry
@@ -16,7 +30,6 @@ from headway.web.calls import Handler, Reply, WebCall
 from headway.web.handlers import (
     collections,
     events,
-    home,
     jobs,
     legacy,
     login,
@@ -24,25 +37,39 @@ from headway.web.handlers import (
     runs,
     scheduler,
     server,
+    statistics,
     webhooks,
 )
 from headway.web.metrics import MEDIA
 from headway.web.openapi import STATES, STATUSES, document
-from headway.web.route import ADMIN, API, DECIDE, NONE, OPERATE, PUBLIC, READ, SUBMIT, Right, Route
-from headway.web.shapes import (
-    ANYTHING,
-    FLAG,
-    INSTANT,
-    NUMBER,
-    TEXT,
-    TEXTS,
-    WORD,
-    Schema,
-    keys,
-    one_of,
-    texts_by_name,
-    whole,
+from headway.web.pages.acts import OF_FORMS, acts
+from headway.web.pages.approvals import ApprovalsPage
+from headway.web.pages.assets import ASSETS, Asset
+from headway.web.pages.events import EventsPage
+from headway.web.pages.graph import GraphPage
+from headway.web.pages.groups import CancelGroupPage, GroupPage, GroupsPage
+from headway.web.pages.hosts import HostsPage
+from headway.web.pages.job import ConfirmPage, JobPage
+from headway.web.pages.jobs import BulkPage, JobsPage, bulk
+from headway.web.pages.limits import LimitsPage
+from headway.web.pages.live import live
+from headway.web.pages.overview import Overview
+from headway.web.pages.page import LIVE, WebPage, shown
+from headway.web.pages.requests import BULK, OF_PAGES, SPAN
+from headway.web.pages.schedules import SchedulePage, SchedulesPage
+from headway.web.pages.settings import SettingsPage, change
+from headway.web.pages.submission import (
+    NEW_COMMAND,
+    NEW_OF,
+    NewPage,
+    start_workflow,
+    submit_command,
+    submit_template,
 )
+from headway.web.pages.webhooks import WebhooksPage
+from headway.web.pages.workflows import RunPage, WorkflowsPage
+from headway.web.route import ADMIN, API, DECIDE, NONE, OPERATE, PUBLIC, READ, SUBMIT, Right, Route
+from headway.web.shapes import INSTANT
 
 MOST_DRAWN = 10_000  # jobs of a graph; without a bound one answer could take all memory
 LARGEST_GRAPH = 16 << 20
@@ -467,7 +494,7 @@ WORKFLOWS = (
         "Run what failed again, or a node and all after it.",
         SUBMIT,
         {200: "RetriedRun", 201: "RetriedRun"},
-        keys(**{"from": TEXT}, budget_usd=NUMBER, dry_run=FLAG),
+        keys(**{"from": TEXT}, budget_usd=NUMBER, budget_tokens=WHOLE, dry_run=FLAG),
         verbs=("workflows.retry",),
         own=True,
     ),
@@ -736,9 +763,80 @@ SCHEDULER = (
     ),
 )
 
+OF_LOAD: Schema = {
+    **TEXT,
+    "pattern": "^([1-9][0-9]{0,3}m|([1-9][0-9]?|[1-6][0-9]{2})h|([1-9]|[12][0-9]|3[01])d)$",
+    "default": "1h",
+    "description": "like 30m, 1h, 24h or 7d; 31d at most",
+}
+LAST_RUNS = {"limit": whole(1, 1000, 30)}
+STATISTICS = (
+    _get(
+        "/statistics/load",
+        statistics.load,
+        "What ended, waited and ran over time; of a busy store since `complete_since`.",
+        "Load",
+        {"span": OF_LOAD},
+        verbs=("statistics.load",),
+    ),
+    _get(
+        "/statistics/jobs/{name}",
+        statistics.of_jobs,
+        "How long the last jobs of a name took.",
+        "Lengths",
+        LAST_RUNS,
+        verbs=("statistics.jobs",),
+    ),
+    _get(
+        "/statistics/workflows/{workflow}",
+        statistics.of_workflow,
+        "How long the last runs of a workflow took.",
+        "Lengths",
+        LAST_RUNS,
+        verbs=("statistics.runs",),
+    ),
+    _get(
+        "/statistics/schedules/{schedule}",
+        statistics.of_schedule,
+        "How long the last jobs or runs of a schedule took.",
+        "Lengths",
+        LAST_RUNS,
+        verbs=("schedules.runs",),
+    ),
+    _get(
+        "/statistics/spend",
+        statistics.spend,
+        "What agents used, by day.",
+        "Spend",
+        {"days": whole(1, 31, 30)},
+        verbs=("statistics.spend",),
+    ),
+    _get(
+        "/workflow-runs/{run}/timeline",
+        statistics.timeline_of_run,
+        "When each node of a run waited, on what, and ran.",
+        "Timeline",
+        verbs=("statistics.timeline_of_run",),
+    ),
+    _get(
+        "/groups/{group}/timeline",
+        statistics.timeline_of_group,
+        "The same of the members of a group.",
+        "Timeline",
+        verbs=("statistics.timeline_of_group",),
+    ),
+    _get(
+        "/jobs/{job}/timeline",
+        statistics.timeline_of_job,
+        "The same of a job and all that it depends on or that depends on it.",
+        "Timeline",
+        verbs=("statistics.timeline_of_job",),
+    ),
+)
+
 
 def _openapi(call: WebCall) -> Reply:
-    return Reply(document=document(ROUTES))
+    return Reply(document=document(API_ROUTES))
 
 
 OTHERS = (
@@ -1032,7 +1130,7 @@ _LEGACY = (
 LEGACY = tuple(each._replace(old=True) for each in _LEGACY)
 
 _HTML = "text/html; charset=utf-8"
-PAGES = (
+SIGN_IN = (
     Route(
         "GET",
         "/healthz",
@@ -1075,7 +1173,122 @@ PAGES = (
         largest=LARGEST_CODE,
         form=True,
     ),
-    Route("GET", "/", READ, home.home, "How things stand.", {200: "Text"}, media=_HTML),
+    Route("GET", "/", READ, server.to_pages, "Leads to the pages.", {303: ""}),
+)
+
+
+def _page(
+    path: str, page: Callable[[WebCall], WebPage], about: str, query: Mapping[str, Schema] = NONE
+) -> Route:
+    words = {**OF_PAGES, **query}
+    answers = {200: "Text"}
+    return Route(
+        "GET", f"/ui/{path}", READ, shown(page), about, answers, words, media=_HTML, page=True
+    )
+
+
+def _form(
+    path: str,
+    handler: Handler,
+    about: str,
+    words: Mapping[str, Schema],
+    right: Right,
+    *,
+    own: bool = False,
+) -> Route:
+    body = keys(**words, **OF_FORMS)
+    fixed = ("POST", f"/ui/{path}", right, handler, about, {303: ""})
+    return Route(*fixed, body=body, own=own, form=True, page=True)
+
+
+def _asset(asset: Asset) -> Route:
+    media = asset.reply.media
+    return Route(
+        *("GET", asset.path, PUBLIC, login.fixed, asset.about, {200: "Text"}),
+        media=media,
+        fixed=asset.reply,
+        page=True,
+    )
+
+
+# What forms of pages do: paths of the API, and the word that the page says then (`page.SAID`).
+_ACTS = {
+    "/jobs/{job}/approve": "approved",
+    "/jobs/{job}/reject": "rejected",
+    "/jobs/{job}/repin": "repinned",
+    "/jobs/{job}/cancel": "cancelled",
+    "/jobs/{job}/retry": "retried",
+    "/jobs/{job}/move": "moved",
+    "/scheduler/pause": "paused",
+    "/scheduler/resume": "resumed",
+    "/scheduler/reset": "reset",
+    "/workflow-runs/{run}/stop": "stopped",
+    "/workflow-runs/{run}/retry": "retried",
+    "/groups/{group}/close": "closed",
+    "/groups/{group}/cancel": "cancelled",
+    "/schedules/{schedule}/enable": "enabled",
+    "/schedules/{schedule}/disable": "disabled",
+    "/schedules/{schedule}/trigger": "triggered",
+    "/runners/{runner}/resume": "resumed",
+    "/webhooks/{endpoint}/pause": "paused",
+    "/webhooks/{endpoint}/resume": "resumed",
+    "/deliveries/{delivery}/replay": "replayed",
+    "/deliveries/replay": "replayed",
+}
+PAGES = (
+    _page("", Overview, "How everything stands.", SPAN),
+    _page("jobs", JobsPage, "Jobs; the query is the view.", JOBS[0].query),
+    _page("jobs/bulk", BulkPage, "What a change of many jobs would do.", BULK),
+    _form("jobs/bulk", bulk, "Cancel or retry many jobs.", BULK, SUBMIT, own=True),
+    _page("jobs/{job}", JobPage, "One job."),
+    *(
+        _page(f"jobs/{{job}}/{verb}", ConfirmPage, f"Asks before it does: {verb}.")
+        for verb in ("cancel", "retry", "reject", "approve", "move")
+    ),
+    _page("approvals", ApprovalsPage, "What waits for a person."),
+    Route(
+        "GET",
+        LIVE,
+        READ,
+        live,
+        "What changes, for the regions of a page, and a log that it follows.",
+        {200: "Stream"},
+        {"log": TEXT},
+        headers=("Last-Event-ID",),
+        stream=True,
+        media="text/event-stream; charset=utf-8",
+        page=True,
+    ),
+    _page("workflows", WorkflowsPage, "Workflows and their runs.", ALL),
+    _page("workflow-runs/{run}", RunPage, "One run, with its nodes."),
+    _page("groups", GroupsPage, "Groups.", ALL),
+    _page("groups/{group}", GroupPage, "One group."),
+    _page("groups/{group}/cancel", CancelGroupPage, "Asks before it does: cancel."),
+    _page("schedules", SchedulesPage, "Schedules, and a calendar of what is to come."),
+    _page("schedules/{schedule}", SchedulePage, "One schedule."),
+    _page("graph", GraphPage, "What is to run, as a picture.", {"job": TEXT, "all": FLAG}),
+    _page("limits", LimitsPage, "Slots, limits and locks."),
+    _page("hosts", HostsPage, "Hosts and agent programs."),
+    _page(
+        "events",
+        EventsPage,
+        "What happened.",
+        {"kind": TEXTS, "job": TEXT, "group": TEXT, "before": whole(1, 10**18)},
+    ),
+    _page(
+        "webhooks",
+        WebhooksPage,
+        "Where messages go.",
+        {"state": one_of("pending", "delivered", "failed")},
+    ),
+    _page("settings", SettingsPage, "Every setting."),
+    _page("new", NewPage, "A form for something new."),
+    _form("jobs", submit_command, "Submit a command.", NEW_COMMAND, SUBMIT),
+    _form("templates", submit_template, "Submit a template.", NEW_OF, SUBMIT),
+    _form("workflows", start_workflow, "Start a workflow.", NEW_OF, SUBMIT),
+    _form("settings/{key}", change, "Change a setting of the store.", {"value": TEXT}, ADMIN),
+    *acts([*JOBS, *SCHEDULER, *WORKFLOWS, *GROUPS, *SCHEDULES, *OTHERS, *WEBHOOKS], _ACTS),
+    *map(_asset, ASSETS),
 )
 
 ROUTES: tuple[Route, ...] = (
@@ -1086,13 +1299,16 @@ ROUTES: tuple[Route, ...] = (
     *SCHEDULES,
     *TEMPLATES,
     *SCHEDULER,
+    *STATISTICS,
     *OTHERS,
     *WEBHOOKS,
     *LEGACY,
+    *SIGN_IN,
     *PAGES,
 )
 
 NEW_ROUTES = tuple(each for each in ROUTES if each not in LEGACY)
+API_ROUTES = tuple(each for each in ROUTES if not each.page)  # for programs
 
 # Verbs of the client that have no route, and why.
 UNROUTED: Mapping[str, str] = {
@@ -1103,6 +1319,7 @@ UNROUTED: Mapping[str, str] = {
     "groups.submit": "submit a graph with `group`, or group waiting jobs",
     "groups.submit_specifications": "takes what the library has checked",
     "groups.wait": "GET the group, or follow its events",
+    "jobs.recent": "is for the overview; /jobs and /statistics have the same",
     "jobs.times": "is for the metrics, which have them in sum",
     "jobs.gc": "the worker does it; by hand it is `headway jobs gc`",
     "templates.request": "makes nothing",

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from headway.base.errors import ConflictError, InvalidInputError
+from headway.base.verb_threads import VerbThreads
 from headway.client import Client
 from headway.core.principals import Principal
 from headway.web.application import Application
@@ -38,7 +39,6 @@ from headway.web.place import (
 from headway.web.protocol import BoundedProtocol
 from headway.web.routes import ROUTES
 from headway.web.tail import EventTail
-from headway.web.threads import VerbThreads
 
 FIRST_PORT, PORTS = 7433, 20
 OPEN_FILES = 4096
@@ -125,7 +125,7 @@ class Server:
             tail.stop()
             await asyncio.to_thread(threads.close)
 
-    def _application(self, tail: EventTail, threads: VerbThreads) -> Application:
+    def _application(self, tail: EventTail, threads: VerbThreads[Client]) -> Application:
         client = self._client
         tokens = client.tokens.file
         guard = Guard(

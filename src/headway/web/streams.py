@@ -7,7 +7,7 @@ events, both offsets for logs. Another epoch, after a restore, counts anew, whic
 import asyncio
 import codecs
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -98,7 +98,7 @@ async def events(
         await tail.caught_up()
         listener.begin()
         # From the store, and not where the tail is: the caller may have read what it has not.
-        epoch, last = await ask(_newest)
+        epoch, last = await ask(newest)
         if after is None:
             yield frame("hello", {"epoch": epoch, "seq": last}, EventPlace(epoch, last).id)
         else:
@@ -144,7 +144,8 @@ async def _backlog(
         yield b"".join(_rendered(each, epoch) for each in batch if wanted.fits(each))
 
 
-def _newest(client: Client) -> tuple[str, int]:
+def newest(client: Client) -> tuple[str, int]:
+    """What the numbers of events are counted in, and the last of them."""
     return client.events.epoch() or "0", client.events.last()
 
 
@@ -193,6 +194,28 @@ class LogRead(NamedTuple):
     next_job: int | None  # the next of its chain
 
 
+class LogText(NamedTuple):
+    """A part of a stream as text, and how far each stream has been read with it."""
+
+    place: LogPlace
+    stream: str
+    offset: int  # of its beginning
+    text: str
+    skipped: int
+
+
+def decoded(found: LogRead, place: LogPlace) -> Iterator[LogText]:
+    """What was found, never cut inside of a character."""
+    for stream, end, data, skipped in found.pieces:
+        text, used = codecs.utf_8_decode(data, "replace", False)
+        if not used and found.ended:  # half a character is all that is left
+            text, used = codecs.utf_8_decode(data, "replace", True)
+        begin = end - len(data)
+        place = place._replace(**{stream: begin + used})
+        if text or skipped:
+            yield LogText(place, stream, begin, text, skipped)
+
+
 Reader = Callable[[Client, LogPlace], LogRead]
 
 
@@ -205,20 +228,16 @@ async def logs(
         while not listener.ended:
             found: LogRead = await ask(partial(_look, read, place))
             sent = b""
-            for stream, end, data, skipped in found.pieces:
-                text, used = codecs.utf_8_decode(data, "replace", False)
-                if not used and found.ended:  # half a character is all that is left
-                    text, used = codecs.utf_8_decode(data, "replace", True)
-                place = place._replace(**{stream: end - len(data) + used})
-                if text or skipped:
-                    said = {
-                        "job": f"job-{place.job}",
-                        "stream": stream,
-                        "offset": end - len(data),
-                        "text": text,
-                        "skipped": skipped,
-                    }
-                    sent += frame("log", said, place.id)
+            for piece in decoded(found, place):
+                place = piece.place
+                said = {
+                    "job": f"job-{place.job}",
+                    "stream": piece.stream,
+                    "offset": piece.offset,
+                    "text": piece.text,
+                    "skipped": piece.skipped,
+                }
+                sent += frame("log", said, place.id)
             if sent:
                 quiet = 0.0
                 yield sent

@@ -57,6 +57,11 @@ class EventListener:
             return
         self._news.clear()
 
+    @property
+    def waits(self) -> bool:
+        """Whether `take` would give something."""
+        return bool(self._batches)
+
     def begin(self) -> None:
         """Forget what came until now."""
         self._batches.clear()

@@ -61,15 +61,14 @@ from headway.webhooks.transport import TRY_SECONDS, HttpRequest, Resolve, Sendin
 ACTOR = "courier"
 LEASE = 60 * SECOND
 SENT_WITHIN = 60.0 - TRY_SECONDS - 5.0  # seconds after the lease, else it is given back
-PERIOD = 0.2  # seconds between two turns, with one write transaction each, or two
+PERIOD = 0.4  # seconds between two turns: a commit of each takes its turn from a busy worker
 IDLE_PERIOD = 0.25
 LEAVES_AFTER = 30.0
 LAST_SECONDS = 15.0  # once the worker is gone
 AT_ONCE_PER_RECEIVER = 4
 AT_ONCE = 32
-FEWEST_AHEAD, MOST_AHEAD = 4, 100  # leased for one receiver; more only for one that is quick
-IN_A_ROW = 64  # sent by one thread before others have their turn
-FORGOTTEN_AT_ONCE = 1_000
+FEWEST_AHEAD, MOST_AHEAD = 4, 200  # leased for one receiver; more only for one that is quick
+FORGOTTEN_AT_ONCE = 1_000  # of each state, in one turn
 WAITED_TOO_LONG = "it has waited for 7 days"
 
 
@@ -87,8 +86,13 @@ class _Outgoing:
 
     def __init__(self) -> None:
         self.waiting: deque[Leased] = deque()
-        self.active = 0  # threads
+        self.active = 0  # requests under way
         self.ahead = FEWEST_AHEAD
+
+    @property
+    def startable(self) -> int:
+        """How many more may be begun at once."""
+        return min(len(self.waiting), AT_ONCE_PER_RECEIVER - self.active)
 
 
 class Courier:
@@ -108,8 +112,8 @@ class Courier:
         self.secrets = SecretFile(context.home)
         self._known_secrets: frozenset[str] | None = None  # as the store was last told
         self._lock = threading.Lock()  # of what threads share: what is outgoing, and tries
-        self._outgoing: dict[str, _Outgoing] = {}
-        self._active = 0
+        self._outgoing: dict[str, _Outgoing] = {}  # the one whose turn was last is the last
+        self._active = 0  # threads
         self._under_way: set[Sending] = set()
         self._results: queue.SimpleQueue[tuple[Leased, HookReply | None]] = queue.SimpleQueue()
         self._behind = True  # there may be events to make deliveries of
@@ -184,12 +188,16 @@ class Courier:
         page = self._read_page() if self._behind else None
         results = self._take_results()
         now = self._clock.monotonic()
-        if now >= self._tidy_at:
-            self._tidy()
+        if now >= self._tidy_at and self._tidy():
             self._tidy_at = now + HOUR / SECOND
         due = self._look_at is not None and self._store.present() >= self._look_at
         if page or results or due or self._known_secrets != frozenset(self.secrets.all()):
-            self._write(page, results)
+            try:
+                self._write(page, results)
+            except BaseException:
+                for each in results:  # else they would be sent again
+                    self._results.put(each)
+                raise
         self._start_threads()
         if self.is_busy or results:
             self._worked_at = now
@@ -305,27 +313,35 @@ class Courier:
 
     def _start_threads(self) -> None:
         with self._lock:
-            for name, outgoing in list(self._outgoing.items()):
-                wanted = min(AT_ONCE_PER_RECEIVER, outgoing.active + len(outgoing.waiting))
-                while outgoing.active < wanted and self._active < AT_ONCE:
-                    outgoing.active += 1
-                    self._active += 1
-                    threading.Thread(target=self._serve, args=(outgoing,), daemon=True).start()
-                if not outgoing.active and not outgoing.waiting and outgoing.ahead == FEWEST_AHEAD:
+            wanted = self._active + sum(each.startable for each in self._outgoing.values())
+            while self._active < min(AT_ONCE, wanted):
+                self._active += 1
+                threading.Thread(target=self._serve, daemon=True).start()
+            for name, each in list(self._outgoing.items()):
+                if not each.active and not each.waiting and each.ahead == FEWEST_AHEAD:
                     del self._outgoing[name]
 
-    def _serve(self, outgoing: _Outgoing) -> None:
-        """Send what waits for one receiver, one after the other."""
-        for _ in range(IN_A_ROW):
-            with self._lock:
-                leased = outgoing.waiting.popleft() if outgoing.waiting else None
-            if leased is None:
-                break
+    def _serve(self) -> None:
+        """Send one after the other, until nothing may be begun."""
+        while (taken := self._take()) is not None:
+            outgoing, leased = taken
             late = self._clock.monotonic() > leased.before
             self._results.put((leased, None if late else self._send(leased)))
+            with self._lock:
+                outgoing.active -= 1
+
+    def _take(self) -> tuple[_Outgoing, Leased] | None:
+        """The next of the receiver with the fewest requests under way, and among these of the one
+        whose turn was longest ago: slow ones may hold many threads, and never get the next."""
         with self._lock:
-            outgoing.active -= 1
-            self._active -= 1
+            free = [(each.active, name) for name, each in self._outgoing.items() if each.startable]
+            if not free:
+                self._active -= 1
+                return None
+            name = min(free, key=lambda each: each[0])[1]
+            chosen = self._outgoing[name] = self._outgoing.pop(name)
+            chosen.active += 1
+            return chosen, chosen.waiting.popleft()
 
     def _send(self, leased: Leased) -> HookReply:
         body = leased.delivery.body.encode("ascii")
@@ -439,18 +455,21 @@ class Courier:
             }
             self._add_event(tx, Event("webhook_failed", about, data))
 
-    def _tidy(self) -> None:
-        """What waited too long fails; what is over for long is forgotten."""
+    def _tidy(self) -> bool:
+        """What waited too long fails; what is over for long is forgotten. False: there is more."""
         with self._store.write() as tx:
             now = tx.now()
             old = tx.webhooks.fail_old(now - WAITS_AT_MOST, WAITED_TOO_LONG)
             self._note_failed(tx, old, tx.webhooks.endpoints())
-            for state, kept_for in (
-                (DeliveryState.DELIVERED, DELIVERED_KEPT_FOR),
-                (DeliveryState.FAILED, FAILED_KEPT_FOR),
-            ):
+            gone = [
                 tx.webhooks.forget(state, now - kept_for, FORGOTTEN_AT_ONCE)
+                for state, kept_for in (
+                    (DeliveryState.DELIVERED, DELIVERED_KEPT_FOR),
+                    (DeliveryState.FAILED, FAILED_KEPT_FOR),
+                )
+            ]
         reach("courier.tidied")
+        return max(gone) < FORGOTTEN_AT_ONCE
 
 
 def request_of(

@@ -7,7 +7,7 @@ crash in between leaves a secret that nobody uses.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.base.errors import ConflictError, InvalidInputError, NotFoundError
@@ -88,8 +88,7 @@ def pause_endpoint(context: Context, reference: str) -> bool:
 
     def transaction(tx: WriteTx) -> bool:
         endpoint = require_endpoint(tx, reference)
-        if endpoint.state is EndpointState.DISABLED:
-            raise ConflictError(f"{endpoint.name} is disabled: {endpoint.reason}; nothing is sent")
+        _refuse_disabled(endpoint)
         if endpoint.state is EndpointState.PAUSED and not endpoint.on_trial:
             return False
         reason = f"paused by {context.actor}"
@@ -230,6 +229,11 @@ def import_secret(context: Context, reference: str | None, secret: str) -> dict[
 
 def try_endpoint(context: Context, reference: str) -> dict[str, Any]:
     """Send one request now, and say what came of it."""
+    return prepared_test(context, reference)()
+
+
+def prepared_test(context: Context, reference: str) -> Callable[[], dict[str, Any]]:
+    """What sends it; that needs no store any more, so it may be done in another thread."""
     import json
     import os
 
@@ -246,15 +250,19 @@ def try_endpoint(context: Context, reference: str) -> dict[str, Any]:
     secrets = [secret_of(context, reference)]
     test_id = f"test-{os.urandom(8).hex()}-{endpoint.id}"
     request = request_of(test_id, endpoint.url, json.dumps(body).encode(), secrets, context)
-    begun = context.clock.monotonic()
-    sending = Sending(request, allowed_by(context.config), context.clock)
-    reply = sending.make_in_time()
-    return {
-        "delivered": reply.is_success,
-        "status_code": reply.status_code,
-        "error": reply.error,
-        "seconds": round(context.clock.monotonic() - begun, 3),
-    }
+    clock, allowed = context.clock, allowed_by(context.config)
+
+    def send() -> dict[str, Any]:
+        begun = clock.monotonic()
+        reply = Sending(request, allowed, clock).make_in_time()
+        return {
+            "delivered": reply.is_success,
+            "status_code": reply.status_code,
+            "error": reply.error,
+            "seconds": round(clock.monotonic() - begun, 3),
+        }
+
+    return send
 
 
 def replay_delivery(context: Context, delivery_id: str) -> dict[str, Any]:
@@ -262,6 +270,7 @@ def replay_delivery(context: Context, delivery_id: str) -> dict[str, Any]:
         found = tx.webhooks.delivery(delivery_id)
         if found is None:
             raise unknown_delivery(delivery_id)
+        _refuse_disabled(tx.webhooks.endpoint(found.endpoint))
         if not tx.webhooks.replay(delivery_id):
             raise ConflictError(f"{delivery_id} is pending; it will be sent anyway")
         tx.webhooks.begin()
@@ -347,15 +356,12 @@ def check_endpoint(
 
 def _check_address(config: Config, destination: Destination) -> None:
     """What its name stands for now; one that cannot be resolved here may be so tomorrow."""
-    from headway.webhooks.transport import resolve_by_system
+    from headway.webhooks.transport import addresses_of
 
-    if destination.address is not None:
-        addresses: Sequence[str] = [str(destination.address)]
-    else:
-        try:
-            addresses = resolve_by_system(destination.host, destination.port)
-        except OSError:
-            return
+    try:
+        addresses = addresses_of(destination)
+    except OSError:
+        return
     refuse(destination, addresses, allowed_by(config))
 
 
@@ -365,6 +371,15 @@ def _check_fingerprint(endpoint: Endpoint, fingerprint: str) -> None:
         raise InvalidInputError(
             f"this is not the secret of {_name(endpoint)}: its fingerprint is {fingerprint}, and "
             f"the store knows {endpoint.fingerprint}"
+        )
+
+
+def _refuse_disabled(endpoint: Endpoint | None) -> None:
+    """It would wait for 7 days and fail again."""
+    if endpoint is not None and endpoint.state is EndpointState.DISABLED:
+        raise ConflictError(
+            f"{endpoint.name} is disabled: {endpoint.reason}; nothing is sent before "
+            f"`headway webhooks resume {endpoint.name}`"
         )
 
 

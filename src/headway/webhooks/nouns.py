@@ -157,13 +157,14 @@ class Webhooks(ClientNoun):
 
     def replay(self, delivery_id: str) -> dict[str, Any]:
         """Send it once more, with the same id and bytes; all tries begin anew. ConflictError while
-        it is pending."""
+        it is pending, or its endpoint disabled."""
         from headway.webhooks.manage import replay_delivery
 
         return replay_delivery(self._context, delivery_id)
 
     def replay_since(self, since: int) -> int:
-        """The same for all that failed of those made since then; how many those are."""
+        """The same for all that failed of those made since then, but those of endpoints that are
+        disabled; how many those are."""
         from headway.webhooks.manage import replay_failed
 
         return replay_failed(self._context, since)

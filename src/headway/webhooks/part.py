@@ -11,7 +11,7 @@ import sys
 
 from headway.base.clock import SECOND
 from headway.base.crashpoints import reach
-from headway.core.webhooks import CURSOR, DID_NOTHING, NOBODY, Endpoint
+from headway.core.webhooks import CURSOR, DID_NOTHING, NOBODY, WAITS_AT_MOST, Endpoint
 from headway.jobs.part import Part, StepContext
 from headway.store.tables.webhooks import endpoint_of
 from headway.store.transaction import ReadTx, WriteTx
@@ -102,11 +102,12 @@ def next_due(tx: ReadTx, cursor: int) -> int | None:
 
 
 def _due(endpoint: Endpoint | None, due_at: int) -> int | None:
-    """None if it may not be sent to, or no host has its secret; a courier makes that of jobs."""
-    if endpoint is None or endpoint.send_at is None:
+    """Of one that may not be sent to, or whose secret no host has, when what waits has waited too
+    long: it fails then, also if nothing happens until then. A courier makes the secret of jobs."""
+    if endpoint is None:
         return None
-    if endpoint.fingerprint and not endpoint.holders:
-        return None
+    if endpoint.send_at is None or (endpoint.fingerprint and not endpoint.holders):
+        return due_at + WAITS_AT_MOST + 1
     return max(due_at, endpoint.send_at)
 
 

@@ -25,6 +25,7 @@ from headway.jobs.webhook_urls import checked, refuse
 NAME_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
 TRY_SECONDS = 15.0
+LOOK_EVERY = 0.2
 MOST_OF_ANSWER = 64 << 10
 LONGEST_ERROR = 300
 
@@ -35,6 +36,32 @@ def resolve_by_system(name: str, port: int) -> Sequence[str]:
     """All addresses of a name, without the same one twice."""
     found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+def addresses_of(destination: Destination, resolve: Resolve = resolve_by_system) -> Sequence[str]:
+    """What its name stands for. In a thread, because the system's resolver cannot be interrupted;
+    raises OSError."""
+    if destination.address is not None:
+        return [str(destination.address)]
+    found: list[Sequence[str]] = []
+    wrong: list[Exception] = []
+
+    def look_up() -> None:
+        try:
+            found.append(resolve(destination.host, destination.port))
+        except Exception as error:
+            wrong.append(error)
+
+    thread = threading.Thread(target=look_up, daemon=True)
+    thread.start()
+    thread.join(NAME_SECONDS)
+    if wrong:
+        raise OSError(f"{destination.host} cannot be resolved: {_words(wrong[0])}")
+    if not found:
+        raise OSError(f"{destination.host} was not resolved within {NAME_SECONDS:g} s")
+    if not found[0]:
+        raise OSError(f"{destination.host} has no address")
+    return found[0]
 
 
 class HttpRequest(NamedTuple):
@@ -77,16 +104,21 @@ class Sending:
 
     def make_in_time(self) -> HookReply:
         """The same for one who has nothing else to do: it is ended when its time is over."""
-        watch = threading.Timer(TRY_SECONDS, self.end_if_late)
-        watch.daemon = True
-        watch.start()
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(LOOK_EVERY):
+                self.end_if_late()
+
+        threading.Thread(target=watch, daemon=True).start()
         try:
             return self.make()
         finally:
-            watch.cancel()
+            done.set()
 
     def end_if_late(self) -> None:
-        if self._clock.monotonic() < self._end_at or self._is_late:
+        """To be called again and again: its socket may be another one a moment later."""
+        if self._clock.monotonic() < self._end_at:
             return
         self._is_late = True
         if self._socket is not None:
@@ -95,7 +127,7 @@ class Sending:
 
     def _made(self) -> HookReply:
         destination = checked(self._request.url)
-        addresses = self._addresses(destination)
+        addresses = addresses_of(destination, self._resolve)
         refuse(destination, addresses, self._allowed)
         connection = _Connection(destination.host, destination.port, timeout=TRY_SECONDS)
         try:
@@ -106,40 +138,15 @@ class Sending:
         finally:
             connection.close()
 
-    def _addresses(self, destination: Destination) -> Sequence[str]:
-        """In a thread, because the system's resolver cannot be interrupted."""
-        if destination.address is not None:
-            return [str(destination.address)]
-        found: list[Sequence[str]] = []
-        wrong: list[Exception] = []
-
-        def look_up() -> None:
-            try:
-                found.append(self._resolve(destination.host, destination.port))
-            except Exception as error:
-                wrong.append(error)
-
-        thread = threading.Thread(target=look_up, daemon=True)
-        thread.start()
-        thread.join(NAME_SECONDS)
-        if wrong:
-            raise OSError(f"{destination.host} cannot be resolved: {_words(wrong[0])}")
-        if not found:
-            raise OSError(f"{destination.host} was not resolved within {NAME_SECONDS:g} s")
-        if not found[0]:
-            raise OSError(f"{destination.host} has no address")
-        return found[0]
-
     def _connected(self, destination: Destination, addresses: Sequence[str]) -> socket.socket:
-        """To the first address that answers; all of them were checked."""
+        """To the first address that answers; all of them were checked. Each has its share of the
+        time: one that swallows everything must not use up that of the others."""
         end_at = self._clock.monotonic() + CONNECT_SECONDS
         failure: OSError | None = None
-        for address in addresses:
-            left = end_at - self._clock.monotonic()
-            if failure is not None and left <= 0:
-                break
+        for number, address in enumerate(addresses):
+            share = (end_at - self._clock.monotonic()) / (len(addresses) - number)
             try:
-                plain = socket.create_connection((address, destination.port), max(0.1, left))
+                plain = socket.create_connection((address, destination.port), max(0.1, share))
             except OSError as error:
                 failure = error
                 continue

@@ -14,8 +14,9 @@ from headway.core.artifacts import ArtifactKind
 from headway.core.backoff import probe_delay
 from headway.core.gates.routes import OF_NODE
 from headway.core.model import AGENT, FUNCTION, NOTHING, Claim, HostTrouble, Job, JobId, WaitKind
-from headway.core.outputs import OutputsError, parse_outputs
+from headway.core.outputs import OutputsError, outputs_of_checks, parse_outputs
 from headway.core.settle import (
+    UNKNOWABLE,
     ChainEnd,
     Ended,
     Ending,
@@ -287,9 +288,11 @@ def _report(end: _SettledEnd, folder: str) -> Mapping[str, Any]:
         return report
     report["summary"] = end.answer.reason or end.judgement.outcome.error
     report["tail"] = tail_of(folder)
-    outputs: Mapping[str, Any] = NOTHING
+    outputs = own = NOTHING
+    if end.judgement.outcome.ending not in UNKNOWABLE:
+        own = _own_outputs(end.job, passed=end.answer.status is Status.SUCCEEDED)
     with suppress(OutputsError):
-        outputs = parse_outputs(end.judgement.outputs, ())
+        outputs = parse_outputs(end.judgement.outputs, (), own)
     unknown = calls_agent(end.job) and is_unknown(end.answer.reason)
     classes = end.judgement.outcome.classes
     return {**report, "classes": classes, "outputs": outputs, "unknown": unknown}
@@ -300,11 +303,16 @@ def _with_outputs(job: Job, verdict: Verdict) -> Outcome:
     outcome = verdict.outcome
     if job.workflow_run is None or outcome.ending is not Ending.EXITED or outcome.exit_code != 0:
         return outcome
+    declared, own = job.params[OF_NODE]["outputs"], _own_outputs(job, passed=True)
     try:
-        parse_outputs(verdict.outputs, job.params[OF_NODE]["outputs"])
+        parse_outputs(verdict.outputs, declared, own)
     except OutputsError as error:
         return outcome._replace(exit_code=1, error=str(error))
     return outcome
+
+
+def _own_outputs(job: Job, *, passed: bool) -> Mapping[str, Any]:
+    return outputs_of_checks(job.params[OF_NODE]["policy"], passed)
 
 
 def _strike_out(tx: WriteTx, end: _SettledEnd) -> None:

@@ -41,7 +41,7 @@ from headway.workflows.matrices import (
     instances,
     written_node,
 )
-from headway.workflows.mistakes import Mistakes, perhaps, short
+from headway.workflows.mistakes import MOST_SHOWN, Mistakes, perhaps, short
 from headway.workflows.model import NO_TREE, Routes, Workflow, WorkflowNode
 from headway.workflows.reader import OF_HEADWAY
 from headway.workflows.references import (
@@ -211,16 +211,18 @@ class _Checks:
     # -- circles and loops ---------------------------------------------------------------------
 
     def _circle(self, routes: Routes) -> bool:
+        """Whether there is a circle; all are told of that share no node."""
         names = list(routes.rules)
         at = {name: place for place, name in enumerate(names)}
         waits = [[at[edge.source] for edge in routes.rules[name].edges_before] for name in names]
-        itself = [name for name, node in self._nodes.items() if self._leads_to_itself(node)]
-        for name in itself:
-            self._refuse_circle([name, name])
-        found = None if itself else find_cycle(waits)
-        if found is not None:
-            self._refuse_circle([names[place] for place in reversed(found)])
-        return bool(itself) or found is not None
+        rings = [[name] for name, node in self._nodes.items() if self._leads_to_itself(node)]
+        while len(rings) < MOST_SHOWN and (found := find_cycle(waits)) is not None:
+            rings.append([names[place] for place in reversed(found)])
+            for place in found:
+                waits[place] = []
+        for ring in rings:
+            self._refuse_circle(ring)
+        return bool(rings)
 
     def _leads_to_itself(self, node: WorkflowNode) -> bool:
         by_on = any(node.id in targets for targets in node.on.values())

@@ -38,7 +38,7 @@ from headway.workflows.model import (
     WorkflowNode,
 )
 from headway.workflows.products import made_by
-from headway.workflows.reader import Draft, misfit_of
+from headway.workflows.reader import Draft, misfit_argument, misfit_of
 from headway.workflows.references import (
     OPEN,
     UNKNOWN,
@@ -184,7 +184,8 @@ def inputs_of(workflow: Workflow, words: Sequence[str], named: Mapping[str, Any]
     if len(words) > len(workflow.inputs):
         if not workflow.inputs:
             raise InvalidInputError(f"{workflow.name} takes no inputs; give --set K=V")
-        takes = f"{len(workflow.inputs)} inputs ({listed(workflow.inputs)})"
+        number, names = len(workflow.inputs), listed(workflow.inputs)
+        takes = f"{number} {'input' if number == 1 else 'inputs'} ({names})"
         raise InvalidInputError(f"{workflow.name} takes {takes}; {len(words)} are given")
     by_place = dict(zip(workflow.inputs, words, strict=False))
     twice = [name for name in by_place if name in named]
@@ -304,6 +305,10 @@ def _check_filled(
             problems.add(str(error), (*path, key))
     if runs_value(node.argv, fill_texts(node.argv, look_up)) and not runs_value(node.argv):
         problems.add(REFUSED, (*path, "argv"))
+    for key in compiled.args.keys() & {*node.label.arguments}:
+        wrong = misfit_argument(key, compiled.args[key])
+        if wrong is not None and misfit_argument(key, node.args[key]) is None:
+            problems.add(wrong, (*path, "args", key))
     for key, said in (("args", node.args), ("cwd", node.job.get("cwd"))):
         for outside in outside_paths(key, fill(said, look_up)):
             if outside not in outside_paths(key, said):
@@ -480,8 +485,13 @@ def canonical(workflow: Workflow) -> dict[str, Any]:
     return {**{key: as_json(value) for key, value in kept.items()}, "order": order}
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
 def as_json(value: Any) -> Any:
     """A value of the model as JSON has it: a label by its name, without words for people."""
+    if type(value) in _PLAIN:  # first, as most values are
+        return value
     if value is MISSING:
         return {"must": "be given"}
     if hasattr(value, "_asdict"):

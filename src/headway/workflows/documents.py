@@ -17,7 +17,15 @@ from headway.workflows.compiler import (
 )
 from headway.workflows.locks import default_locks
 from headway.workflows.mistakes import Mistake, unseen_mistakes
-from headway.workflows.model import MISSING, Manifest, Param, Routes, Workflow, WorkflowNode
+from headway.workflows.model import (
+    MISSING,
+    CompiledNode,
+    Manifest,
+    Param,
+    Routes,
+    Workflow,
+    WorkflowNode,
+)
 from headway.workflows.references import Kind, Reference, written
 
 Document = dict[str, Any]
@@ -56,16 +64,16 @@ def manifest_document(manifest: Manifest) -> Document:
         "version": manifest.workflow.version,
         "policy_snapshot_hash": manifest.policy_hash,
         "params": dict(manifest.params),
-        "nodes": [_compiled(as_json(each)) for each in manifest.nodes],
+        "nodes": [as_json(compiled_document(each)) for each in manifest.nodes],
         "notes": list(manifest.notes),
     }
 
 
-def _compiled(node: Any) -> Document:
-    found: Document = dict(node)
-    if found["each"] is not None:
-        found["each"] = {"in": found["each"]["elements"], "max": found["each"]["most"]}
-    return found
+def compiled_document(node: CompiledNode) -> Document:
+    """All of a node as it is compiled, in the words of its file. It may have tuples."""
+    each = node.each
+    found = None if each is None else {"in": each.elements, "max": each.most}
+    return {**node._asdict(), "each": found}
 
 
 def _param(param: Param) -> Document:

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 from headway.base.text import cells, plain, shortened
 from headway.core.model import NOTHING
 from headway.core.routes import ANY, EVERY_OUTCOME, Join, NodeOutcome, RouteEdge
-from headway.jobs.views.graph.formats import dot_text, mermaid_text
+from headway.jobs.views.graph.formats import COLOURS, dot_text, mermaid_text
 from headway.jobs.views.graph.layout import BOX_HEIGHT, MARGIN, ROW_GAP, Point, lay_out
 from headway.jobs.views.graph.layout import BOX_WIDTH as LAYER_WIDTH
 from headway.jobs.views.graph.layout import LAYER_GAP as LAYER_SPACE
@@ -33,6 +33,7 @@ class DrawnNode(NamedTuple):
     notes: tuple[str, ...]
     kind: str  # command, operation, agent, gate or terminal: its colour
     at_the_end: bool
+    state: str = ""  # of a run: the kind by which a job is coloured
 
     @property
     def title(self) -> str:
@@ -99,20 +100,32 @@ def as_document(drawing: Drawing) -> dict[str, Any]:
     }
 
 
+class NodeStanding(NamedTuple):
+    """How a node of a run stands: in words, as a kind of job, and its job if it has one alone."""
+
+    words: str
+    state: str
+    job: str | None
+
+
 def drawing_of_run(
-    name: str, kept: Mapping[str, Any], states: Mapping[str, str], jobs: Mapping[str, str]
+    name: str, kept: Mapping[str, Any], standing: Mapping[str, NodeStanding]
 ) -> Drawing:
-    """A run as it stands: each node says its state in place of what it does."""
+    """A run as it stands: each node says its state in place of what it does, and has the colour of
+    a job in that state."""
     nodes = tuple(
         DrawnNode(
             **{
                 **each,
                 "notes": tuple(each["notes"]),
-                "does": states.get(each["name"], each["does"]),
+                "does": stands.words if stands else each["does"],
+                "state": stands.state if stands else "",
             }
         )
         for each in kept["nodes"]
+        for stands in [standing.get(each["name"])]
     )
+    jobs = {node: each.job for node, each in standing.items() if each.job is not None}
     edges = tuple(DrawnEdge(*each) for each in kept["edges"])
     return Drawing(name, nodes, edges, tuple(DrawnLoop(*each) for each in kept["loops"]), jobs)
 
@@ -290,14 +303,18 @@ class _TextTree:
 
 # -- for other programs ------------------------------------------------------------------------
 
-# Fill and border, on light and on dark ground.
-_COLOURS = {  # fill and border
+# Fill and border of each kind of node; in a run that of its state is taken.
+_COLOURS = {
     "command": ("#eef2f7", "#7b8794"),
     "operation": ("#dbeafe", "#2563eb"),
     "agent": ("#ede4ff", "#7c3aed"),
     "gate": ("#fff4d6", "#b7791f"),
     "terminal": ("#e7e5e4", "#78716c"),
 }
+
+
+def _colours(node: DrawnNode) -> tuple[str, str]:
+    return COLOURS[node.state] if node.state else _COLOURS[node.kind]
 
 
 def mermaid(drawing: Drawing) -> Iterator[str]:
@@ -320,14 +337,17 @@ def mermaid(drawing: Drawing) -> Iterator[str]:
     for loop in drawing.loops:
         label = mermaid_text(f"{loop.words} on {loop.on}")
         yield f'  {ids[loop.source]} == "{label}" ==> {ids[loop.head]}'
-    for kind in dict.fromkeys(node.kind for node in drawing.nodes):
-        fill, border = _COLOURS[kind]
+    for kind, (fill, border) in {_class(node): _colours(node) for node in drawing.nodes}.items():
         yield f"  classDef {kind} fill:{fill},stroke:{border},color:#1f2937"
 
 
 def _mermaid_node(node: DrawnNode, ids: Mapping[str, str]) -> str:
     label = "<br/>".join(map(mermaid_text, (node.title, node.does)))
-    return f'{ids[node.name]}["{label}"]:::{node.kind}'
+    return f'{ids[node.name]}["{label}"]:::{_class(node)}'
+
+
+def _class(node: DrawnNode) -> str:
+    return node.state or node.kind
 
 
 def dot(drawing: Drawing) -> Iterator[str]:
@@ -354,7 +374,7 @@ def dot(drawing: Drawing) -> Iterator[str]:
 
 
 def _dot_node(node: DrawnNode, ids: Mapping[str, str]) -> str:
-    fill, border = _COLOURS[node.kind]
+    fill, border = _colours(node)
     label = "\\n".join(map(dot_text, (node.title, node.does)))
     return f'{ids[node.name]} [label="{label}", fillcolor="{fill}", color="{border}"];'
 
@@ -616,9 +636,10 @@ def _box(node: DrawnNode, at: Point, job: str | None) -> Iterator[str]:
     whole = "\n".join((node.title, node.does, *node.notes))
     names = f"data-node={quoteattr(node.name)}" + (f' data-job="{job}"' if job else "")
     yield f'<g {names} transform="translate({at.x:.1f} {at.y:.1f})"><title>{_text(whole)}</title>'
-    fill, border = _COLOURS[node.kind]
+    fill, border = _colours(node)
+    kinds = f"{node.kind} {node.state}".strip()
     yield (
-        f'<rect class="node {node.kind}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" '
+        f'<rect class="node {kinds}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" '
         f'rx="{BOX_HEIGHT / 2 if node.kind == "terminal" else 7}" fill="{fill}" stroke="{border}" '
         'stroke-width="1.4"/>'
     )

@@ -65,7 +65,7 @@ def refuse_untrusted(home: Home, file: WorkflowFile) -> None:
 
 def _text_of(path: str, content: bytes) -> str:
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8-sig")  # some editors begin a file with a mark
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{path}: it is not UTF-8: {error.reason}") from None
 

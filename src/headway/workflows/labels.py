@@ -245,7 +245,9 @@ ENDS: Mapping[str, OperationEnd] = {
     "command.run": OperationEnd(
         "what it `produces`", "failed: by its exit code", "as `retries` says"
     ),
-    "cicd.run": OperationEnd("what it `produces`", "failed: by its exit code", "as `retries` says"),
+    "cicd.run": OperationEnd(
+        "what it `produces`", "failed: `cicd.run failed (exit N)`", "as `retries` says"
+    ),
     "function.call": OperationEnd(
         "what it `produces`", "as [functions](functions.md)", "as functions"
     ),

@@ -42,7 +42,7 @@ class Mistakes:
     def __init__(self, file: str, places: TextPlaces) -> None:
         self.file = file
         self._places = places
-        self._found: list[Mistake] = []
+        self._found: dict[Mistake, None] = {}  # the same of several instances is told once
 
     def add(self, words: str, path: Path = ()) -> None:
         """`path` leads to the key that is wrong; of a node the words are said after its name."""
@@ -56,7 +56,7 @@ class Mistakes:
         """The same where the words name the nodes themselves."""
         if len(words) > LONGEST_WORDS:
             words = words[: LONGEST_WORDS - 3] + "..."
-        self._found.append(Mistake(words, self._places.of(path) if path else None))
+        self._found[Mistake(words, self._places.of(path) if path else None)] = None
 
     @property
     def count(self) -> int:

@@ -8,12 +8,12 @@ It imports little: it starts for every gate and operation.
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from headway.core.conditions import as_text
+from headway.workflows.node_command import run_command
 
 COMMAND = "__workflow-node"
 BLOCKED, HOST = "blocked", "host"  # classes of a verdict
@@ -32,6 +32,7 @@ _WORDS = {
     ),
 }
 _ALWAYS = {"terminal": "terminal sink reached", "gate.approval": "approved"}
+LEADS_TO = "leads_to"  # of a terminal: what its manifest says follows
 
 
 class Decision:
@@ -93,6 +94,8 @@ def claim_of(job: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
 def decide(node: Mapping[str, Any]) -> Decision:
     """What a gate decides by its command, or an operation comes to."""
     policy = node["operation"]
+    if policy == "terminal" and node["args"].get(LEADS_TO):
+        return Decision(EXIT_FAILED, "terminal policy node must not declare outgoing routes")
     if policy in _ALWAYS:
         return Decision(0, _ALWAYS[policy])
     if policy in _WORDS:
@@ -111,13 +114,8 @@ def _gate(node: Mapping[str, Any], passed: str, failed: str, skipped: str) -> De
 def _operation(node: Mapping[str, Any]) -> Decision:
     from headway.base.errors import HeadwayError
     from headway.integrations.git.program import HOST_ERRNOS, GitError
-    from headway.workflows.operations import (
-        BlockedError,
-        FailedError,
-        NodeTask,
-        ParkedError,
-        operation_of,
-    )
+    from headway.workflows.operations import operation_of
+    from headway.workflows.operations.model import BlockedError, FailedError, NodeTask, ParkedError
 
     try:
         done = operation_of(node["operation"])(NodeTask(**node))
@@ -139,16 +137,6 @@ def _operation(node: Mapping[str, Any]) -> Decision:
             return Decision(EXIT_HOST, words, [HOST])
         return Decision(EXIT_FAILED, words)
     return Decision(0, done.summary, (), done.outputs)
-
-
-def run_command(argv: list[str], *, cwd: str | None = None) -> int:
-    """The exit code of a command; one that a signal ended has 128 and its number."""
-    try:
-        code = subprocess.run(argv, check=False, cwd=cwd).returncode
-    except OSError as error:
-        sys.stderr.write(f"{argv[0]}: {error.strerror}\n")
-        return 127
-    return 128 - code if code < 0 else code
 
 
 def _append_output(name: str, value: Any) -> None:

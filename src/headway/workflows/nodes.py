@@ -4,7 +4,8 @@ other job. Its edges, its conditions and whatever else its gates read stand in i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.base.errors import InvalidInputError, NotFoundError
@@ -45,7 +46,7 @@ from headway.workflows.labels import (
     Label,
 )
 from headway.workflows.locks import default_locks
-from headway.workflows.mistakes import Mistake, WorkflowError, short
+from headway.workflows.mistakes import MOST_SHOWN, Mistake, WorkflowError, short
 from headway.workflows.model import CompiledNode, Manifest, Workflow
 from headway.workflows.operations import OPERATIONS
 from headway.workflows.products import announced
@@ -96,7 +97,7 @@ def specifications(where: RunPlace, manifest: Manifest) -> Iterator[JobSpec]:
         at.setdefault(node.node, []).append(number)
     found: dict[str, bool] = {}
     repository = repository_of(where.folder)
-    wrong: list[Mistake] = []
+    wrong: list[tuple[CompiledNode, str]] = []
     for node in manifest.nodes:
         rule = manifest.routes.rules[node.node]
         after = [
@@ -108,11 +109,25 @@ def specifications(where: RunPlace, manifest: Manifest) -> Iterator[JobSpec]:
         try:
             spec = _specified(where, manifest, node, found, repository)
         except (InvalidInputError, NotFoundError) as error:
-            wrong.append(Mistake(f"node '{node.id}': {error}"))
+            wrong.append((node, str(error)))
             continue
         yield spec._replace(after=tuple(after))
     if wrong:
-        raise WorkflowError(manifest.workflow.file, wrong[:20], len(wrong))
+        reported = [*_reported_once(wrong, {name: len(each) for name, each in at.items()})]
+        raise WorkflowError(manifest.workflow.file, reported[:MOST_SHOWN], len(reported))
+
+
+def _reported_once(
+    wrong: Sequence[tuple[CompiledNode, str]], instances: Mapping[str, int]
+) -> Iterator[Mistake]:
+    """What is wrong with all instances of a node alike is wrong with the node."""
+    alike = Counter((node.node, words) for node, words in wrong)
+    named = (
+        (node.node if alike[node.node, words] == instances[node.node] else node.id, words)
+        for node, words in wrong
+    )
+    for name, words in dict.fromkeys(named):
+        yield Mistake(f"node '{name}': {words}")
 
 
 def _specified(
@@ -258,12 +273,18 @@ def _with_agent(node: CompiledNode, where: RunPlace) -> dict[str, Any]:
 
 def _known_args(args: Mapping[str, Any], node: CompiledNode) -> dict[str, Any]:
     """What is asked of an agent, which must be known when its job is queued."""
-    known: dict[str, Any] = fill(args, lambda each: node.values.get(each.text, UNKNOWN))
-    for each in references_in(known):
-        raise InvalidInputError(f"args: {each.text} is not known when it is queued")
+    known = _known(args, node)
     for words in misfits(known):
         raise InvalidInputError(words)
     return known
+
+
+def _known(args: Mapping[str, Any], node: CompiledNode) -> dict[str, Any]:
+    """Arguments with all that they refer to, which must be known when the job is queued."""
+    for each in references_in(args):
+        if each.text not in node.values:
+            raise InvalidInputError(f"args: {each.text} is not known when it is queued")
+    return {key: fill(said, lambda each: node.values[each.text]) for key, said in args.items()}
 
 
 def _type_of(label: Label) -> str:
@@ -293,7 +314,7 @@ def _of_node(manifest: Manifest, node: CompiledNode, label: Label) -> dict[str, 
         "within": list(loops_around(node.node, manifest)),
         "loop": _loop(node.node, manifest),
         "args": dict(node.args),
-        **({ASKS: _asks(node.args)} if label.name == APPROVAL else {}),
+        **({ASKS: _asks(node, workflow)} if label.name == APPROVAL else {}),
         "root": node.root,
         "when": [_condition(text, node, manifest.params) for text in node.when],
         "outputs": list(node.outputs),
@@ -318,24 +339,20 @@ def _several(workflow: Workflow, node: CompiledNode) -> set[str]:
     return {name for name, each in found.items() if each.matrix or each.each}
 
 
-def _asks(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Whom an approval gate asks, what, and for how long."""
-    required, expires = args.get("required", 1), args.get("expires")
-    question, approvers = args.get("question"), args.get("approvers", ())
-    if not isinstance(required, int) or isinstance(required, bool) or not 1 <= required <= 100:
-        raise InvalidInputError(f"required is {required!r}; give a whole number from 1 to 100")
-    if question is not None and not isinstance(question, str):
-        raise InvalidInputError(f"question is {question!r}; give a text")
-    names = [approvers] if isinstance(approvers, str) else approvers
-    if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
-        raise InvalidInputError(f"approvers is {approvers!r}; give a list of names")
-    if names and len({*names}) < required:
-        raise InvalidInputError(f"required is {required}, and there are {len({*names})} approvers")
+def _asks(node: CompiledNode, workflow: Workflow) -> dict[str, Any]:
+    """Whom an approval gate asks, what, and for how long; the forms of these were checked. The
+    question may name its run, whose id is put in when there is one."""
+    of_run = {"run.id": RUN_ID, "run.name": workflow.name}
+    args = _known(node.args, node._replace(values={**of_run, **node.values}))
+    required, expires, given = args.get("required", 1), args.get("expires"), args.get("approvers")
+    names = list(dict.fromkeys([given] if isinstance(given, str) else given or ()))
+    if names and len(names) < required:
+        raise InvalidInputError(f"required is {required}, and there are {len(names)} approvers")
     return {
         "required": required,
-        "question": question,
-        "expires": None if expires is None else parse_duration(str(expires), "expires"),
-        "approvers": list(dict.fromkeys(names)),
+        "question": args.get("question"),
+        "expires": None if expires is None else parse_duration(expires, "expires"),
+        "approvers": names,
     }
 
 

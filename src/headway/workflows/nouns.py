@@ -203,15 +203,21 @@ class Workflows:
         *,
         from_node: str | None = None,
         budget_usd: float | None = None,
+        budget_tokens: int | None = None,
         dry_run: bool = False,
     ) -> RetriedRun:
         """Run every node again that ended badly by itself, and all that follows; or a node, with
-        all of its instances, and all after it. `budget_usd` is another limit for all agents of the
+        all of its instances, and all after it. The budgets are other limits for all agents of the
         run. With `dry_run` nothing is changed."""
         from headway.workflows.retry import retry_run
 
         return retry_run(
-            self._context, run, from_node=from_node, budget_usd=budget_usd, dry_run=dry_run
+            self._context,
+            run,
+            from_node=from_node,
+            budget_usd=budget_usd,
+            budget_tokens=budget_tokens,
+            dry_run=dry_run,
         )
 
     def why(self, run: int) -> dict[str, Any]:

@@ -50,6 +50,7 @@ LARGEST_FILE = 1 << 20
 MOST_KEYS = 100_000
 MOST_TIMES = 100
 MOST_ELEMENTS = 10_000
+MOST_APPROVERS = 100
 MOST_AT_THE_END = 100
 NODE_ID = re.compile(r"[a-z][a-z0-9_]{0,47}")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")  # of a parameter
@@ -58,12 +59,14 @@ PARAM_TYPES = ("text", "slug", "int", "number", "bool", "path", "list")
 SCOPES = ("run", "global")
 OF_HEADWAY = ("prompt_text", "operation_output")  # artifact types that exist by themselves
 JOB_KEYS = (
-    *("env", "labels", "locks", "resources", "rates", "priority", "timeout", "grace", "retries"),
-    *("retry_base", "retry_cap", "retry_jitter", "retry_on", "skip_exit_codes", "require"),
-    *("pin_head", "target", "any_host", "cwd"),
+    *("env", "labels", "locks", "resources", "rates", "priority", "timeout", "idle_timeout"),
+    *("grace", "retries", "retry_base", "retry_cap", "retry_jitter", "retry_on"),
+    *("skip_exit_codes", "require", "pin_head", "target", "any_host", "cwd"),
 )
 # What a job that calls a function has no use for: it has neither a command nor a checkout.
-NOT_OF_CALLS = ("env", "skip_exit_codes", "require", "pin_head", "any_host", "cwd")
+NOT_OF_CALLS = (
+    *("env", "idle_timeout", "skip_exit_codes", "require", "pin_head", "any_host", "cwd"),
+)
 WHAT_IT_DOES = ("uses", "argv", "shell", "prompt", "prompt_file", "task")
 LOOP_ON = (NodeOutcome.SUCCEEDED, NodeOutcome.FAILED, NodeOutcome.BLOCKED)
 TOLERABLE = (NodeOutcome.FAILED, NodeOutcome.BLOCKED, NodeOutcome.CANCELLED)
@@ -83,6 +86,7 @@ _OUTCOMES_OF_OTHERS = {
     **dict.fromkeys(("failure", "error"), "failed"),
     **dict.fromkeys(("always", "any", "completed"), ANY),
 }
+_ON = re.compile(r"on[_-]([a-z]+)")  # as others write `on.failed`
 _TIMES = frozenset({"cron", "schedule", "every"})
 _LINE = re.compile(r"(.*) \(at (line \d+, column \d+)\)|(.*) \(at end of document\)", re.DOTALL)
 
@@ -110,6 +114,18 @@ def _is_whole(value: Any) -> bool:
 
 def _is_amount(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _is_plain(value: Any) -> bool:
+    """A text, or a number that is read as one."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _is_duration(value: Any) -> bool:
+    try:
+        return _is_text(value) and parse_duration(value, "") >= 0
+    except InvalidInputError:
+        return False
 
 
 def _is_table(value: Any) -> bool:
@@ -231,6 +247,37 @@ EACH_KEYS: Mapping[str, ValueForm] = {
     ),
 }
 AFTER_KEYS: Mapping[str, ValueForm] = {"node": TEXT, "on": TEXTS}
+_WORDS = ValueForm("a text or a number", _is_plain)
+_PATHS = ValueForm("a path, or a list of paths", lambda v: _is_text(v) or _is_command(v))
+# The arguments of labels, by their names: one name has one meaning.
+ARGUMENTS: Mapping[str, ValueForm] = {
+    **dict.fromkeys(("always", "auto_resolve", "delete_branch", "squash"), FLAG),
+    **dict.fromkeys(("branch", "slug", "plan", "base", "source", "target", "from"), _WORDS),
+    **dict.fromkeys(("spec_text", "spec_file", "prompt_text", "prompt_file"), _WORDS),
+    **dict.fromkeys(("build_id", "step_key", "message"), _WORDS),
+    **dict.fromkeys(("files", "paths"), _PATHS),
+    "question": TEXT,
+    "task": TEXT,
+    "arguments": TABLE,
+    "approvers": ValueForm("a list of names", lambda v: _is_text(v) or _are_texts(v)),
+    "required": ValueForm(
+        f"a whole number from 1 to {MOST_APPROVERS}",
+        lambda v: _is_whole(v) and 1 <= v <= MOST_APPROVERS,
+    ),
+    "expires": ValueForm('a duration like "5m"', _is_duration),
+    **{
+        key: ValueForm(FORMS[key].says, FORMS[key].fits)
+        for key in ("runner", "model", "max_turns", "allowed_tools", "budget_usd", "max_tokens")
+    },
+}
+
+
+def misfit_argument(key: str, value: Any) -> str | None:
+    """What is wrong with an argument of a label. One with a reference is not known yet."""
+    form = ARGUMENTS.get(key)
+    if form is None or form.fits(value) or (_is_text(value) and OPEN in value):
+        return None
+    return f"{key} is {short(value)}; give {form.says}"
 
 
 def read_workflow(text: Source, *, name: str, file: str) -> Workflow:
@@ -481,22 +528,15 @@ class _Nodes:
                     words = f"{label.operation} has no argument '{key}'"
                     there = ", ".join(label.arguments) or "none"
                     self._say(f"{words}; there are {there}", "args", key)
+        for key in label.arguments:
+            if key in args and (wrong := misfit_argument(key, args[key])) is not None:
+                self._say(wrong, "args", key)
         named = {*args, *(["task"] if "task" in self._said else [])}
         if label.one_of and not named & {*label.one_of}:
             self._say(f"{label.operation} needs {listed(label.one_of)}", "args")
-        if label.name == FUNCTION_CALL:
-            self._check_call(label, args)
-
-    def _check_call(self, label: Label, args: Table) -> None:
-        for key in NOT_OF_CALLS:
+        for key in NOT_OF_CALLS if label.name == FUNCTION_CALL else ():
             if key in self._said:
                 self._say(f"{label.name} takes no {key}", key)
-        task, arguments = args.get("task", ""), args.get("arguments", {})
-        if not isinstance(task, str):
-            self._say(f"task is {short(task)}; give {TEXT.says}", "args", "task")
-        if not _is_table(arguments) and not (_is_text(arguments) and OPEN in arguments):
-            words = f"arguments is {short(arguments)}; give {TABLE.says}"
-            self._say(words, "args", "arguments")
 
     def _agent_with_prompt(self, label: Label) -> list[WorkflowNode]:
         """The short form: a node before it resolves the prompt, and all that led to it leads
@@ -618,12 +658,13 @@ class _Nodes:
         return frozenset(found) or OUTCOME_WORDS["succeeded"]
 
     def _outcomes(
-        self, key: str, words: Any, allowed: tuple[NodeOutcome, ...]
+        self, key: str, given: Any, allowed: tuple[NodeOutcome, ...]
     ) -> frozenset[NodeOutcome]:
-        for word in words:
+        for word in given:
             if word not in allowed:
-                self._say(f"{key} is {short(word)}; give {listed(list(allowed))}", key)
-        return frozenset(NodeOutcome(word) for word in words if word in allowed)
+                words = f"{key} is {short(word)}; give {listed(list(allowed))}"
+                self._say(words, *key.split("."))
+        return frozenset(NodeOutcome(word) for word in given if word in allowed)
 
     def _loop(self, said: Table | None) -> LoopKey | None:
         if said is None:
@@ -675,6 +716,10 @@ def _meant(key: str, forms: Mapping[str, ValueForm]) -> str:
         return "; for certain times: headway schedules add --workflow NAME --cron EXPR"
     if _OF_OTHERS.get(key) in forms:
         return f"; did you mean '{_OF_OTHERS[key]}'?"
+    route = _ON.fullmatch(key)
+    if route is not None and "on" in forms and "after" in forms:
+        word = _OUTCOMES_OF_OTHERS.get(route[1], route[1])
+        return f"; did you mean 'on.{word}'?" if word in OUTCOME_WORDS else ""
     return perhaps(key, list(forms))
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 12
 MOST_USD = 1e9
+MOST_TOKENS = 10**15
 
 
 class RetriedRun(NamedTuple):
@@ -48,18 +49,21 @@ def retry_run(
     *,
     from_node: str | None = None,
     budget_usd: float | None = None,
+    budget_tokens: int | None = None,
     dry_run: bool = False,
 ) -> RetriedRun:
     """Run every node again that ended badly by itself, and all that follows from these; or with
-    `from_node` that node, with all of its instances, and all after it. `budget_usd` is what all
+    `from_node` that node, with all of its instances, and all after it. The budgets are what all
     agents of the run may spend from now on, with what they have spent."""
     if budget_usd is not None and not 0 < budget_usd < MOST_USD:
         raise InvalidInputError(f"--budget-usd is {budget_usd:g}; give an amount above 0")
+    if budget_tokens is not None and not 0 < budget_tokens < MOST_TOKENS:
+        raise InvalidInputError(f"--budget-tokens is {budget_tokens}; give a number above 0")
     find = _finder(run, from_node)
 
     def record(tx: WriteTx, planned: Rewind) -> None:
-        if budget_usd is not None:
-            set_budget(tx, run, usd=budget_usd)
+        if budget_usd is not None or budget_tokens is not None:
+            set_budget(tx, run, usd=budget_usd, tokens=budget_tokens)
         data = {
             "run": shown_run(run),
             "from": sorted({job.node for job in find(tx) if job.node}),

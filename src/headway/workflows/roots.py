@@ -18,7 +18,7 @@ from headway.core.worktrees import CLEANUP, RESOLUTION, OwnedWorktree, WorktreeS
 from headway.integrations.git.layout import has_branch
 from headway.jobs.worktrees import trees_of_roots
 from headway.store.transaction import ReadTx
-from headway.workflows.operations import gone_root
+from headway.workflows.operations.model import gone_root
 from headway.workflows.references import LookUp, fill_texts
 
 

@@ -25,11 +25,12 @@ from headway.store.records import NodeRecord, RunRecord
 if TYPE_CHECKING:
     from headway.jobs.context import Context
     from headway.store.transaction import ReadTx, WriteTx
-    from headway.workflows.drawing import Drawing
+    from headway.workflows.drawing import Drawing, NodeStanding
 
 MOST_LISTED = 200
 DAY = 24 * 3600 * 1_000_000
 BAD = (NodeOutcome.FAILED, NodeOutcome.BLOCKED, NodeOutcome.CANCELLED)
+SEEN_FIRST = ("failed", "blocked", "running", "waiting", "queued", "succeeded", "ended")
 POLL = 0.05
 TIMEOUT = "timeout"  # stops a run in place of a person
 _RUN = re.compile(r"(?:wf-)?([1-9][0-9]{0,17})")
@@ -88,18 +89,23 @@ def run_drawing(context: Context, run: int) -> Drawing:
     instances: dict[str, list[NodeRecord]] = {}
     for each in nodes:
         instances.setdefault(each.written, []).append(each)
-    states = {name: _stand(some) for name, some in instances.items()}
-    jobs = {name: shown(some[0].job_id) for name, some in instances.items() if len(some) == 1}
-    return drawing_of_run(f"{shown_run(run)} {record.name}", kept, states, jobs)
+    standing = {name: _stand(some) for name, some in instances.items()}
+    return drawing_of_run(f"{shown_run(run)} {record.name}", kept, standing)
 
 
-def _stand(instances: Sequence[NodeRecord]) -> str:
-    """`failed, pass 2`; of several instances how many are so."""
+def _stand(instances: Sequence[NodeRecord]) -> NodeStanding:
+    """`failed, pass 2`; of several instances how many are so. The state is the one of them that
+    one wants to see first."""
+    from headway.jobs.views.graph.formats import kind_of
+    from headway.workflows.drawing import NodeStanding
+
     made = [each for each in instances if not each.fan] or instances
     counts = Counter((each.outcome or each.status).value for each in made)
     words = [f"{count} {word}" if len(made) > 1 else word for word, count in counts.items()]
     last = max(each.passes for each in made)
-    return ", ".join([*words, *([f"pass {last}"] if last > 1 else [])])
+    state = min((kind_of(each.status) for each in made), key=SEEN_FIRST.index)
+    said = ", ".join([*words, *([f"pass {last}"] if last > 1 else [])])
+    return NodeStanding(said, state, shown(made[0].job_id) if len(instances) == 1 else None)
 
 
 def list_runs(context: Context, *, everything: bool = False) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from headway.workflows.labels import (
 from headway.workflows.matrices import MOST_COMBINATIONS
 from headway.workflows.reader import (
     AFTER_KEYS,
+    ARGUMENTS,
     BUDGET_KEYS,
     CONTRACT_KEYS,
     DEFAULT_KEYS,
@@ -27,6 +28,7 @@ from headway.workflows.reader import (
     JOB_KEYS,
     LOOP_KEYS,
     LOOP_ON,
+    MOST_APPROVERS,
     MOST_AT_THE_END,
     MOST_ELEMENTS,
     MOST_TIMES,
@@ -75,6 +77,18 @@ _BY_WORDS: Mapping[str, Schema] = {
     "a table of lists that are not empty": {
         "type": "object",
         "additionalProperties": {"type": "array", "minItems": 1, "maxItems": MOST_COMBINATIONS},
+    },
+}
+# The same for arguments of labels.
+_OF_ARGUMENTS: Mapping[str, Schema] = {
+    "a text or a number": {"type": ["string", "number"]},
+    "a path, or a list of paths": {"anyOf": [_TEXT, {**_TEXTS, "minItems": 1}]},
+    "a list of names": {"anyOf": [_TEXT, _TEXTS]},
+    "a number": {"type": "number"},
+    f"a whole number from 1 to {MOST_APPROVERS}": {
+        **_WHOLE,
+        "minimum": 1,
+        "maximum": MOST_APPROVERS,
     },
 }
 
@@ -247,9 +261,8 @@ def _of_short_form(label: Label, takes: tuple[str, ...]) -> Schema:
 
 def _of_label(label: Label) -> Schema:
     takes = ("argv", "shell") if label.command is not RunsCommand.NEVER else ()
-    found: Schema = {"description": label.about, "properties": _refused(takes)}
-    if not label.free:
-        found["properties"]["args"] = _arguments(label)
+    properties = {**_refused(takes), "args": _arguments(label)}
+    found: Schema = {"description": label.about, "properties": properties}
     if label.command is RunsCommand.MUST:
         found["anyOf"] = [{"required": ["argv"]}, {"required": ["shell"]}]
     if label.one_of:
@@ -266,9 +279,18 @@ def _refused(takes: tuple[str, ...]) -> dict[str, Any]:
 def _arguments(label: Label) -> Schema:
     return {
         "type": "object",
-        "additionalProperties": False,
-        "properties": {key: {} for key in label.arguments},
+        "additionalProperties": label.free,
+        "properties": {key: _argument(key) for key in label.arguments},
     }
+
+
+def _argument(key: str) -> Schema:
+    """What has a reference is a text in the file, whatever it comes to."""
+    form = ARGUMENTS.get(key)
+    if form is None:
+        return {}
+    found = _OF_ARGUMENTS.get(form.says) or _BY_WORDS[form.says]
+    return found if found == _TEXT else {"anyOf": [found, {**_TEXT, "pattern": r"\$\{\{"}]}
 
 
 # What an editor shows beside a key; the page has the same words.

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headway.base.collector import paused_collector
 from headway.base.crashpoints import reach
 from headway.base.environment import keep_environment
 from headway.base.errors import InvalidInputError, KeyReusedError, NotFoundError
+from headway.core.approvals import ASKS, FOR_RUN, ApprovalRule
 from headway.core.gates.routes import OF_NODE
 from headway.core.model import (
     NOTHING,
@@ -40,6 +42,7 @@ from headway.workflows.compiler import (
     inputs_of,
     sinks_of,
 )
+from headway.workflows.documents import compiled_document
 from headway.workflows.drawing import as_document, drawing_of
 from headway.workflows.files import read_file, refuse_untrusted
 from headway.workflows.mistakes import Mistake, WorkflowError
@@ -111,6 +114,7 @@ def check_run(context: Context, manifest: Manifest) -> None:
         pass
 
 
+@paused_collector()
 def compile_at(place: RunPlace, file: WorkflowFile, request: RunRequest) -> Manifest:
     if request.subject is not None:
         check_name("subject", request.subject)
@@ -149,6 +153,7 @@ def start(context: Context, manifest: Manifest, request: RunRequest) -> StartedR
     return start_repeated(context, manifest, request, 1)[0]
 
 
+@paused_collector()
 def start_repeated(
     context: Context, manifest: Manifest, request: RunRequest, count: int
 ) -> list[StartedRun]:
@@ -190,7 +195,7 @@ def add_run(
     """Make a run of these specifications within a transaction."""
     known = tx.workflows.by_key(request.key) if request.key is not None else None
     if known is not None:
-        _refuse_another(known, manifest, str(request.key))
+        _refuse_other(known, manifest, request)
         return StartedRun(known.id, created=False)
     run = tx.workflows.take_id()
     actor = (origin.of_slots and request.schedule_id) or origin.actor
@@ -228,19 +233,20 @@ def add_run(
     return StartedRun(run, created=True, jobs=tuple(each.job_id for each in made))
 
 
-def _refuse_another(known: RunRecord, manifest: Manifest, key: str) -> None:
-    """Refuse a key that stands for another workflow, or for other parameters: whoever uses it has
-    made a mistake, and must not take that run for the one that was meant."""
-    if (known.name, known.params) != (manifest.workflow.name, as_json(manifest.params)):
+def _refuse_other(known: RunRecord, manifest: Manifest, request: RunRequest) -> None:
+    """A key names one run; it is no other workflow's, of no other values and about nothing else."""
+    asked = (manifest.workflow.name, manifest.policy_hash, as_json(manifest.params))
+    same = asked == (known.name, known.policy_hash, known.params)
+    if not same or request.subject != known.subject:
         raise KeyReusedError(
-            f"key {key!r} belongs to {shown_run(known.id)}, which is of another workflow or has "
-            "other parameters; use another key"
+            f"key {request.key!r} belongs to {shown_run(known.id)}, which has another "
+            "specification; use another key"
         )
 
 
 def document(manifest: Manifest) -> dict[str, Any]:
     """What is kept of a run's workflow: all of each node, as compiled."""
-    nodes = [{**node._asdict(), "each": None} for node in manifest.nodes]
+    nodes = [compiled_document(node) for node in manifest.nodes]
     tolerated = {name: sorted(node.tolerates) for name, node in manifest.workflow.nodes.items()}
     leads_to = _followers(manifest)
     return {
@@ -281,6 +287,11 @@ def _of_run(spec: JobSpec, run: int, manifest: Manifest, request: RunRequest) ->
     if "each" in node:
         instance = _instance_of_run(node["each"]["instance"], run, manifest)
         own["each"] = {**node["each"], "instance": instance}
+    if question := node.get(ASKS, NOTHING).get("question"):
+        own[ASKS] = {**node[ASKS], "question": question.replace(RUN_ID, name)}
+    if request.require_approval and not node["edges"] and not spec.require_approval:
+        question = f"Start {name} of {manifest.workflow.name}?"
+        own[ASKS] = {**ApprovalRule(question=question)._asdict(), FOR_RUN: True}
     if request.behind and not node["edges"]:
         own["behind"] = list(request.behind)
     params = {**spec.params, OF_NODE: own}

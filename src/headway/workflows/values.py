@@ -18,6 +18,7 @@ from headway.store.transaction import ReadTx
 from headway.workflows.fans import count_of
 from headway.workflows.matrices import written_node
 from headway.workflows.mistakes import short
+from headway.workflows.node_process import LEADS_TO
 from headway.workflows.prompts import filled_parts, nodes_in, other_args, prompt_in
 from headway.workflows.references import (
     UNKNOWN,
@@ -100,7 +101,16 @@ def _about_run(tx: ReadTx, job: Job, values: NodeValues) -> dict[str, Any]:
     }
     if "each" in node:
         about["args"] = {"count": count_of(tx, job), "max": node["each"]["max"]}
+    if node["policy"] == "terminal":
+        about["args"] = {LEADS_TO: _followers(tx, job)}
     return about
+
+
+def _followers(tx: ReadTx, job: Job) -> list[str]:
+    """The nodes that its run's manifest lets follow, but for those of `finally`."""
+    leads_to = tx.workflows.manifest(job.workflow_run or 0)["leads_to"]
+    below = leads_to.get(written_node(job.node or ""), ())
+    return [name for name in below if name not in job.params[OF_NODE]["at_the_end"]]
 
 
 def _is_last(job: Job) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from headway.base.units import show_instant
 from headway.core.model import WaitKind, shown, shown_run
 from headway.core.states import Status
+from headway.core.wait_words import more_budget
 from headway.jobs.views.why import why
 from headway.workflows.runs import causes, document, nodes_of, require_run
 
@@ -49,7 +50,8 @@ def why_run(context: Context, run: int) -> dict[str, Any]:
 def _of_end(run: int, first: NodeRecord | None) -> dict[str, Any]:
     if first is None:
         return {}
-    name, again = shown(first.job_id), f"headway workflows retry {shown_run(run)}"
+    name = shown(first.job_id)
+    again = more_budget(run, first.reason) or f"headway workflows retry {shown_run(run)}"
     output = f"headway jobs tail {name} shows its output; " if first.started_at else ""
     return {
         "node": first.node,

@@ -2,14 +2,15 @@
 
 The first part of the path says how it behaves: `/says`, `/overloaded`, `/refuses`, `/writes` (asks
 for a tool that writes a file, and is content with whatever comes of it), `/loops` (asks for a tool
-again and again), `/stages` (does what the prompts of `three_stages` ask for) or `/hangs`. So one
-server serves all tests, and a test chooses by its base URL.
+again and again), `/stages` (does what the prompts of `three_stages` ask for), `/tools` (calls the
+tools of an MCP server that `TOOL_CALLS` names) or `/hangs`. So one server serves all tests, and a
+test chooses by its base URL.
 """
 
 import json
 import shlex
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
@@ -28,11 +29,32 @@ class WriteFile(NamedTuple):
     text: str
 
 
+class UseTool(NamedTuple):
+    """The model calls this tool of an MCP server."""
+
+    name: str
+    given: dict[str, Any]
+
+    def offered(self, names: Iterable[str]) -> str:
+        """Under which name the program has it."""
+        return next((each for each in names if each.endswith(self.name)), self.name)
+
+
 MADE = WriteFile("made-by-agent.txt", "made\n")
+# What an agent does with the tools of Headway, in a new home.
+TOOL_CALLS = (
+    UseTool("list_jobs", {}),
+    UseTool("submit_job", {"shell": "echo said-by-the-job; exit 3", "key": "of-the-agent"}),
+    UseTool("wait_for_job", {"job": "job-1"}),
+    UseTool("why", {"job": "job-1"}),
+    UseTool("tail_log", {"job": "job-1"}),
+)
 
 
-def next_step(way: str, prompt: str, done: int) -> str | WriteFile:
+def next_step(way: str, prompt: str, done: int) -> str | WriteFile | UseTool:
     """What the model does when so much of what it asked for is done: it answers, or writes."""
+    if way == "tools":
+        return TOOL_CALLS[done] if done < len(TOOL_CALLS) else ANSWER
     if way == "loops" or (way == "writes" and not done):
         return MADE
     if way != "stages":
@@ -48,6 +70,7 @@ class Stub(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[str] = []
+        self.last: dict[str, dict[str, Any]] = {}  # of each way: what was sent with it last
         self.numbers = count(1)
         self.over = threading.Event()
 
@@ -90,6 +113,8 @@ class _Handler(BaseHTTPRequestHandler):
             asked = {}
         self.server.asked.append(self.path)
         way, _, path = self.path.lstrip("/").partition("/")
+        if asked.get("tools"):
+            self.server.last[way] = asked
         if "count_tokens" in path or "countTokens" in path:
             self._json(200, {"input_tokens": 10, "totalTokens": 10})
         elif way == "hangs":
@@ -126,6 +151,9 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(step, WriteFile):
             call = {"file_path": step.name, "content": step.text}
             part = {"functionCall": {"name": "write_file", "args": call}}
+        if isinstance(step, UseTool):
+            declared = [one for each in asked.get("tools", ()) for one in _declared(each)]
+            part = {"functionCall": {"name": step.offered(declared), "args": step.given}}
         document = {
             "candidates": [
                 {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
@@ -173,9 +201,13 @@ def _anthropic(way: str, asked: dict[str, Any], number: int) -> Events:
     prompt = "\n".join([*texts, *(part.get("text", "") for part in parts)])
     done = sum(part.get("type") == "tool_result" for part in parts)
     step = next_step(way, prompt, done // 2 if way == "stages" else done)
-    calls = isinstance(step, WriteFile) and bool(asked.get("tools"))
+    calls = not isinstance(step, str) and bool(asked.get("tools"))
     block: dict[str, Any] = {"type": "text", "text": ""}
     delta: dict[str, Any] = {"type": "text_delta", "text": step if isinstance(step, str) else ""}
+    if isinstance(step, UseTool) and calls:
+        name = step.offered(each["name"] for each in asked["tools"])
+        block = {"type": "tool_use", "id": f"toolu_{number:08}", "name": name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(step.given)}
     if isinstance(step, WriteFile) and calls:
         tool: str
         tool, call = "Bash", {"command": f"echo made > {step.name}", "description": "make a file"}
@@ -223,6 +255,8 @@ def _openai(way: str, asked: dict[str, Any], number: int) -> Events:
         "content": [{"type": "output_text", "text": step, "annotations": []}],
     }
     tools = [each.get("name") for each in asked.get("tools", ())]
+    if tools and isinstance(step, UseTool):
+        item = _tool_call(step, asked["tools"], number)
     if tools and isinstance(step, WriteFile):
         item = _shell_call(way, step, tools, number)
     usage = {
@@ -239,6 +273,26 @@ def _openai(way: str, asked: dict[str, Any], number: int) -> Events:
         ("response.output_item.done", done),
         ("response.completed", {"type": "response.completed", "response": answer}),
     ]
+
+
+def _declared(tool: dict[str, Any]) -> list[str]:
+    return [each["name"] for each in tool.get("functionDeclarations", ())]
+
+
+def _tool_call(step: UseTool, tools: list[dict[str, Any]], number: int) -> dict[str, Any]:
+    """A server's tools stand in a list of their own, whose name goes with the call."""
+    item: dict[str, Any] = {
+        "type": "function_call",
+        "id": f"fc{number}",
+        "call_id": f"call_{number}",
+        "name": step.name,
+        "arguments": json.dumps(step.given),
+    }
+    for each in tools:
+        inside = [one.get("name", "") for one in each.get("tools", ())]
+        if step.offered(inside) in inside:
+            return {**item, "name": step.offered(inside), "namespace": each["name"]}
+    return {**item, "name": step.offered(str(each.get("name")) for each in tools)}
 
 
 def _shell_call(way: str, step: WriteFile, tools: list[Any], number: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from headway.base.text import plain
+from headway.base.text import drawable
 from headway.base.units import show_duration, show_instant
 from headway.cli.jobs.last_line import LastLine
 from headway.cli.render import LEAST_STATE, USUAL_WIDTH, brief
@@ -25,7 +25,6 @@ NOTHING_THERE = "Outcome: No scheduled jobs"
 NARROW = 100  # columns
 AROUND_ROWS = 10  # lines that are not rows: header, counts, gaps, table head, pane
 SECOND = 1_000_000
-_VARIATION = str.maketrans("", "", "\ufe0e\ufe0f")  # terminals disagree about the width they give
 
 _STYLES = {
     "queued": "",
@@ -96,12 +95,7 @@ def _needs_worker(frame: Frame) -> bool:
 
 
 def _line(text: str, style: str = "") -> Text:
-    return Text(clean(text), style=style, no_wrap=True, overflow="ellipsis")
-
-
-def clean(text: str) -> str:
-    """Text of strangers, of which every terminal knows how wide it is."""
-    return plain(text).translate(_VARIATION)
+    return Text(drawable(text), style=style, no_wrap=True, overflow="ellipsis")
 
 
 def _header(frame: Frame, width: int) -> Text:
@@ -157,7 +151,7 @@ def _pane(frame: Frame, rows: Sequence[Node]) -> RenderableType:
     if node is None:
         return Panel(Text("nothing is running", "dim"), box=box.ROUNDED, border_style="dim")
     running = frame.running(node)
-    title = Text.assemble((shown(node.id), "bold"), "  ", clean(node.name))
+    title = Text.assemble((shown(node.id), "bold"), "  ", drawable(node.name))
     title.no_wrap, title.overflow = True, "ellipsis"
     if running.started_at is not None:
         passed = max(0, frame.now - running.started_at) // SECOND * SECOND
@@ -170,7 +164,7 @@ def _output(running: Running) -> Text:
         return _line(f"it runs on {running.host}; its output is there", "dim")
     if running.line is None:
         return _line("no output yet", "dim")
-    document = Text.assemble((f"[{running.line.stream}] ", "cyan"), clean(running.line.text))
+    document = Text.assemble((f"[{running.line.stream}] ", "cyan"), drawable(running.line.text))
     document.no_wrap, document.overflow = True, "ellipsis"
     return document
 

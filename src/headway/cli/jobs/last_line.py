@@ -8,7 +8,7 @@ from headway.cli.terminal import Sanitiser
 from headway.jobs.log_tail import log_ends
 
 MOST_BYTES = 8 << 10  # read of each stream
-_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 
 
 class LastLine(NamedTuple):
@@ -29,7 +29,7 @@ def _last(data: bytes) -> str:
     """The last line that says something, as harmless text; of a line that was written over, the
     last writing."""
     clean = Sanitiser().feed(data).decode("utf-8", "replace")
-    for writing in reversed(_COLOUR.sub("", clean).splitlines()):  # a return begins a new one, too
+    for writing in reversed(COLOUR.sub("", clean).splitlines()):  # a return begins a new one, too
         text = " ".join(writing.split())
         if text:
             return plain(text)

@@ -212,7 +212,7 @@ def _about(document: dict[str, Any], own: dict[str, Any], now: int) -> list[tupl
         ("conditions", of("preconditions")),
         ("approval", _approval(document)),
         ("locks", of("locks")),
-        ("workflow", of("workflow")),
+        ("workflow", _node(document["workflow"])),
         ("worktree", of("worktree")),
         ("runs in", document["execution_root"]),
         ("not cleaned", (document["worktree"] or {}).get("retry_cleanup_error")),
@@ -236,6 +236,15 @@ def _about_agent(agent: dict[str, Any]) -> list[tuple[str, str | None]]:
     from headway.cli.agent_options import about_agent
 
     return about_agent(agent)
+
+
+def _node(about: dict[str, Any] | None) -> str | None:
+    """Which node of which run it is, and what it came to."""
+    if about is None:
+        return None
+    parts = [f"{about['run_id']} ({about['template_id']})", f"node {about['node_id']}"]
+    parts += [f"pass {about['pass']}"] if about["pass"] != 1 else []
+    return ", ".join([*parts, *filter(None, [about["outcome"]])])
 
 
 def _member(document: dict[str, Any]) -> str | None:

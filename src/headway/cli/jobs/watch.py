@@ -4,16 +4,7 @@ The store is read when somebody committed; the clock and the last line of output
 time. Leaving by `q`, by Ctrl-C or by a signal gives the terminal back as it was.
 """
 
-import os
-import select
-import signal
-import sys
-import termios
-import tty
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from types import FrameType
-from typing import Any, NoReturn
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.live import Live
@@ -21,6 +12,7 @@ from rich.live import Live
 from headway.base.errors import StoreBusyError
 from headway.cli.jobs.frame import Frame, Running, draw
 from headway.cli.jobs.last_line import last_line
+from headway.cli.keyboard import Keyboard, signals_end_it
 from headway.cli.render import colourful
 from headway.client import Client
 from headway.core.model import Job, JobId
@@ -44,13 +36,13 @@ def watch_schedule(
     )
     view.refresh()  # what cannot be shown is said before the screen is taken
     console = Console(highlight=False, markup=False, emoji=False, no_color=not colourful())
-    with _signals_end_it(), Live(console=console, screen=True, auto_refresh=False) as live:
-        keyboard = Keyboard(live)
+    with signals_end_it(), Live(console=console, screen=True, auto_refresh=False) as live:
+        keyboard = Keyboard(live.console)
         with keyboard.by_key(), keyboard.by_signal():
             while True:
                 view.refresh()
                 live.update(draw(view.frame(), console.size), refresh=True)
-                if keyboard.leaves_within(interval):
+                if any(key in LEAVES for key in keyboard.pressed_within(interval)):
                     return 0
 
 
@@ -132,88 +124,3 @@ class WatchedView:
         if known.host is not None:
             return known
         return known._replace(line=last_line(self._client.context.home.job(node.id)))
-
-
-class Keyboard:
-    """The keys of the terminal, one by one and unseen, and the signals that are about it."""
-
-    def __init__(self, live: Live) -> None:
-        self._live = live
-        self._fd = sys.stdin.fileno() if sys.stdin.isatty() else -1
-        self._before: list[Any] = termios.tcgetattr(self._fd) if self._fd >= 0 else []
-        self._signalled = -1
-
-    def leaves_within(self, seconds: float) -> bool:
-        """Wait so long, or until the terminal has another size; True if someone wants to leave."""
-        readable = [fd for fd in (self._fd, self._signalled) if fd >= 0]
-        ready = select.select(readable, [], [], seconds)[0]
-        if self._signalled in ready and signal.SIGTSTP in os.read(self._signalled, 256):
-            self._stop()
-        if self._fd not in ready:
-            return False
-        pressed = os.read(self._fd, 256)
-        if not pressed:
-            self._fd = -1  # nobody will press anything any more
-        return any(key in LEAVES for key in pressed)
-
-    @contextmanager
-    def by_key(self) -> Iterator[None]:
-        """Keys come at once and are not shown; afterwards the terminal is as it was."""
-        self._listen()
-        try:
-            yield
-        finally:
-            self._restore()
-
-    @contextmanager
-    def by_signal(self) -> Iterator[None]:
-        """Ctrl-Z and a new size are seen between two frames: a handler may come in the middle of
-        a write, and must not write itself. The interpreter writes their numbers into a pipe at
-        once; a handler of ours would run only after a wait that has just begun."""
-        self._signalled, writing_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        woken = signal.set_wakeup_fd(writing_end, warn_on_full_buffer=False)
-        noted = (signal.SIGTSTP, signal.SIGWINCH)
-        before = {each: signal.signal(each, lambda *_: None) for each in noted}
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(woken)
-            for each, was in before.items():
-                signal.signal(each, was)
-            os.close(writing_end)
-            os.close(self._signalled)
-
-    def _stop(self) -> None:
-        """Give the terminal to the shell and, when continued, take it again."""
-        console = self._live.console
-        console.set_alt_screen(False)
-        console.show_cursor(True)
-        self._restore()
-        os.kill(os.getpid(), signal.SIGSTOP)
-        self._listen()
-        console.set_alt_screen(True)
-        console.show_cursor(False)
-
-    def _listen(self) -> None:
-        if self._fd >= 0:
-            tty.setcbreak(self._fd, termios.TCSANOW)
-
-    def _restore(self) -> None:
-        if self._before:
-            with suppress(termios.error):  # it may be closed
-                termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, self._before)
-
-
-@contextmanager
-def _signals_end_it() -> Iterator[None]:
-    """A signal that would end us at once ends us in good order."""
-
-    def end(number: int, _frame: FrameType | None) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

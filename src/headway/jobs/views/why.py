@@ -109,6 +109,9 @@ def _next_step(tx: ReadTx, job: Job) -> str | None:
         return say.failed_itself(job.id, has_output=job.started_at is not None)
     if job.status is Status.BLOCKED_BY_APPROVAL:
         return say.rejected(job.id)
+    more = say.more_budget(job.workflow_run or 0, job.reason)
+    if more is not None:
+        return more
     root = root_of_block(tx, job)
     if root is not None:
         return say.retry_from(root.id)

@@ -81,11 +81,11 @@ select $JOB from jobs where id in (select id from active) order by created_at, i
 select $JOB from jobs where finished_at >= :since order by finished_at desc limit :limit
 
 -- name: ended_without_success
--- The newest :limit of those that ended since :since without success and that nobody retried, among the newest
+-- The newest :limit of those that ended so since :since, without success, and that nobody retried, among the newest
 -- :most that ended: so a million calls that succeeded cost no more than that. What is blocked by one comes after it.
 select $JOB from jobs where id in (
   select id from jobs where finished_at >= :since order by finished_at desc limit :most)
-  and status <> 'succeeded' and status <> 'skipped'
+  and status <> 'succeeded' and status <> 'skipped' and status in $TEXTS(:statuses)
   and not exists (select 1 from jobs later where later.retry_of = jobs.id)
 order by case status when 'blocked_by_dependency' then 1 else 0 end, finished_at desc, id desc limit :limit
 

@@ -142,9 +142,9 @@ where state = 'pending' and receiver = :receiver
 
 -- name: fail_old_deliveries
 -- changes: deliveries
--- What has waited for so long that nobody can want it any more.
+-- What has waited for so long that nobody can want it any more. It was made before it began to wait: by that it is found.
 update deliveries set state = 'failed', lease = null, error = :error, ended_at = :at
-where state = 'pending' and waiting_since < :before returning $DELIVERY
+where state = 'pending' and created_at < :before and waiting_since < :before returning $DELIVERY
 
 -- name: forget_deliveries
 -- changes: deliveries
@@ -159,8 +159,10 @@ where id = :id and state <> 'pending'
 
 -- name: replay_failed
 -- changes: deliveries
+-- Not to those that get nothing before they are resumed.
 update deliveries set state = 'pending', tries = 0, due_at = :at, waiting_since = :at, lease = null, ended_at = null
 where state = 'failed' and created_at >= :since
+  and endpoint not in (select id from endpoints where state = 'disabled')
 
 -- name: delivery
 select $DELIVERY, body from deliveries where id = :id

@@ -196,3 +196,7 @@ update workflow_runs set usd_spent = usd_spent + :usd, tokens_spent = tokens_spe
 -- name: set_run_budget
 -- changes: workflow_runs
 update workflow_runs set usd_budget = :usd where id = :id
+
+-- name: set_run_tokens
+-- changes: workflow_runs
+update workflow_runs set token_budget = :most where id = :id

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.base.errors import DataError
 from headway.core.model import POSITION_GAP, Job, JobId, Run, Stage, Wait
-from headway.core.states import Status
+from headway.core.states import TERMINAL, Status
 from headway.store.access import Table
 from headway.store.new_jobs import Places
 from headway.store.rows import (
@@ -95,10 +95,15 @@ class JobsReader(Table):
     def finished(self, since: int, limit: int) -> list[Job]:
         return self._readable(self._db.all("finished_jobs", since=since, limit=limit))
 
-    def ended_without_success(self, since: int, limit: int, *, most: int) -> list[Job]:
-        """Those that ended since then and that nobody retried, the newest first, but causes before
-        what they block. Of all that ended, the newest `most` are looked at."""
-        rows = self._db.all("ended_without_success", since=since, limit=limit, most=most)
+    def ended_without_success(
+        self, since: int, limit: int, *, most: int, statuses: Collection[Status] = TERMINAL
+    ) -> list[Job]:
+        """Those that ended since then, as one of these, and that nobody retried, the newest first,
+        but causes before what they block. Of all that ended, the newest `most` are looked at."""
+        given = {"since": since, "limit": limit, "most": most}
+        rows = self._db.all(
+            "ended_without_success", statuses=self._db.json(sorted(statuses)), **given
+        )
         return self._readable(rows)
 
     def count_waiting(self) -> WaitCounts:

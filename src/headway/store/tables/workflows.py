@@ -246,8 +246,12 @@ class WorkflowsTable(WorkflowsReader):
         """An agent has used so much; money in millionths of a dollar."""
         self._db.send("spend_of_run", id=run, usd=usd, used=tokens)
 
-    def set_budget(self, run: int, *, usd: int) -> None:
-        self._db.send("set_run_budget", id=run, usd=usd)
+    def set_budget(self, run: int, *, usd: int | None, tokens: int | None) -> None:
+        """None leaves that one as it is."""
+        if usd is not None:
+            self._db.send("set_run_budget", id=run, usd=usd)
+        if tokens is not None:
+            self._db.send("set_run_tokens", id=run, most=tokens)
 
     def end(self, run: int, state: str) -> bool:
         """False if its end was written already."""

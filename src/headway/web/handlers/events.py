@@ -11,7 +11,7 @@ MOST_SCANNED = 20_000  # events that a page looks through
 
 
 def list_events(call: WebCall) -> Answer:
-    wanted = _filter(call)
+    wanted = filter_of(call)
     if "text/event-stream" in (call.header("accept") or ""):
         after = call.header("last-event-id") or call.query.get("after")
         if after is not None:
@@ -53,7 +53,7 @@ def _page(call: WebCall, wanted: EventFilter) -> Reply:
     return Reply(document={"events": found, "epoch": epoch, "next": f"{epoch}-{seq}"})
 
 
-def _filter(call: WebCall) -> EventFilter:
+def filter_of(call: WebCall) -> EventFilter:
     job, group = call.query.get("job"), call.query.get("group")
     return EventFilter(
         frozenset(call.query.get("kind", ())),

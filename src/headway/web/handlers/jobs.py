@@ -344,7 +344,7 @@ def log(call: WebCall) -> Reply:
     job_id, stream = _id(call), call.path["stream"]
     if stream not in STREAMS:
         raise HttpProblem(404, "not-found", f"a job has {' and '.join(STREAMS)}")
-    _refuse_elsewhere(call.client, job_id)
+    refuse_elsewhere(call.client, job_id)
     limit = call.query["limit"]
     if "tail" in call.query:
         offset = call.client.jobs.log_tail(job_id, stream, call.query["tail"])
@@ -389,7 +389,7 @@ def _range(call: WebCall) -> tuple[int, int, bool]:
 def follow(call: WebCall) -> Stream:
     """What it writes, as it comes."""
     job_id = _id(call)
-    _refuse_elsewhere(call.client, job_id)
+    refuse_elsewhere(call.client, job_id)
     this = call.query.get("this", False)
     said = call.header("last-event-id")
     place = LogPlace(job_id) if said is None else parse_log_place(said)
@@ -397,7 +397,7 @@ def follow(call: WebCall) -> Stream:
         raise InvalidInputError(f"{said} is not of the chain of {shown(job_id)}")
 
     def read(client: Client, place: LogPlace) -> LogRead:
-        return _read(client, place, this=this)
+        return read_logs(client, place, this=this)
 
     def make(live: Live) -> AsyncGenerator[bytes, None]:
         return logs(live.ask, live.tail, place, read)
@@ -409,7 +409,7 @@ def _chain(client: Client, job_id: JobId) -> list[JobId]:
     return [client.jobs.find(each["id"]) for each in client.jobs.tries(job_id)]
 
 
-def _read(client: Client, place: LogPlace, *, this: bool) -> LogRead:
+def read_logs(client: Client, place: LogPlace, *, this: bool) -> LogRead:
     """The state is read before the bytes: what was written before an end is then there."""
     job = client.jobs.get(place.job)
     ended = job.status in TERMINAL
@@ -425,7 +425,7 @@ def _read(client: Client, place: LogPlace, *, this: bool) -> LogRead:
     return LogRead(place.job, str(job.status), pieces, ended, following)
 
 
-def _refuse_elsewhere(client: Client, job_id: JobId) -> None:
+def refuse_elsewhere(client: Client, job_id: JobId) -> None:
     where = client.jobs.ran_elsewhere(job_id)
     if where is not None:
         raise HttpProblem(

@@ -97,6 +97,7 @@ def retry_workflow_run(call: WebCall) -> Reply:
         number,
         from_node=call.body.get("from"),
         budget_usd=call.body.get("budget_usd"),
+        budget_tokens=call.body.get("budget_tokens"),
         dry_run=call.body.get("dry_run", False),
     )
     document = {"nodes": list(done.nodes), "run": call.client.workflows.run(number)}

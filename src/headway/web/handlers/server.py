@@ -42,3 +42,7 @@ def ready(call: WebCall) -> Reply:
         )
     worker = context.worker_is_there()
     return Reply(document={"ready": True, "last_event": last, "worker": worker})
+
+
+def to_pages(call: WebCall) -> Reply:
+    return Reply(303, None, {"Location": "/ui/"})

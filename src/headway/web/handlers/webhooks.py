@@ -1,11 +1,20 @@
 """Webhooks over HTTP: endpoints, deliveries, replays."""
 
+import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from headway.base.units import parse_since
+from headway.client import Client
 from headway.core.principals import Role
-from headway.web.calls import Reply, WebCall
+from headway.web.calls import Answer, Later, Reply, WebCall
+from headway.webhooks.manage import prepared_test
+
+AT_ONCE = 0.2  # seconds; most servers have answered by then
+LONGEST_TEST = 30.0  # one ends by itself long before
+NO_ANSWER = {"delivered": False, "status_code": None, "error": "no answer came", "seconds": None}
 
 
 def list_endpoints(call: WebCall) -> Reply:
@@ -30,7 +39,7 @@ def add_endpoint(call: WebCall) -> Reply:
     made = call.client.webhooks.add(
         body["name"],
         body["url"],
-        types=tuple(body.get("types") or ("*",)),
+        types=tuple(body.get("types", ())),
         schedule=body.get("schedule", "quick"),
     )
     return Reply(201, {"endpoint": made}, {"Location": f"/api/v1/webhooks/{made['name']}"})
@@ -41,8 +50,25 @@ def remove_endpoint(call: WebCall) -> Reply:
     return Reply(204)
 
 
-def test_endpoint(call: WebCall) -> Reply:
-    return Reply(document=call.client.webhooks.test(_name(call)))
+def test_endpoint(call: WebCall) -> Answer:
+    """In a thread of its own: a slow server must not hold one of those that all verbs share."""
+    send = prepared_test(call.client.context, _name(call))
+    sent: Future[dict[str, Any]] = Future()
+
+    def run() -> None:
+        try:
+            sent.set_result(send())
+        except BaseException as error:
+            sent.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    with suppress(TimeoutError):
+        return Reply(document=sent.result(AT_ONCE))
+
+    def look(client: Client) -> Reply | None:
+        return Reply(document=sent.result()) if sent.done() else None
+
+    return Later(look, Reply(document=NO_ANSWER), LONGEST_TEST)
 
 
 def pause_endpoint(call: WebCall) -> Reply:

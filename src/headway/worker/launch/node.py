@@ -14,7 +14,7 @@ from headway.integrations.agents.files import load_runner
 from headway.jobs.settings import Config
 from headway.worker.launch.command import specification_of
 from headway.workflows.node_process import COMMAND
-from headway.workflows.operations import operation_key
+from headway.workflows.operations.model import operation_key
 
 _MAIN = (
     f"import sys; sys.path.insert(0, {SOURCE!r}); "

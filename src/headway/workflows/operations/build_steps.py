@@ -7,7 +7,7 @@ from headway.core.artifacts import plan_branch
 from headway.integrations.git.branches import add_branch, tip_of
 from headway.integrations.git.ownership import write_document
 from headway.integrations.git.questions import commit_of
-from headway.workflows.operations import Done, FailedError, NodeTask
+from headway.workflows.operations.model import Done, FailedError, NodeTask
 from headway.workflows.operations.repository import branch_name, repository, slug_of, text_of
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\[\]=,@-]{0,127}")

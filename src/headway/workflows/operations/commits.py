@@ -9,7 +9,7 @@ from headway.integrations.git.commits import (
     head_commit,
     stage,
 )
-from headway.workflows.operations import Done, FailedError, NodeTask
+from headway.workflows.operations.model import Done, FailedError, NodeTask
 from headway.workflows.operations.repository import (
     blocked_by_people,
     checkout,

@@ -19,7 +19,7 @@ from headway.integrations.agents.streams import report_of
 from headway.integrations.agents.verdict import summary_line
 from headway.integrations.agents.wrapper import parks, watch
 from headway.supervise.folder import Folder
-from headway.workflows.operations import BlockedError, NodeTask, ParkedError
+from headway.workflows.operations.model import BlockedError, NodeTask, ParkedError
 from headway.workflows.operations.prompts import text_of_parts
 
 TOOLS = ("Read", "Grep", "Glob", "Edit", "Write")

@@ -24,15 +24,15 @@ from headway.integrations.git.cleanup import clean
 from headway.integrations.git.commits import commit_index, head_commit, identity
 from headway.integrations.git.ownership import Worktree
 from headway.integrations.git.program import ask, run
-from headway.workflows.node_process import run_command
-from headway.workflows.operations import (
+from headway.workflows.node_command import run_command
+from headway.workflows.operations.conflict_agent import resolve_by_agent
+from headway.workflows.operations.model import (
     BlockedError,
     Done,
     FailedError,
     NodeTask,
     ParkedError,
 )
-from headway.workflows.operations.conflict_agent import resolve_by_agent
 from headway.workflows.operations.repository import (
     blocked_by_people,
     repository,

@@ -1,6 +1,6 @@
 """The job of a node with `each`: it says how many instances there are to be, or why none."""
 
-from headway.workflows.operations import Done, FailedError, NodeTask
+from headway.workflows.operations.model import Done, FailedError, NodeTask
 
 
 def announce(task: NodeTask) -> Done:

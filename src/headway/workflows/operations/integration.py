@@ -28,10 +28,11 @@ from headway.integrations.git.commits import (
 )
 from headway.integrations.git.lock import LockedRepository, holding
 from headway.integrations.git.questions import head_of
-from headway.workflows.operations import BlockedError, Done, FailedError, NodeTask
+from headway.workflows.operations.model import BlockedError, Done, FailedError, NodeTask
 from headway.workflows.operations.repository import (
     blocked_by_people,
     branch_name,
+    flag_of,
     repository,
     require_branch,
     signature,
@@ -53,6 +54,7 @@ class Integration(NamedTuple):
     source: str
     target: str
     squash: bool
+    deletes: bool
     subject: str
     signed: OperationSignature
 
@@ -62,7 +64,7 @@ def integrate_plan_branch(task: NodeTask) -> Done:
     with blocked_by_people(task):
         commit = _merged(task, asked)
     forget_conflict(task, asked.slug)
-    deleted = task.args.get("delete_branch") is True and _delete_source(asked, commit)
+    deleted = asked.deletes and _delete_source(asked, commit)
     gone = f"; {asked.source} is deleted" if deleted else ""
     words = f"{asked.source} is merged into {asked.target} at {commit[:12]}{gone}"
     return Done(words, {"commit": commit, "conflicts": []})
@@ -86,7 +88,8 @@ def _asked(task: NodeTask) -> Integration:
         slug,
         source,
         target,
-        task.args.get("squash") is not False,
+        flag_of(task, "squash", default=True),
+        flag_of(task, "delete_branch"),
         text_of(task, "message") or f"feat: merge plan {slug}",
         signature(task),
     )

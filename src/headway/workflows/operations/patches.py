@@ -13,7 +13,7 @@ from headway.integrations.git.lock import holding
 from headway.integrations.git.ownership import write_document
 from headway.integrations.git.patches import LIMIT_BYTES, base_of, save_patch
 from headway.integrations.git.program import ask, failed, run
-from headway.workflows.operations import Done, FailedError, NodeTask
+from headway.workflows.operations.model import Done, FailedError, NodeTask
 from headway.workflows.operations.repository import (
     blocked_by_people,
     checkout,

@@ -11,7 +11,7 @@ from headway.integrations.git.branches import (
 from headway.integrations.git.commits import commit_tree, tree_of, with_file
 from headway.integrations.git.lock import holding
 from headway.integrations.git.questions import commit_of
-from headway.workflows.operations import BlockedError, Done, FailedError, NodeTask
+from headway.workflows.operations.model import BlockedError, Done, FailedError, NodeTask
 from headway.workflows.operations.repository import (
     blocked_by_people,
     file_of,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from headway.integrations.agents.model import LARGEST_PROMPT
-from headway.workflows.operations import Done, FailedError, NodeTask
+from headway.workflows.operations.model import Done, FailedError, NodeTask
 
 
 def resolve(task: NodeTask) -> Done:
@@ -19,7 +19,7 @@ def resolve(task: NodeTask) -> Done:
         text = text_of_parts(task.args["prompt"], task)
     size = len(text.encode(errors="replace"))
     if size > LARGEST_PROMPT:
-        raise FailedError("prompt.resolve: the prompt is larger than 512 KiB")
+        raise _too_large()
     if not text.strip():
         raise FailedError("prompt.resolve: the prompt is empty")
     if "\0" in text:
@@ -58,17 +58,27 @@ def _file(path: str, task: NodeTask) -> str:
 
 
 def _printed(argv: list[str]) -> str:
-    """What it prints is logged as well."""
+    """What it prints is logged as well. It is ended when it has printed more than a prompt may
+    have."""
     try:
-        ended = subprocess.run(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False)
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     except OSError as error:
         raise FailedError(f"{argv[0]}: {error.strerror}") from None
-    code = ended.returncode
-    sys.stdout.buffer.write(ended.stdout[: LARGEST_PROMPT + 1])
-    sys.stdout.flush()
+    with process:
+        printed = process.stdout.read(LARGEST_PROMPT + 1) if process.stdout is not None else b""
+        sys.stdout.buffer.write(printed)
+        sys.stdout.flush()
+        if len(printed) > LARGEST_PROMPT:
+            process.kill()
+            raise _too_large()
+    code = process.returncode
     if code:
         raise FailedError(f"prompt.resolve failed (exit {128 - code if code < 0 else code})")
     try:
-        return ended.stdout.decode("utf-8")
+        return printed.decode("utf-8")
     except UnicodeDecodeError:
         raise FailedError("prompt.resolve: what the command prints is not UTF-8") from None
+
+
+def _too_large() -> FailedError:
+    return FailedError("prompt.resolve: the prompt is larger than 512 KiB")

@@ -11,7 +11,7 @@ from headway.integrations.git import layout
 from headway.integrations.git.branches import DirtyCheckoutError, LockedIndexError, tip_of
 from headway.integrations.git.commits import MovedHeadError, OperationSignature
 from headway.integrations.git.program import safe_branch
-from headway.workflows.operations import BlockedError, FailedError, NodeTask, gone_root
+from headway.workflows.operations.model import BlockedError, FailedError, NodeTask, gone_root
 
 
 def repository(task: NodeTask) -> str:
@@ -60,6 +60,14 @@ def text_of(task: NodeTask, name: str) -> str | None:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise FailedError(f"{task.operation}: {name} is {value!r}; give a text")
     return str(value)
+
+
+def flag_of(task: NodeTask, name: str, *, default: bool = False) -> bool:
+    """An argument that is true or false; a text such as "no" is neither."""
+    value: Any = task.args.get(name, default)
+    if not isinstance(value, bool):
+        raise FailedError(f"{task.operation}: {name} is {value!r}; give true or false")
+    return value
 
 
 def slug_of(task: NodeTask, *names: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from headway.core.artifacts import plan_branch, sentinel_path
 from headway.integrations.git.ownership import write_document
-from headway.workflows.operations import Done, FailedError, NodeTask
+from headway.workflows.operations.model import Done, FailedError, NodeTask
 from headway.workflows.operations.repository import slug_of, text_of
 
 

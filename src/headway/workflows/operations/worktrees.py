@@ -16,7 +16,7 @@ from headway.integrations.git.ownership import Worktree
 from headway.integrations.git.program import GitError
 from headway.integrations.git.questions import commit_of
 from headway.integrations.git.worktrees import CheckedOutError, Prepared, prepare
-from headway.workflows.operations import BlockedError, Done, FailedError, NodeTask
+from headway.workflows.operations.model import BlockedError, Done, FailedError, NodeTask
 from headway.workflows.operations.repository import branch_name, repository, slug_of, text_of
 
 SAVED = "worktree.patch"

@@ -1,6 +1,6 @@
-"""The threads in which verbs run: each has a client, and so a connection, of its own.
+"""The threads in which a server calls verbs: each has a client, and so a connection, of its own.
 
-A verb may wait for a file or a server, so none runs in the event loop. A thread that cannot open
+A verb may wait for a file or a database, so none runs in the event loop. A thread that cannot open
 the store says so to the one who asked, and tries again with the next request.
 """
 
@@ -8,27 +8,33 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
-
-from headway.client import Client
+from typing import Generic, Protocol, TypeVar
 
 COUNT = 4
 
+
+class HasClose(Protocol):
+    """What a thread has of its own, until it ends."""
+
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=HasClose)
 T = TypeVar("T")
 
 
-class VerbThreads:
-    def __init__(self, open_client: Callable[[], Client], count: int = COUNT) -> None:
+class VerbThreads(Generic[C]):
+    def __init__(self, open_client: Callable[[], C], count: int = COUNT) -> None:
         self._open = open_client
         self._own = threading.local()
-        self._clients: list[Client] = []
+        self._clients: list[C] = []
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="verb")
 
-    async def run(self, act: Callable[[Client], T]) -> T:
+    async def run(self, act: Callable[[C], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._act, act)
 
-    def _act(self, act: Callable[[Client], T]) -> T:
-        client: Client | None = getattr(self._own, "client", None)
+    def _act(self, act: Callable[[C], T]) -> T:
+        client: C | None = getattr(self._own, "client", None)
         if client is None:
             client = self._open()
             self._own.client = client

@@ -1,0 +1,182 @@
+"""One job: why it does not run, what it wrote, its chain, what it comes after and what follows."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+from markupsafe import Markup
+
+from headway.base.errors import HeadwayError, NotFoundError
+from headway.base.units import show_instant
+from headway.core.model import JobId
+from headway.core.states import ACTIVE, TERMINAL, Status
+from headway.web.calls import WebCall
+from headway.web.handlers.jobs import read_logs
+from headway.web.pages.escapes import ansi
+from headway.web.pages.page import WebPage
+from headway.web.streams import LogPlace, decoded
+
+SHOWN_LINES = 400
+SHOWN_BYTES = 256 << 10
+
+
+class JobPage(WebPage):
+    template = "job.html"
+    place = "/ui/jobs"
+
+    def __init__(self, call: WebCall) -> None:
+        super().__init__(call)
+        self.id: JobId = call.client.jobs.find(call.path["job"])
+        self.revision = call.client.jobs.revision(self.id)  # before the document: never newer
+        self.job: dict[str, Any] = call.client.document(self.id)
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return f"{self.job['id']} {self.job['name']}"
+
+    @property
+    def topics(self) -> str:
+        """What its regions look out for: itself, and what it waits for."""
+        near = [*self.job["after"], *(each["id"] for each in self.chain)]
+        return " ".join(dict.fromkeys([self.job["id"], *near]))
+
+    @property
+    def is_active(self) -> bool:
+        return Status(self.job["state"]) in ACTIVE
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.is_active and self.job["state"] != "running"
+
+    @property
+    def may_retry(self) -> bool:
+        return self.job["state"] not in ("succeeded", "skipped") and not self.is_active
+
+    @cached_property
+    def approval(self) -> dict[str, Any] | None:
+        """What the inbox has of it, if it waits for a decision."""
+        return next(
+            (each for each in self.client.jobs.approvals() if each["id"] == self.job["id"]), None
+        )
+
+    @cached_property
+    def why(self) -> dict[str, Any]:
+        return self.client.jobs.why(self.id)
+
+    @cached_property
+    def chain(self) -> Sequence[dict[str, Any]]:
+        return self.client.jobs.tries(self.id)
+
+    @cached_property
+    def history(self) -> Sequence[Any]:
+        return self.client.jobs.history(self.id)
+
+    @cached_property
+    def follows(self) -> Sequence[dict[str, Any]]:
+        """The jobs that come directly after this one."""
+        graph = self.client.jobs.graph(focus=self.id, depth=1, everything=True)
+        mine = {each["id"] for each in self.chain}
+        found = []
+        for row in graph.rows:
+            with suppress(HeadwayError):
+                document = self.client.document(row.id)
+                if mine & set(document["after"]):
+                    found.append(document)
+        return found
+
+    # -- what it wrote -------------------------------------------------------------------------
+
+    @cached_property
+    def elsewhere(self) -> Any:
+        """The host that has its output, if that is not here."""
+        return self.client.jobs.ran_elsewhere(self.id)
+
+    @cached_property
+    def log(self) -> "ShownLog":
+        return shown_log(self.client, self.id)
+
+    @property
+    def result(self) -> str:
+        return json.dumps(self.job["run"]["result"], indent=2, ensure_ascii=False)
+
+    @staticmethod
+    def instant(micros: int) -> str | None:
+        return show_instant(micros)
+
+    @property
+    def params(self) -> Sequence[tuple[str, Any]]:
+        """What it was submitted with; of its environment the names alone."""
+        said = dict(self.job["params"])
+        environment = said.pop("env", None)
+        if environment:
+            said["env"] = ", ".join(sorted(environment))
+        return [(name, value) for name, value in said.items() if value not in (None, [], {}, "")]
+
+
+class ShownLog:
+    """The last lines of a log as HTML, and where it goes on."""
+
+    def __init__(self, text: Markup, place: str, begun: int, ended: bool) -> None:
+        self.text = text
+        self.place = place  # of the stream of a page
+        self.begun = begun  # bytes of both streams that are not shown
+        self.ended = ended
+
+
+def shown_log(client: Any, job_id: JobId) -> ShownLog:
+    """stdout, then stderr: what both wrote has no common order once it is written."""
+    begin = {
+        stream: max(
+            client.jobs.log_tail(job_id, stream, SHOWN_LINES),
+            _end_of(client, job_id, stream) - SHOWN_BYTES,
+        )
+        for stream in ("stdout", "stderr")
+    }
+    place = LogPlace(job_id, begin["stdout"], begin["stderr"])
+    texts: dict[str, list[str]] = {"stdout": [], "stderr": []}
+    ended = client.jobs.get(job_id).status in TERMINAL
+    while True:
+        found = read_logs(client, place, this=True)
+        pieces = list(decoded(found, place))
+        for piece in pieces:
+            place = piece.place
+            texts[piece.stream].append(piece.text)
+        if not pieces or sum(len(each) for each in texts["stdout"]) > 2 * SHOWN_BYTES:
+            break
+    out, err = (ansi("".join(texts[each])) for each in ("stdout", "stderr"))
+    shown = out + (Markup('<span class="err">{}</span>').format(err) if err else Markup(""))
+    return ShownLog(shown, place.id, sum(begin.values()), ended)
+
+
+def _end_of(client: Any, job_id: JobId, stream: str) -> int:
+    return int(client.jobs.log_tail(job_id, stream, 0))
+
+
+class ConfirmPage(JobPage):
+    """What a change of one job would do, before it is done. The verb is the last of the path."""
+
+    template = "confirm.html"
+
+    @property
+    def verb(self) -> str:
+        return self.here.partition("?")[0].rpartition("/")[2]
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return f"{self.verb.capitalize()} {self.job['id']}?"
+
+    @cached_property
+    def preview(self) -> Any:
+        """What would run again."""
+        again = not self.may_retry
+        jobs = self.client.jobs
+        return (jobs.preview_repeat if again else jobs.preview_retry)(self.id)
+
+    @cached_property
+    def downstream(self) -> Sequence[dict[str, Any]]:
+        reached = self.client.jobs.downstream(self.id)
+        if not reached:
+            raise NotFoundError(f"{self.job['id']} is gone")
+        return [self.client.document(each) for each in reached if each != self.id]
