@@ -12,10 +12,10 @@ from served import Served, on_both_stores
 
 from harness import wait_for
 from headway.base.errors import StoreError
+from headway.base.verb_threads import VerbThreads
 from headway.jobs.context import Context
 from headway.web import tail
 from headway.web.handlers import server
-from headway.web.threads import VerbThreads
 
 
 def test_a_worker_is_reported_and_no_condition(served: Served) -> None:
