@@ -233,9 +233,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # a key of other parameters gives the run that is there
     Mutant(
-        "workflows/start.py:_refuse_another",
-        "(known.name, known.params) != (manifest.workflow.name, as_json(manifest.params))",
-        "known.name != manifest.workflow.name",
+        "workflows/start.py:_refuse_other",
+        "same = asked == (known.name, known.policy_hash, known.params)",
+        "same = asked[:2] == (known.name, known.policy_hash)",
         "tests/workflows/test_runs.py::test_a_run_waits_for_jobs_and_a_key_starts_one",
     ),
     # a run does not hold its subject
