@@ -1,8 +1,9 @@
 """`/readyz`: whether the server can do its work, for those who send it requests or restart it."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -11,6 +12,7 @@ from served import Served, on_both_stores
 
 from harness import wait_for
 from headway.base.errors import StoreError
+from headway.base.verb_threads import VerbThreads
 from headway.jobs.context import Context
 from headway.web import tail
 from headway.web.handlers import server
@@ -69,7 +71,12 @@ def test_a_reader_of_events_that_rests_is_ready_however_long(
 
 
 @on_both_stores
-def test_it_is_not_ready_when_another_headway_has_changed_the_schema(served: Served) -> None:
+def test_it_is_not_ready_when_another_headway_has_changed_the_schema(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One thread, which has opened the store before: another one would see it when it opens it."""
+    monkeypatch.setattr("headway.web.server.VerbThreads", partial(VerbThreads, count=1))
+    served = serve()
     assert is_ready(served)
     with schema_of_another(served):
         heard = served.ask("GET", "/readyz", role="read")
