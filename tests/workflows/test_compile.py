@@ -174,6 +174,30 @@ def test_each_instance_of_an_agent_has_a_prompt_of_its_own() -> None:
     }
 
 
+def test_values_that_fit_in_no_name_leave_a_prompt_its_number() -> None:
+    text = nodes(a='prompt = "${{ matrix.x }}"\nmatrix = { x = ["docs and tests", "core"] }')
+    manifest = compiled(text)
+    for instance, name in (("docs and tests", "0"), ("core", "x=core")):
+        needs = (f"custom:prompt_text:a[{name}]",)
+        assert node_of(manifest, f"a[x={instance}]").needs == needs
+        assert node_of(manifest, f"a.prompt[x={instance}]").produces == {"succeeded": needs}
+
+
+def test_the_prompt_of_each_element_is_made_for_it() -> None:
+    text = nodes(
+        l=f'{RUN}\noutputs = ["found"]',
+        a='prompt = "${{ item }}"\nafter = ["l"]\nwhen = ["${{ item }} != x"]\n'
+        'each = { in = "${{ nodes.l.outputs.found }}", max = 3 }',
+    )
+    manifest = compiled(text)
+    prompt, agent = node_of(manifest, "a.prompt"), node_of(manifest, "a")
+    assert prompt.each == agent.each and prompt.when == agent.when
+    assert prompt.produces == {"succeeded": agent.needs}
+    workflow = checked(text)
+    (made,) = audit_document(workflow, routes_of(workflow))["produces"]
+    assert made["artifact"] == "custom:prompt_text:a[N]"
+
+
 def test_an_agent_may_run_at_the_end_with_its_prompt() -> None:
     manifest = compiled('finally = ["b"]\n' + nodes(a=RUN, b='prompt = "Report."'))
     rules = manifest.routes.rules

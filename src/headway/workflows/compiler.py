@@ -12,16 +12,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from headway.base.errors import InvalidInputError
-from headway.core.artifacts import parse_artifact
+from headway.core.artifacts import is_artifact, parse_artifact
 from headway.core.routes import NodeOutcome
 from headway.jobs.graph_file import FORMS
 from headway.workflows.checks import check_workflow, outside_paths, routes_of
 from headway.workflows.imports import Load, with_imports
 from headway.workflows.labels import APPROVAL, TERMINAL, WORKTREE_PREPARE
 from headway.workflows.matrices import (
+    NUMBER,
     count_combinations,
     instance_id,
     instances,
+    show_values,
     written_node,
 )
 from headway.workflows.mistakes import Mistakes, listed, short, unseen_mistakes
@@ -212,9 +214,26 @@ def _compiled(
 ) -> Iterator[CompiledNode]:
     roots = roots_of(workflow, routes, problems)
     for node in workflow.nodes.values():
-        for values in instances(node.matrix, node.exclude):
+        for number, values in enumerate(instances(node.matrix, node.exclude)):
             root = instance_root(workflow, roots.get(node.id), values)
-            yield _instance(workflow, node, values, params, root, problems)
+            own = _of_instance(node, values, number) if values else node
+            yield _instance(workflow, own, values, params, root, problems)
+
+
+def _of_instance(node: WorkflowNode, values: Mapping[str, Any], number: int) -> WorkflowNode:
+    """With the names of the artifacts that are of this instance alone: by its values or, where
+    these fit in no name, by its number."""
+
+    def named(text: str) -> str:
+        if NUMBER not in text:
+            return text
+        by_values = text.replace(NUMBER, show_values(values))
+        return by_values if is_artifact(by_values) else text.replace(NUMBER, str(number))
+
+    return node._replace(
+        needs=tuple(map(named, node.needs)),
+        produces={word: tuple(map(named, texts)) for word, texts in node.produces.items()},
+    )
 
 
 def _instance(

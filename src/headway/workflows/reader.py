@@ -29,7 +29,7 @@ from headway.workflows.labels import (
     RunsCommand,
     renamed,
 )
-from headway.workflows.matrices import instance_id
+from headway.workflows.matrices import NUMBER
 from headway.workflows.mistakes import Mistake, Mistakes, WorkflowError, listed, perhaps, short
 from headway.workflows.model import (
     MISSING,
@@ -44,7 +44,7 @@ from headway.workflows.model import (
     WorkflowNode,
 )
 from headway.workflows.places import Path, TextPlaces
-from headway.workflows.references import CLOSE, OPEN, texts_in
+from headway.workflows.references import OPEN, texts_in
 
 LARGEST_FILE = 1 << 20
 MOST_KEYS = 100_000
@@ -543,8 +543,9 @@ class _Nodes:
         there."""
         name = f"{self._name}.prompt"
         node = self._node(label)
-        values = {key: f"{OPEN} matrix.{key} {CLOSE}" for key in node.matrix}
-        artifact = f"{PROMPT_TEXT}{instance_id(self._name, values)}"  # one an instance
+        artifact = f"{PROMPT_TEXT}{self._name}"
+        if node.matrix or node.each is not None:
+            artifact += f"[{NUMBER}]"  # one an instance, whatever its values are
         text = "prompt" if "prompt" in self._said else "prompt_file"
         prompt = WorkflowNode(
             name,
@@ -556,12 +557,15 @@ class _Nodes:
             when=node.when,
             matrix=node.matrix,
             exclude=node.exclude,
+            each=node.each,
             produces={"succeeded": (artifact,)},
             root=node.root,
             job={"locks": []},
         )
         waits = After(name, OUTCOME_WORDS["succeeded"])
-        return [prompt, node._replace(after=(waits,), needs=(*node.needs, artifact), when=())]
+        when = node.when if node.each is not None else ()  # each instance is skipped by itself
+        agent = node._replace(after=(waits,), needs=(*node.needs, artifact), when=when)
+        return [prompt, agent]
 
     def _node(self, label: Label) -> WorkflowNode:
         given = self._given
