@@ -296,6 +296,7 @@ JOB_KEYS = [  # by the code that checks every job, and told before a run is star
     case("several", one(f"{RUN}\npriority = 9999999\nretry_jitter = 2"), "node 'a': priority 9999999 is not between -1000000 and 1000000", "node 'a': retry-jitter 2.0 is not between 0 and 1"),
     case("of defaults", f"[defaults]\nretries = -1\n{one(RUN)}", "retries -1 is not between 0 and 100"),
     case("timeout of no length", one(f'{RUN}\ntimeout = "0s"'), "node 'a': timeout must be longer than 0 s and shorter than a hundred years"),
+    case("timeout of the run", f'timeout = "0s"\n{one(RUN)}', "timeout must be longer than 0 s and shorter than a hundred years"),
     case("cause", one(f'{RUN}\nretry_on = ["sometimes"]'), f"node 'a': --retry-on 'sometimes' {CAUSES}"),
     case("cause of what is no command", one(f'{RUN}\nretry_on = ["host"]'), f"node 'a': --retry-on 'host' {CAUSES}"),
     case("cause of checks", one(f'uses = "cap.env.shell.cicd.run"\n{RUN}\nretry_on = ["host"]'), f"node 'a': --retry-on 'host' {CAUSES}"),

@@ -380,10 +380,14 @@ class Draft:
         if text is None:
             return None
         try:
-            return parse_duration(text, path[-1])
+            time = parse_duration(text, path[-1])
         except InvalidInputError:
             self._misfit(path[-1], text, DURATION, path)
             return None
+        wrong = wrong_job_value("timeout", text)  # of a run as of a job
+        if wrong is not None:
+            self.problems.add(wrong, path)
+        return time
 
     def _params(self, table: Table) -> dict[str, Param]:
         found = {}
