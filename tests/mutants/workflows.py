@@ -150,6 +150,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "value",
         f"{VALUES}::test_an_instance_is_named_by_its_values",
     ),
+    # a conflict is resolved in a worktree that is cleaned up by then
+    Mutant(
+        "workflows/compiler.py:_trees_of_source",
+        "and each.id not in cleaned",
+        "and each.id",
+        "tests/workflows/test_compile.py::test_a_conflict_is_resolved_where_its_branch_is",
+    ),
     # the fan of an agent asks for a prompt itself
     Mutant(
         "workflows/fans.py:fan_of",

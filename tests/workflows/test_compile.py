@@ -271,6 +271,37 @@ def test_of_two_worktrees_root_says_which() -> None:
     assert node_of(compiled(text), "b").root == "u"
 
 
+MEETS_CONFLICT = """
+[nodes.tree]
+uses = "cap.env.builtin.worktree.prepare"
+args = { slug = "login" }
+on.succeeded = ["merge"]
+[nodes.merge]
+uses = "cap.env.builtin.git.integrate_plan_branch"
+args = { slug = "login" }
+on.blocked = ["resolve"]
+[nodes.resolve]
+uses = "control.gate.conflict_resolution"
+args = { slug = "login" }
+"""
+
+
+def test_a_conflict_is_resolved_where_its_branch_is() -> None:
+    assert node_of(compiled(MEETS_CONFLICT), "resolve").root == "tree"
+    other = MEETS_CONFLICT.replace('slug = "login"', 'slug = "other"', 1)
+    assert node_of(compiled(other), "resolve").root is None
+    said = compiled(f'{MEETS_CONFLICT}root = "."')
+    assert node_of(said, "resolve").root is None
+    cleaned = MEETS_CONFLICT.replace('["merge"]', '["clean"]') + (
+        '[nodes.clean]\nuses = "cap.env.builtin.worktree.cleanup"\non.succeeded = ["merge"]\n'
+    )
+    assert node_of(compiled(cleaned), "resolve").root is None
+    twice = f"{MEETS_CONFLICT}after = ['second']\n" + nodes(
+        second=f'{TREE}\nargs.slug = "login"'.replace('args = { slug = "s" }\n', "")
+    )
+    assert node_of(compiled(twice), "resolve").root == "second", "success leads there"
+
+
 def test_the_nearest_worktree_counts() -> None:
     text = nodes(t=TREE, u=f'{TREE}\nafter = ["t"]', b=f'{RUN}\nafter = ["u"]')
     assert node_of(compiled(text), "b").root == "u"

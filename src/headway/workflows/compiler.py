@@ -17,7 +17,7 @@ from headway.core.routes import NodeOutcome
 from headway.jobs.graph_file import FORMS
 from headway.workflows.checks import check_workflow, outside_paths, routes_of
 from headway.workflows.imports import Load, with_imports
-from headway.workflows.labels import APPROVAL, TERMINAL, WORKTREE_PREPARE
+from headway.workflows.labels import APPROVAL, RESOLUTION, TERMINAL, WORKTREE_PREPARE
 from headway.workflows.matrices import (
     NUMBER,
     count_combinations,
@@ -362,6 +362,8 @@ def roots_of(workflow: Workflow, routes: Routes, problems: Mistakes) -> dict[str
                 trees |= reaching[edge.source]
         if node.root is not None:
             trees = {node.root} - {NO_TREE}
+        elif node.label.name == RESOLUTION and not trees:
+            trees = _trees_of_source(workflow, routes, node, found)
         reaching[name] = trees
         root, wrong = _one_root(workflow, node, trees)
         if wrong is not None and f"{name}.prompt" not in workflow.nodes:  # it was told of that
@@ -369,6 +371,29 @@ def roots_of(workflow: Workflow, routes: Routes, problems: Mistakes) -> dict[str
         if root is not None:
             found[name] = root
     return found
+
+
+def _trees_of_source(
+    workflow: Workflow, routes: Routes, node: WorkflowNode, found: Mapping[str, str]
+) -> set[str]:
+    """Where a conflict is resolved to which no success leads: in the worktree that has its branch,
+    unless that is cleaned up by then. No other worktree could have it."""
+    slug = node.args.get("slug")
+    before = [
+        each
+        for each in workflow.nodes.values()
+        if each.label.name in (WORKTREE_PREPARE, CLEANUP) and routes.comes_before(each.id, node.id)
+    ]
+    cleaned = {found.get(each.id) for each in before if each.label.name == CLEANUP}
+    trees = {
+        each.id
+        for each in before
+        if each.label.name == WORKTREE_PREPARE
+        and each.id not in cleaned
+        and not (each.matrix or each.each or node.args.get("source") or each.args.get("branch"))
+        and slug in (each.args.get("slug"), each.args.get("plan"))
+    }
+    return trees if len(trees) == 1 else set()
 
 
 def _one_root(
