@@ -291,6 +291,16 @@ def test_the_third_prompt_has_what_the_second_check_said(bench: Bench, tmp_path:
     assert [each.back_to for each in news if each.back_to] == ["code", "code"], "as the file has it"
 
 
+def test_a_retry_from_an_agent_makes_its_prompt_anew(bench: Bench, tmp_path: Path) -> None:
+    install(bench, KEEPS + SAYS)
+    run = Started(bench, LOOP.replace("FOLDER", str(tmp_path)).replace("times = 3", "times = 1"))
+    assert run.ended()["state"] == "blocked", run.document
+    retried = bench.client.workflows.retry(run.run, from_node="code")
+    assert {*retried.nodes} >= {"code.prompt", "code", "ci"}
+    assert run.ended()["state"] == "succeeded", run.document
+    assert "check 2 is" in kept_prompt(run, "code")
+
+
 ITEMS = """
 params.parts = { type = "list", default = ["a b", "c\\"d"] }
 [nodes.review]
