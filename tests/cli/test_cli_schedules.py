@@ -341,3 +341,6 @@ def test_the_list_names_the_workflow_of_a_schedule(said: Run, file_site: Site) -
     header, *rows = said("schedules", "list").out.splitlines()
     assert header.split()[:3] == ["Name", "Workflow", "When"]
     assert [row.split()[:2] for row in rows[1:3]] == [["tidy", "tidy"], ["often", "tidy"]]
+    said("schedules", "trigger", "tidy")
+    shown = said("schedules", "show", "tidy")
+    assert shown.code == 0 and "last run" in shown.out and "last job" not in shown.out

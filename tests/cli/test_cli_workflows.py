@@ -89,6 +89,40 @@ def test_check_says_every_mistake_with_its_place_and_exits_5(said: Run, file_sit
     }
 
 
+NAMES_FILES = """\
+[nodes.code]
+prompt_file = "prompts/code.md"
+args = { runner = "claud" }
+
+[nodes.plan]
+uses = "cap.env.builtin.prompt.resolve"
+args = { prompt_file = "../plan.md" }
+produces = ["custom:prompt_text:plan"]
+
+[nodes.other]
+prompt = "Do it."
+args = { runner = "codex", budget_usd = 1 }
+"""
+
+
+@pytest.mark.req("V100")
+def test_check_looks_for_the_runners_and_prompts_that_a_file_names(
+    said: Run, file_site: Site
+) -> None:
+    put(file_site, NAMES_FILES, "names")
+    where = "headway: .headway/workflows/names.toml: node"
+    read = "cannot be read: No such file or directory"
+    there = "there are claude, codex, command, gemini; .headway/runners/NAME.toml adds one"
+    done = said("workflows", "check", "names")
+    assert done.code == 5 and done.err.splitlines() == [
+        f"{where} 'code': the prompt prompts/code.md {read} (line 2, column 1)",
+        f"{where} 'code': there is no runner 'claud'; {there} (line 3, column 1)",
+        f"{where} 'plan': ../plan.md is outside of the repository (line 7, column 1)",
+        f"{where} 'other': runner codex cannot keep to budget_usd; leave it out, or use another "
+        "(line 12, column 1)",
+    ]
+
+
 def test_check_without_a_name_checks_all_of_the_home(said: Run, file_site: Site) -> None:
     assert said("workflows", "check").code == 0
     put(file_site, GOOD)

@@ -145,10 +145,31 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # two instances get one name
     Mutant(
-        "workflows/matrices.py:instance_id",
+        "workflows/matrices.py:show_values",
         "as_text(value)",
         "value",
         f"{VALUES}::test_an_instance_is_named_by_its_values",
+    ),
+    # a conflict is resolved in a worktree that is cleaned up by then
+    Mutant(
+        "workflows/compiler.py:_trees_of_source",
+        "and each.id not in cleaned",
+        "and each.id",
+        "tests/workflows/test_compile.py::test_a_conflict_is_resolved_where_its_branch_is",
+    ),
+    # the fan of an agent asks for a prompt itself
+    Mutant(
+        "workflows/fans.py:fan_of",
+        "if key not in _WORK}",
+        "if key not in _WORK[:-1]}",
+        "tests/workflows/test_agents.py::test_an_agent_works_on_each_element_of_a_list",
+    ),
+    # all instances of an agent have one prompt
+    Mutant(
+        "workflows/fans.py:_instance",
+        "_put(instance, NUMBER, str(at))",
+        '_put(instance, NUMBER, "")',
+        "tests/workflows/test_agents.py::test_an_agent_works_on_each_element_of_a_list",
     ),
     # the prompts of two imports are one
     Mutant(

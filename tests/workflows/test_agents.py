@@ -291,6 +291,67 @@ def test_the_third_prompt_has_what_the_second_check_said(bench: Bench, tmp_path:
     assert [each.back_to for each in news if each.back_to] == ["code", "code"], "as the file has it"
 
 
+def test_a_retry_from_an_agent_makes_its_prompt_anew(bench: Bench, tmp_path: Path) -> None:
+    install(bench, KEEPS + SAYS)
+    run = Started(bench, LOOP.replace("FOLDER", str(tmp_path)).replace("times = 3", "times = 1"))
+    assert run.ended()["state"] == "blocked", run.document
+    retried = bench.client.workflows.retry(run.run, from_node="code")
+    assert {*retried.nodes} >= {"code.prompt", "code", "ci"}
+    assert run.ended()["state"] == "succeeded", run.document
+    assert "check 2 is" in kept_prompt(run, "code")
+
+
+ITEMS = """
+params.parts = { type = "list", default = ["a b", "c\\"d"] }
+[nodes.review]
+prompt = "Review ${{ item }} of ${{ run.id }}."
+args = { runner = "fake" }
+each = { in = "${{ params.parts }}" }
+"""
+ITEMS_IN_LONG = """
+params.parts = { type = "list", default = ["x", "y"] }
+[nodes.ask]
+uses = "cap.env.builtin.prompt.resolve"
+args = { prompt_text = "Review ${{ item }} as ${{ args.who }}.", who = "${{ item }}'s friend" }
+each = { in = "${{ params.parts }}" }
+produces = ["custom:prompt_text:p-${{ item }}"]
+on.succeeded = ["review"]
+[nodes.review]
+uses = "cap.agent.invoke"
+args = { runner = "fake" }
+each = { in = "${{ params.parts }}" }
+needs = ["custom:prompt_text:p-${{ item }}"]
+"""
+
+
+@pytest.mark.req("V6", "V7")
+def test_an_agent_works_on_each_element_of_a_list(bench: Bench) -> None:
+    install(bench, KEEPS + SAYS)
+    run = Started(bench, ITEMS)
+    assert run.ended()["state"] == "succeeded", run.document
+    assert kept_prompt(run, "review[0]") == "Review a b of wf-1."
+    assert kept_prompt(run, "review[1]") == 'Review c"d of wf-1.'
+    assert run.document["spent"] == {"usd": 1.0, "tokens": 240}, "its fan is no agent"
+    bench.client.jobs.repeat(run.job("review[1]"))
+    assert run.ended()["state"] == "succeeded" and run.node("review[1]")["pass"] == 2
+
+
+def test_an_agent_of_each_element_with_its_prompt_written_out(bench: Bench) -> None:
+    install(bench, KEEPS + SAYS)
+    run = Started(bench, ITEMS_IN_LONG)
+    assert run.ended()["state"] == "succeeded", run.document
+    assert kept_prompt(run, "review[1]") == "Review y as y's friend."
+
+
+def test_an_element_that_is_skipped_is_so_with_its_prompt(bench: Bench) -> None:
+    install(bench, KEEPS + SAYS)
+    run = Started(bench, ITEMS + "when = ['${{ item }} != \"a b\"']\n")
+    assert run.ended()["state"] == "succeeded", run.document
+    outcomes = run.outcomes()
+    assert outcomes["review.prompt[0]"] == outcomes["review[0]"] == "skipped"
+    assert outcomes["review.prompt[1]"] == outcomes["review[1]"] == "succeeded"
+
+
 def without(text: str, *nodes: str) -> str:
     """A workflow without these nodes, which need operations on git, and without what names them."""
     tables = re.split(r"(?m)^(?=\[)", text)

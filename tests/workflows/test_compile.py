@@ -174,6 +174,30 @@ def test_each_instance_of_an_agent_has_a_prompt_of_its_own() -> None:
     }
 
 
+def test_values_that_fit_in_no_name_leave_a_prompt_its_number() -> None:
+    text = nodes(a='prompt = "${{ matrix.x }}"\nmatrix = { x = ["docs and tests", "core"] }')
+    manifest = compiled(text)
+    for instance, name in (("docs and tests", "0"), ("core", "x=core")):
+        needs = (f"custom:prompt_text:a[{name}]",)
+        assert node_of(manifest, f"a[x={instance}]").needs == needs
+        assert node_of(manifest, f"a.prompt[x={instance}]").produces == {"succeeded": needs}
+
+
+def test_the_prompt_of_each_element_is_made_for_it() -> None:
+    text = nodes(
+        l=f'{RUN}\noutputs = ["found"]',
+        a='prompt = "${{ item }}"\nafter = ["l"]\nwhen = ["${{ item }} != x"]\n'
+        'each = { in = "${{ nodes.l.outputs.found }}", max = 3 }',
+    )
+    manifest = compiled(text)
+    prompt, agent = node_of(manifest, "a.prompt"), node_of(manifest, "a")
+    assert prompt.each == agent.each and prompt.when == agent.when
+    assert prompt.produces == {"succeeded": agent.needs}
+    workflow = checked(text)
+    (made,) = audit_document(workflow, routes_of(workflow))["produces"]
+    assert made["artifact"] == "custom:prompt_text:a[N]"
+
+
 def test_an_agent_may_run_at_the_end_with_its_prompt() -> None:
     manifest = compiled('finally = ["b"]\n' + nodes(a=RUN, b='prompt = "Report."'))
     rules = manifest.routes.rules
@@ -245,6 +269,37 @@ def test_a_matrix_of_one_is_one_worktree() -> None:
 def test_of_two_worktrees_root_says_which() -> None:
     text = nodes(t=TREE, u=TREE, b=f'{RUN}\nafter = ["t", "u"]\nroot = "u"')
     assert node_of(compiled(text), "b").root == "u"
+
+
+MEETS_CONFLICT = """
+[nodes.tree]
+uses = "cap.env.builtin.worktree.prepare"
+args = { slug = "login" }
+on.succeeded = ["merge"]
+[nodes.merge]
+uses = "cap.env.builtin.git.integrate_plan_branch"
+args = { slug = "login" }
+on.blocked = ["resolve"]
+[nodes.resolve]
+uses = "control.gate.conflict_resolution"
+args = { slug = "login" }
+"""
+
+
+def test_a_conflict_is_resolved_where_its_branch_is() -> None:
+    assert node_of(compiled(MEETS_CONFLICT), "resolve").root == "tree"
+    other = MEETS_CONFLICT.replace('slug = "login"', 'slug = "other"', 1)
+    assert node_of(compiled(other), "resolve").root is None
+    said = compiled(f'{MEETS_CONFLICT}root = "."')
+    assert node_of(said, "resolve").root is None
+    cleaned = MEETS_CONFLICT.replace('["merge"]', '["clean"]') + (
+        '[nodes.clean]\nuses = "cap.env.builtin.worktree.cleanup"\non.succeeded = ["merge"]\n'
+    )
+    assert node_of(compiled(cleaned), "resolve").root is None
+    twice = f"{MEETS_CONFLICT}after = ['second']\n" + nodes(
+        second=f'{TREE}\nargs.slug = "login"'.replace('args = { slug = "s" }\n', "")
+    )
+    assert node_of(compiled(twice), "resolve").root == "second", "success leads there"
 
 
 def test_the_nearest_worktree_counts() -> None:

@@ -53,6 +53,25 @@ def test_a_list_is_one_job_for_each_element(bench: Bench) -> None:
     assert bench.client.document(run.job("slow[1]"))["workflow"]["item"] == "b"
 
 
+def test_what_instances_left_is_in_their_order(bench: Bench, tmp_path: Path) -> None:
+    """Of twelve, and without what the fan itself left."""
+    text = f"""
+    params.items = {{ type = "list", default = {[*range(12)]} }}
+    [nodes.slow]
+    shell = 'echo "size=$ITEM" >> "$HEADWAY_OUTPUTS"; echo "item $ITEM"; test $ITEM -lt 11 -o -e {tmp_path}/on'
+    env = {{ ITEM = "${{{{ item }}}}", LAST = "${{{{ last.slow.outputs.size }}}} ${{{{ last.slow.outcome }}}}" }}
+    each = {{ in = "${{{{ params.items }}}}" }}
+    outputs = ["size"]
+    on.ended = ["look"]
+    [nodes.look]
+    argv = ["echo", "${{{{ last.slow.outputs.size }}}}", "${{{{ last.slow.exit_code }}}}", "${{{{ last.slow.tail }}}}"]
+    """
+    run = Started(bench, text)
+    assert run.ended()["state"] == "failed", run.document
+    sizes = ", ".join(f'"{each}"' for each in range(12))
+    assert run.log("look") == f"[{sizes}] [{'0, ' * 11}1] item 11\n"
+
+
 def test_an_empty_list_is_a_success(bench: Bench) -> None:
     run = Started(bench, fan("[]"))
     assert run.ended()["state"] == "succeeded"

@@ -31,6 +31,38 @@ def test_a_node_runs_through_a_hidden_command(bench: Bench) -> None:
     assert json.loads(claims[0].read_text())["node"]["operation"] == "gate.cicd"
 
 
+EVERY_SORT = """
+[nodes.gate]
+uses = "control.gate.stop_condition"
+[nodes.operation]
+uses = "cap.env.builtin.prompt.resolve"
+args = { prompt_text = "x" }
+produces = ["custom:prompt_text:x"]
+[nodes.fan]
+argv = ["echo", "${{ item }}"]
+each = { in = "${{ params.items }}" }
+[nodes.end]
+uses = "control.terminal"
+[params]
+items = { type = "list", default = ["a"] }
+"""
+
+
+@pytest.mark.req("V13")
+def test_only_commands_are_their_own_main_process(bench: Bench) -> None:
+    run = Started(bench, EVERY_SORT)
+    assert run.ended()["state"] == "succeeded", run.document
+
+    def argv(name: str) -> list[str]:
+        (claim,) = Path(bench.home.job(run.job(name))).glob("claim.*")
+        found: list[str] = json.loads(claim.read_text())["argv"]
+        return found
+
+    for name in ("gate", "operation", "fan", "end"):
+        assert argv(name)[-3:] == ["__workflow-node", "--job-id", str(run.job(name))]
+    assert argv("fan[0]") == ["echo", "a"]
+
+
 @pytest.mark.parametrize("job", ["job-8", "", None])
 def test_a_claim_counts_for_its_own_job_alone(tmp_path: Path, job: str | None) -> None:
     (tmp_path / "claim.T").write_text('{"node": {}}')

@@ -290,7 +290,45 @@ ROOTS = [
 ]  # fmt: skip
 
 
-EVERY = [*FORM, *DOING, *EDGES, *ARTIFACTS, *LOOPS, *NEARLY, *REFERENCES, *FANS, *ROOTS, *MEANT]
+CAUSES = "is not an exit code or one of signal, timeout, unknown"
+JOB_KEYS = [  # by the code that checks every job, and told before a run is started
+    case("retries", one(f"{RUN}\nretries = 101"), "node 'a': retries 101 is not between 0 and 100"),
+    case("several", one(f"{RUN}\npriority = 9999999\nretry_jitter = 2"), "node 'a': priority 9999999 is not between -1000000 and 1000000", "node 'a': retry-jitter 2.0 is not between 0 and 1"),
+    case("of defaults", f"[defaults]\nretries = -1\n{one(RUN)}", "retries -1 is not between 0 and 100"),
+    case("timeout of no length", one(f'{RUN}\ntimeout = "0s"'), "node 'a': timeout must be longer than 0 s and shorter than a hundred years"),
+    case("timeout of the run", f'timeout = "0s"\n{one(RUN)}', "timeout must be longer than 0 s and shorter than a hundred years"),
+    case("cause", one(f'{RUN}\nretry_on = ["sometimes"]'), f"node 'a': --retry-on 'sometimes' {CAUSES}"),
+    case("cause of what is no command", one(f'{RUN}\nretry_on = ["host"]'), f"node 'a': --retry-on 'host' {CAUSES}"),
+    case("cause of checks", one(f'uses = "cap.env.shell.cicd.run"\n{RUN}\nretry_on = ["host"]'), f"node 'a': --retry-on 'host' {CAUSES}"),
+    case("cause of an agent", one('uses = "control.gate.cicd"\nretry_on = ["host", "limit"]'), f"node 'a': --retry-on 'limit' {CAUSES}"),
+    case("cause of an operation", one('task = "shop.report"\nretry_on = ["no class"]'), "node 'a': retry_on 'no class' is not an exit code, a class of exceptions or one of signal, timeout, unknown"),
+    case("cause of defaults", f'[defaults]\nretry_on = ["host"]\n{one(RUN)}', f"node 'a': --retry-on 'host' {CAUSES}"),
+    case("precondition", one(f'{RUN}\nrequire = ["clean"]'), "node 'a': --require 'clean' is not one of clean_worktree, branch_exists, branch_exists:BRANCH, custom:ID"),
+    case("code", one(f"{RUN}\nskip_exit_codes = [0]"), "node 'a': --skip-exit-code 0 is not between 1 and 255"),
+    case("variable", one(f'{RUN}\nenv = {{ "1X" = "" }}'), "node 'a': '1X' is not the name of an environment variable"),
+    case("label", one(f'{RUN}\nlabels = {{ "a b" = "" }}'), "node 'a': label 'a b' may have letters, digits and . _ / -"),
+    case("target", one(f'{RUN}\ntarget = "a b"'), "node 'a': target 'a b' may have letters, digits and . _ / -, at most 64 of them, and begins with a letter or digit"),
+    case("resource", one(f'{RUN}\nresources = ["-"]'), "node 'a': resource '-' may have letters, digits and . _ / -, at most 64 of them, and begins with a letter or digit"),
+    case("empty program", one('argv = [" "]'), "node 'a': the program's name is empty"),
+    case("empty line", one('shell = " "'), "node 'a': the line for the shell (--shell) is empty"),
+    case("empty folder", one(f'{RUN}\ncwd = ""'), "node 'a': --cwd is empty; leave it out, or give a path"),
+    case("what an agent may use", one('prompt = "x"\nargs = { budget_usd = 0, max_turns = 0 }'), "node 'a': max_turns 0 is not a whole number from 1 to 100,000", "node 'a': budget_usd 0 is not a sum in dollars above 0"),
+]  # fmt: skip
+
+
+EVERY = [
+    *FORM,
+    *DOING,
+    *EDGES,
+    *ARTIFACTS,
+    *LOOPS,
+    *NEARLY,
+    *REFERENCES,
+    *FANS,
+    *ROOTS,
+    *MEANT,
+    *JOB_KEYS,
+]
 
 
 @pytest.mark.req("V100")

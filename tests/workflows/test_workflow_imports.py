@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from written import LIMIT, node_of, nodes
 
+from headway.core.routes import NodeOutcome
 from headway.workflows.compiler import check_text, compile_text
 from headway.workflows.mistakes import WorkflowError
 from headway.workflows.model import Manifest, WorkflowFile
@@ -237,3 +238,28 @@ def test_roots_of_an_imported_file_are_its_own() -> None:
         "p.own[x=1]": "p.t[x=1]",
         "p.own[x=2]": "p.t[x=2]",
     }
+
+
+def test_an_import_is_over_also_where_a_part_of_it_was_skipped() -> None:
+    """As a run is that another is after: one of two ways through it is always skipped."""
+    part = nodes(
+        build=f'{RUN}\non.failed = ["mend"]\ntolerate = ["failed"]',
+        mend=RUN,
+        done=f'{RUN}\nafter = ["build"]',
+    )
+    text = """
+    [imports.first]
+    workflow = "part"
+    [imports.next]
+    workflow = "part"
+    after = ["first"]
+    [imports.last]
+    workflow = "part"
+    after = ["first.done"]
+    """
+    rules = compiled(text, {"part": part}).routes.rules
+    both = frozenset({NodeOutcome.SUCCEEDED, NodeOutcome.SKIPPED})
+    edges = {edge.source: (edge.accepts, edge.required) for edge in rules["next.build"].edges}
+    assert edges == {"first.mend": (both, True), "first.done": (both, True)}
+    (named,) = rules["last.build"].edges
+    assert named.accepts == {NodeOutcome.SUCCEEDED}

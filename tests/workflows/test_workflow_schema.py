@@ -47,6 +47,8 @@ BEYOND = (
         "an artifact",
         "artifact",
     ),
+    *("is not an exit code", "--require", "may have letters", "is empty", "is not the name of"),
+    *("is not a model", "is not a list of at least one tool"),
 )
 
 

@@ -116,7 +116,7 @@ def next_step(document: Mapping[str, Any]) -> str | None:
     """The command that lets a run go on: of one that did not go well, or that asks a person."""
     asks = [each for each in document["nodes"] if each["state"] == Status.WAITING_ON_APPROVAL]
     if document["ended_at"] is None:
-        return f"headway approve {asks[0]['job']}, or reject" if asks else None
+        return f"headway jobs approve {asks[0]['job']}, or reject it" if asks else None
     if document["state"] == RunState.SUCCEEDED:
         return None
     bad = [each for each in document["nodes"] if each["outcome"] in ("failed", "blocked")]

@@ -106,6 +106,13 @@ def parse_artifact(text: str) -> Artifact:
     return Artifact(ArtifactKind(kind), name)
 
 
+def is_artifact(text: str) -> bool:
+    try:
+        return bool(parse_artifact(text))
+    except InvalidInputError:
+        return False
+
+
 def _meant(text: str, kind: str, name: str) -> str:
     """A text without a kind is most often a path; a kind without its beginning is known."""
     if kind == text:

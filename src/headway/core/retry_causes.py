@@ -7,9 +7,10 @@ from headway.base.errors import InvalidInputError
 
 WORDS = ("signal", "timeout", "unknown")
 OF_AGENTS = ("transient", "auth", "limit", "permission", "stalled", "task")
+HOST = "host"  # trouble of it, such as a full disk, which what Headway itself does can tell
 # Of what Headway itself does for workflows, by default. Its process may be killed at any moment: it
 # finds what it did before.
-OF_OPERATIONS = ("unknown", "host", "signal")
+OF_OPERATIONS = ("unknown", HOST, "signal")
 _EXIT_CODE = re.compile(r"[1-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5]")
 _CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 

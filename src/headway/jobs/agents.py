@@ -164,10 +164,14 @@ def _wrong_words(agent: Mapping[str, Any]) -> list[str]:
     wrong = [f"unknown word {word!r} of an agent" for word in agent if word not in ASKED]
     if not isinstance(agent.get("prompt"), str) or not agent["prompt"].strip():
         wrong.append("an agent needs a prompt; give --prompt TEXT or --prompt-file FILE")
-    for word, (check, says) in _FORMS.items():
-        if agent.get(word) is not None and not check(agent[word]):
-            wrong.append(f"{word} {shortly(agent[word])} is not {says}")
-    return wrong
+    given = (word for word in _FORMS if agent.get(word) is not None)
+    return wrong + [said for word in given if (said := wrong_word(word, agent[word])) is not None]
+
+
+def wrong_word(word: str, value: Any) -> str | None:
+    """What is wrong with one of the words that say what an agent is to do."""
+    check, says = _FORMS[word]
+    return None if check(value) else f"{word} {shortly(value)} is not {says}"
 
 
 def _is_prompt(value: Any) -> bool:

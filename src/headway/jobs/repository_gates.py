@@ -37,7 +37,7 @@ def gates_of(request: "Request", working_directory: str) -> Gates:
     both = set(needs) & set(produces)
     if both:
         raise InvalidInputError(f"it needs {min(both)}, which it produces itself")
-    preconditions = tuple(_precondition(each) for each in dict.fromkeys(request.require))
+    preconditions = tuple(check_precondition(each) for each in dict.fromkeys(request.require))
     what = _what_needs_a_repository(request, (*needs, *produces), preconditions)
     repo = _repository(working_directory, what) if what else None
     if what and request.any_host:
@@ -78,7 +78,7 @@ def resolved_artifact(text: str, folder: str) -> str:
     return artifact.text
 
 
-def _precondition(text: str) -> str:
+def check_precondition(text: str) -> str:
     kind, _, argument = text.partition(":")
     if kind == "branch_exists" and argument:
         _require_branch(argument)

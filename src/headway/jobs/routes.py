@@ -243,16 +243,24 @@ class NodeValues:
         return "\n".join(str(each["tail"]) for each in bad if each.get("tail"))
 
     def _last_left(self, node: str) -> list[Mapping[str, Any]]:
-        """What the instances of its last pass left. They may be dismissed by now."""
-        names = self._tx.workflows.instances(self._run, [node]).get(node, [])
-        keys = [output_key(name, self._run) for name in names]
+        """What the instances of its last pass left, in their order. They may be dismissed by now. A
+        fan that has made its instances is none of them."""
+        names = dict.fromkeys(self._tx.workflows.instances(self._run, [node]).get(node, ()))
+        keys = {name: output_key(name, self._run) for name in names}
         newest = {
             each.artifact: each.data
-            for each in (self._tx.graph.markers(keys) if keys else ())
+            for each in (self._tx.graph.markers([*keys.values()]) if keys else ())
             if each.data
         }
-        last = max((data["pass"] for data in newest.values()), default=0)
-        return [data for _, data in sorted(newest.items()) if data["pass"] == last]
+        left = {name: newest[key] for name, key in keys.items() if key in newest}
+        last = max((data["pass"] for data in left.values()), default=0)
+        several = node in self._job.params[OF_NODE]["several"]
+        return [
+            data
+            for name, data in left.items()
+            if data["pass"] == last
+            and not (several and name == node and data["outcome"] == NodeOutcome.SUCCEEDED)
+        ]
 
     def of_run(self, field: str) -> str:
         """`id`, `name`, or the state that all nodes but those of `finally` came to."""

@@ -162,6 +162,19 @@ def specify(
     return spec
 
 
+def check_values(request: Request) -> None:
+    """What can be said of a request by itself: not whether there are a program and a repository,
+    nor the causes for a retry, which depend on who does the work."""
+    _check_words(request)
+    _check_numbers(request)
+    _check_limits(request)
+    if request.require:
+        from headway.jobs.repository_gates import check_precondition
+
+        for each in request.require:
+            check_precondition(each)
+
+
 def _params(request: Request, cwd: str, stdin: str | None, gates: "Gates | None") -> dict[str, Any]:
     """The parameters for its supervisor; None where there is no value."""
     return {
@@ -273,8 +286,8 @@ def _spec(
     )
 
 
-def _queueing(request: Request, spec: JobSpec) -> JobSpec:
-    """The fields that most requests leave out: its place in the order, and the limits it takes."""
+def _check_limits(request: Request) -> None:
+    """Whether the words are right by which limits go."""
     from headway.jobs.quotas import check_word
 
     for what, word in (("type", request.type), ("target", request.target)):
@@ -284,6 +297,11 @@ def _queueing(request: Request, spec: JobSpec) -> JobSpec:
         raise InvalidInputError(f"type {request.type!r} means something else; use another word")
     for word in request.resources:
         check_word("resource", word)
+
+
+def _queueing(request: Request, spec: JobSpec) -> JobSpec:
+    """The fields that most requests leave out: its place in the order, and the limits it takes."""
+    _check_limits(request)
     if request.webhooks:
         from headway.jobs.webhook_urls import check_urls
 

@@ -12,16 +12,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from headway.base.errors import InvalidInputError
-from headway.core.artifacts import parse_artifact
+from headway.core.artifacts import is_artifact, parse_artifact
 from headway.core.routes import NodeOutcome
 from headway.jobs.graph_file import FORMS
 from headway.workflows.checks import check_workflow, outside_paths, routes_of
 from headway.workflows.imports import Load, with_imports
-from headway.workflows.labels import APPROVAL, TERMINAL, WORKTREE_PREPARE
+from headway.workflows.labels import APPROVAL, RESOLUTION, TERMINAL, WORKTREE_PREPARE
 from headway.workflows.matrices import (
+    NUMBER,
     count_combinations,
     instance_id,
     instances,
+    show_values,
     written_node,
 )
 from headway.workflows.mistakes import Mistakes, listed, short, unseen_mistakes
@@ -212,9 +214,26 @@ def _compiled(
 ) -> Iterator[CompiledNode]:
     roots = roots_of(workflow, routes, problems)
     for node in workflow.nodes.values():
-        for values in instances(node.matrix, node.exclude):
+        for number, values in enumerate(instances(node.matrix, node.exclude)):
             root = instance_root(workflow, roots.get(node.id), values)
-            yield _instance(workflow, node, values, params, root, problems)
+            own = _of_instance(node, values, number) if values else node
+            yield _instance(workflow, own, values, params, root, problems)
+
+
+def _of_instance(node: WorkflowNode, values: Mapping[str, Any], number: int) -> WorkflowNode:
+    """With the names of the artifacts that are of this instance alone: by its values or, where
+    these fit in no name, by its number."""
+
+    def named(text: str) -> str:
+        if NUMBER not in text:
+            return text
+        by_values = text.replace(NUMBER, show_values(values))
+        return by_values if is_artifact(by_values) else text.replace(NUMBER, str(number))
+
+    return node._replace(
+        needs=tuple(map(named, node.needs)),
+        produces={word: tuple(map(named, texts)) for word, texts in node.produces.items()},
+    )
 
 
 def _instance(
@@ -343,6 +362,8 @@ def roots_of(workflow: Workflow, routes: Routes, problems: Mistakes) -> dict[str
                 trees |= reaching[edge.source]
         if node.root is not None:
             trees = {node.root} - {NO_TREE}
+        elif node.label.name == RESOLUTION and not trees:
+            trees = _trees_of_source(workflow, routes, node, found)
         reaching[name] = trees
         root, wrong = _one_root(workflow, node, trees)
         if wrong is not None and f"{name}.prompt" not in workflow.nodes:  # it was told of that
@@ -350,6 +371,29 @@ def roots_of(workflow: Workflow, routes: Routes, problems: Mistakes) -> dict[str
         if root is not None:
             found[name] = root
     return found
+
+
+def _trees_of_source(
+    workflow: Workflow, routes: Routes, node: WorkflowNode, found: Mapping[str, str]
+) -> set[str]:
+    """Where a conflict is resolved to which no success leads: in the worktree that has its branch,
+    unless that is cleaned up by then. No other worktree could have it."""
+    slug = node.args.get("slug")
+    before = [
+        each
+        for each in workflow.nodes.values()
+        if each.label.name in (WORKTREE_PREPARE, CLEANUP) and routes.comes_before(each.id, node.id)
+    ]
+    cleaned = {found.get(each.id) for each in before if each.label.name == CLEANUP}
+    trees = {
+        each.id
+        for each in before
+        if each.label.name == WORKTREE_PREPARE
+        and each.id not in cleaned
+        and not (each.matrix or each.each or node.args.get("source") or each.args.get("branch"))
+        and slug in (each.args.get("slug"), each.args.get("plan"))
+    }
+    return trees if len(trees) == 1 else set()
 
 
 def _one_root(

@@ -16,6 +16,7 @@ from headway.workflows.compiler import (
     sinks_of,
 )
 from headway.workflows.locks import default_locks
+from headway.workflows.matrices import NUMBER
 from headway.workflows.mistakes import Mistake, unseen_mistakes
 from headway.workflows.model import (
     MISSING,
@@ -112,8 +113,8 @@ def _node(node: WorkflowNode, routes: Routes) -> Document:
         and {"to": loop.to, "on": outcome_words(loop.on), "times": loop.times, "delay": loop.delay},
         "tolerate": outcome_words(node.tolerates),
         "when": list(node.when),
-        "needs": list(node.needs),
-        "produces": {word: list(texts) for word, texts in node.produces.items()},
+        "needs": list(map(_artifact, node.needs)),
+        "produces": {word: list(map(_artifact, texts)) for word, texts in node.produces.items()},
         "outputs": list(node.outputs),
         "approval": node.approval,
     }
@@ -138,7 +139,7 @@ def audit_document(workflow: Workflow, routes: Routes) -> Document:
         "name": workflow.name,
         "path": workflow.file,
         "produces": [
-            {"node": node.id, "outcome": word, "artifact": text}
+            {"node": node.id, "outcome": word, "artifact": _artifact(text)}
             for node in workflow.nodes.values()
             for word, texts in node.produces.items()
             for text in texts
@@ -166,6 +167,11 @@ def audit_document(workflow: Workflow, routes: Routes) -> Document:
         "sinks": sinks_of(workflow, routes),
         "notes": list(notes_of(workflow, routes)),
     }
+
+
+def _artifact(text: str) -> str:
+    """As people read it: each instance of a node with several has one of its own."""
+    return text.replace(NUMBER, "N")
 
 
 def _references(matrix: Mapping[str, Any]) -> dict[str, str]:

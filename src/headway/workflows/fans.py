@@ -15,7 +15,7 @@ from headway.base.host import Host
 from headway.core.artifacts import parse_artifact
 from headway.core.conditions import as_text
 from headway.core.gates.routes import OF_NODE
-from headway.core.model import OPERATION, Job, JobSpec, Lock, LockMode, Rate, shown_run
+from headway.core.model import AGENT, OPERATION, Job, JobSpec, Lock, LockMode, Rate, shown_run
 from headway.core.routes import NodeOutcome
 from headway.core.subjects import SLING
 from headway.jobs.insert import Origin, add_jobs
@@ -26,10 +26,13 @@ from headway.store.new_jobs import Event
 from headway.store.records import NewNode, RunRecord
 from headway.store.transaction import ReadTx, WriteTx
 from headway.workflows.compiler import ITEM
+from headway.workflows.matrices import NUMBER
 
 OPERATION_NAME = "fan"
-_COMMAND = ("argv", "shell", "env", "cwd")  # of an instance, not of its fan
+# Of an instance, not of its fan.
+_WORK = ("argv", "shell", "env", "cwd", AGENT)
 _OF_INSTANCE = ("policy", "args", "outputs", "products")
+_PROMPT = "prompt"  # the text of it, which has references
 
 
 def fan_of(spec: JobSpec, elements: Mapping[str, Any], most: int) -> JobSpec:
@@ -37,8 +40,8 @@ def fan_of(spec: JobSpec, elements: Mapping[str, Any], most: int) -> JobSpec:
     node = spec.params[OF_NODE]
     instance = {
         "type": spec.type,
-        "params": {key: spec.params[key] for key in _COMMAND if key in spec.params},
-        **{key: node[key] for key in _OF_INSTANCE},
+        "params": {key: spec.params[key] for key in _WORK if key in spec.params},
+        **{key: node[key] for key in (*_OF_INSTANCE, _PROMPT) if key in node},
         "when": [each for each in node["when"] if _is_about_item(each)],
         "labels": dict(spec.labels),
         "locks": [[each.key, each.mode.value] for each in spec.locks],
@@ -48,7 +51,7 @@ def fan_of(spec: JobSpec, elements: Mapping[str, Any], most: int) -> JobSpec:
         "rates": [list(each) for each in spec.rates],
     }
     own = {
-        **node,
+        **{key: said for key, said in node.items() if key != _PROMPT},
         "policy": OPERATION_NAME,
         "args": {},
         "outputs": [],
@@ -56,13 +59,13 @@ def fan_of(spec: JobSpec, elements: Mapping[str, Any], most: int) -> JobSpec:
         "when": [each for each in node["when"] if not _is_about_item(each)],
         "each": {"elements": dict(elements), "max": most, "instance": instance},
     }
-    params = {key: value for key, value in spec.params.items() if key not in _COMMAND}
+    params = {key: value for key, value in spec.params.items() if key not in _WORK}
     return spec._replace(
         params={**params, OF_NODE: own},
         type=OPERATION,
         labels={key: text for key, text in spec.labels.items() if ITEM not in text},
         locks=(),
-        needs=tuple(each for each in spec.needs if ITEM not in each),
+        needs=tuple(each for each in spec.needs if ITEM not in each and NUMBER not in each),
         produces=(),
         resources=(),
         rates=(),
@@ -130,7 +133,9 @@ def _instance(fan: Job, at: int, element: Any) -> JobSpec:
     """The specification of one instance: that of its fan, with its command, and the element in the
     place of the sign."""
     node = fan.params[OF_NODE]
-    said = _put(node["each"]["instance"], as_text(element))
+    instance = dict(node["each"]["instance"])
+    prompt = instance.pop(_PROMPT, None)
+    said = _put(_put(instance, NUMBER, str(at)), ITEM, as_text(element))
     run = f" {shown_run(fan.workflow_run or 0)}"
     for text in (*said["needs"], *said["produces"]):
         parse_artifact(text.removesuffix(run))
@@ -143,6 +148,8 @@ def _instance(fan: Job, at: int, element: Any) -> JobSpec:
         "values": {**node["values"], "item": element},
         "item": element,
     }
+    if prompt is not None:
+        own[_PROMPT] = {**prompt, "values": {**prompt["values"], "item": element}}
     same = {name: getattr(fan, name) for name in JobSpec._fields if name in fan._fields}
     return JobSpec(**same)._replace(
         params={**fan.params, **said["params"], OF_NODE: own},
@@ -160,10 +167,10 @@ def _instance(fan: Job, at: int, element: Any) -> JobSpec:
     )
 
 
-def _put(said: Any, element: str) -> Any:
-    """The same with the element in the place of its sign, in every text."""
-    sign = json.dumps(ITEM)[1:-1]
-    return json.loads(json.dumps(said).replace(sign, json.dumps(element)[1:-1]))
+def _put(said: Any, sign: str, text: str) -> Any:
+    """The same with this in the place of a sign, in every text."""
+    quoted = json.dumps(sign)[1:-1]
+    return json.loads(json.dumps(said).replace(quoted, json.dumps(text)[1:-1]))
 
 
 def _with_item(condition: Mapping[str, Any], element: Any) -> dict[str, Any]:

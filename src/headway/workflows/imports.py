@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from headway.base.errors import InvalidInputError
-from headway.core.routes import OUTCOME_WORDS
+from headway.core.routes import OUTCOME_WORDS, NodeOutcome
 from headway.workflows.checks import routes_of
 from headway.workflows.labels import PROMPT_TEXT
 from headway.workflows.mistakes import Mistakes, WorkflowError, short
@@ -214,17 +214,18 @@ def _behind(
     workflow: Workflow,
     problems: Mistakes,
 ) -> Workflow:
-    """With what it is `after`: the nodes that nothing leads to wait for these nodes, or for the
-    success of these imports."""
-    sources: list[str] = []
+    """With what it is `after`: the nodes that nothing leads to wait for the success of these nodes,
+    or for these imports as a whole, as `--after wf-7` waits for a run: what is skipped is good."""
+    sources: dict[str, frozenset[NodeOutcome]] = {}
     for name in each.after:
         if name in parts:
-            sources += routes_of(parts[name]).sinks()
+            sinks = routes_of(parts[name]).sinks()
+            sources |= dict.fromkeys(sinks, OUTCOME_WORDS["succeeded"] | OUTCOME_WORDS["skipped"])
         elif name in workflow.nodes or _is_imported(name, parts):
-            sources.append(name)
+            sources[name] = OUTCOME_WORDS["succeeded"]
         elif name not in workflow.imports:
             _say(problems, each, f"after '{name}' names no node")
-    waits = tuple(After(name, OUTCOME_WORDS["succeeded"]) for name in dict.fromkeys(sources))
+    waits = tuple(After(name, accepts) for name, accepts in sources.items())
     rules = routes_of(part).rules
     nodes = {
         name: node._replace(after=(*node.after, *waits))

@@ -71,6 +71,7 @@ def _control(
 
 PROMPT_TEXT = "custom:prompt_text:"  # what a prompt is published as
 COMMAND_RUN = SHELL + "command.run"
+CICD_RUN = SHELL + "cicd.run"
 AGENT_INVOKE = "cap.agent.invoke"
 FUNCTION_CALL = BUILTIN + "function.call"
 PROMPT_RESOLVE = BUILTIN + "prompt.resolve"

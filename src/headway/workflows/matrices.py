@@ -9,6 +9,7 @@ from typing import Any
 from headway.core.conditions import as_text
 
 MOST_COMBINATIONS = 1000
+NUMBER = "0.instance.0"  # in the name of an artifact: which instance of its node makes it
 
 
 def count_combinations(matrix: Mapping[str, Sequence[Any]]) -> int:
@@ -47,7 +48,11 @@ def instance_id(node: str, values: Mapping[str, Any]) -> str:
     """`test[python=3.11,store=sqlite]`."""
     if not values:
         return node
-    return f"{node}[{','.join(f'{key}={as_text(value)}' for key, value in values.items())}]"
+    return f"{node}[{show_values(values)}]"
+
+
+def show_values(values: Mapping[str, Any]) -> str:
+    return ",".join(f"{key}={as_text(value)}" for key, value in values.items())
 
 
 def written_node(instance: str) -> str:

@@ -21,7 +21,7 @@ from headway.core.model import (
     OPERATION,
     JobSpec,
 )
-from headway.core.retry_causes import OF_OPERATIONS
+from headway.core.retry_causes import HOST, OF_OPERATIONS
 from headway.core.routes import NodeOutcome, RouteEdge, left_by
 from headway.integrations.agents.files import load_runner
 from headway.integrations.git.questions import commit_of, repository_of
@@ -71,7 +71,6 @@ _SUCCESS = frozenset({NodeOutcome.SUCCEEDED})
 # What repeats itself after a crash, or when the host could not: it finds what it did before.
 _REPEATED = frozenset({"control.gate.stop_condition", "control.gate.cicd"})
 REPEATS = 3
-HOST = "host"
 _OF_AGENT = ("runner", "budget_usd", "max_tokens")  # what a gate may ask of an agent
 
 

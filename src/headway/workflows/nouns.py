@@ -260,6 +260,7 @@ class Workflows:
         """A workflow and what is wrong with it; None if it cannot be read at all."""
         from headway.workflows.compiler import check_text
         from headway.workflows.mistakes import Mistake, WorkflowError
+        from headway.workflows.named_files import check_named_files
 
         try:
             file = self._read(name)
@@ -277,6 +278,7 @@ class Workflows:
             for path in (self._shown(name), self._context.home.path):
                 words = words.removeprefix(f"{path}: ")
             return None, [Mistake(words)]
+        check_named_files(workflow, self._context.home, problems)
         return workflow, problems.mistakes
 
     def _right(self, name: str) -> tuple[Workflow, Routes]:

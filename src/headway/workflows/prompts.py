@@ -51,7 +51,7 @@ def with_text(node: CompiledNode, folder: str) -> CompiledNode:
     changes no run."""
     if "prompt_file" not in node.args:
         return node
-    text = _read(str(node.args["prompt_file"]), folder)
+    text = read_prompt_file(str(node.args["prompt_file"]), folder)
     return node._replace(args={**node.args, "prompt_text": text})
 
 
@@ -71,7 +71,8 @@ def kept_prompt(node: CompiledNode, params: Mapping[str, Any]) -> dict[str, Any]
     return {"text": text, "values": values}
 
 
-def _read(path: str, folder: str) -> str:
+def read_prompt_file(path: str, folder: str) -> str:
+    """The text of a prompt file, whose path counts from the folder that holds the home."""
     if OPEN in path:
         (first, *_) = references_in(path)
         raise InvalidInputError(f"prompt_file: {first.text} is not known when it is queued")

@@ -15,10 +15,20 @@ from typing import Any, NamedTuple
 from headway.base.errors import InvalidInputError
 from headway.base.toml_file import refuse_excess
 from headway.base.units import parse_duration
+from headway.core.retry_causes import (
+    HOST,
+    check_causes,
+    check_causes_of_agent,
+    check_causes_of_call,
+)
 from headway.core.routes import ANY, OUTCOME_WORDS, Join, NodeOutcome
+from headway.jobs.agents import wrong_word
 from headway.jobs.graph_file import FORMS
+from headway.jobs.request import Request
+from headway.jobs.specification import check_values
 from headway.workflows.labels import (
     AGENT_INVOKE,
+    CICD_RUN,
     COMMAND_RUN,
     FAMILIES,
     FUNCTION_CALL,
@@ -29,7 +39,7 @@ from headway.workflows.labels import (
     RunsCommand,
     renamed,
 )
-from headway.workflows.matrices import instance_id
+from headway.workflows.matrices import NUMBER
 from headway.workflows.mistakes import Mistake, Mistakes, WorkflowError, listed, perhaps, short
 from headway.workflows.model import (
     MISSING,
@@ -44,7 +54,7 @@ from headway.workflows.model import (
     WorkflowNode,
 )
 from headway.workflows.places import Path, TextPlaces
-from headway.workflows.references import CLOSE, OPEN, texts_in
+from headway.workflows.references import OPEN, texts_in
 
 LARGEST_FILE = 1 << 20
 MOST_KEYS = 100_000
@@ -247,6 +257,7 @@ EACH_KEYS: Mapping[str, ValueForm] = {
     ),
 }
 AFTER_KEYS: Mapping[str, ValueForm] = {"node": TEXT, "on": TEXTS}
+OF_AGENT = ("runner", "model", "max_turns", "allowed_tools", "budget_usd", "max_tokens")
 _WORDS = ValueForm("a text or a number", _is_plain)
 _PATHS = ValueForm("a path, or a list of paths", lambda v: _is_text(v) or _is_command(v))
 # The arguments of labels, by their names: one name has one meaning.
@@ -265,19 +276,18 @@ ARGUMENTS: Mapping[str, ValueForm] = {
         lambda v: _is_whole(v) and 1 <= v <= MOST_APPROVERS,
     ),
     "expires": ValueForm('a duration like "5m"', _is_duration),
-    **{
-        key: ValueForm(FORMS[key].says, FORMS[key].fits)
-        for key in ("runner", "model", "max_turns", "allowed_tools", "budget_usd", "max_tokens")
-    },
+    **{key: ValueForm(FORMS[key].says, FORMS[key].fits) for key in OF_AGENT},
 }
 
 
 def misfit_argument(key: str, value: Any) -> str | None:
     """What is wrong with an argument of a label. One with a reference is not known yet."""
     form = ARGUMENTS.get(key)
-    if form is None or form.fits(value) or (_is_text(value) and OPEN in value):
+    if form is None or (_is_text(value) and OPEN in value):
         return None
-    return f"{key} is {short(value)}; give {form.says}"
+    if not form.fits(value):
+        return f"{key} is {short(value)}; give {form.says}"
+    return wrong_word(key, value) if key in OF_AGENT and OPEN not in str(value) else None
 
 
 def read_workflow(text: Source, *, name: str, file: str) -> Workflow:
@@ -370,10 +380,14 @@ class Draft:
         if text is None:
             return None
         try:
-            return parse_duration(text, path[-1])
+            time = parse_duration(text, path[-1])
         except InvalidInputError:
             self._misfit(path[-1], text, DURATION, path)
             return None
+        wrong = wrong_job_value("timeout", text)  # of a run as of a job
+        if wrong is not None:
+            self.problems.add(wrong, path)
+        return time
 
     def _params(self, table: Table) -> dict[str, Param]:
         found = {}
@@ -543,8 +557,9 @@ class _Nodes:
         there."""
         name = f"{self._name}.prompt"
         node = self._node(label)
-        values = {key: f"{OPEN} matrix.{key} {CLOSE}" for key in node.matrix}
-        artifact = f"{PROMPT_TEXT}{instance_id(self._name, values)}"  # one an instance
+        artifact = f"{PROMPT_TEXT}{self._name}"
+        if node.matrix or node.each is not None:
+            artifact += f"[{NUMBER}]"  # one an instance, whatever its values are
         text = "prompt" if "prompt" in self._said else "prompt_file"
         prompt = WorkflowNode(
             name,
@@ -556,12 +571,15 @@ class _Nodes:
             when=node.when,
             matrix=node.matrix,
             exclude=node.exclude,
+            each=node.each,
             produces={"succeeded": (artifact,)},
             root=node.root,
             job={"locks": []},
         )
         waits = After(name, OUTCOME_WORDS["succeeded"])
-        return [prompt, node._replace(after=(waits,), needs=(*node.needs, artifact), when=())]
+        when = node.when if node.each is not None else ()  # each instance is skipped by itself
+        agent = node._replace(after=(waits,), needs=(*node.needs, artifact), when=when)
+        return [prompt, agent]
 
     def _node(self, label: Label) -> WorkflowNode:
         given = self._given
@@ -569,6 +587,12 @@ class _Nodes:
         job = {key: given[key] for key in JOB_KEYS if key in given and key not in unused}
         for key, value in job.items():
             self._check_job_key(key, value)
+        for key in ("argv", "shell"):
+            if key in given:
+                self._check_job_key(key, given[key])
+        wrong = wrong_causes(label, job.get("retry_on", ()))
+        if wrong is not None:
+            self._say(wrong, "retry_on")
         args = dict(given.get("args", {}))
         if "task" in given:
             args["task"] = given["task"]
@@ -737,11 +761,24 @@ def _twice(names: Sequence[str]) -> list[str]:
 def wrong_job_value(key: str, value: Any) -> str | None:
     """What is wrong with the value of a key that graph files have, too, by the code that reads
     those. What has references is checked when it is filled."""
-    make = FORMS[key].make
-    if make is None or OPEN in str(value):
+    form = FORMS[key]
+    if any(OPEN in text or "\0" in text for text in texts_in(value)):  # which is told by itself
         return None
     try:
-        make(value)
+        made = value if form.make is None else form.make(value)
+        check_values(Request(**{form.field: made}))
+    except InvalidInputError as error:
+        return str(error)
+    return None
+
+
+def wrong_causes(label: Label, causes: Sequence[str]) -> str | None:
+    """What is wrong with `retry_on`, which depends on who does the work. A command knows no trouble
+    of the host."""
+    checks = {FUNCTION_CALL: check_causes_of_call, AGENT_INVOKE: check_causes_of_agent}
+    known = () if label.name in (COMMAND_RUN, CICD_RUN) else (HOST,)
+    try:
+        checks.get(label.name, check_causes)([each for each in causes if each not in known])
     except InvalidInputError as error:
         return str(error)
     return None

@@ -108,6 +108,8 @@ def _finder(run: int, from_node: str | None) -> FindRoots:
 def _named(run: int, nodes: Sequence[NodeRecord], name: str) -> list[NodeRecord]:
     """All instances of a node, or the one that is called so."""
     found = [each for each in nodes if name in (each.written, each.node)]
+    prompt = f"{name}.prompt"  # of an agent: what leads to it leads there
+    found += [each for each in nodes if found and prompt == each.written]
     if not found:
         from difflib import get_close_matches
 

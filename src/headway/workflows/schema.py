@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.core.routes import ANY, OUTCOME_WORDS, Join
+from headway.integrations.agents.forms import MOST_TOKENS, MOST_TURNS
+from headway.jobs.specification import MOST_PRIORITY, MOST_RETRIES
 from headway.workflows.labels import (
     AGENT_INVOKE,
     COMMAND_RUN,
@@ -66,7 +68,7 @@ _BY_WORDS: Mapping[str, Schema] = {
     "a whole number": _WHOLE,
     "a whole number above 0": {**_WHOLE, "minimum": 1},
     "a number above 0": {"type": "number", "exclusiveMinimum": 0},
-    "a number from 0 to 1": {"type": "number"},
+    "a number from 0 to 1": {"type": "number", "minimum": 0, "maximum": 1},
     "a list of whole numbers": {"type": "array", "items": _WHOLE},
     "a branch or true": {"type": ["string", "boolean"]},
     'a duration like "5m"': _TEXT,
@@ -90,6 +92,15 @@ _OF_ARGUMENTS: Mapping[str, Schema] = {
         "minimum": 1,
         "maximum": MOST_APPROVERS,
     },
+}
+
+
+# Arguments with bounds beside their form.
+_BOUNDED: Mapping[str, Schema] = {
+    "max_turns": {**_WHOLE, "minimum": 1, "maximum": MOST_TURNS},
+    "max_tokens": {**_WHOLE, "minimum": 1, "maximum": MOST_TOKENS},
+    "budget_usd": {"type": "number", "exclusiveMinimum": 0},
+    "allowed_tools": {**_TEXTS, "minItems": 1},
 }
 
 
@@ -179,6 +190,10 @@ _OWN: Mapping[str, Schema] = {
         "type": "array",
         "items": {"type": "string", "pattern": _whole(OUTPUT_NAME.pattern)},
     },
+    "priority": {**_WHOLE, "minimum": -MOST_PRIORITY, "maximum": MOST_PRIORITY},
+    "retries": {**_WHOLE, "minimum": 0, "maximum": MOST_RETRIES},
+    "skip_exit_codes": {"type": "array", "items": {**_WHOLE, "minimum": 1, "maximum": 255}},
+    "cwd": {**_TEXT, "pattern": "."},
 }
 _TOP: Mapping[str, Schema] = {
     "inputs": {**_TEXTS, "uniqueItems": True},
@@ -289,7 +304,7 @@ def _argument(key: str) -> Schema:
     form = ARGUMENTS.get(key)
     if form is None:
         return {}
-    found = _OF_ARGUMENTS.get(form.says) or _BY_WORDS[form.says]
+    found = _BOUNDED.get(key) or _OF_ARGUMENTS.get(form.says) or _BY_WORDS[form.says]
     return found if found == _TEXT else {"anyOf": [found, {**_TEXT, "pattern": r"\$\{\{"}]}
 
 

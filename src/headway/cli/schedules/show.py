@@ -86,9 +86,9 @@ def _history(document: dict[str, Any], now: int) -> list[tuple[str, str | None]]
         ("last slot", moment(document["last_slot"], now)),
         (
             "last job",
-            last
-            and not run
-            and f"{last['id']}, {how_it_ended(last['state'] or '', last['reason'])}",
+            f"{last['id']}, {how_it_ended(last['state'] or '', last['reason'])}"
+            if last and not run
+            else None,
         ),
         ("active job", document["active_job"]),
         (

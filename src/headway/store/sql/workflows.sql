@@ -112,8 +112,9 @@ select max(last.finished_at) from workflow_nodes nodes join jobs last on last.id
 where nodes.run = :run and nodes.dismissed = 0 and nodes.written in $TEXTS(:keys)
 
 -- name: instances_of_nodes (hot)
--- The names of all instances that these nodes ever had, also of those that count no more.
-select distinct written, node from workflow_nodes where run = :run and written in $TEXTS(:keys)
+-- The names of all instances that these nodes ever had, also of those that count no more, in order.
+select written, node from workflow_nodes where run = :run and written in $TEXTS(:keys)
+group by written, node order by min(ord)
 
 -- name: nodes_of_run
 -- All instances of all nodes, in the order of the file.
