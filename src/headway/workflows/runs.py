@@ -25,7 +25,7 @@ from headway.store.records import NodeRecord, RunRecord
 if TYPE_CHECKING:
     from headway.jobs.context import Context
     from headway.store.transaction import ReadTx, WriteTx
-    from headway.workflows.drawing import Drawing, NodeStanding
+    from headway.workflows.drawing.model import Drawing, NodeStanding
 
 MOST_LISTED = 200
 DAY = 24 * 3600 * 1_000_000
@@ -80,7 +80,7 @@ def run_manifest(context: Context, run: int) -> dict[str, Any]:
 
 def run_drawing(context: Context, run: int) -> Drawing:
     """A run as it stands, drawn as its workflow was when it started."""
-    from headway.workflows.drawing import drawing_of_run
+    from headway.workflows.drawing.model import drawing_of_run
 
     with context.store.read() as tx:
         record = require_run(tx, run)
@@ -97,7 +97,7 @@ def _stand(instances: Sequence[NodeRecord]) -> NodeStanding:
     """`failed, pass 2`; of several instances how many are so. The state is the one of them that
     one wants to see first."""
     from headway.jobs.views.graph.formats import kind_of
-    from headway.workflows.drawing import NodeStanding
+    from headway.workflows.drawing.model import NodeStanding
 
     made = [each for each in instances if not each.fan] or instances
     counts = Counter((each.outcome or each.status).value for each in made)

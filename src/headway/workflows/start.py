@@ -43,7 +43,7 @@ from headway.workflows.compiler import (
     sinks_of,
 )
 from headway.workflows.documents import compiled_document
-from headway.workflows.drawing import as_document, drawing_of
+from headway.workflows.drawing.model import as_document, drawing_of
 from headway.workflows.files import read_file, refuse_untrusted
 from headway.workflows.mistakes import Mistake, WorkflowError
 from headway.workflows.model import Manifest, WorkflowFile
