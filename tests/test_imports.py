@@ -302,6 +302,17 @@ def test_the_package_root_has_few_names() -> None:
     assert len(rooms) <= 18
 
 
+# What ends so and is a noun all the same.
+NOUNS = {"admin.doctor.finding", "cli.sling", "schedules.timing", "testing", "workitems.sling"}
+NOUNS |= {"schedules.timing.upcoming", "workflows.drawing"}
+
+
+def test_a_module_is_called_by_a_noun() -> None:
+    """Functions are verbs; aliases have the names of before."""
+    found = {name for name in sources() if name.endswith("ing")}
+    assert {name for name in found if not within(name, {"cli.aliases"})} == NOUNS
+
+
 def test_the_page_has_a_row_for_each_room() -> None:
     page = SOURCE.parents[1].joinpath("ARCHITECTURE.md").read_text(encoding="utf-8")
     table = page.split("## Rooms\n")[1].split("\n## ")[0]
