@@ -1,7 +1,7 @@
-"""One request from its first byte to its last: guard, route, body, verb, answer.
+"""Answer one request: guard, route, body, verb, answer. This is the ASGI application.
 
-An ASGI application. Nothing but the guard is asked before it is known who asks; a body is read only
-for one who may send it. Every answer has the same security headers and an id of its own.
+Before it is known who asks, only the guard runs. A body is read only from a caller who may send
+one. Every answer has the same security headers and its own id.
 """
 
 import asyncio
@@ -150,8 +150,8 @@ class Application:
 
     @asynccontextmanager
     async def a_large_body(self) -> AsyncGenerator[None, None]:
-        """One at a time, for memory's sake. Who would have to wait long is told so at once, before
-        the time for a whole request is over."""
+        """One at a time, because a large body takes memory. A request that would wait for long is
+        refused at once, before the time for a whole request is over."""
         try:
             await asyncio.wait_for(self._large.acquire(), LARGE_WAITS)
         except TimeoutError:
@@ -261,7 +261,7 @@ class Application:
 
     async def _wait(self, later: Later, principal: Principal, exchange: "Exchange") -> Reply:
         """Ask again after each commit, without a thread in between, until the time is over or the
-        server has to end. One who has left takes no place among those who wait."""
+        server has to end. A client that has left gives up its place among those who wait."""
         give_up_at = self.clock.monotonic() + later.seconds
         with self._tail.listening() as news, exchange.watching() as gone:
             while not news.ended and (left := give_up_at - self.clock.monotonic()) > 0:
@@ -361,8 +361,8 @@ class Exchange:
     # -- the body ------------------------------------------------------------------------------
 
     async def read_body(self, route: Route, admitted: Admitted) -> Any:
-        """What was sent, read and checked; a route without a body takes none. A form carries the
-        mark of its session in its body, so that is judged here, before what the form says."""
+        """The body, read and checked; a route without a body takes none. A form carries the mark of
+        its session in its body, so the mark is checked here, before the fields."""
         length = self.visitor.value("content-length")
         if length is not None and length.isdigit() and int(length) > route.largest:
             raise _too_large(route.largest)
@@ -407,7 +407,7 @@ class Exchange:
     # -- the answer ----------------------------------------------------------------------------
 
     async def _send_problem(self, found: ProblemAnswer) -> None:
-        """As a page for one who looks at pages; as a document for all others."""
+        """As a page for a browser, as a document for all others."""
         if self.visitor.wants_page:
             there = self._application.own_address(self.visitor)
             signed_in = self.admitted is not None and self.admitted.principal is not None

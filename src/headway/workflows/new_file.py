@@ -33,8 +33,8 @@ def starter_text(name: str) -> str:
 
 
 def init_workflow(home: Home, name: str, starter: str) -> str:
-    """Make the file of a new workflow; its path as it is shown. One that is there is never
-    overwritten, also one that another process makes meanwhile."""
+    """Make the file of a new workflow; its path as it is shown. No file is ever overwritten, even
+    if another process makes it in the same moment."""
     if not FILE_NAME.fullmatch(name):
         raise InvalidInputError(
             f"'{name}' is no name of a workflow; give letters, digits, '.', '_' and '-'"

@@ -60,7 +60,7 @@ def run_id(text: str) -> int:
 
 
 def exit_code(document: Mapping[str, Any]) -> int:
-    """What a command exits with that has waited for the end of a run."""
+    """The exit code of a command that has waited for the end of a run."""
     if document["stopped_by"] == TIMEOUT:
         return TIMED_OUT
     return EXIT_CODES[RunState(document["state"])]
@@ -213,9 +213,9 @@ def wait_for_run(
     meanwhile: Callable[[dict[str, Any]], None] = lambda document: None,
     inside: RunningFunction | None = None,
 ) -> dict[str, Any]:
-    """Wait until it has ended; its document. `meanwhile` is called with it whenever something has
-    changed. What runs inside a job lends its slot meanwhile; `inside` is the function that waits,
-    if one does."""
+    """Wait until it has ended; its document. `meanwhile` is called with the document whenever
+    something has changed. A job that waits lends its slot meanwhile; `inside` is the function that
+    waits, if one does."""
     clock = context.clock
     give_up_at = None if timeout is None else clock.monotonic() + timeout
     look_at = clock.monotonic() + LOOK_FOR_WORKER
