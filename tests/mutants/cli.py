@@ -4,7 +4,7 @@ from mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
-        "cli/run.py:run",
+        "cli/run.py:_check",
         "check_run(context, manifest)",
         "pass",
         "tests/cli/test_cli_run.py::test_a_check_writes_nothing",
