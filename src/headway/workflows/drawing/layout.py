@@ -29,7 +29,7 @@ class Sketch(NamedTuple):
 
 
 def sketch_of(drawing: Drawing) -> Sketch:
-    """The layered layout of schedules, turned: its layers are rows here."""
+    """The layered layout of the job graph, turned: its layers are rows here."""
     names = [node.name for node in drawing.nodes if not node.at_the_end]
     at = {name: number for number, name in enumerate(names)}
     pairs = [(at[edge.source], at[edge.target]) for edge in drawing.edges]
