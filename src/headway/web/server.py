@@ -23,7 +23,6 @@ import uvicorn
 
 from headway.base.errors import ConflictError, InvalidInputError
 from headway.base.verb_threads import VerbThreads
-from headway.base.whole_file import write_whole
 from headway.client import Client
 from headway.core.principals import Principal
 from headway.web.application import Application
@@ -180,7 +179,10 @@ class Server:
         port = None if self._listen.unix else first[1]
         path = first if self._listen.unix else None
         self.place = ServerPlace(os.getpid(), port, path, host_name_of(home))
-        write_whole(place_path(home), json.dumps(self.place._asdict()), synced=False)
+        target = place_path(home)
+        with open(f"{target}.new", "w", encoding="utf-8", opener=_private) as file:
+            json.dump(self.place._asdict(), file)
+        os.rename(f"{target}.new", target)
 
 
 class _Uvicorn(uvicorn.Server):
@@ -221,6 +223,10 @@ class _Uvicorn(uvicorn.Server):
 
 def _nothing() -> None:
     """Nobody waits."""
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def _tcp_sockets(hosts: Sequence[str], port: int) -> list[socket.socket]:

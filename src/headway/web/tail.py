@@ -1,9 +1,9 @@
 """One reader of new events for all who listen.
 
 While anyone listens, one thread asks every 50 ms whether somebody committed, reads what is new in a
-short transaction, and hands it to the event loop. So a thousand listeners cost one reading. The
-thread rests while nobody listens. After `keep_up` was set, it reads after a rest also what came
-meanwhile: metrics count every event.
+short transaction, and hands it to the event loop. So a thousand listeners cost one reading. It
+rests while nobody listens. What counts events asks it to `keep_up`: then it reads, after a rest,
+what it has missed.
 """
 
 import asyncio
