@@ -7,10 +7,10 @@ PRIVATE = 0o600
 _MAKING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-def write_whole(path: str, content: str, *, mode: int = PRIVATE, synced: bool = True) -> None:
-    """Put a file with this content into the place of the one that is there. A private one has its
-    mode whatever the umask is. With `synced` the content is on the disk before it takes that place.
-    Raises OSError, and leaves nothing behind then."""
+def write_whole(path: str, content: str, *, mode: int = PRIVATE) -> None:
+    """Put a file with this content into the place of the one that is there, once the content is on
+    the disk. A private one has its mode whatever the umask is. Raises OSError, and leaves nothing
+    behind then."""
     fresh = f"{path}.{os.urandom(4).hex()}.tmp"
     try:
         with open(os.open(fresh, _MAKING, mode), "w", encoding="utf-8") as file:
@@ -18,8 +18,7 @@ def write_whole(path: str, content: str, *, mode: int = PRIVATE, synced: bool = 
                 os.fchmod(file.fileno(), mode)
             file.write(content)
             file.flush()
-            if synced:
-                os.fsync(file.fileno())
+            os.fsync(file.fileno())
         os.rename(fresh, path)
     except OSError:
         with suppress(OSError):

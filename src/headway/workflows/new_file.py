@@ -58,4 +58,4 @@ def init_workflow(home: Home, name: str, starter: str) -> str:
 def _write_schema(path: str) -> None:
     """That of this version; it is made anew whole, because an editor may be reading it."""
     text = json.dumps(schema_document(), indent=1, ensure_ascii=False) + "\n"
-    write_whole(path, text, mode=0o666, synced=False)
+    write_whole(path, text, mode=0o666)
