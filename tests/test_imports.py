@@ -199,6 +199,20 @@ def test_a_room_imports_only_the_rooms_below_it() -> None:
     assert breaches == []
 
 
+# The commands that start a worker, a server or the tools of agents, or ask where a server is.
+STARTS = {"cli.work", "cli.scheduler.run", "cli.serve", "cli.web", "cli.mcp"}
+
+
+def test_a_command_knows_a_process_only_to_start_it() -> None:
+    within_cli = {name: modules for name, modules in own().items() if room_of(name) == "cli"}
+    found = {
+        name
+        for name, modules in within_cli.items()
+        if {room_of(each) for each in modules} & {"worker", "web", "mcp"}
+    }
+    assert found == STARTS
+
+
 def test_a_library_of_others_is_used_in_one_place() -> None:
     standard = set(sys.stdlib_module_names) | {"headway"}
     for name, tree in sources().items():
@@ -300,6 +314,17 @@ def test_the_package_root_has_few_names() -> None:
     rooms = {room for room in ROOMS if "." not in room}
     assert names - {"py.typed"} == {*rooms - {"client"}, "client.py"}
     assert len(rooms) <= 18
+
+
+# What ends so and is a noun all the same.
+NOUNS = {"admin.doctor.finding", "cli.sling", "schedules.timing", "testing", "workitems.sling"}
+NOUNS |= {"schedules.timing.upcoming", "workflows.drawing"}
+
+
+def test_a_module_is_called_by_a_noun() -> None:
+    """Functions are verbs; aliases have the names of before."""
+    found = {name for name in sources() if name.endswith("ing")}
+    assert {name for name in found if not within(name, {"cli.aliases"})} == NOUNS
 
 
 def test_the_page_has_a_row_for_each_room() -> None:

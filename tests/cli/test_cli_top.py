@@ -10,7 +10,8 @@ from commandline import CommandLine, Run, wait_for
 from screen import Opener, Screen, Terminal
 
 from harness import Site
-from headway.cli.panes.acting import do
+from headway.cli.panes.actions import do
+from headway.cli.panes.documents import PanesReader, lines_of
 from headway.cli.panes.model import (
     Approve,
     CancelNow,
@@ -21,7 +22,6 @@ from headway.cli.panes.model import (
     SetPaused,
     ViewState,
 )
-from headway.cli.panes.reading import PanesReader, lines_of
 from headway.cli.scope import Scope
 
 TOP = ("top", "--interval", "250ms")
@@ -337,7 +337,7 @@ def test_inside_a_job_nobody_approves(headway: CommandLine, terminal: Opener) ->
     headway("submit", "--name", "deploy", "--require-approval", "--", "true")
     wait_for(lambda: headway.state("1") == "waiting_on_approval")
     script = (
-        "from headway.cli.panes.acting import do\n"
+        "from headway.cli.panes.actions import do\n"
         "from headway.cli.panes.model import Approve\n"
         "from headway.cli.scope import Scope\n"
         "from headway import connect\n"

@@ -202,6 +202,7 @@ def test_a_command_that_was_submitted_starts_with_two(lanes: Lanes, trips: list[
     assert lanes.running() == [command]
 
 
+@pytest.mark.bulk
 def test_calls_are_told_apart(lanes: Lanes, elsewhere: Elsewhere) -> None:
     store = lanes.bench.store
     first = lanes.hold.submit("a")

@@ -10,6 +10,8 @@ from headway.core.states import Status
 from headway.functions.app import Handle
 from headway.functions.pool.host import LARGEST_WINDOW
 
+pytestmark = pytest.mark.bulk  # the fast lane claims and settles in bulk
+
 
 @pytest.fixture
 def store_url() -> None:

@@ -15,6 +15,8 @@ from headway.functions.app import Handle
 from headway.testing.clock import FakeClock
 from headway.worker.fastlane.steps import LONGEST_QUIET
 
+pytestmark = pytest.mark.bulk  # the fast lane claims and settles in bulk
+
 MakeLanes = Callable[..., Lanes]
 Handles = list[Handle[Any]]
 

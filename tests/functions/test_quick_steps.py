@@ -12,6 +12,8 @@ from headway.functions.app import Handle
 from headway.store.records import Lending
 from headway.worker.fastlane.steps import AHEAD, MOST_AHEAD, _Ahead
 
+pytestmark = pytest.mark.bulk  # the fast lane claims and settles in bulk
+
 MakeLanes = Callable[..., Lanes]
 Handles = list[Handle[Any]]
 

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from shop import Shop
 
+from harness import wait_for
 from headway import TaskFailedError, current
 from headway.base.clock import SystemClock
 from headway.base.errors import InvalidInputError, NotFoundError
 from headway.core.states import Status
 from headway.functions.app import Handle
+from headway.functions.pool.host import FunctionHost
 from headway.jobs.views.why import why
 from headway.testing.clock import FakeClock
 
@@ -371,6 +373,26 @@ def test_a_module_that_cannot_be_imported_holds_its_jobs_until_it_is_corrected(
     pool.processes._next_start = 0.0
     shop.ended(handle)
     assert handle.result() == "at last"
+
+
+def test_why_a_module_cannot_be_imported_is_read_although_its_host_is_gone(
+    make_shop: MakeShop,
+) -> None:
+    shop = make_shop(ECHO)
+    shop.write("import nowhere_to_be_found\n", raw=True)
+    handle = shop.echo.submit("at last")
+
+    def the_host() -> FunctionHost | None:
+        return next(iter(shop.bench.engine.pool.processes.hosts.values()), None)
+
+    shop.bench.until(lambda: (host := the_host()) and host.pidfd, "its supervisor to be watched")
+    host = the_host()
+    assert host is not None and host.connection is None
+    wait_for(lambda: host.how_it_ended()[0] is not None, what="the host to end")
+    shop.bench.until(lambda: the_host() is not host, "its end to be seen")
+    error = "ModuleNotFoundError: No module named 'nowhere_to_be_found'"
+    assert objection(shop, handle) == ("task", f"importing shop_tasks failed: {error}")
+    handle.cancel()
 
 
 def test_a_module_that_kills_its_host_is_reported(make_shop: MakeShop) -> None:

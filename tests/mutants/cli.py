@@ -4,7 +4,7 @@ from mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
-        "cli/run.py:run",
+        "cli/run.py:_check",
         "check_run(context, manifest)",
         "pass",
         "tests/cli/test_cli_run.py::test_a_check_writes_nothing",
@@ -28,7 +28,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/cli/test_panes_model.py::test_a_key_in_one_burst_with_the_key_before_it_is_no_answer",
     ),
     Mutant(
-        "cli/panes/acting.py:_do",
+        "cli/panes/actions.py:_do",
         "client.jobs.approve(job, revision=revision)",
         "client.jobs.approve(job)",
         "tests/cli/test_cli_top.py::test_what_was_edited_since_it_was_asked_is_not_approved",

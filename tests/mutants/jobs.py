@@ -369,7 +369,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "jobs/views/graph/svg.py:_box",
         'data-job="{shown(node.id)}" ',
         "",
-        "tests/jobs/graph/test_schedule_svg.py::test_a_page_may_style_it_and_finds_the_job_of_each_box",
+        "tests/jobs/graph/test_graph_svg.py::test_a_page_may_style_it_and_finds_the_job_of_each_box",
     ),
     Mutant(
         "jobs/groups.py:_take_in",

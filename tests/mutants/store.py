@@ -260,21 +260,21 @@ MUTANTS: tuple[Mutant, ...] = (
         "store/sql/workitems.sql:open_about",
         "\n  and $ALONE",
         "",
-        "tests/store/test_store_governor_verbs.py::test_a_run_holds_its_subject_for_its_jobs_until_it_ends[sqlite]",
+        "tests/store/test_store_workitem_verbs.py::test_a_run_holds_its_subject_for_its_jobs_until_it_ends[sqlite]",
     ),
     # a run that has ended holds its subject
     Mutant(
         "store/sql/workitems.sql:open_runs_about",
         " and ended_at is null",
         "",
-        "tests/store/test_store_governor_verbs.py::test_a_run_holds_its_subject_for_its_jobs_until_it_ends[sqlite]",
+        "tests/store/test_store_workitem_verbs.py::test_a_run_holds_its_subject_for_its_jobs_until_it_ends[sqlite]",
     ),
     # what leaves a job out that only looks like one of a run
     Mutant(
         "store/rows.py:_ALONE",
         "'\"run\":'",
         "'run'",
-        "tests/store/test_store_governor_verbs.py::test_a_run_holds_its_subject_for_its_jobs_until_it_ends[sqlite]",
+        "tests/store/test_store_workitem_verbs.py::test_a_run_holds_its_subject_for_its_jobs_until_it_ends[sqlite]",
     ),
     # the end of a group is told although a loop may go back
     Mutant(

@@ -331,7 +331,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/schedules/test_schedule_workflows.py::test_all_that_was_missed_becomes_runs_in_line",
     ),
     Mutant(
-        "workflows/drawing.py:_last_row",
+        "workflows/drawing/svg.py:_last_row",
         "drawing.jobs.get(node.name)",
         "None",
         "tests/workflows/test_drawing.py::test_a_page_may_style_it_and_finds_the_node_of_each_box",
@@ -397,7 +397,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/workflows/test_fans.py::test_what_is_no_list_or_too_long_fails_the_fan",
     ),
     Mutant(
-        "workflows/drawing.py:_colours",
+        "workflows/drawing/languages.py:colours_of",
         "if node.state",
         "if False",
         "tests/cli/test_cli_run.py::test_a_run_is_drawn_with_its_states",

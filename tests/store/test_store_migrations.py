@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import apsw
 import psycopg
 import pytest
+from older import columns_of_schema
 from others import another, words
 from stocked import START, add, finish_of, job
 
@@ -18,7 +19,7 @@ from headway.store import open_store
 from headway.store.copy import TABLES
 from headway.store.postgres.database import DIALECT as SERVER
 from headway.store.queries import Dialect, Queries, migrations, schema_version
-from headway.store.rows import COLUMNS, dump_job
+from headway.store.rows import dump_job
 from headway.store.sqlite.database import DIALECT as FILE
 from headway.testing.clock import FakeClock
 
@@ -457,7 +458,7 @@ insert into workflow_runs (id, name, version, policy_hash, manifest, params, cre
 
 def of_schema_18(dialect: Dialect) -> Statements:
     """A target, a run, and an open job about a subject."""
-    sql = Queries(dialect, COLUMNS)["add_jobs"].sql
+    sql = Queries(dialect, columns_of_schema(18))["add_jobs"].sql
     return [(OLD_TARGET, {}), (OLD_RUN, {}), (sql, dict(dump_job(job(1, subject="gt-1"))))]
 
 
@@ -494,7 +495,7 @@ MOVED = [(1, 300), (2, 5000), (3, 100)]  # jobs that were put elsewhere, and the
 
 
 def moved_jobs(dialect: Dialect) -> Statements:
-    queries = Queries(dialect, COLUMNS)
+    queries = Queries(dialect, columns_of_schema(10))
     sql = queries["add_jobs"].sql
     told = {"at": START, "actor": "ann", "kind": "submitted", "job_id": 2, "data": "{}"}
     moved = [(sql, dict(dump_job(job(number, position=position)))) for number, position in MOVED]

@@ -6,11 +6,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from older import columns_of_schema
 from stocked import add, job
 
 from headway.base.errors import StoreUndoneError
 from headway.core.model import JobId, Stage
 from headway.core.states import Status
+from headway.store import store as general
 from headway.store.new_jobs import Alike, Model
 from headway.store.postgres import database as postgres
 from headway.store.postgres.database import DIALECT
@@ -43,6 +45,7 @@ def old(
     """The same, opened by one who knows no newer schema."""
     with monkeypatch.context() as patch:
         patch.setattr(postgres, "schema_version", lambda: OLD)
+        patch.setattr(general, "COLUMNS", columns_of_schema(OLD))
         return opened(bare_postgres_url)
 
 

@@ -11,9 +11,9 @@ import pytest
 import headway.web
 from headway.base import errors
 from headway.client import Client
-from headway.web.application import RouteTree
 from headway.web.problems import MEANINGS, HttpProblem, problem_of
 from headway.web.route import API
+from headway.web.route_tree import RouteTree
 from headway.web.routes import ROUTES, UNROUTED
 
 WEB = Path(headway.web.__file__).parent

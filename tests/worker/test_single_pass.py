@@ -101,6 +101,7 @@ def test_what_a_pass_has_no_room_for_waits_for_capacity(
     assert {(each.status, each.stage) for each in waiting} == {(Status.QUEUED, Stage.READY)}
     waits = {each.wait.detail for each in waiting if each.wait is not None}
     assert waits == {f"one pass starts at most {limit}"}
+    bench.until_begun()
     assert one_pass(bench, limit=5) == jobs[limit:], "they are there for the next one"
     bench.engine.recover()
 

@@ -112,6 +112,29 @@ def test_many_who_come_first_at_once_have_one_folder(postgres_url: str, tmp_path
     store.close()
 
 
+def test_a_folder_that_gets_its_name_meanwhile_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(str(tmp_path / ".headway"), "postgresql:///x")
+    make_home(home)
+    spelled, named = (os.path.join(home.stores, each) for each in (home.spelling, "name"))
+    mkdir = os.mkdir
+
+    def overtaken(path: str, *options: int) -> None:
+        """It finds the folder, which another process names before it looks at it."""
+        try:
+            mkdir(path, *options)
+        except FileExistsError:
+            if path == os.path.realpath(spelled) and not os.path.islink(spelled):
+                os.rename(spelled, named)
+                os.symlink("name", spelled)
+            raise
+
+    monkeypatch.setattr(os, "mkdir", overtaken)
+    make_home(home)
+    assert os.readlink(spelled) == "name" and os.path.isdir(home.run)
+
+
 def test_another_store_at_the_same_url_gets_another_folder(
     spell: Callable[[str], Bench], postgres_url: str
 ) -> None:

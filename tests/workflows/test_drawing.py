@@ -9,7 +9,9 @@ from written import checked, nodes
 
 from headway.base.text import cells
 from headway.workflows.compiler import routes_of
-from headway.workflows.drawing import BOX_WIDTH, FORMATS, Drawing, draw, drawing_of
+from headway.workflows.drawing.forms import FORMATS, draw
+from headway.workflows.drawing.layout import BOX_WIDTH
+from headway.workflows.drawing.model import Drawing, drawing_of
 
 EXAMPLES = {
     path.stem: path.read_text()

@@ -32,7 +32,7 @@ def make_home(home: Home, environ: Mapping[str, str] | None = None) -> None:
         _make_folder(home.environments)
         if home.store_url is not None:
             _make_folder(home.stores)
-            with suppress(FileNotFoundError):  # it gets its name in this very moment
+            with suppress(FileNotFoundError, HeadwayError):  # it may get its name in this moment
                 _make_folders_of_store(home)
         _make_folders_of_store(home)
     except PermissionError as error:

@@ -16,9 +16,9 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from headway.base.errors import StoreError
+from headway.base.whole_file import PRIVATE, write_whole
 
 LARGEST = 1 << 20
-_MAKING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class PrivateFile:
@@ -37,7 +37,7 @@ class PrivateFile:
         except OSError as error:
             raise StoreError(f"{self.path} cannot be read: {error.strerror}") from None
         with open(fd, "rb") as file:
-            self._check(os.fstat(fd), self.path, 0o600)
+            self._check(os.fstat(fd), self.path, PRIVATE)
             content = file.read(LARGEST + 1)
         try:
             document = json.loads(content)
@@ -77,18 +77,9 @@ class PrivateFile:
             os.close(lock)
 
     def _write(self, document: dict[str, Any]) -> None:
-        fresh = f"{self.path}.{os.urandom(4).hex()}.tmp"
         try:
-            with open(os.open(fresh, _MAKING, 0o600), "w", encoding="ascii") as file:
-                os.fchmod(file.fileno(), 0o600)  # whatever the umask took away
-                json.dump(document, file, indent=1)
-                file.write("\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename(fresh, self.path)
+            write_whole(self.path, json.dumps(document, indent=1) + "\n")
         except OSError as error:
-            with suppress(OSError):
-                os.unlink(fresh)
             raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
 
     @staticmethod

@@ -30,7 +30,6 @@ LONGEST_MARK = 64
 MANY = 100  # entries; beyond it those of folders that are gone are forgotten
 LOCK_SECONDS = 5.0
 _READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-_MAKING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class TrustedFolder(NamedTuple):
@@ -295,17 +294,11 @@ def _write(folder: str, known: list[TrustedFolder]) -> None:
 
 
 def _put(path: str, text: str) -> None:
-    """Whole or not at all, for this user alone."""
-    fresh = f"{path}.{os.urandom(4).hex()}.tmp"
+    from headway.base.whole_file import write_whole
+
     try:
-        with open(os.open(fresh, _MAKING, 0o600), "w", encoding="ascii") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(fresh, path)
+        write_whole(path, text)
     except OSError as error:
-        with suppress(OSError):
-            os.unlink(fresh)
         raise StoreError(f"{path} cannot be written: {error.strerror}") from None
 
 

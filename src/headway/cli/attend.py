@@ -5,7 +5,7 @@ The job does not depend on this process: Ctrl-C, a closed terminal or kill -9 le
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from headway.base.units import show_duration
@@ -28,19 +28,37 @@ def follow_to_the_end(
     with interrupts() as wishes, lending(client.context, waiter.job) as renew:
         # From the job that was submitted on: retries may have come before the first look.
         chain = ChainOutput(client, open_output(client, client.job(job_id), raw=raw), raw=raw)
-        wonder_at = client.clock.monotonic() + PATIENCE
-        while not waiter.ended:
-            renew()
-            if wishes.pop_interrupt() and not _goes_on(client, waiter.job, on_interrupt):
-                return DETACHED
-            if wonder_at and client.clock.monotonic() >= wonder_at:
-                wonder_at = 0.0
-                say_why(client, waiter.job)
-            waiter.pause()
-            chain.pump(waiter.job)
-        chain.end(waiter.job)
+
+        def leaves() -> bool:
+            return wishes.pop_interrupt() and not _goes_on(client, waiter.job, on_interrupt)
+
+        if not copy_to_the_end(client, waiter, chain, renew, leaves):
+            return DETACHED
     say_if_elsewhere(client, waiter.job)
     return report(client, waiter.job)
+
+
+def copy_to_the_end(
+    client: Client,
+    waiter: Waiter,
+    chain: "ChainOutput",
+    renew: Callable[[], object],
+    leaves: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Copy what a job and its retries write until they have ended, and say once why it does not
+    start; False if the reader leaves before."""
+    wonder_at = client.clock.monotonic() + PATIENCE
+    while not waiter.ended:
+        renew()
+        if leaves():
+            return False
+        if wonder_at and client.clock.monotonic() >= wonder_at:
+            wonder_at = 0.0
+            _say_why(client, waiter.job)
+        waiter.pause()
+        chain.pump(waiter.job)
+    chain.end(waiter.job)
+    return True
 
 
 def say_if_elsewhere(client: Client, job: Job) -> bool:
@@ -139,7 +157,7 @@ def report(client: Client, job: Job) -> int:
     return code
 
 
-def say_why(client: Client, job: Job) -> None:
+def _say_why(client: Client, job: Job) -> None:
     if job.status is Status.RUNNING or job.started_at is not None:
         return
 

@@ -1,7 +1,9 @@
 """`headway run`: start a workflow."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,7 +13,12 @@ from headway.cli.render import emit, say
 from headway.cli.scope import Scope
 from headway.core.model import shown_run
 from headway.workflows.mistakes import Mistake, WorkflowError
-from headway.workflows.model import WorkflowFile
+from headway.workflows.model import Manifest, WorkflowFile
+
+if TYPE_CHECKING:
+    from headway.client import Client
+    from headway.jobs.context import Context
+    from headway.workflows.start import RunRequest, StartedRun
 
 MOST_REPEATED = 1000
 
@@ -53,7 +60,6 @@ def run(
     from headway.workflows.files import read_file, refuse_untrusted
     from headway.workflows.start import (
         RunRequest,
-        check_run,
         compile_run,
         resolve_after,
         start_repeated,
@@ -82,42 +88,59 @@ def run(
         require_approval=require_approval,
         subject=subject,
     )
+    if only_check:
+        return _check(context, file, request, as_json=as_json)
     try:
         manifest = compile_run(context, file, request)
-        if only_check:
-            check_run(context, manifest)
-    except WorkflowError as error:
-        if only_check and as_json:
-            emit(_checked(file, error.mistakes, 0, ()))
-            return error.exit_code
-        return refused(error)
-    if only_check and as_json:
-        emit(_checked(file, (), len(manifest.nodes), manifest.notes))
-        return 0
-    for note in manifest.notes:
-        say(f"{file.path}: {note}")
-    if only_check:
-        say(f"{file.path}: nothing is wrong; {len(manifest.nodes)} jobs")
-        return 0
-    seen = client.events.last()
-    try:
+        _say_notes(file, manifest)
+        seen = client.events.last()
         started = start_repeated(context, manifest, request, repeat)
     except WorkflowError as error:
         return refused(error)
     if not as_json:
         for each in started:
             print(shown_run(each.run), flush=True)
-    code = 0
-    if follow:
-        from headway.cli.run_news import DETACHED, follow_run
-
-        for each in started:
-            code = follow_run(client, each.run, since=seen) or code
-            if code == DETACHED:
-                break
+    code = _followed(client, started, seen) if follow else 0
     if as_json:
         documents = [client.workflows.run(each.run) for each in started]
         emit({"run": documents[0], **({"runs": documents} if repeat > 1 else {})})
+    return code
+
+
+def _check(context: Context, file: WorkflowFile, request: RunRequest, *, as_json: bool) -> int:
+    """Say what is wrong, or that nothing is."""
+    from headway.workflows.start import check_run, compile_run
+
+    try:
+        manifest = compile_run(context, file, request)
+        check_run(context, manifest)
+    except WorkflowError as error:
+        if not as_json:
+            return refused(error)
+        emit(_checked(file, error.mistakes, 0, ()))
+        return error.exit_code
+    if as_json:
+        emit(_checked(file, (), len(manifest.nodes), manifest.notes))
+        return 0
+    _say_notes(file, manifest)
+    say(f"{file.path}: nothing is wrong; {len(manifest.nodes)} jobs")
+    return 0
+
+
+def _say_notes(file: WorkflowFile, manifest: Manifest) -> None:
+    for note in manifest.notes:
+        say(f"{file.path}: {note}")
+
+
+def _followed(client: Client, started: Sequence[StartedRun], seen: int) -> int:
+    """Show the runs one after the other, until their ends or until the reader leaves."""
+    from headway.cli.run_news import DETACHED, follow_run
+
+    code = 0
+    for each in started:
+        code = follow_run(client, each.run, since=seen) or code
+        if code == DETACHED:
+            break
     return code
 
 

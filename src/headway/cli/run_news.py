@@ -65,7 +65,7 @@ class Follower:
             say(line_of(news))
 
     def _count(self, news: NodeNews, instances: int) -> None:
-        """Of a node with many instances the last end tells of all of this pass."""
+        """For a node with many instances, one line at the last end counts all of this pass."""
         self._ended[news.written, str(news.outcome)] += 1
         counts = {outcome: n for (node, outcome), n in self._ended.items() if node == news.written}
         if sum(counts.values()) < instances:

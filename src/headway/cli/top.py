@@ -34,8 +34,8 @@ def top(scope: Scope, once: bool, interval: int | None, as_json: bool) -> int:
         from headway.cli.panes.live import show_live
 
         return show_live(scope, interval=(interval or INTERVAL) / SECOND)
+    from headway.cli.panes.documents import overview_document, public_document
     from headway.cli.panes.frame import as_text
-    from headway.cli.panes.reading import overview_document, public_document
 
     with scope.connect() as client:
         document = overview_document(client)

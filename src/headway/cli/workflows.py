@@ -13,7 +13,7 @@ from headway.base.units import show_duration
 from headway.cli.render import counted, emit, fields, paint, say, table, width
 from headway.cli.scope import Scope
 from headway.client import Client
-from headway.workflows.drawing import FORMATS
+from headway.workflows.drawing.forms import FORMATS
 from headway.workflows.new_file import STARTERS, USUAL_STARTER
 
 IS_RUN = re.compile(r"wf-[0-9]+")

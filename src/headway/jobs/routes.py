@@ -125,8 +125,8 @@ def _output(tx: WriteTx, job: Job, outcome: NodeOutcome, report: Mapping[str, An
 def _products(
     tx: WriteTx, job: Job, outcome: NodeOutcome, report: Mapping[str, Any]
 ) -> list[Marker]:
-    """What it makes by ending so. A success publishes what it announced by itself. What is not
-    custom is probed where it is, by whoever waits for it."""
+    """The artifacts that it makes by ending so. A success publishes what it announced by itself.
+    Artifacts that are not custom are probed in place, by whoever waits for them."""
     made = job.params[OF_NODE].get("products", {}).get(outcome.value, ())
     tx.waits.wake_topics(artifact_topic(artifact_key(text, job.repo)) for text in made)
     custom, data = f"{ArtifactKind.CUSTOM}:", product_data(report)
@@ -232,8 +232,8 @@ class NodeValues:
         return found if several else next(iter(found), None)
 
     def of_last(self, node: str, field: str, output: str | None) -> Any:
-        """What a node left when it last ended in this run, also if it is to run again. Of several
-        instances a list, but their tails together: of those that failed."""
+        """What a node left when it last ended in this run, even if it is to run again. A node of
+        several instances has a list, but one tail: the tails of all instances that failed."""
         found = self._last_left(node)
         if node not in self._job.params[OF_NODE]["several"]:
             return _field(found[0], field, output) if found else None

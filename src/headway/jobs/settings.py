@@ -771,13 +771,9 @@ def _document_of(home: Home) -> Any:
 def _write_document(home: Home, document: Any) -> None:
     import tomlkit
 
-    fresh = f"{home.config}.{os.urandom(4).hex()}.tmp"
-    descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(tomlkit.dumps(document))
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(fresh, home.config)
+    from headway.base.whole_file import write_whole
+
+    write_whole(home.config, tomlkit.dumps(document))
 
 
 def store_setting(stored: Mapping[str, Any], key: str) -> Any:

@@ -272,9 +272,9 @@ def _length(created: int, started: int | None, finished: int | None) -> dict[str
 
 
 def spend(context: Context, days: int = 30) -> dict[str, Any]:
-    """What agents used on each of the last days, in UTC. Those of a run count with the run, on the
-    day of its end, or today while it goes on; others on the day of their end, by the result in
-    their folder, if it is here."""
+    """What agents used on each of the last days, in UTC. Agents of a run count with the run, on the
+    day of its end, or today while it goes on. Others count on the day of their own end, by the
+    result in their folder, if it is here."""
     if not 1 <= days <= 31:
         raise InvalidInputError(f"{days} days are not between 1 and 31")
     with context.store.read() as tx:

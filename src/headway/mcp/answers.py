@@ -3,9 +3,9 @@ bounded.
 
 Names, labels, reasons, commands and logs are text of strangers, and an agent may take what it reads
 for an instruction. So such text stands only below a key `data`; everything else in an answer is
-Headway's own: ids, states, numbers, times. Whatever a terminal or a reader would obey or not see
-(controls, escape sequences, bidirectional overrides, characters without width) is shown as an
-escape. Pure.
+Headway's own: ids, states, numbers, times. Characters that a terminal would obey or a reader would
+not see (controls, escape sequences, bidirectional overrides, characters without width) are shown as
+escapes. Pure.
 """
 
 import json

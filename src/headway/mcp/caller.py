@@ -1,5 +1,6 @@
-"""A call of a tool, from the arguments that came to the answer that goes: checked, in a thread, in
-the name of the agent, bounded. It knows nothing of the protocol."""
+"""One call of a tool: its arguments are checked, its handler runs in a thread in the name of the
+agent, and its answer is bounded. Nothing here knows the protocol.
+"""
 
 import asyncio
 import logging

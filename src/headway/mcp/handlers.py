@@ -230,7 +230,7 @@ def submit_template(call: ToolCall) -> Answer:
 
 
 def _refuse_follow_up(call: ToolCall, template: str) -> None:
-    """What follows its end also follows a cancel, so nobody would have approved it."""
+    """The command of `on_finish` also runs after a cancel, so nobody would have approved it."""
     if call.client.templates.show(template)["job"].get("on_finish"):
         raise ConflictError(
             f"template {template!r} has an on_finish, which needs no approval; a person submits "
@@ -265,8 +265,8 @@ def cancel_job(call: ToolCall) -> Answer:
 
 
 def retry_job(call: ToolCall) -> Answer:
-    """The job and all that follows from it, if all of that is its own. What was submitted without
-    an approval does not get round one now."""
+    """Retry the job and all that follows from it, if the agent submitted all of that. A job that
+    began without an approval does not avoid one now."""
 
     def check(jobs: Sequence[Job]) -> None:
         call.own(jobs, "retry")

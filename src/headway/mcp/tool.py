@@ -15,8 +15,8 @@ Answer = dict[str, Any]
 
 
 class Submits(StrEnum):
-    """What becomes of what an agent submits: a person must approve it, it runs at once, or there
-    are no tools for it."""
+    """What happens to a job of an agent: a person must approve it, or it runs at once, or there are
+    no tools that submit."""
 
     APPROVAL = "approval"
     FREE = "free"

@@ -1,9 +1,9 @@
 """The table of tools: the only place that knows their names, hints, words and bounds.
 
 The server, docs/mcp.md and the tests read it. No tool approves, rejects, edits, pauses, sets or
-makes tokens: for what a person decides there is no row here, and the client that a handler is given
-acts for an agent, which those verbs refuse. What an approval does not show to the one who decides
-(variables, what is read from a file, what follows the end) cannot be given either.
+makes tokens: what a person decides has no row here. The client of a handler acts for an agent, and
+those verbs refuse agents. An approval does not show everything of a job: its variables, what it
+reads from a file, what follows its end. A tool that submits does not take these.
 """
 
 from headway.base.shapes import Schema, keys, one_of, whole

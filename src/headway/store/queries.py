@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
 _NAME = re.compile(r"^-- name: (\w+)( \(hot\))?$", re.M)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
+_WORD = re.compile(r"\$([A-Z_]+)")  # a column list, or what a database spells its own way
 _OF_A_SUBMIT = ("jobs.sql", "events.sql")
 _OTHERS = (
     "settings.sql",
@@ -204,9 +205,8 @@ def _filled_in(sql: str, dialect: Dialect, columns: Mapping[str, str]) -> str:
     sql = re.sub(r"in \$TEXTS\(:(\w+)\)", dialect.texts, sql)
     sql = re.sub(r"\$EACH\((\S+), :(\w+)\)", dialect.each, sql)
     sql = re.sub(r"\$(ROWS|LISTS)\(:(\w+), ([^()]+)\)", lambda match: _rows(match, dialect), sql)
-    for name, listing in columns.items():
-        sql = sql.replace(f"${name}", listing)
-    return sql.replace("$ID", dialect.identifier).replace("$SERIAL", dialect.serial)
+    words = {**columns, "ID": dialect.identifier, "SERIAL": dialect.serial}
+    return _WORD.sub(lambda match: words[match[1]], sql)
 
 
 @lru_cache(maxsize=200)

@@ -1,27 +1,25 @@
-"""One request from its first byte to its last: guard, route, body, verb, answer.
+"""Answer one request: guard, route, body, verb, answer. This is the ASGI application.
 
-An ASGI application. Nothing but the guard is asked before it is known who asks; a body is read only
-for one who may send it. Every answer has the same security headers and an id of its own.
+Before it is known who asks, only the guard runs. A body is read only from a caller who may send
+one. Every answer has the same security headers and its own id.
 """
 
 import asyncio
 import gzip
 import json
 import logging
-import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, suppress
-from math import isinf
-from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote_to_bytes
+from typing import Any
+from urllib.parse import parse_qsl
 
 from headway.base.clock import Clock
 from headway.base.errors import HeadwayError
-from headway.base.shapes import Schema, check_texts, read_body
 from headway.base.verb_threads import VerbThreads
 from headway.client import Client
 from headway.core.principals import Principal
+from headway.web.bodies import form_fields, read_form, read_json
 from headway.web.calls import NOBODY, Answer, Later, Live, Reply, Scrape, Stream, WebCall
 from headway.web.guard import (
     Admitted,
@@ -43,6 +41,7 @@ from headway.web.problems import (
     problem_of,
 )
 from headway.web.route import LARGEST, Route
+from headway.web.route_tree import Found, RouteTree
 from headway.web.routes import NEW_ROUTES, ROUTES
 from headway.web.shapes import read_query
 from headway.web.tail import EventTail
@@ -55,7 +54,6 @@ log = logging.getLogger("headway.web")
 
 MOST_AT_ONCE = 32  # requests of one principal
 MOST_STREAMS, ALL_STREAMS = 20, 600
-DEEPEST = 32
 WORTH_PACKING = 1024
 SEND_JSON = "the body is JSON, so say so: Content-Type: application/json"
 LARGE_WAITS = 5.0  # seconds for which one body above 1 MiB waits for another
@@ -76,60 +74,6 @@ ON_ALL_ANSWERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-
-
-class Found(NamedTuple):
-    route: Route
-    words: Mapping[str, str]
-
-
-class RouteTree:
-    """Finds the route of a path. A literal part counts before a `{name}`."""
-
-    def __init__(self, routes: "tuple[Route, ...]") -> None:
-        self._root: dict[str | None, Any] = {}
-        for route in routes:
-            node = self._root
-            for part in _parts(route.path):
-                node = node.setdefault("{}" if part.startswith("{") else part, {})
-            node.setdefault(None, {})[route.method] = route
-
-    def methods(self, path: str) -> dict[str, Found]:
-        """The routes of a path by their methods; none if there is no such path."""
-        parts = _parts(path)
-        leaf = _walk(self._root, parts, 0)
-        found: dict[str, Found] = {}
-        for method, route in (leaf or {}).items():
-            pairs = zip(_parts(route.path), parts, strict=True)
-            words = {name[1:-1]: _word(text) for name, text in pairs if name.startswith("{")}
-            found[method] = Found(route, words)
-        return found
-
-
-def _parts(path: str) -> list[str]:
-    return path.split("/")[1:]
-
-
-def _walk(node: dict[Any, Any], parts: list[str], at: int) -> dict[str, Route] | None:
-    if at == len(parts):
-        leaf: dict[str, Route] | None = node.get(None)
-        return leaf
-    for word in (parts[at], "{}"):
-        if word in node:
-            found = _walk(node[word], parts, at + 1)
-            if found is not None:
-                return found
-    return None
-
-
-def _word(text: str) -> str:
-    try:
-        word = unquote_to_bytes(text).decode("utf-8")
-    except UnicodeDecodeError:
-        raise HttpProblem(404, "not-found", "there is nothing of that name") from None
-    if not word or not word.isprintable():
-        raise HttpProblem(404, "not-found", "there is nothing of that name")
-    return word
 
 
 class Application:
@@ -206,8 +150,8 @@ class Application:
 
     @asynccontextmanager
     async def a_large_body(self) -> AsyncGenerator[None, None]:
-        """One at a time, for memory's sake. Who would have to wait long is told so at once, before
-        the time for a whole request is over."""
+        """One at a time, because a large body takes memory. A request that would wait for long is
+        refused at once, before the time for a whole request is over."""
         try:
             await asyncio.wait_for(self._large.acquire(), LARGE_WAITS)
         except TimeoutError:
@@ -247,50 +191,62 @@ class Application:
     ) -> Reply | Stream:
         route = found.route
         principal = admitted.principal or NOBODY
-        headers = dict(exchange.visitor.headers)
-
-        def act(client: Client) -> Answer:
-            pid = exchange.peer.pid() if route.right.person else None
-            now = self.clock.now()
-            acting = self._acting(client, principal, pid)
-            call = WebCall(
-                acting,
-                principal,
-                found.words,
-                query,
-                body,
-                headers,
-                now,
-                admitted.host,
-                admitted.secure,
-                self._tail.age,
-                exchange.visitor.here,
-                admitted.csrf,
-            )
-            answer = route.handler(call)
-            if not isinstance(answer, Reply):
-                return answer
-            return (answer if route.method == "GET" else _with_worker(answer, acting)).rendered()
-
         if route.fixed is not None:
             return route.fixed
-        key = None
+
+        def act(client: Client) -> Answer:
+            return self._act(client, exchange, admitted, found, query, body)
+
         if "region" in query:
             position = self._tail.position + self._changes
             key = RegionKey.of(exchange.visitor.path, query, principal, position)
             kept = self._regions.find(key, self.clock.monotonic())
             if kept is not None:
                 return kept
-        try:
             answer = await self._threads.run(act)
-        finally:
-            if route.method != "GET":
-                self._changes += 1
-        if key is not None and isinstance(answer, Reply):
-            self._regions.keep(key, self.clock.monotonic(), answer)
+            if isinstance(answer, Reply):
+                self._regions.keep(key, self.clock.monotonic(), answer)
+        else:
+            try:
+                answer = await self._threads.run(act)
+            finally:
+                if route.method != "GET":
+                    self._changes += 1
         if isinstance(answer, Later):
             return await self._wait(answer, principal, exchange)
         return await self._scraped() if isinstance(answer, Scrape) else answer
+
+    def _act(
+        self,
+        client: Client,
+        exchange: "Exchange",
+        admitted: Admitted,
+        found: Found,
+        query: Mapping[str, Any],
+        body: Any,
+    ) -> Answer:
+        """What the handler answers. In a thread of the verbs."""
+        route, principal = found.route, admitted.principal or NOBODY
+        pid = exchange.peer.pid() if route.right.person else None
+        acting = self._acting(client, principal, pid)
+        call = WebCall(
+            acting,
+            principal,
+            found.words,
+            query,
+            body,
+            dict(exchange.visitor.headers),
+            self.clock.now(),
+            admitted.host,
+            admitted.secure,
+            self._tail.age,
+            exchange.visitor.here,
+            admitted.csrf,
+        )
+        answer = route.handler(call)
+        if not isinstance(answer, Reply):
+            return answer
+        return (answer if route.method == "GET" else _with_worker(answer, acting)).rendered()
 
     async def _scraped(self) -> Reply:
         """With what was counted here, which the tail brings up to date first. If it has too much to
@@ -305,7 +261,7 @@ class Application:
 
     async def _wait(self, later: Later, principal: Principal, exchange: "Exchange") -> Reply:
         """Ask again after each commit, without a thread in between, until the time is over or the
-        server has to end. One who has left takes no place among those who wait."""
+        server has to end. A client that has left gives up its place among those who wait."""
         give_up_at = self.clock.monotonic() + later.seconds
         with self._tail.listening() as news, exchange.watching() as gone:
             while not news.ended and (left := give_up_at - self.clock.monotonic()) > 0:
@@ -405,8 +361,8 @@ class Exchange:
     # -- the body ------------------------------------------------------------------------------
 
     async def read_body(self, route: Route, admitted: Admitted) -> Any:
-        """What was sent, read and checked; a route without a body takes none. A form carries the
-        mark of its session in its body, so that is judged here, before what the form says."""
+        """The body, read and checked; a route without a body takes none. A form carries the mark of
+        its session in its body, so the mark is checked here, before the fields."""
         length = self.visitor.value("content-length")
         if length is not None and length.isdigit() and int(length) > route.largest:
             raise _too_large(route.largest)
@@ -428,16 +384,16 @@ class Exchange:
             return None
         media = (self.visitor.value("content-type") or "").partition(";")[0].strip().lower()
         if route.form:
-            given = _pairs(content) if media == "application/x-www-form-urlencoded" else []
+            given = form_fields(content) if media == "application/x-www-form-urlencoded" else []
             shown = self.visitor.value("x-csrf-token") or dict(given).get("csrf")
             refuse_forged(admitted, shown)
             if given:
-                return _form(given, route.body)
+                return read_form(given, route.body)
         if content and media != "application/json":
             raise HttpProblem(415, "unsupported-media", SEND_JSON)
         if len(content) > LONG:
-            return await asyncio.to_thread(_checked, content, route.body)
-        return _checked(content, route.body)
+            return await asyncio.to_thread(read_json, content, route.body)
+        return read_json(content, route.body)
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
         while True:
@@ -451,7 +407,7 @@ class Exchange:
     # -- the answer ----------------------------------------------------------------------------
 
     async def _send_problem(self, found: ProblemAnswer) -> None:
-        """As a page for one who looks at pages; as a document for all others."""
+        """As a page for a browser, as a document for all others."""
         if self.visitor.wants_page:
             there = self._application.own_address(self.visitor)
             signed_in = self.admitted is not None and self.admitted.principal is not None
@@ -616,70 +572,3 @@ def too_many(what: str) -> HttpProblem:
     return HttpProblem(
         429, "too-many", f"you have too many {what}; wait for others", headers={"Retry-After": "1"}
     )
-
-
-def _pairs(content: bytes) -> list[tuple[str, str]]:
-    """The fields of a page's form that say something."""
-    try:
-        return parse_qsl(content.decode("utf-8"), max_num_fields=1200, errors="strict")
-    except ValueError:
-        raise HttpProblem(400, "bad-request", "the form is not UTF-8, or too long") from None
-
-
-def _form(given: list[tuple[str, str]], shape: Schema) -> Any:
-    """In the words of the query of a URL."""
-    return read_body(read_query(given, shape["properties"]), shape)
-
-
-def _checked(content: bytes, shape: Schema) -> Any:
-    return read_body(_json(content) if content else {}, shape)
-
-
-def _json(content: bytes) -> Any:
-    """A JSON value: UTF-8, no key twice, no number that JSON does not have, not too deep, and in
-    its texts nothing that no store keeps."""
-    if _depth(content) > DEEPEST:
-        raise HttpProblem(400, "bad-json", f"it is nested deeper than {DEEPEST}")
-    try:
-        made = json.loads(
-            content.decode("utf-8"),
-            object_pairs_hook=_once,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-        )
-        if b"\\u" in content:
-            check_texts(made)
-    except (ValueError, RecursionError) as error:
-        raise HttpProblem(400, "bad-json", f"the body is not JSON: {error}") from None
-    return made
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("a key stands twice in an object")
-    return made
-
-
-def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if isinf(number):
-        raise ValueError(f"{digits[:40]} is too large for a number")
-    return number
-
-
-_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
-
-
-def _depth(content: bytes) -> int:
-    """How deep brackets go, without those that stand in texts."""
-    deepest = depth = 0
-    for byte in _TEXTS.sub(b"", content).translate(None, _NO_BRACKETS):
-        depth += 1 if byte in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest

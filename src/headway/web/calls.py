@@ -1,8 +1,8 @@
 """A request that passed the guard, and what a handler answers.
 
 A handler is a plain function of a `WebCall`: it runs in a thread, calls verbs of the client and
-gives a `Reply`. What has to wait for others gives `Later`, and what goes on gives `Stream`; both
-wait without a thread.
+gives a `Reply`. A handler that must wait for others gives `Later`; one whose answer goes on gives
+`Stream`. Both wait without a thread.
 """
 
 import json

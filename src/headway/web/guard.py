@@ -1,4 +1,4 @@
-"""The outermost layer: who asks, and whether a request may be looked at, before any route is.
+"""The outermost layer: before any route is known, it decides who asks and whether to answer at all.
 
 Its rules stand in the order in which they are applied. Each refuses by raising `HttpProblem`; what
 passes has a principal. docs/security.md says what each rule is for.
@@ -200,8 +200,8 @@ class Guard:
         return None, ""
 
     def _is_owner(self, visitor: Visitor) -> bool:
-        """Whether the other end of the socket is a process of this user, and no proxy for others:
-        a proxy's user says nothing about who is behind it."""
+        """Whether a process of this user is at the other end of the socket, and not a proxy: the
+        user of a proxy says nothing about who is behind it."""
         if not visitor.on_socket or visitor.peer_uid != self._owner or self._origins:
             return False
         named = {name for name, _ in visitor.headers}

@@ -1,7 +1,7 @@
-"""Metrics in the text format of Prometheus. No ids, names or labels of users stand in them.
+"""Metrics in the text format of Prometheus. They have no ids, names or labels of users.
 
-Gauges are read from the store at a scrape. Counters and histograms are counted here since the start
-of the server: requests as they are answered, jobs by the events that the tail hands on.
+A scrape reads the gauges from the store. The server counts the rest itself, from its start on:
+requests when they are answered, and jobs by the events that the tail hands on.
 """
 
 import threading

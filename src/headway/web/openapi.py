@@ -1,7 +1,7 @@
 """The API as an OpenAPI 3.1 document, from the route table. docs/openapi.json is its copy.
 
-What an answer is made of is described as far as programs may rely on it: v1 only grows, so a
-document may have more keys than stand here, and never fewer.
+The schema of an answer says what programs may rely on. v1 only grows: a document may have more keys
+than its schema, and never fewer.
 """
 
 import re
@@ -267,8 +267,8 @@ def refusals(route: Route) -> list[int]:
 
 
 def _named(schema: Any, schemas: dict[str, Schema]) -> Any:
-    """The schema with references to those inside of it that have a title, which go to the others
-    that have a name: they stand there once, and programs that are made of them have one type."""
+    """The schema with a reference in place of each part that has a title. Such a part stands in the
+    document once, so generated programs have one type for it."""
     if isinstance(schema, list):
         return [_named(each, schemas) for each in schema]
     if not isinstance(schema, Mapping):

@@ -1,8 +1,8 @@
 """The process at the other end of a connection from this machine.
 
-A unix socket's peer is known by the kernel. The owner of a TCP connection over loopback is found by
-its port in `/proc/net/tcp` and by the descriptors of this user's processes. It is asked for only
-where a person decides: a guard against accident, not against malice.
+The kernel knows the peer of a unix socket. The owner of a TCP connection over loopback is found by
+its port in `/proc/net/tcp` and by the descriptors of this user's processes. Only requests by which
+a person decides ask for it. It guards against accidents, not against malice.
 """
 
 import os

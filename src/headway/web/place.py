@@ -42,8 +42,8 @@ def place_of(home: Home) -> ServerPlace | None:
 
 
 def server_lock(home: Home) -> WorkerLock:
-    """Of the same kind as a worker's: one who asks does not take it, even for an instant, which
-    would turn a server away that begins just then."""
+    """Of the same kind as a worker's. To ask whether it is held does not take it, even for an
+    instant: that would turn away a server that begins just then."""
     return WorkerLock(os.path.join(home.run, "web.lock"))
 
 

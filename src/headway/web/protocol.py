@@ -1,6 +1,9 @@
-"""uvicorn's strict HTTP protocol with four things of ours: a bound on the time in which a request
-must have come, one on the time in which an answer must be read, the peer of a connection, for those
-who ask who is there; and refusals of what is no HTTP in the form of all others."""
+"""The strict HTTP/1.1 protocol of uvicorn, with additions of ours.
+
+- A request must have come, and an answer must be read, within a bounded time.
+- Whoever asks can find out which process is at the other end of a connection.
+- What is no HTTP is refused in the form of all other refusals.
+"""
 
 import asyncio
 import json

@@ -1,7 +1,7 @@
 """`headway serve`: where it listens, how it begins and how it ends. Its only state is the tokens
 file, so a `kill -9` loses nothing.
 
-It listens on 127.0.0.1 and ::1 with the same port: a stranger on the other one would get what
+It listens on the same port of 127.0.0.1 and ::1, because a stranger on one of them would get what
 browsers send to `localhost`. Each home has a host name of its own, because cookies ignore ports.
 """
 
@@ -285,8 +285,8 @@ def raise_file_limit() -> None:
 
 
 class FewOfNobody(logging.Filter):
-    """Lets so many lines a minute through about requests of nobody, and of what is no HTTP: any
-    process of this machine can send them for ever. The next such line says how many it left out."""
+    """A bound on the lines about requests of nobody and about what is no HTTP, which any process of
+    this machine can send for ever. The first line after a minute says how many were left out."""
 
     def __init__(self) -> None:
         super().__init__()

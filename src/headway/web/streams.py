@@ -1,7 +1,8 @@
 """Server-sent events: what happens, and what a job writes, as it comes.
 
-An id names a place, so a client that lost its connection goes on where it was: `EPOCH-SEQ` for
-events, both offsets for logs. Another epoch, after a restore, counts anew, which `reset` says.
+An id names a place: `EPOCH-SEQ` of an event, or both offsets of a log. A client that lost its
+connection sends the last one, and the stream goes on from there. After a restore the epoch is
+another one and numbers begin anew; then the stream says `reset`.
 """
 
 import asyncio

@@ -1,15 +1,15 @@
 """The courier: a process beside the worker that makes deliveries of events, and sends them.
 
-It is a process of its own because strangers' servers are slow and bodies are work: neither may hold
-up the worker. The worker starts it while there is something to do, and it leaves half a minute
-after the last. It knows nothing that the store does not know, so it may be killed at any time, and
-two of them do no harm:
+Servers of others are slow, and bodies take time to make. Neither may hold up the worker, so the
+courier is a process of its own. The worker starts it while there is something to do, and it leaves
+half a minute after the last. All that it knows is in the store. So it may be killed at any time,
+and two of them do no harm:
 
-- A delivery is leased in a short transaction, sent with none open, and recorded under its lease. A
-  courier that dies in between leaves a lease that ends by itself; then the same bytes are sent
-  again under the same id.
-- A lease is longer than a try. What was leased and not begun in time is given back, so that a slow
-  receiver does not let the leases of others run out behind it.
+- A delivery is leased in a short transaction, sent with none open, and recorded under its lease. If
+  the courier dies in between, the lease ends by itself; then the same bytes are sent again under
+  the same id.
+- A lease is longer than a try. What was leased and not begun in time is given back. So a slow
+  receiver does not let the leases of other deliveries run out.
 
 Only the main thread uses the store. Tries are made in other threads, few at once for each receiver.
 """
@@ -270,7 +270,8 @@ class Courier:
         return found
 
     def _room(self, receiver: str) -> int:
-        """How many more may be leased for it. One that has sent all that it had may have more."""
+        """How many more may be leased for it. A receiver that has been sent all that it had may
+        have more."""
         with self._lock:
             known = self._outgoing.get(receiver)
             if known is None:
@@ -331,8 +332,9 @@ class Courier:
                 outgoing.active -= 1
 
     def _take(self) -> tuple[_Outgoing, Leased] | None:
-        """The next of the receiver with the fewest requests under way, and among these of the one
-        whose turn was longest ago: slow ones may hold many threads, and never get the next."""
+        """The next delivery, of the receiver with the fewest requests under way; among equals, of
+        the one whose turn was longest ago. So slow receivers may hold many threads, but never get
+        the next one."""
         with self._lock:
             free = [(each.active, name) for name, each in self._outgoing.items() if each.startable]
             if not free:
@@ -437,8 +439,8 @@ class Courier:
     def _note_failed(
         self, tx: WriteTx, failed: Sequence[Delivery], endpoints: dict[int, Endpoint]
     ) -> None:
-        """One event for each endpoint. That nobody could be told of such an event is told nobody:
-        else two endpoints that are down would tell each other of it for ever."""
+        """One event for each endpoint. A failed delivery of such an event makes no other event, or
+        two endpoints that are down would report each other for ever."""
         others = [each for each in failed if each.type != "webhook.failed"]
         known = tx.graph.chains_of([each.job_id for each in others if each.job_id is not None])
         for endpoint_id in sorted({each.endpoint for each in others}):
@@ -456,7 +458,7 @@ class Courier:
             self._add_event(tx, Event("webhook_failed", about, data))
 
     def _tidy(self) -> bool:
-        """What waited too long fails; what is over for long is forgotten. False: there is more."""
+        """Fail what has waited too long, and remove what ended long ago. False: there is more."""
         with self._store.write() as tx:
             now = tx.now()
             old = tx.webhooks.fail_old(now - WAITS_AT_MOST, WAITED_TOO_LONG)

@@ -1,9 +1,9 @@
 """Make deliveries of events: the events are the outbox, and a cursor says how far it was read.
 
 Bodies are made in a read transaction, which holds up nobody. Then one short write transaction adds
-the deliveries and moves the cursor, if that is still where it was read: of two couriers at once one
-does nothing. A crash in between leaves the cursor, and the same ids are made again. Only kinds of
-events that somebody wants are read.
+the deliveries and moves the cursor, unless another courier has moved it since: then it does
+nothing. After a crash in between the cursor is where it was, and the same ids are made again. Only
+kinds of events that somebody wants are read.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

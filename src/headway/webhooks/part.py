@@ -1,8 +1,8 @@
-"""The part of a worker's step that sees to it that a courier lives while there is work for one.
+"""A part of the worker's step: it starts a courier when there is work for one.
 
-The worker itself makes no body and sends nothing. While nobody is to be told anything, a mark that
-every step knows anyway says so, and no step asks. Otherwise one question a step is asked, and none
-while a courier lives.
+The worker itself makes no body and sends nothing. Each step knows the marks of the store, and one
+of them says that nobody wants any message. Otherwise a step asks one question, but not while a
+courier lives.
 """
 
 import os
@@ -102,8 +102,9 @@ def next_due(tx: ReadTx, cursor: int) -> int | None:
 
 
 def _due(endpoint: Endpoint | None, due_at: int) -> int | None:
-    """Of one that may not be sent to, or whose secret no host has, when what waits has waited too
-    long: it fails then, also if nothing happens until then. A courier makes the secret of jobs."""
+    """When a courier is needed: when it may send, or when what waits has waited too long because
+    the endpoint is held or no host has its secret. That fails then, even if nothing else happens. A
+    courier makes the secret of jobs."""
     if endpoint is None:
         return None
     if endpoint.send_at is None or (endpoint.fingerprint and not endpoint.holders):

@@ -174,8 +174,8 @@ class Sending:
         return made
 
     def _read(self, response: HTTPResponse) -> HookReply:
-        """The status decides. What follows is read, up to a bound, so that the server can finish;
-        that it does not is its own business."""
+        """Read the status, which decides. The rest is read up to a bound, so that the server can
+        finish; if it does not, that changes nothing."""
         status = response.status
         later = _retry_after(response.getheader("Retry-After"), self._clock.now())
         with suppress(OSError, HTTPException, ValueError):
@@ -213,8 +213,8 @@ class _Connection(HTTPConnection):
 
 
 class _FirstBytes(io.RawIOBase):
-    """What a server sends, up to so many bytes; then it is as if it had ended. It may not end
-    before its headers do: `http.client` would take what came until then for all of them."""
+    """The first bytes of an answer, up to a bound; then it reads as if the server had ended. An end
+    within the headers is an error, because `http.client` would take the part for all of them."""
 
     def __init__(self, file: io.BufferedReader) -> None:
         self._file = file

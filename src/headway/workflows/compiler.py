@@ -470,7 +470,7 @@ def sinks_of(workflow: Workflow, routes: Routes) -> list[str]:
 def notes_of(
     workflow: Workflow, routes: Routes, nodes: Sequence[CompiledNode] | None = None
 ) -> Iterator[str]:
-    """What is worth saying, and no error; of what is compiled, or of what is written."""
+    """Remarks that are no errors, about the workflow as it is written or as it is compiled."""
     for name, text in needs_without_producer(workflow, nodes):
         yield f"node '{name}': needs {text}, which no node here produces"
     for name, trees in _lost_trees(workflow, routes).items():

@@ -1,5 +1,6 @@
-"""What happens in a run, node by node, from the record of events: nothing of it is missed, however
-fast it is."""
+"""The news of a run, node by node. They come from stored events, so none is missed, however fast
+the run is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The locks of a node that says none: what writes a checkout has it alone. Pure.
+"""The locks of a node that asks for none: a node that writes to a checkout has it alone. Pure.
 
 Nodes of one worktree exclude each other. In the repository itself, agents and operations have its
 checkout alone, and commands and functions share it. An operation that moves a branch has that

@@ -16,8 +16,8 @@ Source = str | Mapping[str, Any]  # a text of TOML, or what such a text is read 
 
 
 class WorkflowFile(NamedTuple):
-    """A workflow's name, the path of its file as it is told, and its text; of one that a program
-    has made, what that would be read as."""
+    """A workflow's name, the path of its file as messages show it, and its text. If a program has
+    made it, `text` is the document that a file would be read as."""
 
     name: str
     path: str

@@ -5,6 +5,7 @@ import os
 
 from headway.base.errors import ConflictError, InvalidInputError
 from headway.base.home import Home
+from headway.base.whole_file import write_whole
 from headway.workflows.files import ENDING, FILE_NAME, shown_path, workflows_folder
 from headway.workflows.schema import schema_document
 
@@ -32,8 +33,8 @@ def starter_text(name: str) -> str:
 
 
 def init_workflow(home: Home, name: str, starter: str) -> str:
-    """Make the file of a new workflow; its path as it is shown. One that is there is never
-    overwritten, also one that another process makes meanwhile."""
+    """Make the file of a new workflow; its path as it is shown. No file is ever overwritten, even
+    if another process makes it in the same moment."""
     if not FILE_NAME.fullmatch(name):
         raise InvalidInputError(
             f"'{name}' is no name of a workflow; give letters, digits, '.', '_' and '-'"
@@ -57,7 +58,4 @@ def init_workflow(home: Home, name: str, starter: str) -> str:
 def _write_schema(path: str) -> None:
     """That of this version; it is made anew whole, because an editor may be reading it."""
     text = json.dumps(schema_document(), indent=1, ensure_ascii=False) + "\n"
-    aside = f"{path}.{os.getpid()}"
-    with open(aside, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(aside, path)
+    write_whole(path, text, mode=0o666)

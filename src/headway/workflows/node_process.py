@@ -36,7 +36,8 @@ LEADS_TO = "leads_to"  # of a terminal: what its manifest says follows
 
 
 class Decision:
-    """What a node came to: exit code, a line for people, why it failed, what it sets."""
+    """The outcome of a node: its exit code, a line for people, why it failed, and the outputs that
+    it sets."""
 
     def __init__(
         self,

@@ -137,34 +137,14 @@ def _specified(
     repository: str | None,
 ) -> JobSpec:
     """By the code that checks every other job."""
-    written = manifest.workflow.nodes[node.node]
-    entry: dict[str, Any] = {"name": node.id, **node.job}
-    has_command = bool(node.argv) or node.shell is not None
-    if written.label.name == AGENT_INVOKE:
-        entry |= _agent(node)
-    elif has_command:
-        entry |= {"argv": list(node.argv)} if node.argv else {"shell": node.shell}
-    else:
-        entry["argv"] = ["true"]  # checked like all others, and then taken out
-    entry["needs"] = list(node.needs)
-    entry["produces"] = list(announced(node.produces))
-    if node.approval or written.label.name == APPROVAL:
-        entry["require_approval"] = True
-    if "locks" not in node.job and repository is not None:
-        locks = default_locks(
-            written.label, node.args, root=node.root, run=RUN_ID, repository=repository
-        )
-        entry["locks"] = [f"{each.key}:{each.mode}" for each in locks]
-    if not where.check or (node.argv and OPEN in node.argv[0]):
-        entry["no_check"] = True
-    causes = _causes(written.label, node)
-    if causes:  # what no other job can say
-        entry["retry_on"] = [each for each in causes if each != HOST]
+    label = manifest.workflow.nodes[node.node].label
+    causes = _causes(label, node)
     problems: list[str] = []
+    entry = _entry(where, label, node, causes, repository)
     request = request_of(entry, where.now, problems)
     if request is None:
         raise InvalidInputError("; ".join(problems))
-    if written.label.name == FUNCTION_CALL:
+    if label.name == FUNCTION_CALL:
         spec = _call(where, request, node)
     else:
         spec = specify(
@@ -176,29 +156,54 @@ def _specified(
             place=(where.home, where.config),
         )
     params = dict(spec.params)
-    of_node = _of_node(manifest, node, written.label)
-    of_node |= {"repository": repository, "cwd": node.job.get("cwd")}
-    if written.label.name == RESOLUTION:
-        of_node["args"] = _with_agent(node, where)
-    asked = asked_in({**params, OF_NODE: of_node})
+    params[OF_NODE] = _of_node(where, manifest, node, label, repository)
+    asked = asked_in(params)
     if asked is not None:
         refuse_unshown(load_runner(asked["runner"], where.home.path), manifest.workflow.budget)
-    if not has_command and AGENT not in params:
+    if not _has_command(node) and AGENT not in params:
         params.pop("argv", None)
-    if written.label.name == WORKTREE_PREPARE:
-        of_node["args"] = _with_base(of_node["args"], repository, where.folder)
-    if PROMPT in node.args:
-        of_node["prompt"] = kept_prompt(node, manifest.params)
-    params[OF_NODE] = of_node
     if causes:
         spec = spec._replace(retry=spec.retry._replace(on=tuple(causes)))
-    elif _repeats(written.label, node):
+    elif _repeats(label, node):
         retry = spec.retry._replace(max_attempts=REPEATS, on=OF_OPERATIONS)
         spec = spec._replace(retry=retry)
-    spec = spec._replace(params=params, type=_type_of(written.label), node=node.id, node_pass=1)
+    spec = spec._replace(params=params, type=_type_of(label), node=node.id, node_pass=1)
     if node.each is None:
         return spec
     return fan_of(spec, _side(node.each.elements, node, manifest.params), node.each.most)
+
+
+def _has_command(node: CompiledNode) -> bool:
+    return bool(node.argv) or node.shell is not None
+
+
+def _entry(
+    where: RunPlace,
+    label: Label,
+    node: CompiledNode,
+    causes: Sequence[str],
+    repository: str | None,
+) -> dict[str, Any]:
+    """The node in the words of a graph file."""
+    entry: dict[str, Any] = {"name": node.id, **node.job}
+    if label.name == AGENT_INVOKE:
+        entry |= _agent(node)
+    elif _has_command(node):
+        entry |= {"argv": list(node.argv)} if node.argv else {"shell": node.shell}
+    else:
+        entry["argv"] = ["true"]  # checked like all others, and then taken out
+    entry["needs"] = list(node.needs)
+    entry["produces"] = list(announced(node.produces))
+    if node.approval or label.name == APPROVAL:
+        entry["require_approval"] = True
+    if "locks" not in node.job and repository is not None:
+        locks = default_locks(label, node.args, root=node.root, run=RUN_ID, repository=repository)
+        entry["locks"] = [f"{each.key}:{each.mode}" for each in locks]
+    if not where.check or (node.argv and OPEN in node.argv[0]):
+        entry["no_check"] = True
+    if causes:  # what no other job can say
+        entry["retry_on"] = [each for each in causes if each != HOST]
+    return entry
 
 
 def _causes(label: Label, node: CompiledNode) -> list[str]:
@@ -297,7 +302,13 @@ def _type_of(label: Label) -> str:
     return OPERATION if label.operation in OPERATIONS else "command"
 
 
-def _of_node(manifest: Manifest, node: CompiledNode, label: Label) -> dict[str, Any]:
+def _of_node(
+    where: RunPlace,
+    manifest: Manifest,
+    node: CompiledNode,
+    label: Label,
+    repository: str | None,
+) -> dict[str, Any]:
     """What the gates and the launch of a node's job read."""
     workflow, rule = manifest.workflow, manifest.routes.rules[node.node]
     others = {word: list(texts) for word, texts in node.produces.items() if word != "succeeded"}
@@ -312,8 +323,9 @@ def _of_node(manifest: Manifest, node: CompiledNode, label: Label) -> dict[str, 
         "join": rule.join.value,
         "within": list(loops_around(node.node, manifest)),
         "loop": _loop(node.node, manifest),
-        "args": dict(node.args),
+        "args": _args(where, node, label, repository),
         **({ASKS: _asks(node, workflow)} if label.name == APPROVAL else {}),
+        **({"prompt": kept_prompt(node, manifest.params)} if PROMPT in node.args else {}),
         "root": node.root,
         "when": [_condition(text, node, manifest.params) for text in node.when],
         "outputs": list(node.outputs),
@@ -321,7 +333,20 @@ def _of_node(manifest: Manifest, node: CompiledNode, label: Label) -> dict[str, 
         "values": dict(node.values),
         "several": sorted(_several(workflow, node)),
         "at_the_end": list(workflow.at_the_end),
+        "repository": repository,
+        "cwd": node.job.get("cwd"),
     }
+
+
+def _args(
+    where: RunPlace, node: CompiledNode, label: Label, repository: str | None
+) -> dict[str, Any]:
+    """The node's arguments, with what only the place of the run can add."""
+    if label.name == RESOLUTION:
+        return _with_agent(node, where)
+    if label.name == WORKTREE_PREPARE:
+        return _with_base(node.args, repository, where.folder)
+    return dict(node.args)
 
 
 def _several(workflow: Workflow, node: CompiledNode) -> set[str]:

@@ -87,7 +87,8 @@ class Workflows:
     def graph(self, name: str, form: str = "text", *, width: int = 80) -> builtins.list[str]:
         """The lines of a drawing: text, svg, mermaid or dot. Of a run, like `wf-7`, each node says
         how it stands."""
-        from headway.workflows.drawing import FORMATS, draw, drawing_of
+        from headway.workflows.drawing.forms import FORMATS, draw
+        from headway.workflows.drawing.model import drawing_of
 
         if form not in FORMATS:
             raise InvalidInputError(f"there is no format '{form}'; there are {', '.join(FORMATS)}")

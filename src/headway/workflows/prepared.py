@@ -79,8 +79,8 @@ def check_run(
     given: Mapping[str, str],
     later: Collection[str],
 ) -> Workflow:
-    """Check a run that is prepared when all its parameters are known: those of `later`, and perhaps
-    others. All that can be wrong before that is told."""
+    """Check a run that is prepared later, when all its parameters are known: those of `later`, and
+    perhaps others. Raises with all that can be wrong before that."""
     file, place = read_trusted(home, workflow), _place(tx, home, config)
     written, problems = _checked(place, file)
     refuse_unknown(written, later, problems)

@@ -35,8 +35,8 @@ def made_by(
 
 
 def announced(made: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """What the job of a node is known to make: what it makes by success, and the mark of a
-    conflict, which others wait for while it may still come."""
+    """The artifacts that a node is known to make: those of its success, and the mark of a conflict,
+    which others wait for while it may still come."""
     marks = (text for texts in made.values() for text in texts if text.startswith(f"{SENTINEL}:"))
     return list(dict.fromkeys([*made.get("succeeded", ()), *marks]))
 

@@ -1,7 +1,7 @@
 """Where a node of a workflow works: in the worktree of its root, or in the repository itself.
 
-A `worktree.prepare` node makes a worktree and owns it. The nodes after it find out at their claim
-which one that is now. Links are resolved: what counts is where a node would really work.
+A `worktree.prepare` node makes a worktree and owns it. At its claim, each node after it finds out
+which worktree that is by now. Links are resolved, so the folder is the one that it really works in.
 """
 
 import os

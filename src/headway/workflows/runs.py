@@ -25,7 +25,7 @@ from headway.store.records import NodeRecord, RunRecord
 if TYPE_CHECKING:
     from headway.jobs.context import Context
     from headway.store.transaction import ReadTx, WriteTx
-    from headway.workflows.drawing import Drawing, NodeStanding
+    from headway.workflows.drawing.model import Drawing, NodeStanding
 
 MOST_LISTED = 200
 DAY = 24 * 3600 * 1_000_000
@@ -60,7 +60,7 @@ def run_id(text: str) -> int:
 
 
 def exit_code(document: Mapping[str, Any]) -> int:
-    """What a command exits with that has waited for the end of a run."""
+    """The exit code of a command that has waited for the end of a run."""
     if document["stopped_by"] == TIMEOUT:
         return TIMED_OUT
     return EXIT_CODES[RunState(document["state"])]
@@ -80,7 +80,7 @@ def run_manifest(context: Context, run: int) -> dict[str, Any]:
 
 def run_drawing(context: Context, run: int) -> Drawing:
     """A run as it stands, drawn as its workflow was when it started."""
-    from headway.workflows.drawing import drawing_of_run
+    from headway.workflows.drawing.model import drawing_of_run
 
     with context.store.read() as tx:
         record = require_run(tx, run)
@@ -97,7 +97,7 @@ def _stand(instances: Sequence[NodeRecord]) -> NodeStanding:
     """`failed, pass 2`; of several instances how many are so. The state is the one of them that
     one wants to see first."""
     from headway.jobs.views.graph.formats import kind_of
-    from headway.workflows.drawing import NodeStanding
+    from headway.workflows.drawing.model import NodeStanding
 
     made = [each for each in instances if not each.fan] or instances
     counts = Counter((each.outcome or each.status).value for each in made)
@@ -213,9 +213,9 @@ def wait_for_run(
     meanwhile: Callable[[dict[str, Any]], None] = lambda document: None,
     inside: RunningFunction | None = None,
 ) -> dict[str, Any]:
-    """Wait until it has ended; its document. `meanwhile` is called with it whenever something has
-    changed. What runs inside a job lends its slot meanwhile; `inside` is the function that waits,
-    if one does."""
+    """Wait until it has ended; its document. `meanwhile` is called with the document whenever
+    something has changed. A job that waits lends its slot meanwhile; `inside` is the function that
+    waits, if one does."""
     clock = context.clock
     give_up_at = None if timeout is None else clock.monotonic() + timeout
     look_at = clock.monotonic() + LOOK_FOR_WORKER

@@ -43,7 +43,7 @@ from headway.workflows.compiler import (
     sinks_of,
 )
 from headway.workflows.documents import compiled_document
-from headway.workflows.drawing import as_document, drawing_of
+from headway.workflows.drawing.model import as_document, drawing_of
 from headway.workflows.files import read_file, refuse_untrusted
 from headway.workflows.mistakes import Mistake, WorkflowError
 from headway.workflows.model import Manifest, WorkflowFile
@@ -261,9 +261,9 @@ def document(manifest: Manifest) -> dict[str, Any]:
 
 
 def _followers(manifest: Manifest) -> dict[str, set[str]]:
-    """For each node those that a rewind of it reaches at once: what waits for it, and what waits
-    for a loop around it to be over. Otherwise what stands behind the loop stays as it is when a
-    person retries a node of the body."""
+    """For each node those that a rewind of it reaches at once: nodes that wait for it, and nodes
+    that wait for the end of a loop around it. Without the latter, a retry of one node of a loop
+    would leave what stands behind the loop as it is."""
     leads_to = successors(manifest.routes.rules)
     behind = {
         head: {below for name in body for below in leads_to[name]} - body
@@ -276,8 +276,8 @@ def _followers(manifest: Manifest) -> dict[str, set[str]]:
 
 
 def _of_run(spec: JobSpec, run: int, manifest: Manifest, request: RunRequest) -> JobSpec:
-    """The specification with what is known only when its run has a number. What the run is after
-    holds the nodes that nothing leads to."""
+    """Complete a specification with what is known only when its run has a number. Nodes that no
+    edge leads to wait for what the run is after."""
     node, name = spec.params[OF_NODE], shown_run(run)
     products = {
         word: [_scoped(text, run, manifest) for text in texts]
@@ -311,7 +311,7 @@ def _of_run(spec: JobSpec, run: int, manifest: Manifest, request: RunRequest) ->
 
 
 def _at_its_beginning(spec: JobSpec, request: RunRequest) -> dict[str, Any]:
-    """What the nodes that nothing leads to have of the run."""
+    """What only a node has that no edge leads to: it begins the run."""
     return {
         "after": (*spec.after, *request.after),
         "after_runs": request.after_runs,

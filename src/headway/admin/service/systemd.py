@@ -10,6 +10,7 @@ from typing import NamedTuple
 from headway.admin.service.plan import MARK, ServicePlan, unit_text
 from headway.admin.service.programs import START_SECONDS, ask, demand
 from headway.base.errors import ConflictError, HeadwayError
+from headway.base.whole_file import write_whole
 
 _ABSENT = ("", "offline", "unknown")
 
@@ -125,17 +126,9 @@ def _read(path: str) -> str | None:
 
 
 def _write(path: str, text: str) -> None:
-    """Whole or not at all; readable by all, as units are: there is no secret in it."""
-    fresh = f"{path}.{os.urandom(4).hex()}.tmp"
+    """Readable by all, as units are: there is no secret in it."""
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(fresh, path)
+        write_whole(path, text, mode=0o644)
     except OSError as error:
-        with suppress(OSError):
-            os.unlink(fresh)
         raise HeadwayError(f"cannot write {path}: {error.strerror}") from error

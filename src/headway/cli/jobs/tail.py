@@ -7,12 +7,11 @@ import click
 
 from headway.base.errors import InvalidInputError, NotFoundError
 from headway.cli.attend import (
-    PATIENCE,
     ChainOutput,
+    copy_to_the_end,
     is_elsewhere,
     open_output,
     say_if_elsewhere,
-    say_why,
 )
 from headway.cli.follow import STREAMS, Output
 from headway.cli.options import WHOLE_NUMBER
@@ -86,15 +85,7 @@ def follow_output(shown_output: ShownOutput) -> int:
     say_if_elsewhere(client, waiter.job)
     with lending(client.context, waiter.job) as renew:
         chain.pump(waiter.job)
-        wonder_at = client.clock.monotonic() + PATIENCE
-        while not waiter.ended:
-            renew()
-            if wonder_at and client.clock.monotonic() >= wonder_at:
-                wonder_at = 0.0
-                say_why(client, waiter.job)
-            waiter.pause()
-            chain.pump(waiter.job)
-        chain.end(waiter.job)
+        copy_to_the_end(client, waiter, chain, renew)
     _say_if_not_started(client, waiter.job)
     return NOT_HERE if is_elsewhere(client, waiter.job) else 0
 

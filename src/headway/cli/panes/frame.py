@@ -239,9 +239,9 @@ def _panes(
 
 
 def share(wanted: Mapping[Pane, int], room: int, chosen: Pane | None = None) -> dict[Pane, int]:
-    """How many rows each pane gets: as many as each, row by row, and what is left over to those
-    that want more. What has ended gets what nobody else wants, but one row where there is room. The
-    pane in which something is selected has a few before all others."""
+    """How many rows each pane gets. Rows are dealt one by one to every pane that wants more. The
+    pane of ended jobs gets what nobody else wants, but one row where there is room. The pane with
+    the selection gets a few rows before all others."""
     given = dict.fromkeys(wanted, 0)
     if chosen is not None and chosen in wanted:
         given[chosen] = max(0, min(wanted[chosen], LEAST_CHOSEN, room))
@@ -314,8 +314,8 @@ _NAME_AT = {pane: 2 if pane is Pane.QUEUE else 1 for pane in Pane}
 
 
 def _widths(table: Sequence[Sequence[Cell]], columns: int, name_at: int = 1) -> list[int]:
-    """Of all but the last column, which has the rest: as wide as what stands there, but names take
-    no more than a third, or a quarter of a wide terminal."""
+    """The widths of all columns but the last, which has the rest. A column is as wide as its texts;
+    names take at most a third, or a quarter of a wide terminal."""
     widths = [max(cells(row[at][0]) for row in table) for at in range(len(table[0]) - 1)]
     most = max(12, columns // (4 if columns >= 100 else 3))
     widths[name_at] = min(widths[name_at], most)

@@ -11,7 +11,8 @@ from rich.live import Live
 from rich.text import Text
 
 from headway.cli.keyboard import Keyboard, signals_end_it
-from headway.cli.panes.acting import do
+from headway.cli.panes.actions import do
+from headway.cli.panes.documents import PanesReader
 from headway.cli.panes.frame import Line, frame
 from headway.cli.panes.keys import KeyReader
 from headway.cli.panes.model import (
@@ -24,7 +25,6 @@ from headway.cli.panes.model import (
     rows_of,
     settled,
 )
-from headway.cli.panes.reading import PanesReader
 from headway.cli.render import colourful
 from headway.cli.scope import Scope
 

@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from headway.base.clock import Clock
@@ -270,9 +271,20 @@ class HostProcesses:
         host.watch(self._watchlist, "pidfd", ended)
 
     def not_ready(self, host: FunctionHost, words: str) -> None:
+        """It has ended, and was not known to be ready."""
+        self._receive_last(host)
         self.backoff()
-        if not (host.broken or host.dismissed):
+        if not (host.broken or host.ready or host.dismissed):
             self._learn(self.tasks, f"its host died while it imported {self._modules}: {words}")
+
+    def _receive_last(self, host: FunctionHost) -> None:
+        """What it wrote just before it ended, of which nothing may have been read yet."""
+        if host.listener is not None:
+            host.listener.setblocking(False)
+            with suppress(BlockingIOError):
+                self._accept(host)
+        if host.connection is not None:
+            self.receive(host)
 
     def backoff(self) -> None:
         self._failures += 1

@@ -7,7 +7,8 @@ and then a full disk is no longer full when the reason is examined.
 """
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from headway.base.crashpoints import reach
@@ -47,17 +48,9 @@ def make(
     _check(worktree, owner)
     path = layout.settled(worktree.path)
     wanted = Record(owner, path, worktree.branch, worktree.base)
-    with holding(worktree.repo, wait_seconds) as held:
-        try:
-            if not _make_room(held, wanted):
-                return
-            write_record(held.common, wanted)
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            _add(held, wanted, timeout)
-        except OSError as error:
-            raise GitError(
-                f"the worktree {path} cannot be made: {error.strerror}", errno=error.errno
-            ) from None
+    with holding(worktree.repo, wait_seconds) as held, _trouble_of_host(path):
+        if _make_room(held, wanted):
+            _put(held, wanted, timeout)
 
 
 class CheckedOutError(ConflictError):
@@ -97,18 +90,29 @@ def prepare(
         known = read_record(held.common, path)
         if known is not None and known.owner == owner and known.branch == worktree.branch:
             wanted = wanted._replace(base=known.base, keeps_branch=known.keeps_branch)
-        try:
+        with _trouble_of_host(path):
             if _make_room(held, wanted):
                 _refuse_checked_out(held, worktree.branch)
-                write_record(held.common, wanted)
-                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-                _add(held, wanted, timeout)
-        except OSError as error:
-            raise GitError(
-                f"the worktree {path} cannot be made: {error.strerror}", errno=error.errno
-            ) from None
+                _put(held, wanted, timeout)
         head = tip_of(held.repo, worktree.branch)
         return Prepared(path, wanted.base, head or wanted.base)
+
+
+@contextmanager
+def _trouble_of_host(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise GitError(
+            f"the worktree {path} cannot be made: {error.strerror}", errno=error.errno
+        ) from None
+
+
+def _put(held: LockedRepository, wanted: Record, timeout: float) -> None:
+    """Its record comes first, so that whatever a crash leaves is found again."""
+    write_record(held.common, wanted)
+    os.makedirs(os.path.dirname(wanted.path), mode=0o700, exist_ok=True)
+    _add(held, wanted, timeout)
 
 
 def _fork_point(repo: str, base: str, tip: str) -> str:

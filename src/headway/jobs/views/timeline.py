@@ -142,7 +142,8 @@ def intervals(job: ChainMember, events: Sequence[QueueEvent]) -> list[Interval]:
 
 
 def _wait(found: list[Interval], at: int, on: str, state: str) -> None:
-    """It waits for this from now on. What is found soon after it was made held from the first."""
+    """It waits for this from now on. A reason that is found soon after the job was made counts from
+    the beginning."""
     last = found[-1]
     if last.kind == "waiting" and last.on == NOT_LOOKED_AT and at - last.since <= SOON:
         found[-1] = last._replace(on=on)

@@ -96,11 +96,11 @@ class WebhooksTable(WebhooksReader):
         self._db.send("add_endpoint", **_row(endpoint))
 
     def begin(self) -> None:
-        """Somebody is to be told from the next event on, if nobody was before."""
+        """If nobody wanted messages before, someone does from the next event on."""
         self._db.send("begin_webhooks")
 
     def end(self) -> bool:
-        """Nobody is to be told any more; False if somebody is."""
+        """Nobody wants messages any more; False if someone does."""
         return self._db.change("end_webhooks") == 1
 
     def change(self, endpoint: Endpoint) -> None:
@@ -192,7 +192,7 @@ class WebhooksTable(WebhooksReader):
 
 
 def add_urls(db: Access, jobs: Sequence[Job]) -> None:
-    """The URLs that these jobs brought along. From now on somebody is to be told."""
+    """Add the URLs that these jobs brought along. Someone wants messages from now on."""
     db.send("begin_webhooks")
     rows = ((job.chain, url) for job in jobs for url in job.webhooks)
     db.many("add_job_webhooks", ({"chain": c, "url": u, "types": _TYPES} for c, u in rows))

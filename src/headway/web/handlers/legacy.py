@@ -1,6 +1,6 @@
-"""Routes of before, for programs that know them: old paths and old words stand here alone (C24).
+"""Earlier routes, for programs that know them. Only this module has old paths and old words (C24).
 
-They call the same verbs with the same rights. Each answer says which route has taken their place.
+They call the same verbs with the same rights. Each answer names the route that has taken its place.
 """
 
 from typing import Any

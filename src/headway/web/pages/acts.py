@@ -1,7 +1,7 @@
-"""What the forms of pages do: the same as the API, and then back to a page.
+"""The routes of the forms on pages: a form does what the API does, and then leads back to a page.
 
-The rows of the route table are made of those of the API: the same handler, the same right, the
-same words. A form says besides where to go back to, and which revision its reader saw.
+Each row is made of a row of the API and has its handler, its right and its words. A form also says
+which page to go back to, and which revision its reader saw.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What waits for a person: what it would run, where, for whom. Made for a phone first."""
+"""Jobs that wait for a person: what each would run, where, for whom. Made for a phone first."""
 
 from collections.abc import Sequence
 from functools import cached_property

@@ -1,10 +1,9 @@
 """Charts as SVG for pages. Pure: numbers in, markup out.
 
-Nothing has a style of its own, which the pages' policy refuses: colours come from the style sheet
-by classes (`charts.css`). Places are percentages of the width: a chart is as wide as the page, and
-its words, which stand beside the picture, as large as the others. A picture is one image for
-readers of screens, and its numbers follow as a table. What a colour says, a pattern or a word says
-as well.
+The pages' policy refuses styles within markup, so colours come from the style sheet (`charts.css`)
+by classes. Places are percentages of the width. So a chart is as wide as the page, and its words,
+which stand beside the picture, are as large as others. A screen reader gets a picture as one image,
+and its numbers as a table below. A pattern or a word repeats what a colour says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Texts of strangers in a page: escaped, and with what nobody could see made visible. Pure.
+"""Texts of strangers in a page: escaped, with invisible characters made visible. Pure.
 
 Control characters, overrides of the direction of writing and the like are shown as their escapes,
 so a command looks as it is. `ansi` does the same for what jobs write, and keeps its colours.

@@ -1,7 +1,7 @@
 """How values look in a page: times, spans, states. Pure, but for the zone of this machine.
 
-A time is shown on the clock of the server, with its zone; the whole of it in UTC is in its tooltip.
-What changes with the time has `data-tick`, and the script counts on.
+A time is shown in the zone of the server; its tooltip has all of it in UTC. An element with
+`data-tick` changes with the time, and the script keeps it up to date.
 """
 
 import os

@@ -42,8 +42,8 @@ class Overview(WebPage):
 
     @property
     def failed(self) -> Sequence[dict[str, Any]]:
-        """What ended badly within a day and was not tried again, the newest first; what another
-        failure only held up is left out."""
+        """Jobs that failed within a day and were not tried again, the newest first. A job that
+        another one's failure blocked is left out."""
         bad = {each["id"] for each in self.recent.failed}
         return [
             each

@@ -1,4 +1,4 @@
-"""Which numbers are drawn, how: what ended, waited and ran; what agents spent. Pure."""
+"""The charts of statistics: which numbers each shows, and in which look. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,8 +1,7 @@
 """Regions that were rendered a moment ago, for the next reader of the same role.
 
-Five hundred open pages then cost one reading of the store for each change. An entry counts for the
-number of the last event that listeners were handed, and for a second at most, because time, the
-worker and logs change without one.
+Five hundred open pages then cost one reading of the store for each change. An entry is valid until
+listeners get another event, and for a second at most: time, the worker and logs change without one.
 """
 
 import threading

@@ -138,8 +138,8 @@ def _begin_merge(task: NodeTask, top: str, commit: str) -> None:
 
 
 def _resolve(task: NodeTask, slug: str, top: str) -> None:
-    """Let the command, or the agent, resolve it. What it has left without marks counts as
-    resolved, also if it did not enter it into the index."""
+    """Let the command, or the agent, resolve it. A file without marks counts as resolved, even if
+    it was not added to the index."""
     if task.command is not None:
         code = run_command(task.command, cwd=top)
     elif task.args.get("auto_resolve") is True:

@@ -1,8 +1,8 @@
 """`git.integrate_plan_branch`: a plan's branch is merged into its target.
 
-The merge is made as objects, so nobody's checkout is borrowed. The plan's document leaves the
-source first, and is the message of the merge. The target moves from the commit that was merged
-with and from no other; if it moved meanwhile, the merge is made anew. Each step first looks whether
+The merge is made as objects, so nobody's checkout is borrowed. Before it, the plan's document
+leaves the source, and becomes the message of the merge. The target moves only if it still is at the
+commit that was merged; if it moved meanwhile, the merge is made anew. Each step first looks whether
 it is done.
 """
 

@@ -118,7 +118,7 @@ def refuse_unfinished(task: NodeTask, top: str) -> None:
 
 @contextmanager
 def blocked_by_people(task: NodeTask) -> Iterator[None]:
-    """What people do in a checkout at the same time blocks the node; it overwrites nothing."""
+    """If people work in the checkout meanwhile, the node is blocked, and overwrites nothing."""
     try:
         yield
     except (DirtyCheckoutError, MovedHeadError) as error:

@@ -91,7 +91,7 @@ def _preview(client: Client, about: str) -> ScreenQuestion:
 
 
 def _notes(document: dict[str, object]) -> list[str]:
-    """What came before is not touched by a retry, so what blocked it blocks it again."""
+    """A retry does not touch the nodes before it, so what blocked it blocks it again."""
     before = document.get("blocked_by")
     return [f"It is blocked again, by {before}: retry that one instead."] if before else []
 

@@ -99,7 +99,7 @@ def _folder(client: Client, job: str) -> str:
 
 
 class PanesReader:
-    """What is known, read anew when it may be another."""
+    """What the panes show; read again when it may have changed."""
 
     def __init__(self, connect: Callable[[], Client]) -> None:
         self._connect = connect
