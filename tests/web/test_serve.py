@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import bearer
-from wire import Heard, Wire
+from served import bearer, on_both_stores
+from wire import Frame, Heard, Wire
 
 import warm
 from harness import Site, wait_for
@@ -277,6 +277,51 @@ def test_after_a_kill_it_begins_again_and_has_lost_nothing(site: Site, start: An
 
 
 # -- what it logs ------------------------------------------------------------------------------
+
+
+@on_both_stores
+def test_after_a_restore_it_serves_the_restored_store(
+    tmp_path: Path, store_url: str | None
+) -> None:
+    """Also while somebody listens, who is told; on SQLite the store is another file then."""
+    site = Site(tmp_path, config="[worker]\nautostart = false\n", store_url=store_url)
+    try:
+        server = Process(site)
+        token = site.run("tokens", "add", "ear", "--role", "submit").stdout.strip()
+
+        def jobs() -> list[str] | None:
+            heard = server.ask("GET", "/api/v1/jobs", token)
+            return [each["id"] for each in heard.json["jobs"]] if heard.status == 200 else None
+
+        def listen(wire: Wire, *more: tuple[str, str]) -> Iterator[Frame]:
+            given = [*bearer(token), ("Accept", "text/event-stream"), *more]
+            wire.put(wire.request("GET", "/api/v1/events", given))
+            assert wire.hear_head()[0] == 200
+            return wire.frames()
+
+        job = {"argv": ["true"]}
+        assert server.ask("POST", "/api/v1/jobs", token, job).status == 201
+        site.run("backup", "backup.db")
+        assert server.ask("POST", "/api/v1/jobs", token, job).status == 201
+        with server.wire() as wire:
+            frames = listen(wire)
+            hello = next(frames)
+            site.run("restore", "--force", "backup.db")
+            assert [each.event for each in frames][-1] == "bye"
+        assert jobs() == ["job-1"], "whoever was told finds the restored store"
+        with server.wire() as wire:
+            frames = listen(wire, ("Last-Event-ID", hello.id))
+            reset = next(frames)
+            assert reset.event == "reset" and reset.data["epoch"] != hello.data["epoch"]
+            made = server.ask("POST", "/api/v1/jobs", token, job).json["job"]["id"]
+            assert next(each for each in frames if each.event == "submitted").data["job"] == made
+        site.run("restore", "--force", "backup.db")  # nobody listens: who asks first is told
+        wait_for(lambda: jobs() == ["job-1"], what="the store that was restored once more")
+        assert server.ask("POST", "/api/v1/jobs", token, job).status == 201
+        assert server.end() == 0
+        assert "Traceback" not in server.log.read_text()
+    finally:
+        site.close()
 
 
 def test_a_log_line_is_json_without_query_body_or_token(site: Site, start: Any) -> None:

@@ -99,8 +99,8 @@ class Server:
     async def _serve(
         self, sockets: Sequence[socket.socket], ready: Callable[["Server"], None]
     ) -> None:
-        tail = EventTail(self._open, watch=self.metrics.happened)
         threads = VerbThreads(self._open)
+        tail = EventTail(self._open, watch=self.metrics.happened, on_restore=threads.open_anew)
         application = self._application(tail, threads)
         config = uvicorn.Config(
             application,
