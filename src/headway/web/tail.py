@@ -26,7 +26,8 @@ log = logging.getLogger("headway.web")
 LOOK_EVERY = 0.05
 AFTER_TROUBLE = 1.0
 MOST_AT_ONCE = 500
-RING = 256  # batches that wait for one listener
+RING = 256  # batches that wait for one listener,
+MOST_WAITING = 10_000  # and events in them: all that waits is kept in memory
 
 EventDocument = dict[str, Any]
 
@@ -36,16 +37,18 @@ class EventListener:
 
     def __init__(self) -> None:
         self._batches: deque[Sequence[EventDocument]] = deque()
+        self._waiting = 0  # events in all of them
         self._news = asyncio.Event()
         self.fell_behind = False
         self.ended = False
 
     def put(self, batch: Sequence[EventDocument]) -> None:
-        if len(self._batches) >= RING:
+        if len(self._batches) >= RING or self._waiting + len(batch) > MOST_WAITING:
+            self._forget()
             self.fell_behind = True
-            self._batches.clear()
         elif not self.fell_behind:
             self._batches.append(batch)
+            self._waiting += len(batch)
         self._news.set()
 
     def end(self) -> None:
@@ -67,7 +70,7 @@ class EventListener:
 
     def begin(self) -> None:
         """Forget what came until now."""
-        self._batches.clear()
+        self._forget()
         self.fell_behind = False
 
     def take(self) -> list[EventDocument]:
@@ -76,9 +79,14 @@ class EventListener:
         taken = list(self._batches.popleft()) if self._batches else []
         while self._batches and len(taken) + len(self._batches[0]) <= MOST_AT_ONCE:
             taken += self._batches.popleft()
+        self._waiting -= len(taken)
         if self._batches:
             self._news.set()
         return taken
+
+    def _forget(self) -> None:
+        self._batches.clear()
+        self._waiting = 0
 
 
 class EventTail:
