@@ -279,6 +279,28 @@ def test_after_a_kill_it_begins_again_and_has_lost_nothing(site: Site, start: An
 # -- what it logs ------------------------------------------------------------------------------
 
 
+def test_settings_count_as_they_stand_in_the_file_now(site: Site, start: Any) -> None:
+    """Else what a refusal says to write there would help nobody before the next start."""
+    server = start("--no-autostart")
+    token = site.run("tokens", "add", "root", "--role", "admin").stdout.strip()
+    config = Path(site.home.config)
+
+    def add(name: str) -> Heard:
+        wanted = {"name": name, "url": "http://127.0.0.1:9/"}
+        return server.ask("POST", "/api/v1/webhooks", token, wanted)
+
+    refused = add("one")
+    assert refused.status == 400
+    line = refused.json["detail"].partition("begin config.toml with: ")[2]
+    config.write_text(f"{line}\n[worker]\nautostart = true\n")
+    made = [add(f"of-thread-{number}") for number in range(8)]
+    assert {each.status for each in made} == {201}
+    assert made[0].header("headway-worker") == "none", "what the server was told stays"
+    config.write_text("nonsense")
+    assert add("two").status == 201
+    assert any("the settings of before" in each.get("message", "") for each in server.lines())
+
+
 @on_both_stores
 def test_after_a_restore_it_serves_the_restored_store(
     tmp_path: Path, store_url: str | None
