@@ -83,7 +83,9 @@ def _rate(
 ) -> dict[str, Any]:
     command = [sys.executable, str(HERE / "asking.py"), "rate", serving.url, serving.token]
     command += [str(connections), str(seconds), str(pace), *asked]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, timeout=60 + seconds
+    )
     found: dict[str, Any] = json.loads(done.stdout)
     if not all(code.startswith("2") for code in found["codes"]):
         raise RuntimeError(f"{asked}: {found['codes']}")
