@@ -212,6 +212,8 @@ def test_over_a_socket_it_listens_on_no_port(site: Site, start: Any) -> None:
     assert os.stat(path).st_mode & 0o777 == 0o600
     me = serving.ask("GET", "/api/v1/me")
     assert me.status == 200 and me.json["role"] == "operate"
+    refused = site.run("web", "login", check=False)
+    assert refused.returncode == 3 and f"listens on {path} alone" in refused.stderr
     assert serving.end() == 0
     assert start("--unix").ask("GET", "/healthz").status == 200  # the file of before is no obstacle
 
