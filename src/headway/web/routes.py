@@ -208,7 +208,7 @@ JOBS = (
         GRAPH,
         headers=("Idempotency-Key",),
         largest=LARGEST_GRAPH,
-        verbs=("submit_many", "jobs.submit_many", "jobs.submit_entries"),
+        verbs=("submit_many", "jobs.submit_many", "jobs.submit_entries", "jobs.documents"),
     ),
     _get(
         "/jobs/{job}",
