@@ -70,6 +70,8 @@ async def rate(
     for each in askers:
         await loop.create_connection(lambda each=each: each, place.hostname, place.port)
     await asyncio.sleep(seconds)
+    while not taken:  # a busy machine may take longer than that for the first
+        await asyncio.sleep(0.01)
     passed = time.perf_counter() - begin
     codes = sorted({code.decode() for each in askers for code in each.codes})
     return {

@@ -1,7 +1,8 @@
 """`make bench`: everything three times over, interleaved; medians, a table, a file and a chart.
 
-BENCH=quick makes all sizes ten times smaller. Arguments name benchmarks (`run.py flat chain`) to
-run only those. Exits 0 also when goals are missed: a benchmark tells, it does not judge a build.
+BENCH=quick makes all sizes ten times smaller. Arguments say how the names of benchmarks begin, to
+run only those: `run.py flat chain`, or `run.py web` for the server and webhooks. Exits 0 also when
+goals are missed: a benchmark tells, it does not judge a build.
 """
 
 import json
@@ -81,7 +82,8 @@ BENCHMARKS: tuple[Callable[[Lab], Figures], ...] = (
 
 def main() -> int:
     quick = os.environ.get("BENCH") == "quick"
-    chosen = [each for each in BENCHMARKS if not sys.argv[1:] or each.__name__ in sys.argv[1:]]
+    words = tuple(sys.argv[1:])
+    chosen = [each for each in BENCHMARKS if not words or each.__name__.startswith(words)]
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="headway-bench-", ignore_cleanup_errors=True) as folder:
         lab = Lab(Path(folder), quick=quick)

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+from asking import request_of
 from headway.client import Client
 from headway.jobs.request import Request
 from homes import HEADWAY, home, open_client, refuse_failures, submit, until_drained, worker
@@ -39,8 +41,8 @@ def web(lab: Lab) -> Figures:
     Lists: 50 of 1,000,000 waiting jobs beside 50 of 1,000, one connection. Submits: by 4
     connections, beside `Client.submit` in a loop. Drains: `flat` at 8 slots alone, beside an idle
     server, and with 50 reads a second. Streams: 500 listeners and one, 50 events a second, beside
-    uvicorn alone that sends as much. Rest: until it listens beside `python -c pass`; CPU and PSS
-    when nobody asks.
+    uvicorn alone that sends as much; the memory that 60,000 events more take while one listener
+    never reads. Rest: until it listens beside `python -c pass`; CPU and PSS when nobody asks.
     """
     return {
         **_at_rest(lab),
@@ -49,6 +51,7 @@ def web(lab: Lab) -> Figures:
         **_submits(lab),
         **_drains(lab),
         **_streams(lab),
+        **_unread(lab),
     }
 
 
@@ -80,7 +83,9 @@ def _rate(
 ) -> dict[str, Any]:
     command = [sys.executable, str(HERE / "asking.py"), "rate", serving.url, serving.token]
     command += [str(connections), str(seconds), str(pace), *asked]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, timeout=60 + seconds
+    )
     found: dict[str, Any] = json.loads(done.stdout)
     if not all(code.startswith("2") for code in found["codes"]):
         raise RuntimeError(f"{asked}: {found['codes']}")
@@ -262,6 +267,42 @@ def _streams(lab: Lab) -> Figures:
                 figures[f"web.stream_{name}_cores"] = spent / passed
                 figures[f"web.stream_{name}_mb"] = memory / 1e6
     return {**figures, **_bare_streams(listeners, 3.0 if lab.quick else 10.0)}
+
+
+def _unread(lab: Lab) -> Figures:
+    """What one who never reads costs: all that it does not take must not be kept."""
+    first, more = 2_000, lab.size(60_000)
+    with home(lab.fresh("web-unread"), max_active=1) as client:
+        client.pause("only events are measured")
+        with server_of(client) as serving:
+            reader = client.tokens.add("reads", role="read")
+            with (
+                _never_reading(client, serving),
+                _listening(serving.url, [reader], 1, f"{API}/events") as heard,
+            ):
+                submit(client, first, "true")
+                time.sleep(1.0)
+                before = pss_bytes(serving.pid)
+                for _ in range(0, more, 1_000):
+                    submit(client, 1_000, "true")
+                    time.sleep(0.2)
+                time.sleep(1.0)
+                after = pss_bytes(serving.pid)
+            if heard["least"] < first + more:
+                raise RuntimeError(f"{first + more} events, but {heard}")
+    return {"web.unread_mb": (after - before) / 1e6}
+
+
+@contextmanager
+def _never_reading(client: Client, serving: Serving) -> Iterator[None]:
+    token = client.tokens.add("never-reads", role="read")
+    place = urlsplit(serving.url)
+    with socket.socket() as unread:
+        unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        unread.connect((place.hostname, place.port))
+        asked = request_of(serving.url, token, "GET", f"{API}/events")
+        unread.sendall(asked[:-2] + b"Accept: text/event-stream\r\n\r\n")
+        yield
 
 
 def _bare_streams(listeners: int, seconds: float) -> Figures:

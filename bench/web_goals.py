@@ -83,6 +83,14 @@ WEB_GOALS = (
         "one {web.stream_one_p99_ms:.0f} ms",
     ),
     Goal(
+        "60,000 events beside a listener that never reads: memory grows by",
+        Sense.AT_MOST,
+        16,
+        "MB",
+        plain("web.unread_mb"),
+        "{web.unread_mb:.1f} MB",
+    ),
+    Goal(
         "server ready, x python -c pass",
         Sense.AT_MOST,
         25,

@@ -59,6 +59,24 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/web/test_serve.py::test_the_next_line_says_how_many_were_left_out",
     ),
     Mutant(
+        "web/tail.py:EventListener.put",
+        " or self._waiting + len(batch) > MOST_WAITING",
+        "",
+        "tests/web/test_event_stream.py::test_one_who_never_reads_keeps_a_bounded_number_of_events",
+    ),
+    Mutant(
+        "web/tail.py:EventListener.take",
+        "        self._waiting -= len(taken)\n",
+        "",
+        "tests/web/test_event_stream.py::test_one_who_never_reads_keeps_a_bounded_number_of_events",
+    ),
+    Mutant(
+        "web/server.py:Server._read_settings",
+        "present.changed(self._settled)",
+        "present",
+        "tests/web/test_serve.py::test_settings_count_as_they_stand_in_the_file_now",
+    ),
+    Mutant(
         "web/tail.py:EventListener.take",
         "        if self._batches:\n            self._news.set()\n",
         "",

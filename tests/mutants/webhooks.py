@@ -137,6 +137,12 @@ MUTANTS: tuple[Mutant, ...] = (
         f"{PART}::test_one_courier_at_a_time_and_another_after_it_died[sqlite]",
     ),
     Mutant(
+        "webhooks/part.py:WebhooksPart.needs_worker",
+        "max(int(idle * SECOND), STAYS_FOR)",
+        "int(idle * SECOND)",
+        f"{PART}::test_an_idle_worker_stays_until_the_usual_tries_are_over[sqlite]",
+    ),
+    Mutant(
         "webhooks/part.py:_due",
         " or (endpoint.fingerprint and not endpoint.holders)",
         "",

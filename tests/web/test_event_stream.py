@@ -158,6 +158,24 @@ def test_one_who_is_late_takes_what_came_in_parts() -> None:
     assert not listener.fell_behind and not listener.take()
 
 
+def test_one_who_never_reads_keeps_a_bounded_number_of_events() -> None:  # fault G6
+    """Else all that a busy store says in twenty seconds would stay in memory for one listener."""
+    listener = tail.EventListener()
+    batch: list[Any] = [{"seq": 1}] * tail.MOST_AT_ONCE
+    for _ in range(tail.MOST_WAITING // tail.MOST_AT_ONCE):
+        listener.put(batch)
+    assert not listener.fell_behind and len(listener.take()) == tail.MOST_AT_ONCE
+    listener.put(batch)
+    assert not listener.fell_behind, "what was taken waits no more"
+    listener.put(batch)
+    assert listener.fell_behind and not listener.waits
+    listener.put(batch)
+    assert not listener.waits, "nothing is kept for one who has to begin anew"
+    listener.begin()
+    listener.put(batch)
+    assert listener.waits and not listener.fell_behind
+
+
 def test_a_head_of_a_stream_has_no_end_and_no_events(shared: Served) -> None:
     heard = shared.ask("HEAD", "events", accept="text/event-stream")
     assert heard.status == 200 and heard.header("content-type").startswith("text/event-stream")

@@ -267,6 +267,38 @@ def test_one_who_falls_behind_is_told_to_begin_again(
     assert numbers == sorted(set(numbers)) and numbers[-1] == served.bench.client.events.last()
 
 
+@pytest.mark.usefixtures("narrow")
+def test_beside_all_of_them_a_good_request_is_answered(patient: Served) -> None:  # fault G5
+    """Dripped heads and bodies, answers and streams that nobody reads, long heads, two requests in
+    one: at the same time."""
+    job = patient.submit("echo", "x" * 200_000)
+    reader, good = patient.token("read"), patient.token("read", name="good")
+    writers = [patient.token("submit", name=f"writer-{number}") for number in range(2)]
+    unread = [f"{API}/jobs/{job}", f"{API}/openapi.json", f"{API}/events"]
+    host = f"127.0.0.1:{patient.port}"
+    odd = (
+        f"GET /healthz HTTP/1.1\r\nX: {'a' * (16 << 10)}\r\n\r\n",
+        f"GET / HTTP/1.1\r\nX: {'a' * ((16 << 10) + 1)}",
+        f"POST /login HTTP/1.1\r\nHost: {host}\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\n",
+    )
+    with ExitStack() as stack:
+
+        def connected(room: int = 0) -> Wire:
+            return stack.enter_context(patient.wire(room=room))
+
+        for number in range(60):
+            connected().put(HEAD[: 20 + number])
+            begin_graph(connected(), writers[number % 2], 1000, number)
+            asked = [*bearer(reader), ("Accept", "text/event-stream")]
+            wire = connected(2048)
+            wire.put(wire.request("GET", unread[number % 3], asked))
+            connected().put(odd[number % 3].encode())
+        wait_for(lambda: patient.application._at_once.total() == 60)
+        with patient.wire() as wire:
+            wire.socket.settimeout(5)  # a second is meant; the machine may be busy
+            assert wire.ask("GET", f"{API}/me", bearer(good)).status == 200
+
+
 # -- how many ----------------------------------------------------------------------------------
 
 

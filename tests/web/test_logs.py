@@ -8,6 +8,7 @@ import pytest
 from served import Served
 from wire import Frame, Heard
 
+from headway.base.errors import StoreBusyError
 from headway.web import streams
 
 
@@ -197,6 +198,22 @@ def test_with_this_it_stays_with_the_one_job(shared: Served, tried: int) -> None
         come = following.until("end")
     assert [each.event for each in come] == ["log", "end"]
     assert come[-1].data == {"job": f"job-{tried}", "state": "failed"}
+
+
+def test_a_stream_ends_with_bye_when_the_store_cannot_be_read(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One who is told comes back; one who is cut off may think that it was all."""
+    job = served.submit("true")
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise StoreBusyError("another process keeps the store locked")
+
+    with served.stream(f"jobs/{job}/logs") as following:
+        monkeypatch.setattr("headway.web.handlers.jobs.read_logs", fail)
+        come = list(following.frames)
+    assert [each.event for each in come] == ["bye"]
+    assert not served.log.errors, "it is no mistake of the program"
 
 
 def test_a_long_log_comes_whole(shared: Served) -> None:

@@ -13,6 +13,7 @@ from harness import Bench
 from headway.admin.tokens import csrf_value
 from headway.web.application import ON_ALL_ANSWERS
 from headway.web.routes import ROUTES
+from new_deliveries import new_delivery
 
 OF_THE_SERVER = "canary-of-the-servers-environment"
 OF_THE_FILE = "canary-of-env-in-the-file"
@@ -87,6 +88,35 @@ def test_no_answer_and_no_line_of_the_log_has_a_secret(
     assert {200, 201, 400, 404} <= codes and 500 not in codes
     log = "\n".join(served.log.lines)
     assert log and not [each for each in secrets if each in log]
+
+
+def test_no_secret_of_a_webhook_is_said_and_its_url_to_admins_alone(
+    served: Served,
+) -> None:  # fault H8
+    """A URL is often as good as a password. What adds one shows its secret, that once."""
+    path = "canary-of-a-webhooks-path"
+    url = f"https://203-0-113-9.example/{path}"  # a name that nothing resolves
+    client = served.bench.client
+    secrets = [client.webhooks.add("kept", url)["secret"], client.webhooks.secret()]
+    served.submit("true", name="kept", webhooks=[f"{url}-of-a-job"])
+    served.post("groups", {"name": "kept", "open": True})
+    made = new_delivery(1)
+    with served.bench.store.write() as tx:
+        tx.webhooks.add_deliveries([made])
+    words = {**WORDS, "endpoint": "kept", "delivery": made.id}
+    for route in ROUTES:
+        if route.method != "GET" or route.media.startswith("text/event-stream"):
+            continue
+        parts = route.path.split("/")
+        there = "/".join(words.get(each[1:-1], "x") if "{" in each else each for each in parts)
+        for role in ("read", "operate", "admin"):
+            said = served.ask("GET", there, role=role).body.decode("utf-8", "replace")
+            assert not [each for each in secrets if each in said], (there, role)
+            assert f"{path}-of-a-job" not in said, (there, role)
+            assert role == "admin" or path not in said, (there, role)
+    assert path in served.ask("GET", "webhooks/kept").body.decode()
+    log = "\n".join(served.log.lines)
+    assert path not in log and not [each for each in secrets if each in log]
 
 
 def test_a_wrong_secret_is_not_repeated(shared: Served) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import bearer
-from wire import Heard, Wire
+from served import bearer, on_both_stores
+from wire import Frame, Heard, Wire
 
 import warm
 from harness import Site, wait_for
@@ -212,6 +212,8 @@ def test_over_a_socket_it_listens_on_no_port(site: Site, start: Any) -> None:
     assert os.stat(path).st_mode & 0o777 == 0o600
     me = serving.ask("GET", "/api/v1/me")
     assert me.status == 200 and me.json["role"] == "operate"
+    refused = site.run("web", "login", check=False)
+    assert refused.returncode == 3 and f"listens on {path} alone" in refused.stderr
     assert serving.end() == 0
     assert start("--unix").ask("GET", "/healthz").status == 200  # the file of before is no obstacle
 
@@ -277,6 +279,77 @@ def test_after_a_kill_it_begins_again_and_has_lost_nothing(site: Site, start: An
 
 
 # -- what it logs ------------------------------------------------------------------------------
+
+
+def test_settings_count_as_they_stand_in_the_file_now(site: Site, start: Any) -> None:
+    """Else what a refusal says to write there would help nobody before the next start."""
+    server = start("--no-autostart")
+    token = site.run("tokens", "add", "root", "--role", "admin").stdout.strip()
+    config = Path(site.home.config)
+
+    def add(name: str) -> Heard:
+        wanted = {"name": name, "url": "http://127.0.0.1:9/"}
+        return server.ask("POST", "/api/v1/webhooks", token, wanted)
+
+    refused = add("one")
+    assert refused.status == 400
+    line = refused.json["detail"].partition("begin config.toml with: ")[2]
+    config.write_text(f"{line}\n[worker]\nautostart = true\n")
+    made = [add(f"of-thread-{number}") for number in range(8)]
+    assert {each.status for each in made} == {201}
+    for _ in range(20):  # by whichever thread
+        settings = server.ask("GET", "/api/v1/settings", token).json["settings"]
+        present = {each["key"]: each["value"] for each in settings}
+        assert present["worker.autostart"] is False, "what the command line said stays"
+        assert present["webhooks.allow"] == ["127.0.0.1:9"]
+    config.write_text("nonsense")
+    assert add("two").status == 201
+    assert any("the settings of before" in each.get("message", "") for each in server.lines())
+
+
+@on_both_stores
+def test_after_a_restore_it_serves_the_restored_store(
+    tmp_path: Path, store_url: str | None
+) -> None:
+    """Also while somebody listens, who is told; on SQLite the store is another file then."""
+    site = Site(tmp_path, config="[worker]\nautostart = false\n", store_url=store_url)
+    try:
+        server = Process(site)
+        token = site.run("tokens", "add", "ear", "--role", "submit").stdout.strip()
+
+        def jobs() -> list[str] | None:
+            heard = server.ask("GET", "/api/v1/jobs", token)
+            return [each["id"] for each in heard.json["jobs"]] if heard.status == 200 else None
+
+        def listen(wire: Wire, *more: tuple[str, str]) -> Iterator[Frame]:
+            given = [*bearer(token), ("Accept", "text/event-stream"), *more]
+            wire.put(wire.request("GET", "/api/v1/events", given))
+            assert wire.hear_head()[0] == 200
+            return wire.frames()
+
+        job = {"argv": ["true"]}
+        assert server.ask("POST", "/api/v1/jobs", token, job).status == 201
+        site.run("backup", "backup.db")
+        assert server.ask("POST", "/api/v1/jobs", token, job).status == 201
+        with server.wire() as wire:
+            frames = listen(wire)
+            hello = next(frames)
+            site.run("restore", "--force", "backup.db")
+            assert [each.event for each in frames][-1] == "bye"
+        assert jobs() == ["job-1"], "whoever was told finds the restored store"
+        with server.wire() as wire:
+            frames = listen(wire, ("Last-Event-ID", hello.id))
+            reset = next(frames)
+            assert reset.event == "reset" and reset.data["epoch"] != hello.data["epoch"]
+            made = server.ask("POST", "/api/v1/jobs", token, job).json["job"]["id"]
+            assert next(each for each in frames if each.event == "submitted").data["job"] == made
+        site.run("restore", "--force", "backup.db")  # nobody listens: who asks first is told
+        wait_for(lambda: jobs() == ["job-1"], what="the store that was restored once more")
+        assert server.ask("POST", "/api/v1/jobs", token, job).status == 201
+        assert server.end() == 0
+        assert "Traceback" not in server.log.read_text()
+    finally:
+        site.close()
 
 
 def test_a_log_line_is_json_without_query_body_or_token(site: Site, start: Any) -> None:

@@ -219,4 +219,5 @@ def test_a_token_that_is_refused_makes_no_home(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HEADWAY_HOME", raising=False)
     assert run(["tokens", "add", "a b", "--role", "read"]) == 5
+    assert run(["tokens", "add", "a", "--role", "read", "--expires", "0s"]) == 5
     assert list(tmp_path.iterdir()) == []

@@ -131,14 +131,39 @@ def test_the_next_step_is_when_the_next_delivery_is_due(post: Post) -> None:
     assert 29 < post.bench.step() <= 30 or part_of(post.bench).delay() == 30.0
     assert part_of(post.bench).delay() == 30.0
     with post.bench.store.read() as tx:
-        part = part_of(post.bench)
-        assert part.is_needed_within(tx, 30.0) and not part.is_needed_within(tx, 29.0)
+        assert part_of(post.bench).needs_worker(tx, 0.0)
     post.webhooks.pause("ci")
     post.deliver()
     post.bench.step()
     assert (part_of(post.bench).delay() or 0) > 6 * DAY
     with post.bench.store.read() as tx:
-        assert not part_of(post.bench).is_needed_within(tx, 6 * DAY)
+        assert not part_of(post.bench).needs_worker(tx, 6 * DAY)
+
+
+@on_a_file
+@pytest.mark.req("D15")
+def test_an_idle_worker_stays_until_the_usual_tries_are_over(post: Post) -> None:
+    """Else a receiver that is down for minutes would leave a delivery pending until somebody
+    submits something else."""
+
+    def stays(idle: float) -> bool:
+        with post.bench.store.read() as tx:
+            return part_of(post.bench).needs_worker(tx, idle)
+
+    post.receiver.usual = status(500)
+    post.add()
+    post.run()
+    for pause in (0, 30, 60, 120):
+        assert stays(2.0)
+        post.after(pause)
+    assert post.the_delivery()["state"] == "failed" and not stays(2.0)
+    post.webhooks.remove("ci")
+    post.add("slow", "job.completed", schedule="standard")
+    post.run()
+    for pause in (0, 5):
+        assert stays(2.0)
+        post.after(pause)
+    assert not stays(2.0) and not stays(299.0) and stays(300.0)
 
 
 def test_what_no_host_can_sign_is_no_work(post: Post) -> None:

@@ -54,19 +54,14 @@ def serve(
     home, store = client.home.path, client.home.store_url
     # A worker that a service's process starts would die with that service.
     starts_none = no_autostart or os.environ.get("SYSTEMD_EXEC_PID") == str(os.getpid())
-
-    def open_client() -> Client:
-        opened = connect(home=home, store_url=store)
-        if starts_none:
-            opened.context.config = opened.config.changed({"worker.autostart": False})
-        return opened
+    settled = {"worker.autostart": False} if starts_none else {}
 
     log_to_stderr()
 
     def ready(server: Server) -> None:
         _say_where(client, server, host, as_json=as_json)
 
-    Server(client, open_client, listen).run(ready)
+    Server(client, lambda: connect(home=home, store_url=store), listen, settled).run(ready)
     client.close()
 
 

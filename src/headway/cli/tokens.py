@@ -3,6 +3,7 @@
 import click
 
 from headway.admin.tokens import TOKEN, check_token, token_document
+from headway.base.errors import InvalidInputError
 from headway.cli.options import DURATION
 from headway.cli.render import age, emit, say, table
 from headway.cli.scope import Scope
@@ -43,6 +44,8 @@ def add(
     """
     names = tuple(each for text in templates for each in text.split(",") if each)
     check_token(name, role, agent, names)  # before a home is made
+    if expires == 0:
+        raise InvalidInputError("--expires 0s: that token would never count")
     client = scope.connect_or_create()
     secret = client.tokens.add(name, role=role, agent=agent, lasts=expires, templates=names)
     if as_json:

@@ -27,8 +27,13 @@ def login(scope: Scope, role: str, plain: bool, origin: str | None, as_json: boo
         raise InvalidInputError("--plain is for this machine, --origin for others; give one")
     client = scope.connect_as_person()
     place = place_of(client.home)
-    if place is None or (place.port is None and origin is None):
+    if place is None:
         raise NotFoundError("no server of this home is there; `headway serve` starts one")
+    if place.port is None and origin is None:
+        raise NotFoundError(
+            f"the server of this home listens on {place.socket} alone, where no browser comes; "
+            "give --origin for one behind a proxy, or serve without --unix"
+        )
     base = _known(client, origin) or f"http://{'127.0.0.1' if plain else place.name}:{place.port}"
     code = client.tokens.login_code(role=role, host=urlsplit(base).hostname or "")
     link = f"{base}/login#{code}"

@@ -183,6 +183,7 @@ SCHEDULES: Mapping[str, tuple[int, ...]] = {
     ),
 }
 JITTER = 0.2  # of a pause, at most, is added to it
+STAYS_FOR = round(max(SCHEDULES["quick"]) * (1 + JITTER))  # an idle worker, for the next try
 LONGEST_RETRY_AFTER = DAY
 GONE = 410
 RETRY_LATER = frozenset({429, 503})

@@ -119,6 +119,12 @@ class Jobs(ClientNoun):
 
         return document(self._context, self.find(job_id))
 
+    def documents(self, job_ids: Sequence[JobId | str]) -> list[dict[str, Any]]:
+        """The same of many, in their order; much quicker than one by one."""
+        from headway.jobs.views.details import documents
+
+        return documents(self._context, [self.find(each) for each in job_ids])
+
     def chain(self, job_id: JobId | str) -> list[dict[str, Any]]:
         """The documents of every job of this one's chain, the oldest first."""
         from headway.jobs.views.details import chain_documents

@@ -44,6 +44,7 @@ from headway.web.route import LARGEST, Route
 from headway.web.route_tree import Found, RouteTree
 from headway.web.routes import NEW_ROUTES, ROUTES
 from headway.web.shapes import read_query
+from headway.web.streams import frame
 from headway.web.tail import EventTail
 
 Scope = MutableMapping[str, Any]
@@ -59,6 +60,7 @@ SEND_JSON = "the body is JSON, so say so: Content-Type: application/json"
 LARGE_WAITS = 5.0  # seconds for which one body above 1 MiB waits for another
 LONG = 64 << 10  # bytes of a body that are neither read nor packed in the event loop
 CATCHES_UP_WITHIN = 5.0  # seconds, before metrics
+BYE = frame("bye", {})
 LOOK_EVERY = 1.0  # seconds; a wake-up that was missed costs no more than this
 
 POLICY = (
@@ -447,7 +449,11 @@ class Exchange:
                 return
             with self.watching() as gone:
                 async with aclosing(stream.make(self._application.live(principal))) as pieces:
-                    await self._pump(pieces, gone)
+                    try:
+                        await self._pump(pieces, gone)
+                    except HeadwayError as error:  # the store may be there again in a moment
+                        log.warning("request %s: %s", self.id, error)
+                        await self._put(BYE, more=True)
             await self._put(b"", more=False)
         finally:
             self._application.leave_stream(principal)
@@ -467,7 +473,7 @@ class Exchange:
                 if self._clock.monotonic() >= look_at:
                     look_at = self._clock.monotonic() + LOOK_EVERY
                     if not self._application.still_admitted(self.visitor):
-                        await self._put(b"event: bye\ndata: {}\n\n", more=True)
+                        await self._put(BYE, more=True)
                         return
                 if coming.done():
                     piece, coming = coming, None

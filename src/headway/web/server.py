@@ -13,7 +13,8 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import FrameType
@@ -21,10 +22,11 @@ from typing import Any, NamedTuple
 
 import uvicorn
 
-from headway.base.errors import ConflictError, InvalidInputError
+from headway.base.errors import ConflictError, HeadwayError, InvalidInputError
 from headway.base.verb_threads import VerbThreads
 from headway.client import Client
 from headway.core.principals import Principal
+from headway.jobs.settings import load_config
 from headway.web.application import Application
 from headway.web.guard import Guard
 from headway.web.metrics import Metrics
@@ -40,11 +42,14 @@ from headway.web.protocol import BoundedProtocol
 from headway.web.routes import ROUTES
 from headway.web.tail import EventTail
 
+log = logging.getLogger("headway.web")
+
 FIRST_PORT, PORTS = 7433, 20
 OPEN_FILES = 4096
 UMASK = 0o077
 ENDS_WITHIN = 2  # seconds for requests that go on when it has to end
 LOOPBACK = ("127.0.0.1", "::1")
+NO_SETTINGS: Mapping[str, Any] = {}
 LINES_OF_NOBODY, MINUTE = 60, 60.0  # lines of the log in so many seconds
 
 
@@ -57,21 +62,45 @@ class Listen(NamedTuple):
 
 
 class Server:
-    """One server of one home. `open_client` opens a client for a thread."""
+    """One server of one home. `open_client` opens a client for a thread; `settled` are settings
+    that stay as they are, whatever `config.toml` says."""
 
     def __init__(
         self,
         client: Client,
         open_client: Callable[[], Client],
         listen: Listen,
+        settled: Mapping[str, Any] = NO_SETTINGS,
     ) -> None:
         self._client = client
-        self._open = open_client
+        self._open_client = open_client
+        self._settled = settled
+        self._thread = threading.local()  # what each has read of the file of settings
         self._listen = listen
         self._lock = server_lock(client.home)
         self._uvicorn: _Uvicorn | None = None
         self.metrics = Metrics(client.now())
         self.place: ServerPlace | None = None
+
+    def _open(self) -> Client:
+        stamp = _stamp(self._client.home.config)
+        opened = self._open_client()
+        opened.context.config = opened.config.changed(self._settled)
+        self._thread.stamp = stamp
+        return opened
+
+    def _read_settings(self, client: Client) -> None:
+        """As they stand in the file now, if that was changed; what is wrong there counts not."""
+        stamp = _stamp(client.home.config)
+        if stamp == self._thread.stamp:
+            return
+        self._thread.stamp = stamp
+        try:
+            present = load_config(client.home, client.context.environ)
+        except HeadwayError as error:
+            log.warning("the settings of before count on: %s", error)
+        else:
+            client.context.config = present.changed(self._settled)
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -99,8 +128,8 @@ class Server:
     async def _serve(
         self, sockets: Sequence[socket.socket], ready: Callable[["Server"], None]
     ) -> None:
-        tail = EventTail(self._open, watch=self.metrics.happened)
         threads = VerbThreads(self._open)
+        tail = EventTail(self._open, watch=self.metrics.happened, on_restore=threads.open_anew)
         application = self._application(tail, threads)
         config = uvicorn.Config(
             application,
@@ -150,6 +179,7 @@ class Server:
 
     def _acting(self, client: Client, principal: Principal, pid: int | None) -> Client:
         """For a caller of whom only this is known; nothing of this process becomes a job's."""
+        self._read_settings(client)
         return client.acting(principal.actor, principal.kind, umask=UMASK, pid=pid)
 
     # -- the place -----------------------------------------------------------------------------
@@ -223,6 +253,13 @@ class _Uvicorn(uvicorn.Server):
 
 def _nothing() -> None:
     """Nobody waits."""
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    with suppress(OSError):
+        found = os.stat(path)
+        return found.st_mtime_ns, found.st_ino
+    return None
 
 
 def _private(path: str, flags: int) -> int:

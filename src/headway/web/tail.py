@@ -4,6 +4,9 @@ While anyone listens, one thread asks every 50 ms whether somebody committed, re
 short transaction, and hands it to the event loop. So a thousand listeners cost one reading. It
 rests while nobody listens. What counts events asks it to `keep_up`: then it reads, after a rest,
 what it has missed.
+
+After a restore events are counted anew, on SQLite in another file. Then all who listen are ended:
+who comes back with a place of before is told that it begins anew.
 """
 
 import asyncio
@@ -15,7 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from headway.base.errors import HeadwayError
+from headway.base.errors import HeadwayError, StoreReplacedError
 from headway.client import Client
 
 log = logging.getLogger("headway.web")
@@ -23,7 +26,8 @@ log = logging.getLogger("headway.web")
 LOOK_EVERY = 0.05
 AFTER_TROUBLE = 1.0
 MOST_AT_ONCE = 500
-RING = 256  # batches that wait for one listener
+RING = 256  # batches that wait for one listener,
+MOST_WAITING = 10_000  # and events in them: all that waits is kept in memory
 
 EventDocument = dict[str, Any]
 
@@ -33,16 +37,18 @@ class EventListener:
 
     def __init__(self) -> None:
         self._batches: deque[Sequence[EventDocument]] = deque()
+        self._waiting = 0  # events in all of them
         self._news = asyncio.Event()
         self.fell_behind = False
         self.ended = False
 
     def put(self, batch: Sequence[EventDocument]) -> None:
-        if len(self._batches) >= RING:
+        if len(self._batches) >= RING or self._waiting + len(batch) > MOST_WAITING:
+            self._forget()
             self.fell_behind = True
-            self._batches.clear()
         elif not self.fell_behind:
             self._batches.append(batch)
+            self._waiting += len(batch)
         self._news.set()
 
     def end(self) -> None:
@@ -64,7 +70,7 @@ class EventListener:
 
     def begin(self) -> None:
         """Forget what came until now."""
-        self._batches.clear()
+        self._forget()
         self.fell_behind = False
 
     def take(self) -> list[EventDocument]:
@@ -73,22 +79,30 @@ class EventListener:
         taken = list(self._batches.popleft()) if self._batches else []
         while self._batches and len(taken) + len(self._batches[0]) <= MOST_AT_ONCE:
             taken += self._batches.popleft()
+        self._waiting -= len(taken)
         if self._batches:
             self._news.set()
         return taken
 
+    def _forget(self) -> None:
+        self._batches.clear()
+        self._waiting = 0
+
 
 class EventTail:
-    """Made in the event loop that it hands events to. `watch` is called in the thread."""
+    """Made in the event loop that it hands events to. `watch` is called in the thread, and so is
+    `on_restore`, before those who listen are ended."""
 
     def __init__(
         self,
         open_client: Callable[[], Client],
         *,
         watch: Callable[[Client, Sequence[EventDocument]], None] = lambda client, batch: None,
+        on_restore: Callable[[], None] = lambda: None,
     ) -> None:
         self._open = open_client
         self._watch = watch
+        self._on_restore = on_restore
         self._loop = asyncio.get_running_loop()
         self._listeners: set[EventListener] = set()
         self._wanted = threading.Event()
@@ -108,8 +122,7 @@ class EventTail:
         """Let all listeners end."""
         self._stopping.set()
         self._wanted.set()
-        for each in self._listeners:
-            each.end()
+        self._end_all()
 
     @property
     def age(self) -> float | None:
@@ -147,29 +160,44 @@ class EventTail:
     def _run(self) -> None:
         client: Client | None = None
         seen: int | None = None
+        epoch: str | None = None
         last = -1
         while not self._stopping.is_set():
             if not self._wanted.is_set():
                 self._wanted.wait()
                 seen = None  # look at once: others committed meanwhile
-                last = last if self.keep_up else -1
+                if not self.keep_up:
+                    last, epoch = -1, None
                 continue
             pause = LOOK_EVERY
             try:
                 client = client or self._open()
                 changes = client.context.changes()
                 if changes != seen:
+                    before, epoch = epoch, client.events.epoch()
+                    if before not in (None, epoch):
+                        self._begin_anew()
+                        last = -1
                     if last < 0:
                         last = client.events.last()
                     last = self._read(client, last)
                     seen = changes
                 self._looked(last)
+            except StoreReplacedError:
+                if client is not None:
+                    client.close()
+                client, seen = None, None
             except HeadwayError as error:
                 log.warning("the tail: %s", error)
                 pause, seen = AFTER_TROUBLE, None
             self._stopping.wait(pause)
         if client is not None:
             client.close()
+
+    def _begin_anew(self) -> None:
+        log.warning("the tail: the store was restored; streams end and begin anew")
+        self._on_restore()
+        self._in_loop(self._end_all)
 
     def _read(self, client: Client, last: int) -> int:
         while batch := client.events.since(last, limit=MOST_AT_ONCE):
@@ -196,3 +224,7 @@ class EventTail:
         self.position = batch[-1]["seq"]
         for each in self._listeners:
             each.put(batch)
+
+    def _end_all(self) -> None:
+        for each in self._listeners:
+            each.end()

@@ -11,7 +11,7 @@ import sys
 
 from headway.base.clock import SECOND
 from headway.base.crashpoints import reach
-from headway.core.webhooks import CURSOR, DID_NOTHING, NOBODY, WAITS_AT_MOST, Endpoint
+from headway.core.webhooks import CURSOR, DID_NOTHING, NOBODY, STAYS_FOR, WAITS_AT_MOST, Endpoint
 from headway.jobs.part import Part, StepContext
 from headway.store.tables.webhooks import endpoint_of
 from headway.store.transaction import ReadTx, WriteTx
@@ -76,11 +76,13 @@ class WebhooksPart(Part):
     def delay(self) -> float | None:
         return self._delay
 
-    def is_needed_within(self, tx: ReadTx, seconds: float) -> bool:
-        """Whether something is to be made a delivery of, or to be sent by then."""
+    def needs_worker(self, tx: ReadTx, idle: float) -> bool:
+        """Whether a worker that was idle for so many seconds must stay: something is to be sent
+        within as long again, or within the pauses of the usual schedule. So a delivery comes to its
+        end although nobody submits anything else."""
         cursor = tx.settings.marks()[CURSOR]
         due_at = None if cursor == NOBODY else next_due(tx, cursor)
-        return due_at is not None and due_at <= tx.now() + int(seconds * SECOND)
+        return due_at is not None and due_at <= tx.now() + max(int(idle * SECOND), STAYS_FOR)
 
     def close(self) -> None:
         """A courier that lives ends by itself, soon."""

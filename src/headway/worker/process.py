@@ -551,7 +551,7 @@ class Worker:
             if tx.jobs.anything_active() or tx.claims.unproven():
                 return
             idle = self._config.micros("worker.idle") / SECOND
-            if self._engine.part(WebhooksPart).is_needed_within(tx, idle):
+            if self._engine.part(WebhooksPart).needs_worker(tx, idle):
                 return
             tx.hosts.end_worker(self.id, "idle")
             tx.events.add([Event("worker_left", None, {"ending": "idle"})], actor=self.id)

@@ -17,6 +17,7 @@ from headway.jobs.views.present import hindrance_of, present_facts, present_wait
 from headway.jobs.worktrees import trees_of_roots
 from headway.store.transaction import ReadTx
 
+AT_ONCE = 500  # jobs of one transaction
 _RUN_ID = re.compile(r"(?:run-|#)?([1-9][0-9]{0,17})")
 
 
@@ -30,13 +31,25 @@ def parse_run_id(text: str) -> JobId:
 
 def document(context: Context, job_id: JobId) -> dict[str, Any]:
     """All about one job; for a running one also what hinders it."""
-    with context.store.read() as tx:
-        job = require(tx, [job_id])[job_id]
-        described = describe(context, tx, [job])[0]
-        wait = hindrance_of(context, tx, job)
-        if wait is not None:
-            described["wait"] = {"kind": wait.kind.value, "detail": wait.detail}
-        return described
+    return documents(context, [job_id])[0]
+
+
+def documents(context: Context, job_ids: Sequence[JobId]) -> list[dict[str, Any]]:
+    """The same of each of these, in their order: so many in each transaction, because a long one
+    keeps the log of the store from being emptied."""
+    found: list[dict[str, Any]] = []
+    for begin in range(0, len(job_ids), AT_ONCE):
+        part = job_ids[begin : begin + AT_ONCE]
+        with context.store.read() as tx:
+            known = require(tx, part)
+            jobs = [known[each] for each in part]
+            described = describe(context, tx, jobs)
+            for job, shows in zip(jobs, described, strict=True):
+                wait = hindrance_of(context, tx, job)
+                if wait is not None:
+                    shows["wait"] = {"kind": wait.kind.value, "detail": wait.detail}
+        found += described
+    return found
 
 
 def chain_documents(context: Context, job_id: JobId) -> list[dict[str, Any]]:

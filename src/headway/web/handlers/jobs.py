@@ -196,7 +196,7 @@ def submit_graph(call: WebCall) -> Reply:
         for number, each in enumerate(entries, 1):
             each.setdefault("key", f"{call.key}/{number}")
     submitted = call.client.jobs.submit_entries(entries)
-    documents = [call.client.document(each.job_id) for each in submitted]
+    documents = call.client.jobs.documents([each.job_id for each in submitted])
     created = any(each.created for each in submitted)
     return Reply(201 if created else 200, {"created": created, "jobs": documents})
 
@@ -229,7 +229,7 @@ def cancel(call: WebCall) -> Reply:
     verb = call.client.jobs.cancel_downstream if downstream else call.client.jobs.cancel
     done = verb([job_id])
     running = any(each.was_running for each in done)
-    documents = [call.client.document(each.job_id) for each in done]
+    documents = call.client.jobs.documents([each.job_id for each in done])
     return Reply(202 if running else 200, {"jobs": documents})
 
 

@@ -61,7 +61,7 @@ def trigger_batch(call: WebCall) -> Reply:
     made, submitted = call.client.groups.submit(requests, plan)
     document = {
         "group_id": shown_group(made.group),
-        "jobs": [call.client.document(each.job_id) for each in submitted],
+        "jobs": call.client.jobs.documents([each.job_id for each in submitted]),
     }
     return _old(Reply(202, document), "/api/v1/groups")
 
