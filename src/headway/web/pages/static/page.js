@@ -81,13 +81,14 @@
       place,
       topics: new Set((place.dataset.topics || "").split(" ")),
       every: Number(place.dataset.every || 0) * 1000,
-      dirty: false, busy: false, at: performance.now(),
+      dirty: false, busy: false, at: performance.now(), cost: 0,
     }));
     const EVERY = 500;
 
     const refresh = async (region) => {
       if (region.busy || document.hidden) return;
-      const wait = region.at + EVERY - performance.now();
+      // What takes long is fetched more rarely: a large graph leaves time for its reader.
+      const wait = region.at + Math.max(EVERY, 5 * region.cost) - performance.now();
       if (wait > 0) {
         region.timer ??= setTimeout(() => { region.timer = undefined; refresh(region); }, wait);
         return;
@@ -114,6 +115,7 @@
         region.dirty = true; // the stream says when the server is there again
       } finally {
         region.busy = false;
+        region.cost = performance.now() - region.at;
         if (region.dirty && navigator.onLine) setTimeout(() => refresh(region), EVERY);
       }
     };
@@ -154,7 +156,7 @@
       stream.addEventListener("log", (event) => {
         const piece = JSON.parse(event.data);
         place = piece.place;
-        write(piece);
+        if (!output.dataset.stream || output.dataset.stream === piece.stream) write(piece);
       });
       stream.addEventListener("next", (event) => {
         write({ html: "", skipped: 0, note: `— goes on in ${JSON.parse(event.data).job} —\n` });
