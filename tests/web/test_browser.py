@@ -24,6 +24,16 @@ HOSTILE = (
     "<style>*{display:none}</style>", "<form action=//evil.example>", "&lt;b&gt;", "x" * 190,
 )  # fmt: skip
 
+WORKFLOW = """\
+description = "<img src=x onerror=alert(10)>"
+[nodes.first]
+argv = ["sleep", "600"]
+[nodes.second]
+argv = ["echo", "<script>alert(11)</script>"]
+after = ["first"]
+approval = true
+"""
+
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
@@ -71,6 +81,11 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         served.post(
             "schedules", {"name": "walked", "cron": "0 3 * * *", "job": {"argv": ["echo", "hi"]}}
         )
+        workflows = bench.folder / ".headway" / "workflows"
+        workflows.mkdir()
+        (workflows / "walked.toml").write_text(WORKFLOW, encoding="utf-8")
+        assert served.post("workflows/walked/runs", {}).status == 201
+        bench.step()
         served.ask("PUT", "templates/walked", {"argv": ["echo", "<b>"]})
         served.post("webhooks", {"name": "walked", "url": "https://hooks.example.org/x"})
         yield served
@@ -79,10 +94,11 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def pages() -> Iterator[str]:
     for route in PAGES:
         if route.method == "GET" and "text/html" in route.media:
-            path = path_of(route)
-            if "workflow-runs" not in path:
-                yield path
+            yield path_of(route).replace("workflow-runs/1", "workflow-runs/wf-1")
     yield "/ui/jobs/job-2"
+    yield "/ui/jobs/job-3/edit"
+    yield "/ui/jobs/job-1?stream=stdout&find=script"
+    yield "/ui/graph?job=job-2"
     yield "/ui/graph?all=true"
     yield "/ui/jobs/bulk?verb=retry&job=job-2,job-1"
 

@@ -1,10 +1,14 @@
 """What waits for a person: what it would run, where, for whom. Made for a phone first."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
+from headway.base.errors import HeadwayError
 from headway.web.pages.page import WebPage
+
+MOST_BEFORE = 5
 
 
 class ApprovalsPage(WebPage):
@@ -19,6 +23,17 @@ class ApprovalsPage(WebPage):
     @property
     def ready(self) -> Sequence[dict[str, Any]]:
         return [each for each in self._all if each["now"]]
+
+    def seen_before(self, approval: dict[str, Any]) -> Sequence[dict[str, Any]]:
+        """The jobs that this one comes after and that wrote something: what to read before."""
+        found = []
+        with suppress(HeadwayError):
+            for each in self.client.document(approval["id"])["after"][:MOST_BEFORE]:
+                last = self.client.jobs.last_of_chain(each)
+                document = self.client.document(last.id)
+                if document["run"]:
+                    found.append(document)
+        return found
 
     @property
     def later(self) -> Sequence[dict[str, Any]]:

@@ -4,6 +4,7 @@ A time is shown on the clock of the server, with its zone; the whole of it in UT
 What changes with the time has `data-tick`, and the script counts on.
 """
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -134,6 +135,23 @@ def took(run: Mapping[str, Any] | None, now: int) -> Markup | str:
     if run.get("duration_ms") is not None:
         return span(run["duration_ms"] * 1000)
     return since(run["started_at"], now)
+
+
+def between(begin: str, end: str | None) -> str:
+    """How long it was from one instant to another; nothing while the other is to come."""
+    if end is None:
+        return ""
+    passed = datetime.fromisoformat(end) - datetime.fromisoformat(begin)
+    return span(max(0.0, passed.total_seconds()) * SECOND)
+
+
+def setting(value: Any) -> str:
+    """A value as `config.toml` has it; text without quotes."""
+    if isinstance(value, str):
+        return value or "none"
+    if value is None:
+        return "none"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _time(at: datetime, text: str, *, tick: str = "") -> Markup:

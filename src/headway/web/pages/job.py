@@ -15,11 +15,13 @@ from headway.core.states import ACTIVE, TERMINAL, Status
 from headway.web.calls import WebCall
 from headway.web.handlers.jobs import read_logs
 from headway.web.pages.escapes import ansi
+from headway.web.pages.formats import between
 from headway.web.pages.page import WebPage
-from headway.web.streams import LogPlace, decoded
+from headway.web.streams import STREAMS, LogPlace, decoded
 
 SHOWN_LINES = 400
 SHOWN_BYTES = 256 << 10
+FOUND_BYTES = 4 << 20
 
 
 class JobPage(WebPage):
@@ -93,9 +95,36 @@ class JobPage(WebPage):
         """The host that has its output, if that is not here."""
         return self.client.jobs.ran_elsewhere(self.id)
 
+    @property
+    def stream(self) -> str | None:
+        """The one that its reader wants to see alone."""
+        return self.call.query.get("stream")
+
+    @property
+    def find(self) -> str:
+        return str(self.call.query.get("find") or "")
+
     @cached_property
     def log(self) -> "ShownLog":
-        return shown_log(self.client, self.id)
+        streams = STREAMS if self.stream is None else (self.stream,)
+        return shown_log(self.client, self.id, streams, self.find)
+
+    @property
+    def steps(self) -> Sequence[tuple[str, str, str | None]]:
+        """What became of it so far: a word, for how long, and since when."""
+        job = self.job
+        begun, ended = job["started_at"], job["finished_at"]
+        found = [("submitted", "", job["created_at"])]
+        held = ", ".join(each.replace("_", " ") for each in job["waited_on"])
+        waited = f"waited{f' on {held}' if held else ''}"
+        if begun:
+            found.append((waited, between(job["created_at"], begun), None))
+            found.append(("ran" if ended else "runs", between(begun, ended), begun))
+        elif not ended:
+            found.append((waited.replace("waited", "waits", 1), "", None))
+        if ended:
+            found.append((job["state"].replace("_", " "), "", ended))
+        return found
 
     @property
     def result(self) -> str:
@@ -125,17 +154,21 @@ class ShownLog:
         self.ended = ended
 
 
-def shown_log(client: Any, job_id: JobId) -> ShownLog:
-    """stdout, then stderr: what both wrote has no common order once it is written."""
+def shown_log(
+    client: Any, job_id: JobId, streams: Sequence[str] = STREAMS, find: str = ""
+) -> ShownLog:
+    """stdout, then stderr: what both wrote has no common order once it is written. With a text to
+    find, the lines that have it, of more than is shown else."""
+    most = FOUND_BYTES if find else SHOWN_BYTES
     begin = {
         stream: max(
-            client.jobs.log_tail(job_id, stream, SHOWN_LINES),
-            _end_of(client, job_id, stream) - SHOWN_BYTES,
+            0 if find else client.jobs.log_tail(job_id, stream, SHOWN_LINES),
+            _end_of(client, job_id, stream) - most,
         )
-        for stream in ("stdout", "stderr")
+        for stream in STREAMS
     }
     place = LogPlace(job_id, begin["stdout"], begin["stderr"])
-    texts: dict[str, list[str]] = {"stdout": [], "stderr": []}
+    texts: dict[str, list[str]] = {each: [] for each in STREAMS}
     ended = client.jobs.get(job_id).status in TERMINAL
     while True:
         found = read_logs(client, place, this=True)
@@ -143,11 +176,21 @@ def shown_log(client: Any, job_id: JobId) -> ShownLog:
         for piece in pieces:
             place = piece.place
             texts[piece.stream].append(piece.text)
-        if not pieces or sum(len(each) for each in texts["stdout"]) > 2 * SHOWN_BYTES:
+        if not pieces or sum(len(each) for each in texts["stdout"]) > 2 * most:
             break
-    out, err = (ansi("".join(texts[each])) for each in ("stdout", "stderr"))
+    whole = {each: "".join(texts[each]) if each in streams else "" for each in STREAMS}
+    if find:
+        whole = {each: lines_with(find, text) for each, text in whole.items()}
+    out, err = (ansi(whole[each]) for each in STREAMS)
     shown = out + (Markup('<span class="err">{}</span>').format(err) if err else Markup(""))
-    return ShownLog(shown, place.id, sum(begin.values()), ended)
+    return ShownLog(shown, place.id, sum(begin[each] for each in streams), ended)
+
+
+def lines_with(find: str, text: str) -> str:
+    """The lines that have a text, in capitals or not; the last ones if they are many."""
+    wanted = find.casefold()
+    found = [each for each in text.splitlines() if wanted in each.casefold()]
+    return "".join(f"{each}\n" for each in found[-SHOWN_LINES:])
 
 
 def _end_of(client: Any, job_id: JobId, stream: str) -> int:

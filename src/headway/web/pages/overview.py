@@ -69,6 +69,10 @@ class Overview(WebPage):
         found = self.client.jobs.list(limit=50, states=[str(Status.RUNNING)], everything=True)
         return found.documents
 
+    def usual(self, job: dict[str, Any]) -> float | None:
+        """How many seconds jobs of this name take."""
+        return self.recent.usual.get(job["name"])
+
     @cached_property
     def queue(self) -> Any:
         return self.client.jobs.queue(limit=MOST)
