@@ -99,6 +99,7 @@ def pages() -> Iterator[str]:
     yield "/ui/jobs/job-3/edit"
     yield "/ui/jobs/job-1?stream=stdout&find=script"
     yield "/ui/graph?job=job-2"
+    yield "/ui/settings?doctor=true"
     yield "/ui/graph?all=true"
     yield "/ui/jobs/bulk?verb=retry&job=job-2,job-1"
 
@@ -243,6 +244,22 @@ def test_a_page_goes_on_when_its_server_is_there_again(browser: Browser, bench: 
         assert browser.ask("return window.same")
     browser.driver.get("about:blank")
     browser.refusals()
+
+
+def test_a_page_that_is_left_says_nothing(browser: Browser, at_home: Served) -> None:
+    """Browsers end the stream of a page before the page itself."""
+    browser.open("/ui/")
+    browser.until_shown("worker")
+    told = """
+        const done = arguments[arguments.length - 1], link = document.getElementById("link");
+        new MutationObserver(() => sessionStorage.setItem("told", link.textContent))
+          .observe(link, { childList: true, attributes: true });
+        sessionStorage.removeItem("told"); setTimeout(done, 500);
+    """
+    browser.driver.execute_async_script(told)
+    for _ in range(3):
+        browser.open("/ui/jobs")
+    assert browser.ask("return sessionStorage.getItem('told')") is None
 
 
 def test_one_who_is_signed_out_is_told_so(browser: Browser, at_home: Served) -> None:

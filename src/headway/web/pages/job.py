@@ -116,7 +116,7 @@ class JobPage(WebPage):
         begun, ended = job["started_at"], job["finished_at"]
         found = [("submitted", "", job["created_at"])]
         held = ", ".join(each.replace("_", " ") for each in job["waited_on"])
-        waited = f"waited{f' on {held}' if held else ''}"
+        waited = f"waited ({held})" if held else "waited"
         if begun:
             found.append((waited, between(job["created_at"], begun), None))
             found.append(("ran" if ended else "runs", between(begun, ended), begun))

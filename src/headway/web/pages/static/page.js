@@ -128,7 +128,7 @@
     };
 
     // -- the stream
-    let stream, out = false;
+    let stream, waits, out = false;
     const output = document.getElementById("output");
     const follow = document.getElementById("follow");
     let place = output?.dataset.log;
@@ -162,15 +162,22 @@
         write({ html: "", skipped: 0, note: `— goes on in ${JSON.parse(event.data).job} —\n` });
       });
       stream.addEventListener("end", () => { place = undefined; });
-      stream.onerror = async () => {
-        missed = true;
+      const own = stream;
+      const lost = async () => {
+        if (own !== stream || own.readyState === EventSource.OPEN) return;
         tell("not connected; trying again");
-        if (stream.readyState !== EventSource.CLOSED) return;
+        if (own.readyState !== EventSource.CLOSED) return;
         try {
           const answer = await fetch("/api/v1/me", { cache: "no-store" });
           if (answer.status === 401) return signedOut();
         } catch { /* it is away still */ }
         setTimeout(listen, 1000);
+      };
+      // A page that is left loses its stream, too: nobody has to read that.
+      stream.onerror = () => {
+        missed = true;
+        clearTimeout(waits);
+        waits = setTimeout(lost, 500);
       };
     };
     let missed = false;
