@@ -22,6 +22,15 @@ HOSTILE = (
     "<a href=//evil.example>x</a>", "<iframe srcdoc='<script>alert(8)</script>'>", "\u2066x\u2069",
     "<base href=//evil.example>", "<meta http-equiv=refresh content=0;url=//evil.example>",
     "<style>*{display:none}</style>", "<form action=//evil.example>", "&lt;b&gt;", "x" * 190,
+    "<math><mi//xlink:href='data:x,<script>alert(12)</script>'>", "<svg/onload=alert(13)>",
+    "<details open ontoggle=alert(14)>", "<input autofocus onfocus=alert(15)>", "\x9b31mred",
+    "<template><script>alert(16)</script></template>", "\x1b]8;;javascript:alert(17)\x07x",
+    "<object data='data:text/html,<script>alert(18)</script>'>", "<embed src=//evil.example>",
+    "<a href='javascript:alert(19)'>x</a>", "<body onload=alert(20)>", "\x1b]52;c;ZXZpbA==\x07",
+    "--><script>alert(21)</script>", "</pre><script>alert(22)</script>", "</textarea><b>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(23)>'>", "\u200b\u2060hidden",
+    "<link rel=stylesheet href=//evil.example>", "<video><source onerror=alert(24)>",
+    "<marquee onstart=alert(25)>",
 )  # fmt: skip
 
 WORKFLOW = """\
@@ -77,6 +86,10 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             said = name if name.isprintable() else repr(name)
             served.submit("echo", name, name=said, labels={"note": said}, require_approval=True)
         served.post("groups", {"name": "walked", "open": True})
+        served.post("groups", {"name": HOSTILE[1], "open": True})
+        rejected = served.submit("true", require_approval=True)
+        bench.step()
+        served.post(f"jobs/{rejected}/reject", {"reason": HOSTILE[2]})
         served.submit("true", after=[f"job-{bad}"], locks=["repo"], group="walked")
         served.post(
             "schedules", {"name": "walked", "cron": "0 3 * * *", "job": {"argv": ["echo", "hi"]}}
@@ -102,6 +115,20 @@ def pages() -> Iterator[str]:
     yield "/ui/settings?doctor=true"
     yield "/ui/graph?all=true"
     yield "/ui/jobs/bulk?verb=retry&job=job-2,job-1"
+
+
+def test_an_empty_home_is_open_to_all(browser: Browser, at_home: Served) -> None:
+    wrong: dict[str, list[str]] = {}
+    for route in PAGES:
+        if route.method == "GET" and "text/html" in route.media and "{" not in route.path:
+            browser.look(width=380)
+            if "bulk" not in route.path:
+                browser.open(route.path)
+                wrong[route.path] = browser.violations()
+                wide = browser.ask("return document.documentElement.scrollWidth")
+                assert wide <= 380, (route.path, wide)
+    browser.look()
+    assert {path: found for path, found in wrong.items() if found} == {}
 
 
 @pytest.mark.parametrize("width", [1280, 380])
