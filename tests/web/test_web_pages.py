@@ -329,6 +329,35 @@ def test_a_job_shows_how_far_it_came(served: Served) -> None:
     assert words == ["submitted", "waited", "ran", "succeeded"]
 
 
+def test_the_overview_says_what_is_usual_and_since_when_others_wait(
+    serve: Callable[..., Served], make_bench: Callable[..., Bench]
+) -> None:
+    served = serve(make_bench(max_active=2))
+    served.bench.until_ended(served.submit("true", name="build"))
+    running = [served.submit("sleep", "600", name="build") for _ in range(2)]
+    served.bench.until(lambda: len(served.get("jobs?state=running")["jobs"]) == 2)
+    served.submit("true")
+    served.bench.step()
+    served.clock.pass_by(90)
+    page = page_of(served, "/ui/")
+    assert page.count("usually") == 2 and "1 ready, the oldest for" in page
+    assert ">1m 3" in page.partition("the oldest for")[2][:200]
+    served._client.cancel(running)
+
+
+def test_a_run_says_why_each_node_waits(served: Served) -> None:
+    folder = served.bench.folder / ".headway" / "workflows"
+    folder.mkdir()
+    text = '[nodes.a]\nargv = ["false"]\n[nodes.b]\nargv = ["true"]\nafter = ["a"]\n'
+    (folder / "short.toml").write_text(text, encoding="utf-8")
+    assert served.post("workflows/short/runs", {}).status == 201
+    served.bench.step()
+    nodes = page_of(served, "/ui/workflow-runs/wf-1?region=nodes")
+    assert 'waiting on job <a href="/ui/jobs/job-1">' in nodes
+    served.bench.until_ended(1)
+    assert "exit code 1" in page_of(served, "/ui/workflow-runs/wf-1").partition('"nodes"')[2]
+
+
 def test_who_decides_is_led_to_what_was_written_before(served: Served) -> None:
     first = served.submit("echo", "read me")
     job = served.submit("true", after=[f"job-{first}"], require_approval=True)

@@ -88,7 +88,7 @@
     const refresh = async (region) => {
       if (region.busy || document.hidden) return;
       // What takes long is fetched more rarely: a large graph leaves time for its reader.
-      const wait = region.at + Math.max(EVERY, 5 * region.cost) - performance.now();
+      const wait = region.at + Math.max(EVERY, 3 * region.cost) - performance.now();
       if (wait > 0) {
         region.timer ??= setTimeout(() => { region.timer = undefined; refresh(region); }, wait);
         return;
