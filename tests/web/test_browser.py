@@ -10,6 +10,7 @@ from test_walk import path_of
 from browser import Browser
 from harness import Bench, wait_for
 from headway.core.states import Status
+from headway.web.pages.page import PLACES
 from headway.web.routes import PAGES
 from headway.web.server import Listen
 
@@ -184,6 +185,27 @@ def test_keys_alone_approve_a_job(browser: Browser, at_home: Served) -> None:
     browser.until_shown(f"job-{job} is approved.")
     at_home.bench.until_ended(job)
     assert at_home.bench.status(job) is Status.SUCCEEDED
+
+
+def test_keys_lead_everywhere(browser: Browser, at_home: Served) -> None:
+    """`g` and a letter, rows, a tick, the search; all but what is typed into a field."""
+    jobs = [at_home.submit("true", name=f"job {each}", delay="1h") for each in range(3)]
+    browser.open("/ui/")
+    for _, path, key in PLACES:
+        browser.press("g", key)
+        wait_for(lambda path=path: browser.driver.current_url.endswith(path), what=path)
+    browser.press("g", "j")
+    browser.until_shown("job 0")
+    browser.press("j", "j", "k", "j", "x")
+    ticked = "return [...document.querySelectorAll('input:checked[name=job]')].map((e) => e.value)"
+    assert browser.ask(ticked) == [f"job-{jobs[1]}"]
+    browser.press("/", "g", "j")
+    assert browser.ask("return document.getElementById('find').value") == "gj"
+    browser.ask("document.activeElement.blur()")
+    browser.press("?")
+    browser.until_shown("next, previous row")
+    browser.press("k", "\ue007")
+    wait_for(lambda: f"/ui/jobs/job-{jobs[2]}" in browser.driver.current_url, what="the job")
 
 
 def test_without_script_all_works_but_live(browser: Browser, at_home: Served) -> None:
