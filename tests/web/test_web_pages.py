@@ -390,6 +390,20 @@ def test_thousands_of_equal_jobs_share_a_box(served: Served) -> None:
     assert widths[0] == 2 * widths[1]
 
 
+def test_pages_name_a_few_of_thousands_and_count_the_others(served: Served) -> None:
+    """So a page is as fast beside 3,000 as beside three."""
+    served._client.scheduler.pause()
+    first = served.submit("true", locks=["repo"])
+    many = [Request(("true",), after=(first,), locks=("repo",))] * 30
+    served._client.submit_many(many)
+    served._client.submit_many([Request(("true",), require_approval=True)] * 110)
+    page = page_of(served, f"/ui/jobs/{first}?region=around")
+    assert page.count("waits for jobs") + page.count("queued") == 20 and "and 10 more" in page
+    assert "and 10 more" in page_of(served, f"/ui/jobs/{first}/cancel")
+    page = page_of(served, "/ui/approvals")
+    assert page.count('class="ask-card"') == 100 and "10 more are not shown here" in page
+
+
 # -- weight -------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from headway.base.errors import HeadwayError
 from headway.web.pages.page import WebPage
 
+MOST_SHOWN = 100
 MOST_BEFORE = 5
 
 
@@ -22,7 +23,11 @@ class ApprovalsPage(WebPage):
 
     @property
     def ready(self) -> Sequence[dict[str, Any]]:
-        return [each for each in self._all if each["now"]]
+        return [each for each in self._all if each["now"]][:MOST_SHOWN]
+
+    @property
+    def left_out(self) -> int:
+        return len(self._all) - len(self.ready) - len(self.later)
 
     def seen_before(self, approval: dict[str, Any]) -> Sequence[dict[str, Any]]:
         """The jobs that this one comes after and that wrote something: what to read before."""
@@ -38,4 +43,4 @@ class ApprovalsPage(WebPage):
     @property
     def later(self) -> Sequence[dict[str, Any]]:
         """Those that something else holds up still."""
-        return [each for each in self._all if not each["now"]]
+        return [each for each in self._all if not each["now"]][:MOST_SHOWN]

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from headway.base.errors import HeadwayError, NotFoundError
 from headway.base.units import show_instant
-from headway.core.model import JobId
+from headway.core.model import JobId, shown
 from headway.core.states import ACTIVE, TERMINAL, Status
 from headway.web.calls import WebCall
 from headway.web.handlers.jobs import read_logs
@@ -19,6 +19,7 @@ from headway.web.pages.formats import between
 from headway.web.pages.page import WebPage
 from headway.web.streams import STREAMS, LogPlace, decoded
 
+MOST_NEAR = 20  # jobs that are named beside it
 SHOWN_LINES = 400
 SHOWN_BYTES = 256 << 10
 FOUND_BYTES = 4 << 20
@@ -77,16 +78,23 @@ class JobPage(WebPage):
 
     @cached_property
     def follows(self) -> Sequence[dict[str, Any]]:
-        """The jobs that come directly after this one."""
+        """The first of the jobs that come directly after this one."""
+        found = []
+        for each in self._following[:MOST_NEAR]:
+            with suppress(HeadwayError):
+                found.append(self.client.document(each))
+        return found
+
+    @property
+    def more_follow(self) -> int:
+        """How many others do."""
+        return len(self._following[MOST_NEAR:])
+
+    @cached_property
+    def _following(self) -> Sequence[JobId]:
         graph = self.client.jobs.graph(focus=self.id, depth=1, everything=True)
         mine = {each["id"] for each in self.chain}
-        found = []
-        for row in graph.rows:
-            with suppress(HeadwayError):
-                document = self.client.document(row.id)
-                if mine & set(document["after"]):
-                    found.append(document)
-        return found
+        return [row.id for row in graph.rows if mine & set(map(shown, row.after))]
 
     # -- what it wrote -------------------------------------------------------------------------
 
@@ -182,8 +190,8 @@ def shown_log(
     if find:
         whole = {each: lines_with(find, text) for each, text in whole.items()}
     out, err = (ansi(whole[each]) for each in STREAMS)
-    shown = out + (Markup('<span class="err">{}</span>').format(err) if err else Markup(""))
-    return ShownLog(shown, place.id, sum(begin[each] for each in streams), ended)
+    made = out + (Markup('<span class="err">{}</span>').format(err) if err else Markup(""))
+    return ShownLog(made, place.id, sum(begin[each] for each in streams), ended)
 
 
 def lines_with(find: str, text: str) -> str:
@@ -218,8 +226,13 @@ class ConfirmPage(JobPage):
         return (jobs.preview_repeat if again else jobs.preview_retry)(self.id)
 
     @cached_property
-    def downstream(self) -> Sequence[dict[str, Any]]:
+    def downstream(self) -> Sequence[JobId]:
+        """What comes after it, directly or not."""
         reached = self.client.jobs.downstream(self.id)
         if not reached:
             raise NotFoundError(f"{self.job['id']} is gone")
-        return [self.client.document(each) for each in reached if each != self.id]
+        return [each for each in reached if each != self.id]
+
+    @property
+    def first_downstream(self) -> Sequence[dict[str, Any]]:
+        return [self.client.document(each) for each in self.downstream[:MOST_NEAR]]
