@@ -59,6 +59,16 @@ def test_follows_the_chain_over_retries(headway: CommandLine) -> None:
     assert "job-1 failed: exit code 1; attempt 2 is job-2" in done.stderr
 
 
+def test_a_retry_that_comes_before_the_first_look_hides_nothing(headway: CommandLine) -> None:
+    script = 'echo try $HEADWAY_ATTEMPT; test "$HEADWAY_ATTEMPT" = 2'
+    options = ("--key", "once", "--retries", "1", "--retry-base", "50ms")
+    headway("submit", *options, "--", "sh", "-c", script)
+    headway("jobs", "wait", "job-1")
+    done = headway("exec", *options, "--", "sh", "-c", script)
+    assert done.stdout == "try 1\ntry 2\n"
+    assert "job-1 failed: exit code 1; attempt 2 is job-2" in done.stderr
+
+
 def test_says_once_why_it_waits(headway: CommandLine) -> None:
     headway("scheduler", "pause", "--reason", "lunch")
     waiting = headway.start("exec", "--", "echo", "go")

@@ -217,8 +217,11 @@ def test_without_script_all_works_but_live(browser: Browser, at_home: Served) ->
         browser.open("/ui/approvals")
         browser.click(f"#a-job-{job} a.button")  # reject, which asks first
         browser.driver.find_element("id", "reason").send_keys("not today")
-        browser.click("button.danger")
-        assert at_home.get(f"jobs/job-{job}")["job"]["state"] == "blocked_by_approval"
+        browser.click("button.danger")  # which returns before the form is answered
+        wait_for(
+            lambda: at_home.get(f"jobs/job-{job}")["job"]["state"] == "blocked_by_approval",
+            what="the rejection",
+        )
         assert "not today" in at_home.get(f"jobs/job-{job}")["job"]["reason"]
     finally:
         browser.command("Emulation.setScriptExecutionDisabled", value=False)

@@ -26,7 +26,8 @@ def follow_to_the_end(
     """Stream the output of a job and its retries; `raw` leaves the stream of an agent as it is."""
     waiter = Waiter(client.context, job_id)
     with interrupts() as wishes, lending(client.context, waiter.job) as renew:
-        chain = ChainOutput(client, open_output(client, waiter.job, raw=raw), raw=raw)
+        # From the job that was submitted on: retries may have come before the first look.
+        chain = ChainOutput(client, open_output(client, client.job(job_id), raw=raw), raw=raw)
         wonder_at = client.clock.monotonic() + PATIENCE
         while not waiter.ended:
             renew()
