@@ -105,9 +105,10 @@ class EventTail:
         self._thread.start()
 
     def stop(self) -> None:
-        """Let all listeners end."""
+        """Let all listeners end, also those that only begin."""
         self._stopping.set()
         self._wanted.set()
+        self._fresh.set()
         for each in self._listeners:
             each.end()
 
@@ -123,7 +124,7 @@ class EventTail:
         listener = EventListener()
         if self._stopping.is_set():
             listener.end()
-        if not self._listeners:
+        elif not self._listeners:
             self._fresh.clear()
             self._wanted_at = self._loop.time()
         self._listeners.add(listener)

@@ -88,7 +88,7 @@
     const refresh = async (region) => {
       if (region.busy || document.hidden) return;
       // What takes long is fetched more rarely: a large graph leaves time for its reader.
-      const wait = region.at + Math.max(EVERY, 3 * region.cost) - performance.now();
+      const wait = region.at + Math.min(5000, Math.max(EVERY, 3 * region.cost)) - performance.now();
       if (wait > 0) {
         region.timer ??= setTimeout(() => { region.timer = undefined; refresh(region); }, wait);
         return;
@@ -110,12 +110,12 @@
           marked();
           bare();
           tick();
+          region.cost = performance.now() - region.at;
         }
       } catch {
         region.dirty = true; // the stream says when the server is there again
       } finally {
         region.busy = false;
-        region.cost = performance.now() - region.at;
         if (region.dirty && navigator.onLine) setTimeout(() => refresh(region), EVERY);
       }
     };
