@@ -10,6 +10,7 @@ from test_walk import path_of
 from browser import Browser
 from harness import Bench, wait_for
 from headway.core.states import Status
+from headway.web.pages.page import PLACES
 from headway.web.routes import PAGES
 from headway.web.server import Listen
 
@@ -22,7 +23,26 @@ HOSTILE = (
     "<a href=//evil.example>x</a>", "<iframe srcdoc='<script>alert(8)</script>'>", "\u2066x\u2069",
     "<base href=//evil.example>", "<meta http-equiv=refresh content=0;url=//evil.example>",
     "<style>*{display:none}</style>", "<form action=//evil.example>", "&lt;b&gt;", "x" * 190,
+    "<math><mi//xlink:href='data:x,<script>alert(12)</script>'>", "<svg/onload=alert(13)>",
+    "<details open ontoggle=alert(14)>", "<input autofocus onfocus=alert(15)>", "\x9b31mred",
+    "<template><script>alert(16)</script></template>", "\x1b]8;;javascript:alert(17)\x07x",
+    "<object data='data:text/html,<script>alert(18)</script>'>", "<embed src=//evil.example>",
+    "<a href='javascript:alert(19)'>x</a>", "<body onload=alert(20)>", "\x1b]52;c;ZXZpbA==\x07",
+    "--><script>alert(21)</script>", "</pre><script>alert(22)</script>", "</textarea><b>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(23)>'>", "\u200b\u2060hidden",
+    "<link rel=stylesheet href=//evil.example>", "<video><source onerror=alert(24)>",
+    "<marquee onstart=alert(25)>",
 )  # fmt: skip
+
+WORKFLOW = """\
+description = "<img src=x onerror=alert(10)>"
+[nodes.first]
+argv = ["sleep", "600"]
+[nodes.second]
+argv = ["echo", "<script>alert(11)</script>"]
+after = ["first"]
+approval = true
+"""
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +87,19 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             said = name if name.isprintable() else repr(name)
             served.submit("echo", name, name=said, labels={"note": said}, require_approval=True)
         served.post("groups", {"name": "walked", "open": True})
+        served.post("groups", {"name": HOSTILE[1], "open": True})
+        rejected = served.submit("true", require_approval=True)
+        bench.step()
+        served.post(f"jobs/{rejected}/reject", {"reason": HOSTILE[2]})
         served.submit("true", after=[f"job-{bad}"], locks=["repo"], group="walked")
         served.post(
             "schedules", {"name": "walked", "cron": "0 3 * * *", "job": {"argv": ["echo", "hi"]}}
         )
+        workflows = bench.folder / ".headway" / "workflows"
+        workflows.mkdir()
+        (workflows / "walked.toml").write_text(WORKFLOW, encoding="utf-8")
+        assert served.post("workflows/walked/runs", {}).status == 201
+        bench.step()
         served.ask("PUT", "templates/walked", {"argv": ["echo", "<b>"]})
         served.post("webhooks", {"name": "walked", "url": "https://hooks.example.org/x"})
         yield served
@@ -79,12 +108,28 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def pages() -> Iterator[str]:
     for route in PAGES:
         if route.method == "GET" and "text/html" in route.media:
-            path = path_of(route)
-            if "workflow-runs" not in path:
-                yield path
+            yield path_of(route).replace("workflow-runs/1", "workflow-runs/wf-1")
     yield "/ui/jobs/job-2"
+    yield "/ui/jobs/job-3/edit"
+    yield "/ui/jobs/job-1?stream=stdout&find=script"
+    yield "/ui/graph?job=job-2"
+    yield "/ui/settings?doctor=true"
     yield "/ui/graph?all=true"
     yield "/ui/jobs/bulk?verb=retry&job=job-2,job-1"
+
+
+def test_an_empty_home_is_open_to_all(browser: Browser, at_home: Served) -> None:
+    wrong: dict[str, list[str]] = {}
+    for route in PAGES:
+        if route.method == "GET" and "text/html" in route.media and "{" not in route.path:
+            browser.look(width=380)
+            if "bulk" not in route.path:
+                browser.open(route.path)
+                wrong[route.path] = browser.violations()
+                wide = browser.ask("return document.documentElement.scrollWidth")
+                assert wide <= 380, (route.path, wide)
+    browser.look()
+    assert {path: found for path, found in wrong.items() if found} == {}
 
 
 @pytest.mark.parametrize("width", [1280, 380])
@@ -140,6 +185,27 @@ def test_keys_alone_approve_a_job(browser: Browser, at_home: Served) -> None:
     browser.until_shown(f"job-{job} is approved.")
     at_home.bench.until_ended(job)
     assert at_home.bench.status(job) is Status.SUCCEEDED
+
+
+def test_keys_lead_everywhere(browser: Browser, at_home: Served) -> None:
+    """`g` and a letter, rows, a tick, the search; all but what is typed into a field."""
+    jobs = [at_home.submit("true", name=f"job {each}", delay="1h") for each in range(3)]
+    browser.open("/ui/")
+    for _, path, key in PLACES:
+        browser.press("g", key)
+        wait_for(lambda path=path: browser.driver.current_url.endswith(path), what=path)
+    browser.press("g", "j")
+    browser.until_shown("job 0")
+    browser.press("j", "j", "k", "j", "x")
+    ticked = "return [...document.querySelectorAll('input:checked[name=job]')].map((e) => e.value)"
+    assert browser.ask(ticked) == [f"job-{jobs[1]}"]
+    browser.press("/", "g", "j")
+    assert browser.ask("return document.getElementById('find').value") == "gj"
+    browser.ask("document.activeElement.blur()")
+    browser.press("?")
+    browser.until_shown("next, previous row")
+    browser.press("k", "\ue007")
+    wait_for(lambda: f"/ui/jobs/job-{jobs[2]}" in browser.driver.current_url, what="the job")
 
 
 def test_without_script_all_works_but_live(browser: Browser, at_home: Served) -> None:
@@ -230,6 +296,22 @@ def test_a_page_goes_on_when_its_server_is_there_again(browser: Browser, bench: 
         assert browser.ask("return window.same")
     browser.driver.get("about:blank")
     browser.refusals()
+
+
+def test_a_page_that_is_left_says_nothing(browser: Browser, at_home: Served) -> None:
+    """Browsers end the stream of a page before the page itself."""
+    browser.open("/ui/")
+    browser.until_shown("worker")
+    told = """
+        const done = arguments[arguments.length - 1], link = document.getElementById("link");
+        new MutationObserver(() => sessionStorage.setItem("told", link.textContent))
+          .observe(link, { childList: true, attributes: true });
+        sessionStorage.removeItem("told"); setTimeout(done, 500);
+    """
+    browser.driver.execute_async_script(told)
+    for _ in range(3):
+        browser.open("/ui/jobs")
+    assert browser.ask("return sessionStorage.getItem('told')") is None
 
 
 def test_one_who_is_signed_out_is_told_so(browser: Browser, at_home: Served) -> None:

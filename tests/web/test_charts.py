@@ -162,8 +162,8 @@ def test_seconds_are_said_as_people_say_them(seconds: float, text: str) -> None:
 
 
 def test_numbers_have_no_rest_of_zeros() -> None:
-    assert [*map(in_number, (0, 3.0, 1.25, 0.1, 1234.5, 1_000_000))] == [
-        *("0", "3", "1.25", "0.1", "1,234", "1,000,000")
+    assert [*map(in_number, (0, 3.0, 1.25, 0.1, 1234.5, 1_000_000, 0.004))] == [
+        *("0", "3", "1.25", "0.1", "1,234", "1,000,000", "under 0.01")
     ]
 
 

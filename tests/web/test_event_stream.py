@@ -198,3 +198,22 @@ def test_when_the_server_ends_streams_say_goodbye_and_waits_are_answered(served:
         assert events.until("bye") and not list(events.frames)
         assert logs.until("bye") and not list(logs.frames)
         assert waiting.hear().status == 202
+
+
+def test_who_begins_to_listen_at_the_end_is_let_go(served: Served) -> None:
+    """The thread reads no more: nobody may wait for it, or the server ends late and by force."""
+
+    async def listens(before: bool) -> bool:
+        made = tail.EventTail(served._open)  # its thread was not started: it looks at nothing
+        if before:
+            made.stop()
+        with made.listening() as listener:
+            waiting = asyncio.ensure_future(made.caught_up(seconds=20))
+            await asyncio.sleep(0)
+            made.stop()
+            done, _ = await asyncio.wait({waiting}, timeout=5)
+            waiting.cancel()
+            return bool(done) and listener.ended
+
+    assert asyncio.run(listens(before=False))
+    assert asyncio.run(listens(before=True))

@@ -2,15 +2,18 @@
 
 import gzip
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 from unicodedata import category
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from served import Served
 from test_walk import sign_in
+from wire import Heard
 
 from harness import Bench
 from headway.core.principals import PERSON, Principal, Role
@@ -19,6 +22,7 @@ from headway.web.calls import Reply
 from headway.web.pages.acts import back
 from headway.web.pages.assets import ASSETS, SCRIPT, STYLE
 from headway.web.pages.escapes import AnsiReader, ansi, visible
+from headway.web.pages.graph import MOST_BOXES
 from headway.web.pages.live import MOST_JOBS, topics_of
 from headway.web.pages.page import SAID, said_of
 from headway.web.pages.regions import LASTS, MOST, RegionCache, RegionKey
@@ -188,6 +192,20 @@ def test_the_stream_names_what_changed_and_brings_the_log(served: Served) -> Non
     assert served.ask("GET", "/ui/live?log=x").status == 400
 
 
+def test_frames_are_four_a_second_at_most(served: Served) -> None:
+    with served.stream("/ui/live") as stream:
+        stream.until("hello")
+        begun, named, count = time.monotonic(), set[str](), 0
+        jobs = {f"job-{served.submit('true')}" for _ in range(40)}
+        while not jobs <= named:
+            named |= set(stream.until("news")[-1].data["jobs"])
+            count += 1
+            if count < 5:
+                jobs.add(f"job-{served.submit('true')}")
+        passed = time.monotonic() - begun
+    assert 4 <= count <= passed / 0.25 + 2
+
+
 def test_who_comes_back_is_told_whether_something_was_missed(served: Served) -> None:
     with served.stream("/ui/live") as stream:
         last = stream.until("hello")[-1].id
@@ -224,6 +242,166 @@ def test_values_of_an_environment_are_on_no_page(served: Served) -> None:
     job = served.submit("true", env={"TOKEN": "canary"})
     page = served.ask_as(served.token("admin"), "GET", f"/ui/jobs/{job}", None, PAGE).body
     assert b"TOKEN" in page and b"canary" not in page
+
+
+# -- what a page has ----------------------------------------------------------------------------
+
+
+def page_of(served: Served, path: str, role: str = "admin") -> str:
+    heard = served.ask_as(served.token(role), "GET", path, None, PAGE)
+    assert heard.status == 200, heard
+    return heard.body.decode()
+
+
+def sent(served: Served, path: str, **words: str) -> Heard:
+    """What a form of a page sends."""
+    secret, mark = sign_in(served, "operate")
+    kind = ("Content-Type", "application/x-www-form-urlencoded")
+    headers = [("Cookie", f"headway={secret}"), ("Sec-Fetch-Site", "same-origin"), *PAGE, kind]
+    with served.wire() as wire:
+        return wire.ask("POST", path, headers, urlencode({"csrf": mark, **words}).encode())
+
+
+def test_a_schedule_that_fires_often_hides_no_other(served: Served) -> None:
+    for name, cron in {"often": "* * * * *", "rare": "30 2 * * *"}.items():
+        served.post("schedules", {"name": name, "cron": cron, "job": {"argv": ["true"]}})
+    page = page_of(served, "/ui/schedules?region=calendar")
+    soon, _, week = page.partition("To come")
+    assert ">often</a>" in soon and "29 or more times" in soon
+    assert week.count(">rare</a>") == 7
+    assert week.count(">often</a>") == 1 and "every minute" in week
+
+
+def test_a_job_that_waits_is_edited(served: Served) -> None:
+    job = served.submit("echo", "two words", name="first", delay="1h")
+    path = f"/ui/jobs/{job}/edit"
+    page = page_of(served, path)
+    assert "echo &#39;two words&#39;</textarea>" in page
+    found = re.search(r'name="revision" value="([^"]+)"', page)
+    assert found is not None
+    revision = found[1]
+    words = {"name": "first", "command": "echo 'three  words'", "priority": "7"}
+    assert sent(served, path, revision=revision, **words).status == 303
+    changed = served.get(f"jobs/{job}")["job"]
+    assert changed["params"]["argv"] == ["echo", "three  words"]
+    assert (changed["name"], changed["priority"]) == ("first", 7)
+    assert sent(served, path, revision=revision, name="late").status == 412, "it was seen before"
+    assert sent(served, path, command="echo 'open").status == 400
+    assert served.get(f"jobs/{job}")["job"]["name"] == "first"
+
+
+def test_lines_of_a_script_are_not_changed_by_their_ends(served: Served) -> None:
+    heard = served.post("jobs", {"shell": "echo one\necho two", "delay": "1h"})
+    job = heard.json["job"]["id"]
+    assert sent(served, f"/ui/jobs/{job}/edit", command="echo one\r\necho two").status == 303
+    events = served.get(f"jobs/{job}?include=events")["events"]
+    assert "edited" not in [each["kind"] for each in events]
+
+
+def test_what_runs_has_no_form(served: Served) -> None:
+    job = served.submit("true")
+    served.bench.until_ended(job)
+    assert "It waits no longer" in page_of(served, f"/ui/jobs/{job}/edit")
+    assert f"/ui/jobs/job-{job}/edit" not in page_of(served, f"/ui/jobs/{job}")
+
+
+def test_a_log_is_seen_by_stream_and_by_text(served: Served) -> None:
+    job = served.submit("sh", "-c", "seq 1000; echo Trouble at 3 >&2; echo fine >&2")
+    served.bench.until_ended(job)
+
+    def log(query: str) -> str:
+        page = page_of(served, f"/ui/jobs/{job}{query}")
+        return page.partition('id="output"')[2].partition(">")[2].partition("</pre>")[0]
+
+    assert "1000" in log("") and "fine" in log("") and "\n3\n" not in log("")
+    assert "1000" not in log("?stream=stderr") and "fine" in log("?stream=stderr")
+    assert log("?find=trouble") == '<span class="err">Trouble at 3\n</span>'
+    assert log("?find=33&stream=stdout").split()[:2] == ["33", "133"]
+    assert log("?find=nowhere") == ""
+
+
+def test_a_job_shows_how_far_it_came(served: Served) -> None:
+    job = served.submit("true")
+    assert "waits" in page_of(served, f"/ui/jobs/{job}").partition('"steps"')[2][:300]
+    served.bench.until_ended(job)
+    steps = page_of(served, f"/ui/jobs/{job}").partition('"steps"')[2].partition("</ol>")[0]
+    words = re.findall(r"<li>(\w+)", steps)
+    assert words == ["submitted", "waited", "ran", "succeeded"]
+
+
+def test_the_overview_says_what_is_usual_and_since_when_others_wait(
+    serve: Callable[..., Served], make_bench: Callable[..., Bench]
+) -> None:
+    served = serve(make_bench(max_active=2))
+    served.bench.until_ended(served.submit("true", name="build"))
+    running = [served.submit("sleep", "600", name="build") for _ in range(2)]
+    served.bench.until(lambda: len(served.get("jobs?state=running")["jobs"]) == 2)
+    served.submit("true")
+    served.bench.step()
+    served.clock.pass_by(90)
+    page = page_of(served, "/ui/")
+    assert page.count("usually") == 2 and "1 ready, the oldest for" in page
+    assert ">1m 3" in page.partition("the oldest for")[2][:200]
+    served._client.cancel(running)
+
+
+def test_a_run_says_why_each_node_waits(served: Served) -> None:
+    folder = served.bench.folder / ".headway" / "workflows"
+    folder.mkdir()
+    text = '[nodes.a]\nargv = ["false"]\n[nodes.b]\nargv = ["true"]\nafter = ["a"]\n'
+    (folder / "short.toml").write_text(text, encoding="utf-8")
+    assert served.post("workflows/short/runs", {}).status == 201
+    served.bench.step()
+    nodes = page_of(served, "/ui/workflow-runs/wf-1?region=nodes")
+    assert 'waiting on job <a href="/ui/jobs/job-1">' in nodes
+    served.bench.until_ended(1)
+    assert "exit code 1" in page_of(served, "/ui/workflow-runs/wf-1").partition('"nodes"')[2]
+
+
+def test_who_decides_is_led_to_what_was_written_before(served: Served) -> None:
+    first = served.submit("echo", "read me")
+    job = served.submit("true", after=[f"job-{first}"], require_approval=True)
+    served.bench.until_ended(first)
+    served.bench.step()
+    page = page_of(served, "/ui/approvals")
+    assert f'"/ui/jobs/job-{first}#log"' in page and f'"/ui/jobs/job-{job}#why"' in page
+
+
+def test_an_admin_sees_what_the_doctor_says(served: Served) -> None:
+    page = page_of(served, "/ui/settings?doctor=true")
+    assert "all rows fit together" in page and '<span class="state good">ok</span>' in page
+    assert 'id="doctor"' not in page_of(served, "/ui/settings")
+    assert 'id="doctor"' not in page_of(served, "/ui/settings?doctor=true", "operate")
+
+
+def test_a_form_has_what_is_hidden_as_it_is(served: Served) -> None:
+    """Escapes for its reader would end the value, and be sent as a part of it."""
+    page = page_of(served, "/ui/jobs?name=%E2%80%AEx%22")
+    assert 'value="\u202ex&#34;"' in page
+
+
+def test_thousands_of_equal_jobs_share_a_box(served: Served) -> None:
+    served._client.scheduler.pause()
+    served._client.submit_many([Request(("true",), name="lone")] * (MOST_BOXES + 1))
+    page = page_of(served, "/ui/graph?region=picture")
+    assert f"{MOST_BOXES + 1:,} × lone" in page and page.count("data-job=") == 1
+    whole, half = (page_of(served, f"/ui/graph?region=picture&size={each}") for each in (100, 50))
+    widths = [int(re.findall(r'<svg [^>]*width="(\d+)"', each)[0]) for each in (whole, half)]
+    assert widths[0] == 2 * widths[1]
+
+
+def test_pages_name_a_few_of_thousands_and_count_the_others(served: Served) -> None:
+    """So a page is as fast beside 3,000 as beside three."""
+    served._client.scheduler.pause()
+    first = served.submit("true", locks=["repo"])
+    many = [Request(("true",), after=(first,), locks=("repo",))] * 30
+    served._client.submit_many(many)
+    served._client.submit_many([Request(("true",), require_approval=True)] * 110)
+    page = page_of(served, f"/ui/jobs/{first}?region=around")
+    assert page.count("waits for jobs") + page.count("queued") == 20 and "and 10 more" in page
+    assert "and 10 more" in page_of(served, f"/ui/jobs/{first}/cancel")
+    page = page_of(served, "/ui/approvals")
+    assert page.count('class="ask-card"') == 100 and "10 more are not shown here" in page
 
 
 # -- weight -------------------------------------------------------------------------------------

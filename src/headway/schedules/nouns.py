@@ -53,10 +53,11 @@ class Schedules:
         return schedule_runs(self._context, reference, limit)
 
     def upcoming(
-        self, begin: int, end: int, *, limit: int = 1000
+        self, begin: int, end: int, *, limit: int = 1000, each: int | None = None
     ) -> tuple[Sequence[dict[str, Any]], bool]:
-        """The slots of all enabled schedules between two instants, and whether there are more."""
-        return upcoming_slots(self._context, begin, end, limit=limit)
+        """The slots of all enabled schedules between two instants, the first `each` of a schedule,
+        and whether there are more."""
+        return upcoming_slots(self._context, begin, end, limit=limit, each=each)
 
     def enable(self, reference: str) -> bool:
         """It fires from now on; False if it did before."""

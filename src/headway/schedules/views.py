@@ -57,15 +57,15 @@ def schedule_runs(context: Context, reference: str, limit: int = 30) -> list[dic
 
 
 def upcoming_slots(
-    context: Context, begin: int, end: int, *, limit: int
+    context: Context, begin: int, end: int, *, limit: int, each: int | None = None
 ) -> tuple[list[dict[str, Any]], bool]:
     """The slots of all enabled schedules between two instants, the earliest first, and whether
-    there are more."""
+    there are more. Of one schedule there are the first `each`."""
     with context.store.read() as tx:
         known = [each for each in tx.schedules.all() if each.enabled]
-    sound = [each for each in known if isinstance(each.document.get("rule"), dict)]
-    rules = [(each, rule_of(each.document["rule"])) for each in sound]
-    rows = merge(*(_coming(each, rule, begin, end) for each, rule in rules))
+    sound = [one for one in known if isinstance(one.document.get("rule"), dict)]
+    rules = [(one, rule_of(one.document["rule"])) for one in sound]
+    rows = merge(*(islice(_coming(one, rule, begin, end), each) for one, rule in rules))
     found = list(islice(rows, limit + 1))
     documents = [
         {"slot": show_instant(slot), "schedule": name, "id": shown_id}

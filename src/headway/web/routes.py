@@ -46,6 +46,7 @@ from headway.web.openapi import STATES, STATUSES, document
 from headway.web.pages.acts import OF_FORMS, acts
 from headway.web.pages.approvals import ApprovalsPage
 from headway.web.pages.assets import ASSETS, Asset
+from headway.web.pages.edit import EDITED, EditPage, edit_job
 from headway.web.pages.events import EventsPage
 from headway.web.pages.graph import GraphPage
 from headway.web.pages.groups import CancelGroupPage, GroupPage, GroupsPage
@@ -1247,11 +1248,18 @@ PAGES = (
     _page("jobs", JobsPage, "Jobs; the query is the view.", JOBS[0].query),
     _page("jobs/bulk", BulkPage, "What a change of many jobs would do.", BULK),
     _form("jobs/bulk", bulk, "Cancel or retry many jobs.", BULK, SUBMIT, own=True),
-    _page("jobs/{job}", JobPage, "One job."),
+    _page(
+        "jobs/{job}",
+        JobPage,
+        "One job, with its log.",
+        {"stream": one_of("stdout", "stderr"), "find": TEXT},
+    ),
     *(
         _page(f"jobs/{{job}}/{verb}", ConfirmPage, f"Asks before it does: {verb}.")
         for verb in ("cancel", "retry", "reject", "approve", "move")
     ),
+    _page("jobs/{job}/edit", EditPage, "A form that changes a job that waits."),
+    _form("jobs/{job}/edit", edit_job, "Change a job that waits.", EDITED, SUBMIT, own=True),
     _page("approvals", ApprovalsPage, "What waits for a person."),
     Route(
         "GET",
@@ -1273,7 +1281,12 @@ PAGES = (
     _page("groups/{group}/cancel", CancelGroupPage, "Asks before it does: cancel."),
     _page("schedules", SchedulesPage, "Schedules, and a calendar of what is to come."),
     _page("schedules/{schedule}", SchedulePage, "One schedule."),
-    _page("graph", GraphPage, "What is to run, as a picture.", {"job": TEXT, "all": FLAG}),
+    _page(
+        "graph",
+        GraphPage,
+        "What is to run, as a picture.",
+        {"job": TEXT, "all": FLAG, "size": whole(10, 200)},
+    ),
     _page("limits", LimitsPage, "Slots, limits and locks."),
     _page("hosts", HostsPage, "Hosts and agent programs."),
     _page(
@@ -1288,7 +1301,7 @@ PAGES = (
         "Where messages go.",
         {"state": one_of("pending", "delivered", "failed")},
     ),
-    _page("settings", SettingsPage, "Every setting."),
+    _page("settings", SettingsPage, "Every setting, and what `doctor` says.", {"doctor": FLAG}),
     _page("new", NewPage, "A form for something new."),
     _form("jobs", submit_command, "Submit a command.", NEW_COMMAND, SUBMIT),
     _form("templates", submit_template, "Submit a template.", NEW_OF, SUBMIT),
@@ -1350,7 +1363,7 @@ UNROUTED: Mapping[str, str] = {
     "targets.add": "names programs of the server's machine: `headway targets add`",
     "targets.remove": "names programs of the server's machine: `headway targets remove`",
     "admin.backup": "writes a file of the server's machine: `headway backup`",
-    "admin.doctor": "looks at the server's machine: `headway doctor`",
+    "admin.doctor": "looks at the server's machine: `headway doctor`, or the page of settings",
     "admin.configure": "config.toml may name code, so it is changed as a file",
     "admin.unset": "config.toml may name code, so it is changed as a file",
     "tokens.add": "a token must not make tokens: `headway tokens add`",

@@ -119,9 +119,10 @@ class EventTail:
         self._thread.start()
 
     def stop(self) -> None:
-        """Let all listeners end."""
+        """Let all listeners end, also those that only begin."""
         self._stopping.set()
         self._wanted.set()
+        self._fresh.set()
         self._end_all()
 
     @property
@@ -136,7 +137,7 @@ class EventTail:
         listener = EventListener()
         if self._stopping.is_set():
             listener.end()
-        if not self._listeners:
+        elif not self._listeners:
             self._fresh.clear()
             self._wanted_at = self._loop.time()
         self._listeners.add(listener)

@@ -73,6 +73,8 @@ def in_number(number: float) -> str:
     """`1,200`, `0.4`, without a rest of zeros."""
     if abs(number) >= 100 or number == int(number):
         return f"{number:,.0f}"
+    if 0 < number < 0.01:
+        return "under 0.01"
     return f"{number:.2f}".rstrip("0").rstrip(".")
 
 

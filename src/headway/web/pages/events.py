@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from headway.web.handlers import events as api
+from headway.web.pages.formats import setting
 from headway.web.pages.page import WebPage
 
 SHOWN = 100
@@ -56,4 +57,6 @@ class EventsPage(WebPage):
     def about(event: dict[str, Any]) -> str:
         """The rest of what it says, in words."""
         said = {name: value for name, value in event["data"].items() if value not in (None, "", [])}
-        return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in said.items())[:300]
+        return ", ".join(
+            f"{name.replace('_', ' ')}: {setting(value)}" for name, value in said.items()
+        )[:300]

@@ -4,6 +4,7 @@ A time is shown in the zone of the server; its tooltip has all of it in UTC. An 
 `data-tick` changes with the time, and the script keeps it up to date.
 """
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -134,6 +135,23 @@ def took(run: Mapping[str, Any] | None, now: int) -> Markup | str:
     if run.get("duration_ms") is not None:
         return span(run["duration_ms"] * 1000)
     return since(run["started_at"], now)
+
+
+def between(begin: str, end: str | None) -> str:
+    """How long it was from one instant to another; nothing while the other is to come."""
+    if end is None:
+        return ""
+    passed = datetime.fromisoformat(end) - datetime.fromisoformat(begin)
+    return span(max(0.0, passed.total_seconds()) * SECOND)
+
+
+def setting(value: Any) -> str:
+    """A value as `config.toml` has it; text without quotes."""
+    if isinstance(value, str):
+        return value or "none"
+    if value is None:
+        return "none"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _time(at: datetime, text: str, *, tick: str = "") -> Markup:

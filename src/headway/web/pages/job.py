@@ -10,16 +10,19 @@ from markupsafe import Markup
 
 from headway.base.errors import HeadwayError, NotFoundError
 from headway.base.units import show_instant
-from headway.core.model import JobId
+from headway.core.model import JobId, shown
 from headway.core.states import ACTIVE, TERMINAL, Status
 from headway.web.calls import WebCall
 from headway.web.handlers.jobs import read_logs
 from headway.web.pages.escapes import ansi
+from headway.web.pages.formats import between
 from headway.web.pages.page import WebPage
-from headway.web.streams import LogPlace, decoded
+from headway.web.streams import STREAMS, LogPlace, decoded
 
+MOST_NEAR = 20  # jobs that are named beside it
 SHOWN_LINES = 400
 SHOWN_BYTES = 256 << 10
+FOUND_BYTES = 4 << 20
 
 
 class JobPage(WebPage):
@@ -75,16 +78,23 @@ class JobPage(WebPage):
 
     @cached_property
     def follows(self) -> Sequence[dict[str, Any]]:
-        """The jobs that come directly after this one."""
+        """The first of the jobs that come directly after this one."""
+        found = []
+        for each in self._following[:MOST_NEAR]:
+            with suppress(HeadwayError):
+                found.append(self.client.document(each))
+        return found
+
+    @property
+    def more_follow(self) -> int:
+        """How many others do."""
+        return len(self._following[MOST_NEAR:])
+
+    @cached_property
+    def _following(self) -> Sequence[JobId]:
         graph = self.client.jobs.graph(focus=self.id, depth=1, everything=True)
         mine = {each["id"] for each in self.chain}
-        found = []
-        for row in graph.rows:
-            with suppress(HeadwayError):
-                document = self.client.document(row.id)
-                if mine & set(document["after"]):
-                    found.append(document)
-        return found
+        return [row.id for row in graph.rows if mine & set(map(shown, row.after))]
 
     # -- what it wrote -------------------------------------------------------------------------
 
@@ -93,9 +103,36 @@ class JobPage(WebPage):
         """The host that has its output, if that is not here."""
         return self.client.jobs.ran_elsewhere(self.id)
 
+    @property
+    def stream(self) -> str | None:
+        """The one that its reader wants to see alone."""
+        return self.call.query.get("stream")
+
+    @property
+    def find(self) -> str:
+        return str(self.call.query.get("find") or "")
+
     @cached_property
     def log(self) -> "ShownLog":
-        return shown_log(self.client, self.id)
+        streams = STREAMS if self.stream is None else (self.stream,)
+        return shown_log(self.client, self.id, streams, self.find)
+
+    @property
+    def steps(self) -> Sequence[tuple[str, str, str | None]]:
+        """What became of it so far: a word, for how long, and since when."""
+        job = self.job
+        begun, ended = job["started_at"], job["finished_at"]
+        found = [("submitted", "", job["created_at"])]
+        held = ", ".join(each.replace("_", " ") for each in job["waited_on"])
+        waited = f"waited ({held})" if held else "waited"
+        if begun:
+            found.append((waited, between(job["created_at"], begun), None))
+            found.append(("ran" if ended else "runs", between(begun, ended), begun))
+        elif not ended:
+            found.append((waited.replace("waited", "waits", 1), "", None))
+        if ended:
+            found.append((job["state"].replace("_", " "), "", ended))
+        return found
 
     @property
     def result(self) -> str:
@@ -125,17 +162,21 @@ class ShownLog:
         self.ended = ended
 
 
-def shown_log(client: Any, job_id: JobId) -> ShownLog:
-    """stdout, then stderr: what both wrote has no common order once it is written."""
+def shown_log(
+    client: Any, job_id: JobId, streams: Sequence[str] = STREAMS, find: str = ""
+) -> ShownLog:
+    """stdout, then stderr: what both wrote has no common order once it is written. With a text to
+    find, the lines that have it, of more than is shown else."""
+    most = FOUND_BYTES if find else SHOWN_BYTES
     begin = {
         stream: max(
-            client.jobs.log_tail(job_id, stream, SHOWN_LINES),
-            _end_of(client, job_id, stream) - SHOWN_BYTES,
+            0 if find else client.jobs.log_tail(job_id, stream, SHOWN_LINES),
+            _end_of(client, job_id, stream) - most,
         )
-        for stream in ("stdout", "stderr")
+        for stream in STREAMS
     }
     place = LogPlace(job_id, begin["stdout"], begin["stderr"])
-    texts: dict[str, list[str]] = {"stdout": [], "stderr": []}
+    texts: dict[str, list[str]] = {each: [] for each in STREAMS}
     ended = client.jobs.get(job_id).status in TERMINAL
     while True:
         found = read_logs(client, place, this=True)
@@ -143,11 +184,21 @@ def shown_log(client: Any, job_id: JobId) -> ShownLog:
         for piece in pieces:
             place = piece.place
             texts[piece.stream].append(piece.text)
-        if not pieces or sum(len(each) for each in texts["stdout"]) > 2 * SHOWN_BYTES:
+        if not pieces or sum(len(each) for each in texts["stdout"]) > 2 * most:
             break
-    out, err = (ansi("".join(texts[each])) for each in ("stdout", "stderr"))
-    shown = out + (Markup('<span class="err">{}</span>').format(err) if err else Markup(""))
-    return ShownLog(shown, place.id, sum(begin.values()), ended)
+    whole = {each: "".join(texts[each]) if each in streams else "" for each in STREAMS}
+    if find:
+        whole = {each: lines_with(find, text) for each, text in whole.items()}
+    out, err = (ansi(whole[each]) for each in STREAMS)
+    made = out + (Markup('<span class="err">{}</span>').format(err) if err else Markup(""))
+    return ShownLog(made, place.id, sum(begin[each] for each in streams), ended)
+
+
+def lines_with(find: str, text: str) -> str:
+    """The lines that have a text, in capitals or not; the last ones if they are many."""
+    wanted = find.casefold()
+    found = [each for each in text.splitlines() if wanted in each.casefold()]
+    return "".join(f"{each}\n" for each in found[-SHOWN_LINES:])
 
 
 def _end_of(client: Any, job_id: JobId, stream: str) -> int:
@@ -175,8 +226,13 @@ class ConfirmPage(JobPage):
         return (jobs.preview_repeat if again else jobs.preview_retry)(self.id)
 
     @cached_property
-    def downstream(self) -> Sequence[dict[str, Any]]:
+    def downstream(self) -> Sequence[JobId]:
+        """What comes after it, directly or not."""
         reached = self.client.jobs.downstream(self.id)
         if not reached:
             raise NotFoundError(f"{self.job['id']} is gone")
-        return [self.client.document(each) for each in reached if each != self.id]
+        return [each for each in reached if each != self.id]
+
+    @property
+    def first_downstream(self) -> Sequence[dict[str, Any]]:
+        return [self.client.document(each) for each in self.downstream[:MOST_NEAR]]

@@ -7,11 +7,15 @@ from typing import Any
 from headway.web.handlers import collections as api
 from headway.web.pages.page import WebPage
 
+MOST_LOCKS = 500
+MOST_NAMED = 20  # jobs of one lock
+
 
 class LimitsPage(WebPage):
     template = "limits.html"
     title = "Limits and locks"
     place = "/ui/limits"
+    most = MOST_NAMED
 
     @cached_property
     def limits(self) -> dict[str, Any]:
@@ -21,7 +25,7 @@ class LimitsPage(WebPage):
     @cached_property
     def locks(self) -> Sequence[dict[str, Any]]:
         found: Sequence[dict[str, Any]] = self.ask(api.locks)["locks"]
-        return found[:500]
+        return found[:MOST_LOCKS]
 
     @staticmethod
     def holder(each: Any) -> str:

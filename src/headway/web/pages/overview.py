@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from headway.base.errors import HeadwayError
+from headway.base.units import show_instant
 from headway.client import Client
 from headway.core.states import TERMINAL, Status
 from headway.jobs.views.recent import Recent
@@ -69,9 +70,19 @@ class Overview(WebPage):
         found = self.client.jobs.list(limit=50, states=[str(Status.RUNNING)], everything=True)
         return found.documents
 
+    def usual(self, job: dict[str, Any]) -> float | None:
+        """How many seconds jobs of this name take."""
+        return self.recent.usual.get(job["name"])
+
     @cached_property
     def queue(self) -> Any:
         return self.client.jobs.queue(limit=MOST)
+
+    @cached_property
+    def ready_since(self) -> str | None:
+        """When the oldest job was submitted that waits for a slot alone."""
+        with self.client.context.store.read() as tx:
+            return show_instant(tx.jobs.oldest_ready())
 
     @cached_property
     def ended(self) -> Sequence[dict[str, Any]]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from headway import __version__
 from headway.core.principals import Role
@@ -213,6 +213,8 @@ def _environment() -> jinja2.Environment:
         "command": formats.command,
         "link_jobs": formats.link_jobs,
         "whole": formats.whole,
+        "setting": formats.setting,
+        "field": escape,  # as it is: what a form has, it sends again
         "ansi": ansi,
         "clock": formats.clock,
         "when": _timed(formats.when),

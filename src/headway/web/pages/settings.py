@@ -1,14 +1,22 @@
 """Every setting: its value, its default, where it stands; those of the store can be changed."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.jobs.settings import find_setting
 from headway.web.calls import Reply, WebCall
 from headway.web.handlers import scheduler as api
 from headway.web.pages.acts import back
 from headway.web.pages.page import WebPage
+
+if TYPE_CHECKING:
+    from headway.admin.doctor import Finding
+
+_WORDS = {"green": "ok", "yellow": "warning", "red": "error"}
+_ORDER = {"red": 0, "yellow": 1, "green": 2}
 
 
 class SettingsPage(WebPage):
@@ -20,6 +28,20 @@ class SettingsPage(WebPage):
     def settings(self) -> Sequence[dict[str, Any]]:
         found: Sequence[dict[str, Any]] = self.ask(api.settings)["settings"]
         return found
+
+    @property
+    def is_examined(self) -> bool:
+        """Whether its reader asked for it, and may: it tells of the machine of the server."""
+        return self.may("admin") and bool(self.call.query.get("doctor"))
+
+    @cached_property
+    def findings(self) -> Sequence[Finding]:
+        """What `headway doctor` says, what is wrong first."""
+        return sorted(self.client.admin.doctor(), key=lambda each: _ORDER.get(each.level, 0))
+
+    @staticmethod
+    def level(finding: Finding) -> str:
+        return _WORDS.get(finding.level, "error")
 
     @staticmethod
     def can_be_set(setting: dict[str, Any]) -> bool:

@@ -47,20 +47,23 @@ ARROW_HEAD = (
 )
 
 
-def svg(schedule: GraphSchedule) -> Iterator[str]:
+def svg(schedule: GraphSchedule, *, title: str | None = None, scale: float = 1.0) -> Iterator[str]:
+    """`scale`: how large it is shown; 0.5 is half of it."""
     nodes = drawn_nodes(schedule)
     edges = [edge for edge in row_edges(schedule) if edge.end not in (None, edge.source)]
     pairs = [(edge.end, edge.source) for edge in edges if edge.end is not None]
     gap = CAPTIONED_GAP if any(edge.artifact for edge in edges) else LAYER_GAP
     layout = lay_out([node.id for node in nodes], pairs, gap=gap)
     width, height = max(layout.width, 420), layout.height + HEAD
+    heading = title or f"Schedule: {_counted(schedule)}"
     yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" '
+        f'width="{width * scale:.0f}" height="{height * scale:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="Schedule" {FONT}>'
     )
     yield ARROW_HEAD
     yield f'<rect class="ground" width="100%" height="100%" fill="{GROUND}"/>'
-    yield f'<text class="title" x="24" y="30" {_TITLE}>Schedule: {_counted(schedule)}</text>'
+    yield f'<text class="title" x="24" y="30" {_TITLE}>{_text(heading)}</text>'
     yield f'<g transform="translate(0 {HEAD - 16})">'
     yield f'<g class="edges" {_EDGES}>'
     for edge in edges:

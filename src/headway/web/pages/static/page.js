@@ -81,13 +81,14 @@
       place,
       topics: new Set((place.dataset.topics || "").split(" ")),
       every: Number(place.dataset.every || 0) * 1000,
-      dirty: false, busy: false, at: performance.now(),
+      dirty: false, busy: false, at: performance.now(), cost: 0,
     }));
     const EVERY = 500;
 
     const refresh = async (region) => {
       if (region.busy || document.hidden) return;
-      const wait = region.at + EVERY - performance.now();
+      // What takes long is fetched more rarely: a large graph leaves time for its reader.
+      const wait = region.at + Math.min(5000, Math.max(EVERY, 3 * region.cost)) - performance.now();
       if (wait > 0) {
         region.timer ??= setTimeout(() => { region.timer = undefined; refresh(region); }, wait);
         return;
@@ -109,6 +110,7 @@
           marked();
           bare();
           tick();
+          region.cost = performance.now() - region.at;
         }
       } catch {
         region.dirty = true; // the stream says when the server is there again
@@ -126,7 +128,7 @@
     };
 
     // -- the stream
-    let stream, out = false;
+    let stream, waits, out = false;
     const output = document.getElementById("output");
     const follow = document.getElementById("follow");
     let place = output?.dataset.log;
@@ -154,21 +156,28 @@
       stream.addEventListener("log", (event) => {
         const piece = JSON.parse(event.data);
         place = piece.place;
-        write(piece);
+        if (!output.dataset.stream || output.dataset.stream === piece.stream) write(piece);
       });
       stream.addEventListener("next", (event) => {
         write({ html: "", skipped: 0, note: `— goes on in ${JSON.parse(event.data).job} —\n` });
       });
       stream.addEventListener("end", () => { place = undefined; });
-      stream.onerror = async () => {
-        missed = true;
+      const own = stream;
+      const lost = async () => {
+        if (own !== stream || own.readyState === EventSource.OPEN) return;
         tell("not connected; trying again");
-        if (stream.readyState !== EventSource.CLOSED) return;
+        if (own.readyState !== EventSource.CLOSED) return;
         try {
           const answer = await fetch("/api/v1/me", { cache: "no-store" });
           if (answer.status === 401) return signedOut();
         } catch { /* it is away still */ }
         setTimeout(listen, 1000);
+      };
+      // A page that is left loses its stream, too: nobody has to read that.
+      stream.onerror = () => {
+        missed = true;
+        clearTimeout(waits);
+        waits = setTimeout(lost, 500);
       };
     };
     let missed = false;
