@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from headway.jobs.views.graph.folding import folded
+from headway.jobs.views.graph.equal_jobs import folded
 from headway.jobs.views.graph.svg import svg
 from headway.web.pages.page import WebPage
 

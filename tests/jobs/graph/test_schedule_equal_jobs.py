@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.core.states import Status
-from headway.jobs.views.graph.folding import folded
+from headway.jobs.views.graph.equal_jobs import folded
 from headway.jobs.views.graph.formats import row_edges
 from headway.jobs.views.graph.model import GraphSchedule, Node
 from headway.jobs.views.graph.svg import svg
