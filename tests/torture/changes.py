@@ -5,9 +5,9 @@ a conflict, a merge. Meanwhile the worker, and the processes of operations and g
 with -9 at random moments; a worker comes back at once. Agents are spared: whether one that was
 killed had done its work, nobody knows, and that blocks a run on purpose. So does a kill in the
 instant between the note that an agent is called and its start, or between its end and the note of
-that; such an end is accepted by its words. In the end every other run must have come to the same:
-one commit of each operation, one merge, each branch moved to each commit once, the same files, a
-clean checkout.
+that; such an end is accepted by its words. What went otherwise than it must is kept to look at. In
+the end every other run must have come to the same: one commit of each operation, one merge, each
+branch moved to each commit once, the same files, a clean checkout.
 """
 
 import argparse
@@ -156,7 +156,8 @@ class Round:
         found = []
         on_purpose = document["state"] == "blocked" and ON_PURPOSE in str(document["reason"])
         if document["state"] != "succeeded" and not on_purpose:
-            return [f"it is {document['state']}: {document['reason']}"]
+            shown = self.headway("workflows", "show", "wf-1")
+            return [f"it is {document['state']}: {document['reason']}", f"\n{shown}"]
         subjects = self.git("log", "--format=%s", "main").splitlines()
         merges = [each for each in subjects if "merge plan fix-login" in each]
         if len(merges) != (0 if on_purpose else 1):
@@ -196,11 +197,15 @@ def main() -> int:
     asked = parser.parse_args()
     chance, kills, rounds, bad = random.Random(asked.seed), 0, 0, 0
     while kills < asked.kills:
-        with tempfile.TemporaryDirectory(prefix="headway-change-") as folder:
-            one = Round(Path(folder), chance)
-            document = one.play(asked.each)
-            found = one.wrong(document)
-            one.client.close()
+        folder = Path(tempfile.mkdtemp(prefix="headway-change-"))
+        one = Round(folder, chance)
+        document = one.play(asked.each)
+        found = one.wrong(document)
+        one.client.close()
+        if found:
+            found.append(f"\nkept in {folder}")
+        else:
+            shutil.rmtree(folder)
         kills, rounds, bad = kills + one.kills, rounds + 1, bad + bool(found)
         print(f"round {rounds}: {one.kills} kills, {document['state']}", *found, flush=True)
     print(f"{rounds} runs, {kills} kills, {bad} of them not as they must be")

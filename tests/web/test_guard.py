@@ -355,6 +355,7 @@ def test_no_other_change_is_open_to_a_token_of_a_template(shared: Served, bound:
     bodies = {
         "/api/v1/graphs": {"jobs": [{"id": "a", "argv": ["id"]}]},
         "/api/v1/jobs/{job}": {"name": "x"},
+        "/ui/jobs/{job}/edit": {"name": "x"},
         "/ui/jobs/bulk": {"verb": "cancel", "job": [job]},
     }
     held = shared.post("reservations", {"note": "x"}, role="submit").json["reservation"]["id"]

@@ -640,6 +640,9 @@ def test_a_person_resolves_a_conflict_and_retries(bench: Bench, scratch: Scratch
     assert run.node("resolve")["reason"].startswith(
         "merge conflict resolution incomplete for slug login: unmerged index entries remain"
     )
+    first, _, then = run.ended()["reason"].partition("; then ")
+    assert first.startswith(f"merge (job-{run.job('merge')}) blocked: ")
+    assert then.startswith(f"resolve (job-{run.job('resolve')}) blocked: merge conflict resolution")
     sentinel = Path(bench.home.path, "merge-conflicts", "login.json")
     assert json.loads(sentinel.read_text())["conflicts"] == ["readme.txt"]
     tree, job = tree_of(bench, run), run.job("resolve")

@@ -193,16 +193,22 @@ def causes(nodes: Sequence[NodeRecord], tolerated: Mapping[str, Sequence[str]]) 
 def _reason(
     record: RunRecord, nodes: Sequence[NodeRecord], manifest: Mapping[str, Any]
 ) -> str | None:
-    """The first cause of what went wrong: the first that ended badly by itself."""
+    """The first cause of what went wrong: the first that ended badly by itself. If what its outcome
+    leads to ended badly as well, as the gate that was to resolve its conflict, that is told too."""
     if record.stopped_by == TIMEOUT:
         return f"timed out after {show_duration(manifest['workflow']['timeout'] or 0)}"
     if record.stopped_by is not None:
         return f"stopped by {record.stopped_by}"
-    first = next(iter(causes(nodes, manifest["tolerates"])), None)
-    if first is None:
+    found = causes(nodes, manifest["tolerates"])
+    if not found:
         return None
-    words = f"{first.node} ({shown(first.job_id)}) {first.outcome}: {first.reason or ''}"
-    return words.rstrip(": ")
+    followers = manifest["leads_to"].get(found[0].written, ())
+    then = [each for each in found[1:] if each.written in followers]
+    return "; then ".join(_ended_words(each) for each in (found[0], *then[-1:]))
+
+
+def _ended_words(node: NodeRecord) -> str:
+    return f"{node.node} ({shown(node.job_id)}) {node.outcome}: {node.reason or ''}".rstrip(": ")
 
 
 def wait_for_run(
