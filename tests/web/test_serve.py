@@ -231,6 +231,11 @@ def test_a_socket_has_no_port_and_no_address(site: Site, more: tuple[str, str]) 
     assert place_of(site.home) is None
 
 
+def test_a_port_that_is_none_is_refused_by_the_name_of_its_option(site: Site) -> None:
+    code, said = refused(site, "--port", "99999")
+    assert code == 5 and "headway: --port: 99999 is not a port; the largest is 65535" in said
+
+
 def test_without_the_extra_the_message_names_it(site: Site, tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     hidden.mkdir()

@@ -15,6 +15,8 @@ from headway.client import Client, connect
 from headway.jobs.settings import find_setting
 from headway.jobs.views.documents import VERSION
 
+_PORT = find_setting("web.port")._replace(key="--port")
+
 
 @click.command()
 @click.option("--port", type=WHOLE_NUMBER, metavar="N", help="The port; else web.port, 7433 ...")
@@ -49,7 +51,7 @@ def serve(
         raise InvalidInputError("--unix listens on no port; leave out --port and --host")
     client = scope.connect_or_create()
     _refuse_remote(client, host, allow_remote)
-    port = client.config["web.port"] if port is None else find_setting("web.port").read(port)
+    port = client.config["web.port"] if port is None else _PORT.read(port)
     listen = Listen((host,) if host else LOOPBACK, port or None, unix)
     home, store = client.home.path, client.home.store_url
     # A worker that a service's process starts would die with that service.
