@@ -77,6 +77,8 @@ ONE_ELSEWHERE = [
     ("README.md", "headway submit --name fix", "test_tour.py"),
     ("README.md", "headway submit --name plan", "test_tour.py"),
     ("README.md", "headway schedules add", "test_tour.py"),
+    ("README.md", "inputs = ", "test_tour.py"),
+    ("README.md", "headway workflows init", "test_tour.py"),
     ("docs/workflows.md", "description = ", "test_workflow_pages.py"),
 ]
 

@@ -110,9 +110,21 @@ def test_the_longer_examples_of_the_readme_run(site: Site, shell_env: dict[str, 
     assert (site.folder / "login").read_text() == "fixed\n"  # the patch was approved and applied
 
 
+def test_the_workflows_of_the_readme_are_right_and_run(
+    site: Site, shell_env: dict[str, str]
+) -> None:
+    [section] = re.findall(r"^## Workflows$.*?^## ", README.read_text("utf-8"), re.M | re.S)
+    [written] = re.findall(r"^```toml\n(.*?)^```$", section, re.M | re.S)
+    [block] = re.findall(r"^```sh\n(.*?)^```$", section, re.M | re.S)
+    for command in block.splitlines():
+        run(site, shell_env, command, "...")
+    (Path(site.home.path) / "workflows" / "fix.toml").write_text(written)
+    run(site, shell_env, "headway workflows check fix", "...: 4 nodes, nothing is wrong")
+
+
 def test_the_readme_is_short_and_shows_its_picture_first() -> None:
     lines = README.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 150
+    assert len(lines) <= 175
     assert any("](docs/night.svg)" in line for line in lines[:20])
 
 
