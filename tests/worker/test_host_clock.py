@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,6 +21,7 @@ from headway.core.states import Status
 from headway.functions.tasks import Task
 from headway.supervise.evidence import Evidence
 from headway.worker.step import LENDING_PERIOD
+from headway.worker.store_time import StoreTime
 
 OFF = 600 * SECOND
 MOMENT = 60 * SECOND  # that a step may take on a busy machine
@@ -104,6 +105,49 @@ def far(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) -> It
     made = Far(tmp_path, postgres_url, request.param)
     yield made
     made.bench.close()
+
+
+class Told(NamedTuple):
+    """A store whose clock was told by an answer that took so long."""
+
+    present_at: int
+    error: int
+    shared: bool = True
+
+    def present(self) -> int:
+        return self.present_at
+
+    def clock_error(self) -> int:
+        return self.error
+
+    def now(self) -> int:
+        return self.present_at
+
+
+@pytest.mark.parametrize(
+    ("present", "error", "ahead"),
+    [(984, 20, 0), (1_000, 20, 0), (980, 20, 0), (900, 20, -80), (1_100, 20, 100), (900, 0, -100)],
+)
+def test_a_slow_answer_makes_no_difference_between_clocks(
+    present: int, error: int, ahead: int
+) -> None:
+    class Ours(SystemClock):
+        def now(self) -> int:
+            return 1_000
+
+    store: Any = Told(present, error)
+    times = StoreTime(store, Ours())(store)
+    assert times is not None and times.ahead == ahead
+
+
+def test_a_host_whose_clock_is_the_servers_needs_no_shift(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    bench = Bench(tmp_path, store_url=postgres_url, clock=SystemClock())
+    with bench.store.write() as tx:
+        times = StoreTime(bench.store, SystemClock())(tx)
+    bench.close()
+    assert times is not None and times.ahead == 0
 
 
 def outcome_of(bench: Bench, job_id: int) -> dict[str, Any]:

@@ -168,6 +168,10 @@ class Store:
         """The time by the clock of the store, as it is known without asking."""
         return self._instant(self.database.present())
 
+    def clock_error(self) -> int:
+        """So much later than `present` it may be: as long as the answer took that told it."""
+        return self.database.clock_error()
+
     def check(self) -> None:
         """Raise if the store is no longer the one that was opened, or cannot be used."""
         self.database.check()

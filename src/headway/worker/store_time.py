@@ -42,4 +42,6 @@ class StoreTime:
         if not self._store.shared:
             return None
         now = tx.now()  # known from here on, and with it what time it is there
-        return HostTime(self._store.present() - self._clock.now(), now)
+        least = self._store.present() - self._clock.now()
+        most = least + self._store.clock_error()
+        return HostTime(min(max(0, least), most), now)  # 0 if they may be the same

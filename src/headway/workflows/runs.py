@@ -194,7 +194,8 @@ def _reason(
     record: RunRecord, nodes: Sequence[NodeRecord], manifest: Mapping[str, Any]
 ) -> str | None:
     """The first cause of what went wrong: the first that ended badly by itself. If what its outcome
-    leads to ended badly as well, as the gate that was to resolve its conflict, that is told too."""
+    leads to ended badly in its own way, as the gate that was to resolve its conflict, that is told
+    too."""
     if record.stopped_by == TIMEOUT:
         return f"timed out after {show_duration(manifest['workflow']['timeout'] or 0)}"
     if record.stopped_by is not None:
@@ -202,9 +203,15 @@ def _reason(
     found = causes(nodes, manifest["tolerates"])
     if not found:
         return None
-    followers = manifest["leads_to"].get(found[0].written, ())
-    then = [each for each in found[1:] if each.written in followers]
-    return "; then ".join(_ended_words(each) for each in (found[0], *then[-1:]))
+    first = found[0]
+    followers = manifest["leads_to"].get(first.written, ())
+    then = [
+        each
+        for each in found[1:]
+        if each.written in followers
+        and (each.outcome, each.reason) != (first.outcome, first.reason)
+    ]
+    return "; then ".join(_ended_words(each) for each in (first, *then[-1:]))
 
 
 def _ended_words(node: NodeRecord) -> str:

@@ -11,6 +11,7 @@ check, and whether it was ourselves.
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -226,9 +227,16 @@ class PostgresDatabase:
 
     def present(self) -> int | None:
         """By the server's clock, as last received; None: it was not received yet."""
-        session = self._present()
-        server_time = (session.server_time if session is not None else None) or self._server_time
+        server_time = self._last_received()
         return None if server_time is None else server_time.now()
+
+    def clock_error(self) -> int:
+        server_time = self._last_received()
+        return 0 if server_time is None else server_time.error()
+
+    def _last_received(self) -> ServerTime | None:
+        session = self._present()
+        return (session.server_time if session is not None else None) or self._server_time
 
     def _end(self, session: Session) -> None:
         self._server_time = session.server_time or self._server_time
@@ -415,6 +423,7 @@ class PostgresDatabase:
 
     def version(self) -> int:
         """That of the schema; 0 without one. Learns the key of the writers' lock on the way."""
+        asked = time.monotonic()
         try:
             rows = self._ask(VERSION)
         except StoreError as error:
@@ -425,7 +434,7 @@ class PostgresDatabase:
             return 0
         version, self._key, newest, now, self.name = rows[0]
         self._latest.received(newest)
-        self._server_time = server_time_now(now)
+        self._server_time = server_time_now(now, asked)
         return int(version)
 
 

@@ -68,18 +68,24 @@ class Latest:
 
 
 class ServerTime(NamedTuple):
-    """The server's time, and when it was received, by a clock that only goes forward."""
+    """The server's time, and when it was asked for and received, by a clock that only goes
+    forward."""
 
     instant: int
-    at: float
+    asked: float
+    received: float
 
     def now(self) -> int:
         """At most what it is by now at the server's."""
-        return self.instant + int((time.monotonic() - self.at) * 1_000_000)
+        return self.instant + int((time.monotonic() - self.received) * 1_000_000)
+
+    def error(self) -> int:
+        """So much later it may be by now at the server's."""
+        return int((self.received - self.asked) * 1_000_000)
 
 
-def server_time_now(instant: int) -> ServerTime:
-    return ServerTime(instant, time.monotonic())
+def server_time_now(instant: int, asked: float) -> ServerTime:
+    return ServerTime(instant, asked, time.monotonic())
 
 
 class KnownCommit(NamedTuple):
@@ -119,6 +125,7 @@ class Session:
         self._queue: list[Statement] = []
         self._unread = 0  # so many are sent to begin with, and the last of them gives the instant
         self._now = 0
+        self._asked = 0.0  # when the last statements were sent
         self._transaction_id = ""
         self.server_time: ServerTime | None = None
         self.meanwhile: Callable[[], None] | None = None  # something to do while it is committed
@@ -195,13 +202,14 @@ class Session:
 
     def _read_time(self, answer: StatementResult) -> None:
         self._now, self._transaction_id, self._before, self._disturbed, *_ = answer.rows[0]
-        self.server_time = server_time_now(self._now)
+        self.server_time = server_time_now(self._now, self._asked)
 
     def _run(
         self, statements: Sequence[Statement], meanwhile: Callable[[], None] | None = None
     ) -> list[StatementResult]:
         wire = self.connection.wire
         self._sent = True
+        self._asked = time.monotonic()
         answers = wire.run(statements, meanwhile)
         if self._unread:
             self._read_time(answers[self._unread - 1])

@@ -134,6 +134,9 @@ class SqliteDatabase:
     def present(self) -> None:
         """A file has no clock."""
 
+    def clock_error(self) -> int:
+        return 0
+
     def rollback(self) -> None:
         if self._connection.in_transaction:
             # A full disk may have rolled it back already, which is what is wanted.
