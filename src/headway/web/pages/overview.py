@@ -19,6 +19,7 @@ DAY = 86_400_000_000
 MOST_FAILED = 50
 ENDED = [str(each) for each in Status if each in TERMINAL]
 MOST = 8  # rows of one list
+MOST_READ = 100  # waiting jobs that the estimates of the first ones go by
 LINE = 4096  # bytes of a log that are looked at for its last line
 
 
@@ -76,7 +77,7 @@ class Overview(WebPage):
 
     @cached_property
     def queue(self) -> Any:
-        return self.client.jobs.queue(limit=MOST)
+        return self.client.jobs.queue(limit=MOST, most_read=MOST_READ)
 
     @cached_property
     def ready_since(self) -> str | None:
