@@ -11,7 +11,6 @@ check, and whether it was ourselves.
 
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
+from headway.base.clock import SystemClock
 from headway.base.crashpoints import reach
 from headway.base.errors import OthersWroteError, SchemaTooNewError, StoreBusyError, StoreError
 from headway.core.model import FUNCTIONS
@@ -423,7 +423,7 @@ class PostgresDatabase:
 
     def version(self) -> int:
         """That of the schema; 0 without one. Learns the key of the writers' lock on the way."""
-        asked = time.monotonic()
+        asked = SystemClock().monotonic()
         try:
             rows = self._ask(VERSION)
         except StoreError as error:
