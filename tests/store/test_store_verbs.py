@@ -174,6 +174,14 @@ def test_the_present_of_a_store_is_that_of_its_transactions(store: Store) -> Non
     assert before <= store.present() < before + 60_000_000
 
 
+@verbs("clock_error", "write")
+def test_only_a_server_may_be_later_than_its_present_and_not_by_much(store: Store) -> None:
+    with store.write() as tx:
+        tx.now()
+    assert (store.clock_error() > 0) == store.shared
+    assert store.clock_error() < 60_000_000
+
+
 @verbs("close")
 def test_a_closed_store_leaves_its_rows_to_the_next(store: Store, opener: Opener) -> None:
     with store.write() as tx:
