@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.base.clock import Clock, SystemClock
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
 TRIES = 3
 Result = TypeVar("Result")
+
+
+@cache
+def _queries_of(dialect: queries.Dialect) -> queries.Queries:
+    """The queries of one kind of database, read once for all stores of this process."""
+    return queries.Queries(dialect, COLUMNS)
 
 
 class _Soon:
@@ -45,7 +52,7 @@ class Store:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
-        self.queries = queries.Queries(database.dialect, COLUMNS)
+        self.queries = _queries_of(database.dialect)
         self._clock = clock
         self._turn = threading.RLock() if database.one_at_a_time else nullcontext()
         self.shared = database.shared  # by several hosts
