@@ -260,6 +260,22 @@ def test_a_change_of_what_was_not_seen_is_refused(browser: Browser, at_home: Ser
     assert at_home.get(f"jobs/{job}")["job"]["state"] == "waiting_on_approval"
 
 
+def test_a_live_page_never_swaps_what_is_approved(browser: Browser, at_home: Served) -> None:
+    """The command is changed under the pointer: the button still means the one before."""
+    job = at_home.submit("echo", "one", require_approval=True)
+    at_home.bench.step()
+    for page in ("/ui/", "/ui/approvals", f"/ui/jobs/job-{job}"):
+        browser.open(page)
+        text = f"swapped under {page}"
+        at_home.ask("PATCH", f"jobs/{job}", {"argv": ["echo", text]})
+        at_home.bench.step()
+        browser.until_shown(text)
+        browser.until_shown("Changed: look again")
+        browser.click("button[name=revision]")
+        browser.until_shown("Changed meanwhile")
+        assert at_home.get(f"jobs/{job}")["job"]["state"] == "waiting_on_approval"
+
+
 # -- live ---------------------------------------------------------------------------------------
 
 

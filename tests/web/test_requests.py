@@ -118,8 +118,28 @@ def test_a_wait_that_means_nothing_is_no_wait(shared: Served) -> None:
 
 def test_a_header_that_counts_once_is_refused_twice(shared: Served) -> None:
     token = shared.token("read")
-    for twice in (bearer(token) * 2, [*bearer(token), *[("Origin", "x")] * 2]):
+    others = ("Origin", "Idempotency-Key", "If-Match", "Last-Event-ID", "Prefer", "Range")
+    for twice in (bearer(token) * 2, *([*bearer(token), *[(name, "x")] * 2] for name in others)):
         assert is_a_refusal(shared.ask_as(None, "GET", "jobs", None, twice), 400)
+
+
+def test_a_token_that_does_not_count_is_told_from_none(shared: Served) -> None:
+    def said(headers: Headers) -> str:
+        heard = shared.ask_as(None, "GET", "jobs", None, headers)
+        assert heard.status == 401
+        return str(heard.json["detail"])
+
+    secret = shared.token("read", name="gone")
+    shared._client.tokens.revoke("gone")
+    texts = [said(bearer(each)) for each in ("hw_wrong", secret)]
+    assert len(set(texts)) == 1 and "unknown, revoked or expired" in texts[0]
+    assert said([]).startswith("say who you are")
+
+
+def test_a_kind_of_event_that_there_is_not_is_refused(shared: Served) -> None:
+    """Else one who misspells it listens for ever."""
+    heard = shared.ask_as(shared.token("read"), "GET", "events?kind=succeded", None, [])
+    assert heard.status == 400 and "did you mean 'succeeded'?" in heard.json["detail"]
 
 
 # -- bodies ------------------------------------------------------------------------------------

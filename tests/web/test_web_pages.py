@@ -90,6 +90,7 @@ def test_a_form_leads_back_to_a_page_of_ours(given: str | None, leads_to: str) -
 def test_what_a_page_says_is_of_its_own_words() -> None:
     assert said_of("approved.job-3") == "job-3 is approved."
     assert said_of("anything else") is None and said_of("<b>.x") is None
+    assert said_of("retried.<b>hi all is well") == "It will run again."
     assert all("{}" in each or "." in each for each in SAID.values())
 
 
@@ -97,6 +98,36 @@ def test_no_template_shows_what_is_hidden(served: Served) -> None:
     job = served.submit("echo", "\u202egnp.exe")
     page = served.ask_as(served.token("read"), "GET", f"/ui/jobs/{job}", None, PAGE).body.decode()
     assert "\\u202e" in page and "\u202e" not in page
+
+
+def test_nobody_agrees_on_the_overview_to_what_it_does_not_show(served: Served) -> None:
+    short = served.submit("echo", "go", require_approval=True)
+    long = served.submit("echo", *["harmless"] * 40, "the end", require_approval=True)
+    lines = served.submit("printf", "one\ntwo", require_approval=True)
+    served.bench.step()
+    page = served.ask_as(served.token("operate"), "GET", "/ui/", None, PAGE).body.decode()
+    assert f'formaction="/ui/jobs/job-{short}/approve"' in page
+    assert str(served.bench.folder) in page
+    for job in (long, lines):
+        assert f'href="/ui/jobs/job-{job}/approve"' in page
+        assert f'formaction="/ui/jobs/job-{job}/approve"' not in page
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject", "cancel"])
+def test_what_has_ended_has_no_button(served: Served, verb: str) -> None:
+    job = served.submit("true")
+    served.bench.until_ended(job)
+    path = f"/ui/jobs/job-{job}/{verb}"
+    page = served.ask_as(served.token("operate"), "GET", path, None, PAGE).body.decode()
+    assert "<form" in page and not re.search(r'<button class="main', page)
+
+
+def test_a_login_link_that_is_used_up_is_a_page_in_a_browser(served: Served) -> None:
+    form = [("Content-Type", "application/x-www-form-urlencoded"), ("Sec-Fetch-Site", "none")]
+    with served.wire() as wire:
+        heard = wire.ask("POST", "/login", [*form, *PAGE], b"code=used")
+    assert heard.status == 403 and "headway web login" in heard.body.decode()
+    assert heard.header("content-type") == "text/html; charset=utf-8"
 
 
 def test_a_form_changes_only_what_was_seen(served: Served) -> None:

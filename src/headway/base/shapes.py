@@ -6,7 +6,7 @@ that stand in `mistakes` are used.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from headway.base.errors import InvalidInputError
@@ -22,6 +22,9 @@ WORD: Schema = {**TEXT, "minLength": 1}
 TEXTS: Schema = {"type": "array", "items": WORD, "maxItems": 10_000}
 OBJECT: Schema = {"type": "object"}
 ANYTHING: Schema = {}
+
+
+FEW = 20  # words that a message lists
 
 
 def one_of(*words: str) -> Schema:
@@ -84,8 +87,10 @@ def mistakes(value: Any, schema: Schema, pointer: str = "") -> Iterator[ShapeMis
             yield ShapeMistake(pointer, f"{_short(value)} is not {said}")
             return
     if "enum" in schema and value not in schema["enum"]:
-        allowed = ", ".join(str(each) for each in schema["enum"])
-        yield ShapeMistake(pointer, f"{_short(value)} is not one of {allowed}")
+        allowed = [str(each) for each in schema["enum"]]
+        few = f"is not one of {', '.join(allowed)}"
+        said = few if len(allowed) <= FEW else f"is not known{perhaps(str(value), allowed)}"
+        yield ShapeMistake(pointer, f"{_short(value)} {said}")
     if isinstance(value, str):
         yield from _of_text(value, schema, pointer)
     elif isinstance(value, dict):
@@ -133,7 +138,7 @@ def _of_object(value: Mapping[str, Any], schema: Schema, pointer: str) -> Iterat
             yield from mistakes(each, others, place)
 
 
-def perhaps(word: str, known: Mapping[str, Any]) -> str:
+def perhaps(word: str, known: Collection[str]) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(word[:64], known, 1)

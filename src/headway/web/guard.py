@@ -19,6 +19,7 @@ OF_A_PROXY = ("origin", "cookie", "via", "forwarded", "x-forwarded-for", "x-real
 READS = frozenset({"GET", "HEAD"})
 COOKIE, SECURE_COOKIE = "headway", "__Host-headway"
 MOST_COOKIES = 64
+SINGLE = ("idempotency-key", "if-match", "last-event-id", "prefer", "range")
 LARGEST_HEAD = 16 << 10
 CLOSE = {"Connection": "close"}
 
@@ -50,7 +51,7 @@ class Visitor(NamedTuple):
     @property
     def wants_page(self) -> bool:
         """A browser that goes to one of our pages."""
-        of_pages = self.path == "/" or self.path.startswith("/ui/")
+        of_pages = self.path in ("/", "/login") or self.path.startswith("/ui/")
         return of_pages and any("text/html" in each for each in self.values("accept"))
 
     @property
@@ -137,6 +138,8 @@ class Guard:
             )
         if visitor.values("content-length") and visitor.values("transfer-encoding"):
             raise HttpProblem(400, "bad-request", "a body has one length", headers=CLOSE)
+        for name in SINGLE:
+            visitor.value(name)
 
     # 1. DNS rebinding: another name may lead here, too.
     def _host(self, visitor: Visitor) -> str:
@@ -178,7 +181,10 @@ class Guard:
             scheme, _, secret = said.partition(" ")
             entry = self._tokens.find(secret.strip(), TOKEN, now)
             if scheme.lower() != "bearer" or entry is None:
-                raise unauthorized()
+                raise unauthorized(
+                    "this token does not count: it is unknown, revoked or expired; "
+                    "`headway tokens list` has those that count"
+                )
             return Admitted(entry.principal(), host, secure, entry.digest)
         entry, secret = self._session(visitor, host, secure, now)
         if entry is not None:
@@ -225,11 +231,13 @@ def refuse_forged(admitted: Admitted, shown: str | None) -> None:
         raise ForbiddenError("the form is not of this session; load the page again")
 
 
-def unauthorized() -> HttpProblem:
+def unauthorized(
+    detail: str = "say who you are: Authorization: Bearer TOKEN; `headway tokens add` makes one",
+) -> HttpProblem:
     return HttpProblem(
         401,
         "unauthorized",
-        "say who you are: Authorization: Bearer TOKEN; `headway tokens add` makes one",
+        detail,
         headers={"WWW-Authenticate": "Bearer"},
     )
 

@@ -25,6 +25,7 @@ from headway.base.shapes import (
 )
 from headway.core.groups import POLICIES, GroupMode
 from headway.core.principals import Role
+from headway.core.webhooks import TYPES
 from headway.jobs.graph_file import schema_of_entry
 from headway.jobs.revisions import MOST_IN_LINE
 from headway.web.calls import Handler, Reply, WebCall
@@ -925,7 +926,7 @@ OTHERS = (
         "What happened: a page, or with `Accept: text/event-stream` all that happens.",
         "Events",
         {
-            "kind": TEXTS,
+            "kind": {**TEXTS, "items": {**WORD, "enum": sorted(TYPES)}},
             "job": TEXT,
             "group": TEXT,
             "after": {**TEXT, "description": "an id like EPOCH-SEQ"},

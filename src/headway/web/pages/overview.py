@@ -20,6 +20,7 @@ MOST_FAILED = 50
 ENDED = [str(each) for each in Status if each in TERMINAL]
 MOST = 8  # rows of one list
 MOST_READ = 100  # waiting jobs that the estimates of the first ones go by
+SHORT = 120  # characters of a command that is shown whole
 LINE = 4096  # bytes of a log that are looked at for its last line
 
 
@@ -37,6 +38,11 @@ class Overview(WebPage):
     @cached_property
     def approvals(self) -> Sequence[dict[str, Any]]:
         return [each for each in self.client.jobs.approvals() if each["now"]]
+
+    def is_short(self, approval: dict[str, Any]) -> bool:
+        """Whether a line has room for all that would run. What is longer is approved on a page of
+        its own: nobody agrees here to what is not shown."""
+        return len(approval["runs"] or "") <= SHORT and "\n" not in (approval["runs"] or "")
 
     @cached_property
     def recent(self) -> Recent:

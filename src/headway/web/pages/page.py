@@ -179,11 +179,15 @@ SAID: Mapping[str, str] = {
 }
 
 
+_A_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,79}")
+
+
 def said_of(text: str) -> str | None:
     """The sentence of `WORD` or `WORD.THING`; words of others are never shown."""
     word, _, thing = text.partition(".")
     sentence = SAID.get(word)
-    return None if sentence is None else sentence.format(thing[:80] or "It")
+    named = _A_NAME.fullmatch(thing) is not None
+    return None if sentence is None else sentence.format(thing if named else "It")
 
 
 # -- templates ---------------------------------------------------------------------------------

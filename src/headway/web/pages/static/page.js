@@ -32,6 +32,19 @@
       .map(([n, unit]) => n + unit).join(" ");
   };
 
+  // A button that decides carries the revision of what its reader saw. Once a region brings another
+  // one, it keeps the first: pressed, it is refused, and leads to what there is now.
+  const seen = new Map();
+  const keepSeen = () => {
+    for (const each of document.querySelectorAll("button[name=revision]")) {
+      const act = each.getAttribute("formaction");
+      if (!seen.has(act)) seen.set(act, each.value);
+      if (seen.get(act) === each.value) continue;
+      each.value = seen.get(act);
+      each.textContent = "Changed: look again";
+    }
+  };
+
   // Let `now` become like `then`, and touch nothing that is alike: so focus, selection, open
   // details, ticks and scroll positions stay.
   const morph = (now, then) => {
@@ -107,6 +120,7 @@
           const made = document.createElement("div");
           made.append(parse(await answer.text()));
           morph(region.place, made);
+          keepSeen();
           marked();
           bare();
           tick();
@@ -281,6 +295,14 @@
       });
     }
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+    const notice = document.querySelector(".said");
+    if (notice) { // it tells of the last click alone, not of what is so later
+      const here = new URL(location.href);
+      here.searchParams.delete("said");
+      history.replaceState(null, "", here);
+      setTimeout(() => notice.remove(), 10000);
+    }
+    keepSeen();
     tick();
     listen();
   });
