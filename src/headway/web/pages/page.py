@@ -179,7 +179,7 @@ SAID: Mapping[str, str] = {
 }
 
 
-_A_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,79}")
+_A_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,79}|[0-9]+ jobs")
 
 
 def said_of(text: str) -> str | None:
