@@ -5,9 +5,10 @@ on loading Python and the program. So a process that has loaded what most comman
 it forks itself for each command: with the folder, environment, umask, streams, session and command
 line of a process that was started in the usual way, the crash points of its own environment, and an
 exit of its own. A worker that such a command starts in the background is forked in the same way
-where the command would have become it. What an interpreter reads of its environment when it starts
-must be as it was; else, and with HEADWAY_TEST_COLD=1, the program is started anew. So are the first
-workers, `exec` and `direct` of each process of tests.
+where the command would have become it, and the parent of supervisors that it starts comes from a
+process that has loaded what such a parent loads. What an interpreter reads of its environment when
+it starts must be as it was; else, and with HEADWAY_TEST_COLD=1, the program is started anew. So are
+the first workers, `exec` and `direct` of each process of tests.
 """
 
 import atexit
@@ -17,19 +18,23 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
+import resource
 import select
 import selectors
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 HERE = Path(__file__).parent
@@ -40,12 +45,15 @@ OF_PROCESSES = {"work", "direct", "exec"}  # who are about what they are to othe
 ANEW = 2  # so many of each of these are started in the usual way
 APART = 100  # a descriptor that is none of those that a process begins with
 ROOM = 30_000  # bytes for the command line and environment that are shown of a process
+POOL = 1 << 14  # bytes in which an interpreter puts objects of one size
+ISOLATED = (sys.executable, "-I", "-S", "-X", "utf8", "-c")  # as a worker starts such a parent
 DOOR = b"\0headway-warm-%d"  # where one that is kept can be asked for a worker
-LOADED = (
-    *("apsw", "click", "json", "psycopg", "subprocess", "tomllib"),
-    *("headway.cli.main", "headway.client", "headway.jobs.views.status", "headway.jobs.wait"),
-    *("headway.store.sqlite.database", "headway.store.store", "headway.store.postgres.database"),
-    *("headway.cli.work", "headway.cli.submit", "headway.worker.process", "headway.worker.step"),
+PARENTS = b"\0headway-parents-%d"  # and for a parent of supervisors
+LOADED = ("apsw", "json", "psycopg", "subprocess", "tomllib", "tomlkit", "encodings.ascii", "pwd")
+APART_ROOMS = ("aliases", "mcp", "testing", "web")  # what few commands need takes long to load
+REHEARSED = (
+    *("--version", "submit --every 1h -- true", "submit --label a=b -- true", "jobs list --json"),
+    *("jobs show 1", "jobs status 1", "why 1", "jobs cancel 1", "schedules list", "config list"),
 )
 
 
@@ -121,6 +129,7 @@ def _text(said: bytes) -> str:
 
 
 _seen: dict[Any, int] = {}
+_taken = [b""]  # what fills the holes of the heap, so that it stays
 
 
 def _is_rare(what: Any, often: int) -> bool:
@@ -186,14 +195,14 @@ class Forked(subprocess.Popen[Any]):
 
     def __init__(  # not that of Popen, which would start it
         self,
-        warm: Warm,
+        warm: "Warm | _Parents",
         argv: list[str],
         arguments: Sequence[str],
         cwd: Path,
         env: Mapping[str, str],
-        outputs: tuple[Any, Any],
-        text: bool,
-        session: bool,
+        outputs: tuple[Any, Any] = (subprocess.DEVNULL, subprocess.DEVNULL),
+        text: bool = False,
+        session: bool = False,
     ) -> None:
         self.args, self.returncode, self.text_mode = argv, None, text
         self.encoding = self.errors = None
@@ -225,7 +234,8 @@ class Forked(subprocess.Popen[Any]):
             os.close(fd)
         self._heard = b""
         while b" " not in self._heard:
-            self._hear()
+            if not self._hear():
+                raise ChildProcessError("the process that is kept is gone")
         self.pid = int(self._heard.split()[0])
         self._child_created = True
 
@@ -299,12 +309,63 @@ def serve(line_fd: int) -> None:
     door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     door.bind(DOOR % os.getpid())
     door.listen(100)
-    for name in LOADED:
+    parents = _keep_parent()
+    for name in (*LOADED, *_rooms()):
         importlib.import_module(name)
+    if "coverage" not in sys.modules:  # which would count it as the work of tests
+        _rehearse()
+    gc.collect()
+    _fill_holes()
     gc.freeze()  # else a search for garbage would copy all of this into each fork
     kept = _Kept(line, door)
     fds, asked = kept.fork_for_each()
-    _become(fds, kept.name, *asked)
+    _become(fds, (kept.name, parents), *asked)
+
+
+def _rooms() -> Iterator[str]:
+    import headway
+
+    for found in pkgutil.walk_packages(headway.__path__, "headway."):
+        if not {"__main__", *APART_ROOMS} & set(found.name.split(".")):
+            yield found.name
+
+
+def _rehearse() -> None:
+    """Some commands in a home that is gone afterwards: what each process compiles, spells and looks
+    up once is then there. A command that fails here fails in its tests, too, where it counts."""
+    from headway.base import crashpoints
+    from headway.base.home import Home
+    from headway.base.new_home import make_home
+    from headway.cli.main import run
+    from headway.jobs import policies
+
+    crashpoints.arm("")
+    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
+        os.environ["XDG_STATE_HOME"] = folder
+        home = Home(f"{folder}/.headway")
+        with suppress(Exception), redirect_stdout(nowhere), redirect_stderr(nowhere):
+            make_home(home)
+            Path(home.config).write_text("[worker]\nautostart = false\n")
+            for line in REHEARSED:
+                run(["--home", home.path, *line.split()])
+    policies._mentioned.cache_clear()  # of what is installed where a command looks
+
+
+def _fill_holes() -> None:
+    """Take all that is free between what is in use. Else what a fork makes anew lies in hundreds of
+    pages that it shares with the others, and each of them would have to be copied for it."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = libc.sbrk.restype = ctypes.c_void_p
+    end = libc.sbrk(0) - 200_000
+    for size in (1 << power for power in range(16, 4, -1)):
+        while (libc.malloc(size - 8) or end) < end:
+            pass
+    for size in range(48, 513, 16):
+        one_pool, consecutive = POOL // size - 2, 0
+        while consecutive < one_pool:
+            last = id(_taken[-1])
+            _taken.append(bytes(size - 33))
+            consecutive = consecutive + 1 if id(_taken[-1]) - last == size else 0
 
 
 class _Kept:
@@ -321,9 +382,9 @@ class _Kept:
         while True:
             for key, _ in self._selector.select():
                 if key.fileobj is self._line:
-                    found = self._fork()
+                    found = self._fork(self._line)
                 elif key.fileobj is self._door:
-                    found = self._fork_worker()
+                    found = self._fork_elsewhere()
                 else:
                     self._selector.unregister(key.fd)
                     _tell_end(key.fd, *self._children.pop(key.fd))
@@ -332,10 +393,12 @@ class _Kept:
                     self._forget()
                     return found
 
-    def _fork(self) -> tuple[list[int], Any] | None:
-        asked, fds, _, _ = socket.recv_fds(self._line, MOST, 4)
-        if not asked:
+    def _fork(self, line: socket.socket) -> tuple[list[int], Any] | None:
+        asked, fds, _, _ = socket.recv_fds(line, MOST, 4)
+        if not asked and line is self._line:
             os._exit(0)
+        if not asked:  # who would have asked was killed
+            return None
         pid = os.fork()
         if pid == 0:
             os.close(fds.pop())
@@ -343,14 +406,15 @@ class _Kept:
         told = fds.pop()
         for fd in fds:
             os.close(fd)
-        os.write(told, b"%d " % pid)
+        with suppress(BrokenPipeError):
+            os.write(told, b"%d " % pid)
         pidfd = os.pidfd_open(pid)
         self._children[pidfd] = (pid, told)
         self._selector.register(pidfd, selectors.EVENT_READ)
         return None
 
-    def _fork_worker(self) -> tuple[list[int], Any] | None:
-        """One that nobody waits for, as who asks has left its own session and parents."""
+    def _fork_elsewhere(self) -> tuple[list[int], Any] | None:
+        """A worker, one that nobody waits for, as who asks has left its own session and parents."""
         asking, _ = self._door.accept()
         with asking:
             asked, fds, _, _ = socket.recv_fds(asking, MOST, 4)
@@ -375,6 +439,13 @@ class _Kept:
         self._door.close()
 
 
+class _KeptParent(_Kept):
+    def _fork_elsewhere(self) -> tuple[list[int], Any] | None:
+        asking, _ = self._door.accept()
+        with asking:
+            return self._fork(asking)
+
+
 def _tell_end(pidfd: int, pid: int, told: int) -> None:
     _, status = os.waitpid(pid, 0)
     with suppress(BrokenPipeError):  # nobody waits for it any more
@@ -383,9 +454,18 @@ def _tell_end(pidfd: int, pid: int, told: int) -> None:
     os.close(pidfd)
 
 
+def _take(fds: list[int], fourth: int | None) -> None:
+    apart = [fcntl.fcntl(fd, fcntl.F_DUPFD, APART) for fd in fds]
+    for fd in fds:
+        os.close(fd)
+    for number, fd in enumerate(apart):
+        os.dup2(fd, number if number < 3 else fourth or 0)
+        os.close(fd)
+
+
 def _become(
     fds: list[int],
-    door: bytes,
+    doors: tuple[bytes, bytes],
     arguments: list[str],
     cwd: str,
     env: dict[str, str],
@@ -398,12 +478,7 @@ def _become(
 
     from headway.base import crashpoints
 
-    apart = [fcntl.fcntl(fd, fcntl.F_DUPFD, APART) for fd in fds]
-    for fd in fds:
-        os.close(fd)
-    for number, fd in enumerate(apart):
-        os.dup2(fd, number if number < 3 else lock or 0)
-        os.close(fd)
+    _take(fds, lock)
     if session:
         os.setsid()
     flags = [each for each in sys.argv[1:] if each.strip()] if lock is None else ["-P"]
@@ -424,11 +499,11 @@ def _become(
             sys.path.remove(each)
     if "-P" not in flags:
         sys.path.insert(0, cwd)
-    importlib.invalidate_caches()
     sys.argv[:] = ["headway", *arguments]
     sys.orig_argv[:] = [sys.executable, *flags, "-m", "headway", *arguments]
     _show(sys.orig_argv, env)
-    _fork_workers(door, early)
+    _fork_workers(doors[0], early)
+    _fork_parents(doors[1])
     code: Any = 0
     try:
         runpy.run_module("headway", run_name="__main__", alter_sys=True)
@@ -469,6 +544,77 @@ def _fork_workers(door: bytes, early: Mapping[str, str]) -> None:
         os._exit(0)
 
     os.execvpe = become  # type: ignore[assignment]
+
+
+# -- parents of supervisors ---------------------------------------------------------------------
+
+
+def _keep_parent() -> bytes:
+    """Another process, which has loaded what a parent of supervisors loads, and where to ask it for
+    one. It ends when nobody is left who could ask."""
+    from headway.supervise.launcher import SOURCE
+
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    door.bind(PARENTS % os.getpid())
+    door.listen(100)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    start = f"import sys; sys.path[:0] = [{SOURCE!r}, {str(HERE)!r}]; import warm; del sys.path[1]"
+    fds = (theirs.fileno(), door.fileno())
+    ours.detach()  # open for as long as one of us lives
+    with theirs, door:
+        subprocess.Popen(
+            [*ISOLATED, f"{start}; warm.serve_parents%s" % (fds,), " " * ROOM],
+            env={**os.environ, "ROOM": " " * ROOM},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            pass_fds=fds,
+        )
+        return bytes(door.getsockname())
+
+
+def serve_parents(line_fd: int, door_fd: int) -> None:
+    """Fork for each question; comes back only in one who was forked, when it ends."""
+    from headway.base import crashpoints
+    from headway.supervise import parent
+
+    line, door = socket.socket(fileno=line_fd), socket.socket(fileno=door_fd)
+    gc.collect()
+    gc.freeze()
+    fds, (argv, cwd, env, umask, files, _) = _KeptParent(line, door).fork_for_each()
+    _take(fds, None)
+    os.setsid()
+    os.chdir(cwd)
+    os.umask(umask)
+    resource.setrlimit(resource.RLIMIT_NOFILE, files)
+    os.environ.clear()
+    os.environ.update(env)
+    crashpoints.arm(env.get("HEADWAY_POINTS", ""))
+    _show(argv, env)
+    parent.main()
+
+
+def _fork_parents(door: bytes) -> None:
+    """Whoever becomes a worker asks for its parent of supervisors instead of starting it."""
+    from headway.supervise import launcher
+
+    def popen(argv: list[str], *, stdin: int, cwd: str, env: dict[str, str], **_: Any) -> Forked:
+        return Forked(_Parents(door, stdin), argv, argv, Path(cwd), env)
+
+    launcher.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": popen})  # type: ignore
+
+
+class _Parents:
+    def __init__(self, door: bytes, line: int) -> None:
+        self._door, self._line = door, line
+
+    def ask(
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], _: bool, fds: list[int]
+    ) -> None:
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        asked = json.dumps([list(argv), str(cwd), dict(env), _umask(), files]).encode()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
+            asking.connect(self._door)
+            socket.send_fds(asking, [asked], [self._line, *fds])
 
 
 def _leave(code: int) -> None:
