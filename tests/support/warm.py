@@ -67,7 +67,7 @@ def headway(
 ) -> "subprocess.CompletedProcess[str]":
     """Run `python FLAGS -m headway ARGUMENTS` without input, and give what it said."""
     argv = [sys.executable, *flags, "-m", "headway", *arguments]
-    warm = _server_for(flags, arguments, env)
+    warm = _server_for(arguments, env)
     if warm is None:
         return subprocess.run(
             argv,
@@ -79,7 +79,7 @@ def headway(
             timeout=timeout,
             check=False,
         )
-    code, out, err = warm.run(arguments, cwd, env, timeout)
+    code, out, err = warm.run(argv, cwd, env, timeout)
     return subprocess.CompletedProcess(argv, code, _text(out), _text(err))
 
 
@@ -96,7 +96,7 @@ def start(
 ) -> "subprocess.Popen[Any]":
     """Start `python FLAGS -m headway ARGUMENTS` without input, as `subprocess.Popen` does."""
     argv = [sys.executable, *flags, "-m", "headway", *arguments]
-    warm = _server_for(flags, arguments, env)
+    warm = _server_for(arguments, env)
     if warm is None:
         return subprocess.Popen(
             argv,
@@ -108,19 +108,17 @@ def start(
             text=text,
             start_new_session=start_new_session,
         )
-    return Forked(warm, argv, arguments, cwd, env, (stdout, stderr), text, start_new_session)
+    return Forked(warm, argv, cwd, env, (stdout, stderr), text, start_new_session)
 
 
-def _server_for(
-    flags: Sequence[str], arguments: Sequence[str], env: Mapping[str, str]
-) -> "Warm | None":
+def _server_for(arguments: Sequence[str], env: Mapping[str, str]) -> "Warm | None":
     """None where the program is to be started anew."""
     early = tuple(sorted((name, value) for name, value in env.items() if name.startswith(EARLY)))
     long = sum(map(len, (*arguments, *env.values()))) > MOST // 10  # each may become six bytes
     verbs = [_is_rare(verb, ANEW + 1) for verb in sorted(OF_PROCESSES & set(arguments))]
     if COLD or long or any(verbs) or _is_rare(early, 5):
         return None
-    return _server(tuple(flags), early)
+    return _server(early)
 
 
 def _text(said: bytes) -> str:
@@ -139,18 +137,18 @@ def _is_rare(what: Any, often: int) -> bool:
 
 
 @cache
-def _server(flags: tuple[str, ...], early: tuple[tuple[str, str], ...]) -> "Warm":
-    return Warm(flags, dict(early))
+def _server(early: tuple[tuple[str, str], ...]) -> "Warm":
+    return Warm(dict(early))
 
 
 class Warm:
     """The process that is kept. It ends when nobody is left who could ask."""
 
-    def __init__(self, flags: Sequence[str], env: dict[str, str]) -> None:
+    def __init__(self, env: dict[str, str]) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         start = f"import sys; sys.path.append({str(HERE)!r}); import warm; warm.serve(%d)"
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", start % theirs.fileno(), *flags, " " * ROOM],
+            [sys.executable, "-P", "-c", start % theirs.fileno(), " " * ROOM],
             env={"PATH": os.environ["PATH"], **env, "ROOM": " " * ROOM},
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -164,11 +162,11 @@ class Warm:
         self._process.wait()
 
     def run(
-        self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
     ) -> tuple[int, bytes, bytes]:
         """Its exit code, or the signal as a negative number; its output and its errors."""
         pipes = [os.pipe() for _ in range(3)]  # output, errors, and what becomes of it
-        self.ask(arguments, cwd, env, False, [pipe[1] for pipe in pipes])
+        self.ask(argv, cwd, env, False, [pipe[1] for pipe in pipes])
         for pipe in pipes:
             os.close(pipe[1])
         out, err, told = _read_all([pipe[0] for pipe in pipes], time.monotonic() + timeout)
@@ -177,14 +175,14 @@ class Warm:
 
     def ask(
         self,
-        arguments: Sequence[str],
+        argv: Sequence[str],
         cwd: Path,
         env: Mapping[str, str],
         session: bool,
         fds: list[int],
     ) -> None:
         """For one with this output, these errors, and a place to tell what becomes of it."""
-        asked = json.dumps([list(arguments), str(cwd), dict(env), _umask(), session]).encode()
+        asked = json.dumps([list(argv), str(cwd), dict(env), _umask(), session]).encode()
         given = os.open(os.devnull, os.O_RDONLY)
         socket.send_fds(self._line, [asked], [given, *fds])
         os.close(given)
@@ -197,7 +195,6 @@ class Forked(subprocess.Popen[Any]):
         self,
         warm: "Warm | _Parents",
         argv: list[str],
-        arguments: Sequence[str],
         cwd: Path,
         env: Mapping[str, str],
         outputs: tuple[Any, Any] = (subprocess.DEVNULL, subprocess.DEVNULL),
@@ -229,7 +226,7 @@ class Forked(subprocess.Popen[Any]):
             taken.append(ours)
         self.stdout, self.stderr = taken
         self._told, telling = os.pipe()
-        warm.ask(arguments, cwd, env, session, [*given, telling])
+        warm.ask(argv, cwd, env, session, [*given, telling])
         for fd in (*given, telling):
             os.close(fd)
         self._heard = b""
@@ -466,7 +463,7 @@ def _take(fds: list[int], fourth: int | None) -> None:
 def _become(
     fds: list[int],
     doors: tuple[bytes, bytes],
-    arguments: list[str],
+    argv: list[str],
     cwd: str,
     env: dict[str, str],
     umask: int,
@@ -481,7 +478,6 @@ def _become(
     _take(fds, lock)
     if session:
         os.setsid()
-    flags = [each for each in sys.argv[1:] if each.strip()] if lock is None else ["-P"]
     sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
     sys.stderr = open(2, "w", errors="backslashreplace", buffering=1)  # noqa: SIM115
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
@@ -497,11 +493,11 @@ def _become(
     for each in added:
         if each in sys.path:
             sys.path.remove(each)
-    if "-P" not in flags:
+    if argv[1] != "-P":
         sys.path.insert(0, cwd)
-    sys.argv[:] = ["headway", *arguments]
-    sys.orig_argv[:] = [sys.executable, *flags, "-m", "headway", *arguments]
-    _show(sys.orig_argv, env)
+    sys.argv[:] = ["headway", *argv[argv.index("-m") + 2 :]]
+    sys.orig_argv[:] = argv
+    _show(argv, env)
     _fork_workers(doors[0], early)
     _fork_parents(doors[1])
     code: Any = 0
@@ -536,7 +532,7 @@ def _fork_workers(door: bytes, early: Mapping[str, str]) -> None:
         alike = all(early.get(name) == value for name, value in theirs.items())
         if lock is None or argv[1:4] != ["-P", "-m", "headway"] or not alike:
             exec_anew(file, argv, env)
-        asked = json.dumps([argv[4:], os.getcwd(), env, _umask(), int(lock or 0)]).encode()
+        asked = json.dumps([argv, os.getcwd(), env, _umask(), int(lock or 0)]).encode()
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
             asking.connect(door)
             socket.send_fds(asking, [asked], [0, 1, 2, int(lock or 0)])
@@ -598,7 +594,7 @@ def _fork_parents(door: bytes) -> None:
     from headway.supervise import launcher
 
     def popen(argv: list[str], *, stdin: int, cwd: str, env: dict[str, str], **_: Any) -> Forked:
-        return Forked(_Parents(door, stdin), argv, argv, Path(cwd), env)
+        return Forked(_Parents(door, stdin), argv, Path(cwd), env)
 
     launcher.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": popen})  # type: ignore
 
