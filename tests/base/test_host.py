@@ -92,7 +92,7 @@ from headway.base.home import Home
 from headway.base.host import this_host
 start = float(sys.stdin.readline())
 for number, path in enumerate(sys.argv[1:]):
-    while time.monotonic() < start + 0.01 * number:
+    while time.monotonic() < start + 0.004 * number:
         pass
     print(this_host(Home(path)).id)
 """

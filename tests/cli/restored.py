@@ -8,6 +8,7 @@ from typing import Any
 
 import warm
 from harness import Site, wait_for
+from headway.admin.doctor import Finding
 from headway.base.clock import SystemClock
 from headway.client import Client
 from headway.core.states import Status
@@ -35,9 +36,7 @@ def reopen(site: Site) -> Client:
 
 
 def backup(site: Site, name: str = "backup.db") -> Path:
-    path = site.folder / name
-    site.run("backup", str(path))
-    return path
+    return Path(site.client.admin.backup(str(site.folder / name)))
 
 
 def restore(site: Site, file: Path, *options: str) -> Any:
@@ -86,9 +85,8 @@ def kept(site: Site) -> list[str]:
     return sorted(each for each in os.listdir(site.home.path) if "before-restore" in each)
 
 
-def red(site: Site) -> list[dict[str, Any]]:
-    findings = json.loads(site.run("doctor", "--json", check=False).stdout)["findings"]
-    return [each for each in findings if each["level"] == "red"]
+def red(site: Site) -> list[Finding]:
+    return [each for each in site.client.admin.doctor() if each.level == "red"]
 
 
 def start(site: Site, file: Path, points: str) -> subprocess.Popen[str]:

@@ -383,8 +383,17 @@ SUBMIT = f"{sys.executable} -m headway submit -- sleep 600"
 NESTED = f"{sys.executable} -m headway direct -- {SUBMIT}"
 
 
-@pytest.mark.parametrize("groups", ["auto", "off"])
-@pytest.mark.parametrize("line", [SUBMIT, NESTED], ids=["within one", "within two"])
+@pytest.mark.parametrize(
+    ("line", "groups", "store_url"),
+    [
+        pytest.param(SUBMIT, "auto", "sqlite", id="within one-auto"),
+        pytest.param(SUBMIT, "off", "sqlite", id="within one-off"),
+        pytest.param(NESTED, "auto", "sqlite", id="within two-auto"),
+        pytest.param(NESTED, "off", "sqlite", id="within two-off"),
+        pytest.param(NESTED, "auto", "postgres", id="within two-auto-postgres"),
+    ],
+    indirect=["store_url"],
+)
 def test_a_worker_that_is_started_inside_outlives_the_call(
     site: Site, start: Start, line: str, groups: str
 ) -> None:

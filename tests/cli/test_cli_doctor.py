@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from commandline import CommandLine
-from examining import everything, examined, execute, one, red
+from examining import everything, examined, execute, one, printed, red
 
 from harness import Site, wait_for
 from headway.admin.doctor import contents, surroundings
@@ -45,7 +45,7 @@ def test_all_is_looked_at_and_nothing_is_changed(site: Site) -> None:
     site.submit("true")
     site.client.close()
     before = everything(site.home.path)
-    findings = examined(site)
+    findings = printed(site)
     assert {each["check"] for each in findings} >= CHECKS
     assert [each["check"] for each in findings if each["level"] == "red"] == []
     assert one(site, "worker", "yellow")["next"] == "headway work"
@@ -198,7 +198,7 @@ def test_a_newer_schema_is_red(site: Site) -> None:
     execute(site, newer if site.home.store_url else "pragma user_version = 99")
     found = one(site, "schema", "red")
     assert "99" in found["detail"] and "upgrade" in found["next"]
-    assert "integrity" not in {each["check"] for each in examined(site)}
+    assert "integrity" not in {each["check"] for each in printed(site)}
 
 
 def test_an_older_schema_is_left_to_the_next_command(server_site: Site) -> None:

@@ -5,9 +5,10 @@ on loading Python and the program. So a process that has loaded what most comman
 it forks itself for each command: with the folder, environment, umask, streams, session and command
 line of a process that was started in the usual way, the crash points of its own environment, and an
 exit of its own. A worker that such a command starts in the background is forked in the same way
-where the command would have become it. What an interpreter reads of its environment when it starts
-must be as it was; else, and with HEADWAY_TEST_COLD=1, the program is started anew. So are the first
-workers, `exec` and `direct` of each process of tests.
+where the command would have become it, and the parent of supervisors that it starts comes from a
+process that has loaded what such a parent loads. What an interpreter reads of its environment when
+it starts must be as it was; else, and with HEADWAY_TEST_COLD=1, the program is started anew. So are
+the first workers, `exec` and `direct` of each process of tests.
 """
 
 import atexit
@@ -17,19 +18,23 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
+import resource
 import select
 import selectors
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 HERE = Path(__file__).parent
@@ -40,12 +45,15 @@ OF_PROCESSES = {"work", "direct", "exec"}  # who are about what they are to othe
 ANEW = 2  # so many of each of these are started in the usual way
 APART = 100  # a descriptor that is none of those that a process begins with
 ROOM = 30_000  # bytes for the command line and environment that are shown of a process
+POOL = 1 << 14  # bytes in which an interpreter puts objects of one size
+ISOLATED = (sys.executable, "-I", "-S", "-X", "utf8", "-c")  # as a worker starts such a parent
 DOOR = b"\0headway-warm-%d"  # where one that is kept can be asked for a worker
-LOADED = (
-    *("apsw", "click", "json", "psycopg", "subprocess", "tomllib"),
-    *("headway.cli.main", "headway.client", "headway.jobs.views.status", "headway.jobs.wait"),
-    *("headway.store.sqlite.database", "headway.store.store", "headway.store.postgres.database"),
-    *("headway.cli.work", "headway.cli.submit", "headway.worker.process", "headway.worker.step"),
+PARENTS = b"\0headway-parents-%d"  # and for a parent of supervisors
+LOADED = ("apsw", "json", "psycopg", "subprocess", "tomllib", "tomlkit", "encodings.ascii", "pwd")
+APART_ROOMS = ("aliases", "mcp", "testing", "web")  # what few commands need takes long to load
+REHEARSED = (
+    *("--version", "submit --every 1h -- true", "submit --label a=b -- true", "jobs list --json"),
+    *("jobs show 1", "jobs status 1", "why 1", "jobs cancel 1", "schedules list", "config list"),
 )
 
 
@@ -59,7 +67,7 @@ def headway(
 ) -> "subprocess.CompletedProcess[str]":
     """Run `python FLAGS -m headway ARGUMENTS` without input, and give what it said."""
     argv = [sys.executable, *flags, "-m", "headway", *arguments]
-    warm = _server_for(flags, arguments, env)
+    warm = _server_for(arguments, env)
     if warm is None:
         return subprocess.run(
             argv,
@@ -71,7 +79,7 @@ def headway(
             timeout=timeout,
             check=False,
         )
-    code, out, err = warm.run(arguments, cwd, env, timeout)
+    code, out, err = warm.run(argv, cwd, env, timeout)
     return subprocess.CompletedProcess(argv, code, _text(out), _text(err))
 
 
@@ -88,7 +96,7 @@ def start(
 ) -> "subprocess.Popen[Any]":
     """Start `python FLAGS -m headway ARGUMENTS` without input, as `subprocess.Popen` does."""
     argv = [sys.executable, *flags, "-m", "headway", *arguments]
-    warm = _server_for(flags, arguments, env)
+    warm = _server_for(arguments, env)
     if warm is None:
         return subprocess.Popen(
             argv,
@@ -100,19 +108,17 @@ def start(
             text=text,
             start_new_session=start_new_session,
         )
-    return Forked(warm, argv, arguments, cwd, env, (stdout, stderr), text, start_new_session)
+    return Forked(warm, argv, cwd, env, (stdout, stderr), text, start_new_session)
 
 
-def _server_for(
-    flags: Sequence[str], arguments: Sequence[str], env: Mapping[str, str]
-) -> "Warm | None":
+def _server_for(arguments: Sequence[str], env: Mapping[str, str]) -> "Warm | None":
     """None where the program is to be started anew."""
     early = tuple(sorted((name, value) for name, value in env.items() if name.startswith(EARLY)))
     long = sum(map(len, (*arguments, *env.values()))) > MOST // 10  # each may become six bytes
     verbs = [_is_rare(verb, ANEW + 1) for verb in sorted(OF_PROCESSES & set(arguments))]
     if COLD or long or any(verbs) or _is_rare(early, 5):
         return None
-    return _server(tuple(flags), early)
+    return _server(early)
 
 
 def _text(said: bytes) -> str:
@@ -121,6 +127,7 @@ def _text(said: bytes) -> str:
 
 
 _seen: dict[Any, int] = {}
+_taken = [b""]  # what fills the holes of the heap, so that it stays
 
 
 def _is_rare(what: Any, often: int) -> bool:
@@ -130,18 +137,18 @@ def _is_rare(what: Any, often: int) -> bool:
 
 
 @cache
-def _server(flags: tuple[str, ...], early: tuple[tuple[str, str], ...]) -> "Warm":
-    return Warm(flags, dict(early))
+def _server(early: tuple[tuple[str, str], ...]) -> "Warm":
+    return Warm(dict(early))
 
 
 class Warm:
     """The process that is kept. It ends when nobody is left who could ask."""
 
-    def __init__(self, flags: Sequence[str], env: dict[str, str]) -> None:
+    def __init__(self, env: dict[str, str]) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         start = f"import sys; sys.path.append({str(HERE)!r}); import warm; warm.serve(%d)"
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", start % theirs.fileno(), *flags, " " * ROOM],
+            [sys.executable, "-P", "-c", start % theirs.fileno(), " " * ROOM],
             env={"PATH": os.environ["PATH"], **env, "ROOM": " " * ROOM},
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -155,11 +162,11 @@ class Warm:
         self._process.wait()
 
     def run(
-        self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
     ) -> tuple[int, bytes, bytes]:
         """Its exit code, or the signal as a negative number; its output and its errors."""
         pipes = [os.pipe() for _ in range(3)]  # output, errors, and what becomes of it
-        self.ask(arguments, cwd, env, False, [pipe[1] for pipe in pipes])
+        self.ask(argv, cwd, env, False, [pipe[1] for pipe in pipes])
         for pipe in pipes:
             os.close(pipe[1])
         out, err, told = _read_all([pipe[0] for pipe in pipes], time.monotonic() + timeout)
@@ -168,14 +175,14 @@ class Warm:
 
     def ask(
         self,
-        arguments: Sequence[str],
+        argv: Sequence[str],
         cwd: Path,
         env: Mapping[str, str],
         session: bool,
         fds: list[int],
     ) -> None:
         """For one with this output, these errors, and a place to tell what becomes of it."""
-        asked = json.dumps([list(arguments), str(cwd), dict(env), _umask(), session]).encode()
+        asked = json.dumps([list(argv), str(cwd), dict(env), _umask(), session]).encode()
         given = os.open(os.devnull, os.O_RDONLY)
         socket.send_fds(self._line, [asked], [given, *fds])
         os.close(given)
@@ -186,14 +193,13 @@ class Forked(subprocess.Popen[Any]):
 
     def __init__(  # not that of Popen, which would start it
         self,
-        warm: Warm,
+        warm: "Warm | _Parents",
         argv: list[str],
-        arguments: Sequence[str],
         cwd: Path,
         env: Mapping[str, str],
-        outputs: tuple[Any, Any],
-        text: bool,
-        session: bool,
+        outputs: tuple[Any, Any] = (subprocess.DEVNULL, subprocess.DEVNULL),
+        text: bool = False,
+        session: bool = False,
     ) -> None:
         self.args, self.returncode, self.text_mode = argv, None, text
         self.encoding = self.errors = None
@@ -220,12 +226,13 @@ class Forked(subprocess.Popen[Any]):
             taken.append(ours)
         self.stdout, self.stderr = taken
         self._told, telling = os.pipe()
-        warm.ask(arguments, cwd, env, session, [*given, telling])
+        warm.ask(argv, cwd, env, session, [*given, telling])
         for fd in (*given, telling):
             os.close(fd)
         self._heard = b""
         while b" " not in self._heard:
-            self._hear()
+            if not self._hear():
+                raise ChildProcessError("the process that is kept is gone")
         self.pid = int(self._heard.split()[0])
         self._child_created = True
 
@@ -299,12 +306,63 @@ def serve(line_fd: int) -> None:
     door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     door.bind(DOOR % os.getpid())
     door.listen(100)
-    for name in LOADED:
+    parents = _keep_parent()
+    for name in (*LOADED, *_rooms()):
         importlib.import_module(name)
+    if "coverage" not in sys.modules:  # which would count it as the work of tests
+        _rehearse()
+    gc.collect()
+    _fill_holes()
     gc.freeze()  # else a search for garbage would copy all of this into each fork
     kept = _Kept(line, door)
     fds, asked = kept.fork_for_each()
-    _become(fds, kept.name, *asked)
+    _become(fds, (kept.name, parents), *asked)
+
+
+def _rooms() -> Iterator[str]:
+    import headway
+
+    for found in pkgutil.walk_packages(headway.__path__, "headway."):
+        if not {"__main__", *APART_ROOMS} & set(found.name.split(".")):
+            yield found.name
+
+
+def _rehearse() -> None:
+    """Some commands in a home that is gone afterwards: what each process compiles, spells and looks
+    up once is then there. A command that fails here fails in its tests, too, where it counts."""
+    from headway.base import crashpoints
+    from headway.base.home import Home
+    from headway.base.new_home import make_home
+    from headway.cli.main import run
+    from headway.jobs import policies
+
+    crashpoints.arm("")
+    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
+        os.environ["XDG_STATE_HOME"] = folder
+        home = Home(f"{folder}/.headway")
+        with suppress(Exception), redirect_stdout(nowhere), redirect_stderr(nowhere):
+            make_home(home)
+            Path(home.config).write_text("[worker]\nautostart = false\n")
+            for line in REHEARSED:
+                run(["--home", home.path, *line.split()])
+    policies._mentioned.cache_clear()  # of what is installed where a command looks
+
+
+def _fill_holes() -> None:
+    """Take all that is free between what is in use. Else what a fork makes anew lies in hundreds of
+    pages that it shares with the others, and each of them would have to be copied for it."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = libc.sbrk.restype = ctypes.c_void_p
+    end = libc.sbrk(0) - 200_000
+    for size in (1 << power for power in range(16, 4, -1)):
+        while (libc.malloc(size - 8) or end) < end:
+            pass
+    for size in range(48, 513, 16):
+        one_pool, consecutive = POOL // size - 2, 0
+        while consecutive < one_pool:
+            last = id(_taken[-1])
+            _taken.append(bytes(size - 33))
+            consecutive = consecutive + 1 if id(_taken[-1]) - last == size else 0
 
 
 class _Kept:
@@ -321,9 +379,9 @@ class _Kept:
         while True:
             for key, _ in self._selector.select():
                 if key.fileobj is self._line:
-                    found = self._fork()
+                    found = self._fork(self._line)
                 elif key.fileobj is self._door:
-                    found = self._fork_worker()
+                    found = self._fork_elsewhere()
                 else:
                     self._selector.unregister(key.fd)
                     _tell_end(key.fd, *self._children.pop(key.fd))
@@ -332,10 +390,12 @@ class _Kept:
                     self._forget()
                     return found
 
-    def _fork(self) -> tuple[list[int], Any] | None:
-        asked, fds, _, _ = socket.recv_fds(self._line, MOST, 4)
-        if not asked:
+    def _fork(self, line: socket.socket) -> tuple[list[int], Any] | None:
+        asked, fds, _, _ = socket.recv_fds(line, MOST, 4)
+        if not asked and line is self._line:
             os._exit(0)
+        if not asked:  # who would have asked was killed
+            return None
         pid = os.fork()
         if pid == 0:
             os.close(fds.pop())
@@ -343,14 +403,15 @@ class _Kept:
         told = fds.pop()
         for fd in fds:
             os.close(fd)
-        os.write(told, b"%d " % pid)
+        with suppress(BrokenPipeError):
+            os.write(told, b"%d " % pid)
         pidfd = os.pidfd_open(pid)
         self._children[pidfd] = (pid, told)
         self._selector.register(pidfd, selectors.EVENT_READ)
         return None
 
-    def _fork_worker(self) -> tuple[list[int], Any] | None:
-        """One that nobody waits for, as who asks has left its own session and parents."""
+    def _fork_elsewhere(self) -> tuple[list[int], Any] | None:
+        """A worker, one that nobody waits for, as who asks has left its own session and parents."""
         asking, _ = self._door.accept()
         with asking:
             asked, fds, _, _ = socket.recv_fds(asking, MOST, 4)
@@ -375,6 +436,13 @@ class _Kept:
         self._door.close()
 
 
+class _KeptParent(_Kept):
+    def _fork_elsewhere(self) -> tuple[list[int], Any] | None:
+        asking, _ = self._door.accept()
+        with asking:
+            return self._fork(asking)
+
+
 def _tell_end(pidfd: int, pid: int, told: int) -> None:
     _, status = os.waitpid(pid, 0)
     with suppress(BrokenPipeError):  # nobody waits for it any more
@@ -383,10 +451,19 @@ def _tell_end(pidfd: int, pid: int, told: int) -> None:
     os.close(pidfd)
 
 
+def _take(fds: list[int], fourth: int | None) -> None:
+    apart = [fcntl.fcntl(fd, fcntl.F_DUPFD, APART) for fd in fds]
+    for fd in fds:
+        os.close(fd)
+    for number, fd in enumerate(apart):
+        os.dup2(fd, number if number < 3 else fourth or 0)
+        os.close(fd)
+
+
 def _become(
     fds: list[int],
-    door: bytes,
-    arguments: list[str],
+    doors: tuple[bytes, bytes],
+    argv: list[str],
     cwd: str,
     env: dict[str, str],
     umask: int,
@@ -398,15 +475,9 @@ def _become(
 
     from headway.base import crashpoints
 
-    apart = [fcntl.fcntl(fd, fcntl.F_DUPFD, APART) for fd in fds]
-    for fd in fds:
-        os.close(fd)
-    for number, fd in enumerate(apart):
-        os.dup2(fd, number if number < 3 else lock or 0)
-        os.close(fd)
+    _take(fds, lock)
     if session:
         os.setsid()
-    flags = [each for each in sys.argv[1:] if each.strip()] if lock is None else ["-P"]
     sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
     sys.stderr = open(2, "w", errors="backslashreplace", buffering=1)  # noqa: SIM115
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
@@ -422,13 +493,13 @@ def _become(
     for each in added:
         if each in sys.path:
             sys.path.remove(each)
-    if "-P" not in flags:
+    if argv[1] != "-P":
         sys.path.insert(0, cwd)
-    importlib.invalidate_caches()
-    sys.argv[:] = ["headway", *arguments]
-    sys.orig_argv[:] = [sys.executable, *flags, "-m", "headway", *arguments]
-    _show(sys.orig_argv, env)
-    _fork_workers(door, early)
+    sys.argv[:] = ["headway", *argv[argv.index("-m") + 2 :]]
+    sys.orig_argv[:] = argv
+    _show(argv, env)
+    _fork_workers(doors[0], early)
+    _fork_parents(doors[1])
     code: Any = 0
     try:
         runpy.run_module("headway", run_name="__main__", alter_sys=True)
@@ -461,7 +532,7 @@ def _fork_workers(door: bytes, early: Mapping[str, str]) -> None:
         alike = all(early.get(name) == value for name, value in theirs.items())
         if lock is None or argv[1:4] != ["-P", "-m", "headway"] or not alike:
             exec_anew(file, argv, env)
-        asked = json.dumps([argv[4:], os.getcwd(), env, _umask(), int(lock or 0)]).encode()
+        asked = json.dumps([argv, os.getcwd(), env, _umask(), int(lock or 0)]).encode()
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
             asking.connect(door)
             socket.send_fds(asking, [asked], [0, 1, 2, int(lock or 0)])
@@ -469,6 +540,77 @@ def _fork_workers(door: bytes, early: Mapping[str, str]) -> None:
         os._exit(0)
 
     os.execvpe = become  # type: ignore[assignment]
+
+
+# -- parents of supervisors ---------------------------------------------------------------------
+
+
+def _keep_parent() -> bytes:
+    """Another process, which has loaded what a parent of supervisors loads, and where to ask it for
+    one. It ends when nobody is left who could ask."""
+    from headway.supervise.launcher import SOURCE
+
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    door.bind(PARENTS % os.getpid())
+    door.listen(100)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    start = f"import sys; sys.path[:0] = [{SOURCE!r}, {str(HERE)!r}]; import warm; del sys.path[1]"
+    fds = (theirs.fileno(), door.fileno())
+    ours.detach()  # open for as long as one of us lives
+    with theirs, door:
+        subprocess.Popen(
+            [*ISOLATED, f"{start}; warm.serve_parents%s" % (fds,), " " * ROOM],
+            env={**os.environ, "ROOM": " " * ROOM},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            pass_fds=fds,
+        )
+        return bytes(door.getsockname())
+
+
+def serve_parents(line_fd: int, door_fd: int) -> None:
+    """Fork for each question; comes back only in one who was forked, when it ends."""
+    from headway.base import crashpoints
+    from headway.supervise import parent
+
+    line, door = socket.socket(fileno=line_fd), socket.socket(fileno=door_fd)
+    gc.collect()
+    gc.freeze()
+    fds, (argv, cwd, env, umask, files, _) = _KeptParent(line, door).fork_for_each()
+    _take(fds, None)
+    os.setsid()
+    os.chdir(cwd)
+    os.umask(umask)
+    resource.setrlimit(resource.RLIMIT_NOFILE, files)
+    os.environ.clear()
+    os.environ.update(env)
+    crashpoints.arm(env.get("HEADWAY_POINTS", ""))
+    _show(argv, env)
+    parent.main()
+
+
+def _fork_parents(door: bytes) -> None:
+    """Whoever becomes a worker asks for its parent of supervisors instead of starting it."""
+    from headway.supervise import launcher
+
+    def popen(argv: list[str], *, stdin: int, cwd: str, env: dict[str, str], **_: Any) -> Forked:
+        return Forked(_Parents(door, stdin), argv, Path(cwd), env)
+
+    launcher.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": popen})  # type: ignore
+
+
+class _Parents:
+    def __init__(self, door: bytes, line: int) -> None:
+        self._door, self._line = door, line
+
+    def ask(
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], _: bool, fds: list[int]
+    ) -> None:
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        asked = json.dumps([list(argv), str(cwd), dict(env), _umask(), files]).encode()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
+            asking.connect(self._door)
+            socket.send_fds(asking, [asked], [self._line, *fds])
 
 
 def _leave(code: int) -> None:
