@@ -1,5 +1,6 @@
 """All that comes after a job is found, once each, the nearest first."""
 
+import sys
 from typing import Any
 
 from stocked import START, add, finish_of, job, start
@@ -64,7 +65,10 @@ def test_a_circle_of_artifacts_ends_and_does_not_name_its_root(store: Store) -> 
 
 def test_a_long_line_is_walked_without_recursion(store: Store) -> None:
     with store.write() as tx:
-        jobs = [add(tx)]
-        for _ in range(1500):
-            jobs.append(add(tx, after=(jobs[-1].id,)))
+        first, length = add(tx), sys.getrecursionlimit() + 1
+        begin = tx.jobs.take_ids(length)
+        rest = [job(each, after=(each - 1,)) for each in range(begin, begin + length)]
+        assert begin == first.id + 1
+        tx.jobs.add(rest)
+        jobs = [first, *rest]
         assert ids(downstream(tx, jobs[:1])) == ids(jobs[1:])

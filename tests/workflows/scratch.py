@@ -1,7 +1,11 @@
 """A scratch repository for runs and operations, driven with the plain git program."""
 
+import atexit
 import os
+import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +21,32 @@ IDENTITY = {
 }
 
 
+@cache
+def _template() -> Path:
+    """Made once: to do so takes five processes."""
+    folder = tempfile.mkdtemp(prefix="headway-scratch-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Scratch.made(Path(folder, "repository")).path
+
+
 class Scratch:
     """A repository on `main` with two files and one commit."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.mkdir(parents=True, exist_ok=True)
-        self.git("init", "-q", "-b", "main")
-        self.write("readme.txt", "first\nsecond\nthird\n")
-        self.write("part/data", "data\n")
-        self.commit("begin")
+        shutil.copytree(_template(), path, dirs_exist_ok=True)
+        self.git("update-index", "-q", "--refresh")  # the files of a copy are others
+
+    @classmethod
+    def made(cls, path: Path) -> "Scratch":
+        scratch = cls.__new__(cls)
+        scratch.path = path
+        path.mkdir()
+        scratch.git("init", "-q", "-b", "main")
+        scratch.write("readme.txt", "first\nsecond\nthird\n")
+        scratch.write("part/data", "data\n")
+        scratch.commit("begin")
+        return scratch
 
     def git(self, *args: str, at: Path | str | None = None, ok: bool = True) -> str:
         done = subprocess.run(
