@@ -8,12 +8,18 @@ are to die of is told to it apart.
 import multiprocessing
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
 
 from harness import Site, wait_for
 from headway.base import crashpoints, proc
@@ -41,20 +47,25 @@ def soon(failures: int) -> int:
     return 10_000
 
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(
-    [
-        *(
-            "pytest",
-            "psycopg",
-            "headway.worker.process",
-            "headway.worker.one_pass",
-            "headway.client",
-        ),
-        *("stage", "scenes", "calls", "checkouts", "leftovers", "removals", "rewinds"),
-        "frozen",
-    ]
+LOADED = (
+    *("pytest", "psycopg", "headway.worker.process", "headway.worker.one_pass", "headway.client"),
+    *("stage", "scenes", "calls", "checkouts", "leftovers", "removals", "rewinds"),
+    *("flows", "periodic", "slots", "frozen"),
 )
+
+
+@cache
+def forks() -> ForkServerContext:
+    """What forks actors, from a process that has all of this loaded. It is not told where this one
+    finds its modules, and says nothing of those that it does not find."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(LOADED))
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+        forkserver.ensure_running()
+    return context
+
+
 # Two looks a second apart are still two looks when the second is a short one.
 IMPATIENT = {
     **{
@@ -215,7 +226,7 @@ class Stage(Site):
         if children:
             environ["HEADWAY_POINTS"] = children
         part = Part(self.home, environ, points, self.settings, self.patches)
-        process = FORKS.Process(target=_play, args=(part, act, arguments))
+        process = forks().Process(target=_play, args=(part, act, arguments))
         process.start()
         self._actors.append(process)
         return process
