@@ -5,22 +5,16 @@ one costs milliseconds and the points that are armed are its own. What its paren
 are to die of is told to it apart.
 """
 
-import multiprocessing
 import os
 import signal
-import sys
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
-from multiprocessing import forkserver
-from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
+from actors import forks
 from harness import Site, wait_for
 from headway.base import crashpoints, proc
 from headway.base.clock import SystemClock
@@ -45,25 +39,6 @@ from headway.worker.step import Engine
 def soon(failures: int) -> int:
     """How long a host in trouble is left alone, in microseconds."""
     return 10_000
-
-
-LOADED = (
-    *("pytest", "psycopg", "headway.worker.process", "headway.worker.one_pass", "headway.client"),
-    *("stage", "scenes", "calls", "checkouts", "leftovers", "removals", "rewinds"),
-    *("flows", "periodic", "slots", "frozen"),
-)
-
-
-@cache
-def forks() -> ForkServerContext:
-    """What forks actors, from a process that has all of this loaded. It is not told where this one
-    finds its modules, and says nothing of those that it does not find."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(LOADED))
-    with pytest.MonkeyPatch.context() as environ:
-        environ.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-        forkserver.ensure_running()
-    return context
 
 
 # Two looks a second apart are still two looks when the second is a short one.
