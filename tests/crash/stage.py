@@ -5,7 +5,6 @@ one costs milliseconds and the points that are armed are its own. What its paren
 are to die of is told to it apart.
 """
 
-import multiprocessing
 import os
 import signal
 from collections import Counter
@@ -15,6 +14,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from actors import forks
 from harness import Site, wait_for
 from headway.base import crashpoints, proc
 from headway.base.clock import SystemClock
@@ -41,20 +41,6 @@ def soon(failures: int) -> int:
     return 10_000
 
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(
-    [
-        *(
-            "pytest",
-            "psycopg",
-            "headway.worker.process",
-            "headway.worker.one_pass",
-            "headway.client",
-        ),
-        *("stage", "scenes", "calls", "checkouts", "leftovers", "removals", "rewinds"),
-        "frozen",
-    ]
-)
 # Two looks a second apart are still two looks when the second is a short one.
 IMPATIENT = {
     **{
@@ -215,7 +201,7 @@ class Stage(Site):
         if children:
             environ["HEADWAY_POINTS"] = children
         part = Part(self.home, environ, points, self.settings, self.patches)
-        process = FORKS.Process(target=_play, args=(part, act, arguments))
+        process = forks().Process(target=_play, args=(part, act, arguments))
         process.start()
         self._actors.append(process)
         return process

@@ -3,40 +3,64 @@ same."""
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from post import Post
 from receiver import Receiver
 
+from actors import forks
 from both_stores import on_a_file
 from harness import Site, wait_for
+from headway.base import crashpoints
 from headway.base.clock import SECOND, SystemClock
+from headway.webhooks.courier import main
 
 ALLOW = 'webhooks.allow = ["127.0.0.1"]\n'
 JOBS = 6
 
 
+def be_courier(home: str, environ: dict[str, str], points: str, line: Connection) -> None:
+    os.environ.clear()
+    os.environ.update(environ)
+    crashpoints.arm(points)
+    os.dup2(line.fileno(), 0)
+    line.close()
+    os._exit(main(home))
+
+
+class Dying(NamedTuple):
+    """A courier beside the bench. It leaves when its line is closed."""
+
+    process: BaseProcess
+    line: Connection
+
+    def code(self) -> int | None:
+        self.process.join(60)
+        return self.process.exitcode
+
+
 @contextmanager
-def courier(post: Post, points: str = "") -> Iterator[subprocess.Popen[bytes]]:
-    """A real one, beside the bench."""
+def courier(post: Post, points: str = "") -> Iterator[Dying]:
     home = post.bench.home
     Path(home.config).write_text(ALLOW)
-    store = {"HEADWAY_STORE": home.store_url} if home.store_url else {}
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "headway.webhooks.courier", home.path],
-        stdin=subprocess.PIPE,
-        env={**os.environ, **store, "HEADWAY_POINTS": points},
-    )
+    environ = {**os.environ, **({"HEADWAY_STORE": home.store_url} if home.store_url else {})}
+    theirs, ours = Pipe(duplex=False)
+    process = forks().Process(target=be_courier, args=(home.path, environ, points, theirs))
+    process.start()
+    theirs.close()
     try:
-        yield process
+        yield Dying(process, ours)
     finally:
+        ours.close()
         process.kill()
-        process.communicate()
+        process.join()
 
 
 def check_settled(post: Post, jobs: list[int]) -> None:
@@ -73,7 +97,7 @@ def test_a_courier_that_dies_there_loses_nothing(post: Post, point: str, visit: 
     post.add("ci", "*")  # fault F6
     jobs = [post.run() for _ in range(JOBS)]
     with courier(post, f"{point}=kill@{visit}") as dying:
-        assert dying.wait(60) == -signal.SIGKILL
+        assert dying.code() == -signal.SIGKILL
     check_settled(post, jobs)
 
 
@@ -83,9 +107,8 @@ def test_a_courier_that_dies_after_its_last_words_has_said_them(post: Post) -> N
     jobs = [post.run() for _ in range(JOBS)]
     left = "courier.left"
     with courier(post, f"{left}=kill") as dying:
-        assert dying.stdin is not None
-        dying.stdin.close()  # as if the worker had left
-        assert dying.wait(60) == -signal.SIGKILL
+        dying.line.close()  # as if the worker had left
+        assert dying.code() == -signal.SIGKILL
     assert len(post.receiver.got) == 3 * JOBS
     check_settled(post, jobs)
     assert len(post.receiver.got) == 3 * JOBS
@@ -99,9 +122,8 @@ def test_two_couriers_that_are_killed_again_and_again_lose_nothing(post: Post) -
         jobs.append(post.run())
         with courier(post, f"*=kill@{number}") as one, courier(post, f"*=kill@{9 - number}") as two:
             for each in (one, two):
-                assert each.stdin is not None
-                each.stdin.close()
-                each.wait(60)
+                each.line.close()
+                each.code()
     check_settled(post, jobs)
 
 
