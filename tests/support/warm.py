@@ -45,7 +45,6 @@ OF_PROCESSES = {"work", "direct", "exec"}  # who are about what they are to othe
 ANEW = 2  # so many of each of these are started in the usual way
 APART = 100  # a descriptor that is none of those that a process begins with
 ROOM = 30_000  # bytes for the command line and environment that are shown of a process
-POOL = 1 << 14  # bytes in which an interpreter puts objects of one size
 ISOLATED = (sys.executable, "-I", "-S", "-X", "utf8", "-c")  # as a worker starts such a parent
 DOOR = b"\0headway-warm-%d"  # where one that is kept can be asked for a worker
 PARENTS = b"\0headway-parents-%d"  # and for a parent of supervisors
@@ -127,7 +126,6 @@ def _text(said: bytes) -> str:
 
 
 _seen: dict[Any, int] = {}
-_taken = [b""]  # what fills the holes of the heap, so that it stays
 
 
 def _is_rare(what: Any, often: int) -> bool:
@@ -312,7 +310,6 @@ def serve(line_fd: int) -> None:
     if "coverage" not in sys.modules:  # which would count it as the work of tests
         _rehearse()
     gc.collect()
-    _fill_holes()
     gc.freeze()  # else a search for garbage would copy all of this into each fork
     kept = _Kept(line, door)
     fds, asked = kept.fork_for_each()
@@ -346,23 +343,6 @@ def _rehearse() -> None:
             for line in REHEARSED:
                 run(["--home", home.path, *line.split()])
     policies._mentioned.cache_clear()  # of what is installed where a command looks
-
-
-def _fill_holes() -> None:
-    """Take all that is free between what is in use. Else what a fork makes anew lies in hundreds of
-    pages that it shares with the others, and each of them would have to be copied for it."""
-    libc = ctypes.CDLL(None)
-    libc.malloc.restype = libc.sbrk.restype = ctypes.c_void_p
-    end = libc.sbrk(0) - 200_000
-    for size in (1 << power for power in range(16, 4, -1)):
-        while (libc.malloc(size - 8) or end) < end:
-            pass
-    for size in range(48, 513, 16):
-        one_pool, consecutive = POOL // size - 2, 0
-        while consecutive < one_pool:
-            last = id(_taken[-1])
-            _taken.append(bytes(size - 33))
-            consecutive = consecutive + 1 if id(_taken[-1]) - last == size else 0
 
 
 class _Kept:

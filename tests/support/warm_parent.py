@@ -97,8 +97,7 @@ class Nursery(warm.Warm):
     def parent(self, requests: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """One that reads its requests from there, as `Launcher` starts it."""
         self._requests = requests
-        nowhere = (subprocess.DEVNULL, subprocess.DEVNULL)
-        return warm.Forked(self, [sys.executable], (), Path("/"), env, nowhere, False, True)
+        return warm.Forked(self, [sys.executable], Path("/"), env, session=True)
 
     def ask(self, *asked: Any) -> None:
         _, _, env, _, fds = asked
