@@ -32,7 +32,10 @@ from headway.store.transaction import ReadTx, WriteTx
 
 OUTPUT_VERSION = 1
 NEXT_DEADLINE = "next_run_deadline"  # the mark of that; 0: no run has one
-UNSETTLED_RUNS = "unsettled_runs"  # the mark of runs whose loops the next step has to turn
+# The mark of runs whose loops a step has to turn: 0, there is none; `ENDS_CAME`, the next step has
+# to, at once; `BODIES_RUN`, a body of each still runs, and its end brings the step.
+UNSETTLED_RUNS = "unsettled_runs"
+ENDS_CAME, BODIES_RUN = 1, 2
 BLOCKED = "blocked"  # the class of a failure that a person has to look at
 
 _OUTCOMES: Mapping[Status, NodeOutcome] = {
@@ -82,7 +85,7 @@ def end_nodes(tx: WriteTx, ends: Sequence[ChainEnd], *, actor: str) -> None:
     unsettled = {job.workflow_run or 0 for job in jobs if is_repeatable(job) or is_fan(job)}
     for run in sorted(unsettled):
         tx.workflows.set_unsettled(run, True)
-        tx.settings.set_mark(UNSETTLED_RUNS, 1)
+        tx.settings.set_mark(UNSETTLED_RUNS, ENDS_CAME)
     end_runs(tx, sorted({job.workflow_run or 0 for job in jobs}), actor=actor)
 
 
