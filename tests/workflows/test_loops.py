@@ -60,6 +60,22 @@ def test_a_loop_that_is_used_up_blocks(bench: Bench, tmp_path: Path) -> None:  #
     assert run.node("ci")["reason"] == "exit code 1; its loop is used up, 1 of 1"
 
 
+def test_who_refers_to_a_loop_that_is_used_up_learns_that_it_is_blocked(bench: Bench) -> None:
+    text = """
+    [nodes.ci]
+    argv = ["false"]
+    loop = { to = "ci", on = ["failed"], times = 1 }
+    on.blocked = ["help"]
+    [nodes.help]
+    argv = ["echo", "${{ nodes.ci.outcome }}", "${{ last.ci.outcome }}"]
+    when = ["${{ nodes.ci.outcome }} == blocked"]
+    """
+    run = Started(bench, text)
+    run.ended()
+    assert run.node("help")["outcome"] == "succeeded"
+    assert run.log("help") == "blocked blocked\n"
+
+
 NESTED = """
 [nodes.plan]
 shell = 'echo plan >> {folder}/log'
