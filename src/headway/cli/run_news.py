@@ -29,7 +29,7 @@ def follow_run(client: Client, run: int, *, since: int, timeout: float | None = 
         return DETACHED
     follower.look(ended)
     say(how_run_ended(ended, client.now()))
-    following = next_step(ended)
+    following = next_step(client, ended)
     if following is not None:
         say(f"next: {following}")
     return exit_code(ended)
