@@ -14,7 +14,7 @@ from headway.core.states import TERMINAL, Status
 from headway.core.wait_words import more_budget
 from headway.jobs.references import parse_job_id
 from headway.workflows.operations.model import retry_of_root
-from headway.workflows.runs import run_id
+from headway.workflows.runs import BAD, run_id
 from headway.workflows.why import retry_before
 
 COLOURS = {
@@ -120,7 +120,7 @@ def next_step(client: Client, document: Mapping[str, Any]) -> str | None:
     asks = [each for each in document["nodes"] if each["state"] == Status.WAITING_ON_APPROVAL]
     if document["ended_at"] is None:
         return f"headway jobs approve {asks[0]['job']}, or reject it" if asks else None
-    if document["state"] == RunState.SUCCEEDED:
+    if document["state"] == RunState.SUCCEEDED or not any(map(_to_repeat, document["nodes"])):
         return None
     bad = [each for each in document["nodes"] if each["outcome"] in ("failed", "blocked")]
     again = f"headway workflows retry {document['id']}"
@@ -135,6 +135,10 @@ def next_step(client: Client, document: Mapping[str, Any]) -> str | None:
     if alone and document["stopped_by"] is None and bad[0]["node"] in document["reason"]:
         return f"{again} --from {bad[0]['node']}"
     return again
+
+
+def _to_repeat(node: Mapping[str, Any]) -> bool:
+    return node["outcome"] in BAD
 
 
 class Folded(NamedTuple):

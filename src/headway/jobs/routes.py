@@ -159,9 +159,10 @@ def set_deadline(tx: WriteTx, run: int, timeout: int) -> None:
 def reopen_runs(tx: WriteTx, chains: Sequence[JobId]) -> None:
     """Nodes are to run again, and so their runs go on, with their whole time."""
     runs = tx.workflows.reopen(chains)
-    for run, deadline in runs.items():
-        if deadline is not None:
-            set_deadline(tx, run, tx.workflows.manifest(run)["workflow"]["timeout"])
+    for run in runs:
+        timeout = tx.workflows.manifest(run)["workflow"]["timeout"]
+        if timeout is not None:
+            set_deadline(tx, run, timeout)
         again = {each.written for each in tx.workflows.body_nodes(run) if each.chain in chains}
         if again:
             tx.workflows.reopen_loops(run, sorted(again))
