@@ -356,6 +356,25 @@ def test_following_tells_how_a_loop_goes_back(flows: CommandLine) -> None:
     assert shown[-1].split()[:4] == ["ci", "job-4", "succeeded", "2"]
 
 
+EACH = """\
+[nodes.list]
+argv = ["sh", "-c", "echo 'x:=[1, 2]' >> $HEADWAY_OUTPUTS"]
+outputs = ["x"]
+[nodes.t]
+argv = ["test", "${{ item }}", "-gt", "1"]
+after = ["list"]
+each = { in = "${{ nodes.list.outputs.x }}" }
+loop = { to = "list", on = ["failed"], times = 1 }
+"""
+
+
+def test_following_tells_of_a_node_with_instances_that_it_goes_back(flows: CommandLine) -> None:
+    (flows.home / "workflows" / "each.toml").write_text(EACH)
+    said = flows("run", "each", "--follow", code=10).stderr.splitlines()
+    assert "headway: t: back to list, 1 of 1" in said
+    assert sum("back to" in each for each in said) == 1
+
+
 MATRIX = """\
 [nodes.test]
 shell = 'test "$N" != 3'

@@ -92,7 +92,7 @@ class Follower:
 
 def line_of(news: NodeNews) -> str:
     """`ci (job-31) failed: exit code 1; back to code, 1 of 3 (after 12s)`"""
-    name = f"{news.node} ({news.job})"
+    name = f"{news.node} ({news.job})" if news.job is not None else news.node
     if news.kind == "started":
         return f"{name} started" + (f", pass {news.passes}" if news.passes > 1 else "")
     if news.kind == "asks":
