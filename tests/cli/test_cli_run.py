@@ -356,6 +356,38 @@ def test_following_tells_how_a_loop_goes_back(flows: CommandLine) -> None:
     assert shown[-1].split()[:4] == ["ci", "job-4", "succeeded", "2"]
 
 
+def test_waiting_for_a_run_says_that_the_scheduler_is_paused(flows: CommandLine) -> None:
+    flows("scheduler", "pause", "--reason", "they died")
+    flows("run", "hello", "ada")
+    done = flows("workflows", "wait", "wf-1", "--timeout", "4s", code=124)
+    said = "waits: paused by "
+    lines = [each for each in done.stderr.splitlines() if said in each]
+    assert len(lines) == 1 and lines[0].startswith("headway: wf-1 waits: paused by ")
+    assert lines[0].endswith(": they died (headway scheduler resume)")
+    done = flows("jobs", "wait", "job-1", "job-2", "--timeout", "3s", code=124)
+    lines = [each for each in done.stderr.splitlines() if said in each]
+    assert len(lines) == 1 and lines[0].startswith("headway: job-1 waits: paused by ")
+
+
+EACH = """\
+[nodes.list]
+argv = ["sh", "-c", "echo 'x:=[1, 2]' >> $HEADWAY_OUTPUTS"]
+outputs = ["x"]
+[nodes.t]
+argv = ["test", "${{ item }}", "-gt", "1"]
+after = ["list"]
+each = { in = "${{ nodes.list.outputs.x }}" }
+loop = { to = "list", on = ["failed"], times = 1 }
+"""
+
+
+def test_following_tells_of_a_node_with_instances_that_it_goes_back(flows: CommandLine) -> None:
+    (flows.home / "workflows" / "each.toml").write_text(EACH)
+    said = flows("run", "each", "--follow", code=10).stderr.splitlines()
+    assert "headway: t: back to list, 1 of 1" in said
+    assert sum("back to" in each for each in said) == 1
+
+
 MATRIX = """\
 [nodes.test]
 shell = 'test "$N" != 3'

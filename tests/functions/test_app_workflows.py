@@ -320,3 +320,23 @@ def test_a_drain_runs_a_workflow_of_functions(tmp_path: Path) -> None:
         drain(app)
         assert handle.wait()["state"] == "succeeded"
         assert noted == [5, 10] * 3
+
+
+def test_a_drain_leaves_no_run_that_has_only_to_be_ended(tmp_path: Path) -> None:
+    app = headway.App()
+    flow = app.workflow("flow")
+
+    @flow.node(retries=1, retry_base="1m")
+    def first() -> None:
+        raise ValueError("no")
+
+    @flow.node(after=[first])
+    def second() -> None: ...
+
+    @flow.node(after=[second], loop={"to": "second", "times": 1})
+    def third() -> None: ...
+
+    with using(app, home=tmp_path):
+        handle = flow.start()
+        drain(app)
+        assert handle.done() and handle.state == "failed"

@@ -310,6 +310,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         f"{SUBJECTS}::test_a_retry_takes_the_subject_again_if_nobody_has_it[sqlite]",
     ),
+    # a worker with a loop whose body runs makes steps without end
+    Mutant(
+        "jobs/loops.py:settle_runs",
+        "BODIES_RUN if left else 0",
+        "ENDS_CAME if left else 0",
+        f"{LOOPS}::test_a_step_waits_for_the_rest_of_a_called_body[sqlite]",
+    ),
     # a group whose last run had a loop never ends
     Mutant(
         "jobs/loops.py:settle_runs",

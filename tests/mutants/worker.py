@@ -303,4 +303,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "dict(job.params)",
         "tests/functions/test_function_nodes.py::test_a_node_calls_a_function_with_filled_arguments[sqlite]",
     ),
+    # what a step ends by planning is looked at when something else wakes the worker
+    Mutant(
+        "worker/dispatch.py:DispatchPart._until",
+        "tx.settings.marks()[UNSETTLED_RUNS] == ENDS_CAME",
+        "False",
+        "tests/workflows/test_loops.py::test_a_run_ends_with_its_last_node[sqlite-a node before the loop fails]",
+    ),
 )

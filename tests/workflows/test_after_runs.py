@@ -7,6 +7,7 @@ from started import Started
 
 from harness import Bench
 from headway.base.errors import NotFoundError
+from headway.cli.run_view import next_step
 from headway.core.states import Status
 from headway.jobs.request import Request
 from headway.workflows.start import RunRequest, start_repeated
@@ -173,3 +174,24 @@ def test_what_is_waited_for_is_kept(bench: Bench) -> None:
     assert bench.status(job) is Status.WAITING_ON_APPROVAL
     with pytest.raises(Exception, match=f"job-{job}"):
         bench.client.jobs.clean(run.job("a"))
+
+
+def test_the_next_step_of_a_run_that_another_blocks_is_to_retry_that_one(
+    bench: Bench, tmp_path: Path
+) -> None:
+    first = Started(bench, f"[nodes.a]\nargv = ['test', '-e', '{tmp_path}/there']\n")
+    first.ended()
+    last = Started(bench, '[nodes.a]\nargv = ["true"]\n', after_runs=(first.run,))  # type: ignore[arg-type]
+    assert last.ended()["state"] == "blocked"
+    assert next_step(bench.client, last.document) == "headway workflows retry wf-1"
+    remedy = "headway workflows retry wf-1 runs it again, and all that follows"
+    assert bench.client.workflows.why(last.run)["remedy"] == remedy
+    (tmp_path / "there").touch()
+    bench.client.workflows.retry(first.run)
+    assert first.ended()["state"] == "succeeded" and last.ended()["state"] == "succeeded"
+
+
+def test_the_next_step_of_a_run_that_a_job_blocks_is_to_retry_that_job(bench: Bench) -> None:
+    job = bench.submit("false")
+    run = Started(bench, '[nodes.a]\nargv = ["true"]\n', after=(job,))  # type: ignore[arg-type]
+    assert next_step(bench.client, run.ended()) == f"headway jobs retry job-{job}"

@@ -101,7 +101,7 @@ def test_the_next_step_of_a_run_without_budget_names_the_option_that_helps(
     run = Started(bench, f"budget.{budget}\n" + node("a") + node("b", more='after = ["a"]'))
     ended, command = run.ended(), f"headway workflows retry wf-{run.run} {option}"
     assert ended["reason"].endswith(f"the budget of wf-{run.run} is used up: {used}")
-    assert next_step(ended) == command
+    assert next_step(bench.client, ended) == command
     assert bench.client.workflows.why(run.run)["remedy"].startswith(f"{command} runs it again")
     assert bench.client.jobs.why(run.job("b"))["remedy"] == command
     with pytest.raises(InvalidInputError, match="--budget-tokens is 0; give a number above 0"):

@@ -13,6 +13,7 @@ from started import Started
 from both_stores import on_a_file
 from harness import Bench
 from headway.base.errors import ConflictError
+from headway.cli.run_view import next_step
 from headway.core.states import Status
 from headway.core.worktrees import WorktreeState
 from headway.jobs.approvals import approve
@@ -188,6 +189,7 @@ def test_what_is_gone_of_a_root_names_the_node_to_retry_from(
     assert run.node("work")["reason"] == (
         f"the {what} of tree (job-{job}) is gone; headway workflows retry wf-1 --from tree"
     )
+    assert next_step(bench.client, run.document) == "headway workflows retry wf-1 --from tree"
     bench.client.workflows.retry(run.run, from_node="tree")
     assert state_of(bench, job) is WorktreeState.CLEANED
     assert run.ended()["state"] == "succeeded", run.document["nodes"]

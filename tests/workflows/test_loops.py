@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from started import Started
 
 from harness import Bench
@@ -57,6 +58,22 @@ def test_a_loop_that_is_used_up_blocks(bench: Bench, tmp_path: Path) -> None:  #
     }
     assert run.node("ci")["pass"] == 2
     assert run.node("ci")["reason"] == "exit code 1; its loop is used up, 1 of 1"
+
+
+def test_who_refers_to_a_loop_that_is_used_up_learns_that_it_is_blocked(bench: Bench) -> None:
+    text = """
+    [nodes.ci]
+    argv = ["false"]
+    loop = { to = "ci", on = ["failed"], times = 1 }
+    on.blocked = ["help"]
+    [nodes.help]
+    argv = ["echo", "${{ nodes.ci.outcome }}", "${{ last.ci.outcome }}"]
+    when = ["${{ nodes.ci.outcome }} == blocked"]
+    """
+    run = Started(bench, text)
+    run.ended()
+    assert run.node("help")["outcome"] == "succeeded"
+    assert run.log("help") == "blocked blocked\n"
 
 
 NESTED = """
@@ -258,3 +275,84 @@ def test_a_retry_by_hand_lets_a_used_up_loop_go_back_again(bench: Bench, tmp_pat
     bench.until(lambda: run.node("ci")["pass"] == 4, "another pass by the loop")
     assert run.ended()["state"] == "blocked"
     assert run.node("ci")["reason"].endswith("its loop is used up, 1 of 1")
+
+
+BEHIND_A_LOOP = {
+    "a node before the loop fails": """
+        [nodes.a]
+        argv = ["false"]
+        [nodes.m]
+        argv = ["true"]
+        after = ["a"]
+        [nodes.r]
+        argv = ["true"]
+        after = ["m"]
+        loop = { to = "m", on = ["failed"], times = 2 }
+        """,
+    "the loop is skipped": """
+        [nodes.a]
+        argv = ["true"]
+        [nodes.m]
+        argv = ["true"]
+        after = [{ node = "a", on = ["failed"] }]
+        loop = { to = "m", on = ["failed"], times = 2 }
+        """,
+    "a fan is not reached": """
+        params.items = ["a"]
+        [nodes.a]
+        argv = ["false"]
+        [nodes.m]
+        argv = ["true"]
+        after = ["a"]
+        each = { in = "${{ params.items }}" }
+        """,
+    "a node of the loop cannot be started": """
+        [nodes.a]
+        argv = ["false"]
+        outputs = ["x"]
+        [nodes.m]
+        argv = ["echo", "${{ nodes.a.outputs.x }}"]
+        after = [{ node = "a", on = ["ended"] }]
+        loop = { to = "m", on = ["blocked"], times = 2 }
+        """,
+    "its time is over": """
+        timeout = "1s"
+        [nodes.m]
+        argv = ["sleep", "60"]
+        [nodes.r]
+        argv = ["true"]
+        after = ["m"]
+        loop = { to = "m", on = ["failed"], times = 2 }
+        """,
+}
+
+
+@pytest.mark.parametrize("text", BEHIND_A_LOOP.values(), ids=BEHIND_A_LOOP)
+def test_a_run_ends_with_its_last_node(bench: Bench, text: str) -> None:
+    run = Started(bench, text)
+    delay = 0.0
+    while delay == 0.0 or None in run.outcomes().values():
+        if delay:
+            for key, _ in bench.engine.launches.watchlist.select(min(delay, 0.05)):
+                key.data()
+        delay = bench.step()
+    assert run.document["ended_at"], f"nobody would look for {delay} s"
+
+
+def test_a_step_waits_for_the_rest_of_a_called_body(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(max_active=2)
+    text = """
+    [nodes.code]
+    argv = ["true"]
+    [nodes.lint]
+    shell = 'exec sleep 60'
+    after = ["code"]
+    loop = { to = "code", times = 1 }
+    [nodes.ci]
+    argv = ["false"]
+    after = ["code"]
+    loop = { to = "code", times = 1 }
+    """
+    run = Started(bench, text)
+    bench.until(lambda: run.node("ci")["outcome"] and run.node("lint")["state"] == "running")
+    assert bench.step() > 0, "the end of lint brings the next step"

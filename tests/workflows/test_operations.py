@@ -337,13 +337,31 @@ def test_a_document_that_left_before_is_found_in_the_history(scratch: Scratch, d
     assert message.startswith("feat: y\n\n# login") and "the document" in message
 
 
+def test_the_words_of_a_conflict_in_many_files_are_one_short_line(
+    scratch: Scratch, desk: Desk
+) -> None:
+    names = [f"{number}{'x' * 90}\n" for number in range(5)]
+    scratch.on_branch("draft/login", **dict.fromkeys(names, "theirs\n"))
+    for name in names:
+        scratch.write(name, "ours\n")
+    scratch.commit("ours")
+    with pytest.raises(BlockedError) as caught:
+        desk.do("git.integrate_plan_branch", {"slug": "login", "target": "main"})
+    said = str(caught.value)
+    assert "and 2 more; merge main into draft/login" in said
+    assert len(said) < 400 and "\n" not in said
+
+
 def test_a_conflict_blocks_and_is_noted(scratch: Scratch, desk: Desk) -> None:
     scratch.on_branch("draft/login", **{"readme.txt": "theirs\n"})
     scratch.write("readme.txt", "ours\n")
     main, tip = scratch.commit("ours"), scratch.head("draft/login")
     with pytest.raises(BlockedError) as caught:
         desk.do("git.integrate_plan_branch", {"slug": "login", "target": "main"})
-    assert str(caught.value) == "git.integrate_plan_branch detected merge conflicts"
+    assert str(caught.value) == (
+        "git.integrate_plan_branch detected merge conflicts of draft/login with main in "
+        "readme.txt; merge main into draft/login to resolve them"
+    )
     assert caught.value.outputs == {"conflicts": ["readme.txt"]}
     noted = json.loads(desk.sentinel("login").read_text())
     assert noted["source"] == "draft/login" and noted["target"] == "main"

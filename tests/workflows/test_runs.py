@@ -6,12 +6,13 @@ import pytest
 from started import Started
 
 from harness import Bench
-from headway.base.errors import KeyReusedError
+from headway.base.errors import ConflictError, KeyReusedError
+from headway.cli.run_view import next_step
 from headway.core.states import Status
 from headway.jobs.routes import output_key
 from headway.workflows.documents import manifest_document
 from headway.workflows.mistakes import WorkflowError
-from headway.workflows.runs import list_runs, stop_run
+from headway.workflows.runs import exit_code, list_runs, stop_run
 
 CHAIN = """
 [nodes.a]
@@ -428,6 +429,49 @@ def test_a_run_that_takes_too_long_is_stopped(bench: Bench) -> None:  # fault J1
     run = Started(bench, 'timeout = "1s"\n[nodes.a]\nargv = ["sleep", "60"]\n')
     ended = run.ended()
     assert ended["state"] == "failed" and ended["reason"] == "timed out after 1s"
+
+
+def test_a_timeout_that_passes_while_only_the_last_nodes_run_stops_nothing(
+    bench: Bench, tmp_path: Path
+) -> None:
+    run = Started(
+        bench,
+        f"""
+        timeout = "1s"
+        finally = ["f"]
+        [nodes.a]
+        argv = ["test", "-e", "{tmp_path}/there"]
+        [nodes.f]
+        argv = ["sleep", "1.5"]
+        """,
+    )
+    assert run.ended()["state"] == "failed"
+    assert run.document["stopped_by"] is None and run.document["deadline"] is None
+    (tmp_path / "there").touch()
+    bench.client.workflows.retry(run.run)
+    assert run.document["deadline"], "the time counts anew"
+    ended = run.ended()
+    assert ended["state"] == "succeeded" and exit_code(ended) == 0
+    with pytest.raises(ConflictError, match="wf-1 succeeded; there is nothing to retry"):
+        bench.client.workflows.retry(run.run)
+
+
+def test_a_stop_that_comes_when_all_went_well_leaves_nothing_to_retry(bench: Bench) -> None:
+    run = Started(
+        bench,
+        """
+        finally = ["f"]
+        [nodes.a]
+        argv = ["true"]
+        [nodes.f]
+        argv = ["sleep", "0.3"]
+        """,
+    )
+    bench.until(lambda: run.node("f")["state"] == "running", "the last to run")
+    stop_run(bench.client.context, run.run)
+    assert run.ended()["state"] == "cancelled" and next_step(bench.client, run.document) is None
+    with pytest.raises(ConflictError, match="wf-1 cancelled; there is nothing to retry"):
+        bench.client.workflows.retry(run.run)
 
 
 def test_a_run_waits_for_jobs_and_a_key_starts_one(bench: Bench) -> None:

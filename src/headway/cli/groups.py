@@ -185,7 +185,7 @@ def wait(scope: Scope, group: str, timeout: int | None, quiet: bool, as_json: bo
     It is the first code that is not 0, in their order. Members that join meanwhile are awaited,
     too; the group need not be closed.
     """
-    from headway.cli.wait_lines import WaitLines, say_if_not_importable
+    from headway.cli.wait_lines import WaitLines, say_what_hinders
     from headway.jobs.groups import wait as wait_for
     from headway.jobs.views.awaited import AwaitedJobs, awaited_members
 
@@ -202,7 +202,7 @@ def wait(scope: Scope, group: str, timeout: int | None, quiet: bool, as_json: bo
                 client.context,
                 name,
                 timeout=None if timeout is None else timeout / SECOND,
-                wonder=lambda job: say_if_not_importable(client, job, lines),
+                wonder=lambda job: say_what_hinders(client, job, lines),
                 meanwhile=lines.refresh,
             )
     except TimedOutError as error:

@@ -1,11 +1,14 @@
 """Follow a run of a workflow: a line for each node that starts, ends, asks or goes back."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from headway.cli.render import say
 from headway.cli.run_view import how_run_ended, next_step, took
+from headway.cli.wait_lines import pause_words
 from headway.client import Client
+from headway.core.model import shown_run
 from headway.workflows.feed import NodeNews
 from headway.workflows.runs import exit_code
 
@@ -29,7 +32,7 @@ def follow_run(client: Client, run: int, *, since: int, timeout: float | None = 
         return DETACHED
     follower.look(ended)
     say(how_run_ended(ended, client.now()))
-    following = next_step(ended)
+    following = next_step(client, ended)
     if following is not None:
         say(f"next: {following}")
     return exit_code(ended)
@@ -43,7 +46,7 @@ class Follower:
         self._feed = client.workflows.feed(run, since=since)
         self._run = run
         self._shown: dict[str, Any] | None = None
-        self._wonder_at: float | None = None
+        self._idle_run = IdleRun(client, self._say_why)
         self._ended: Counter[tuple[str, str]] = Counter()
 
     def look(self, document: dict[str, Any]) -> None:
@@ -52,7 +55,7 @@ class Follower:
             instances = Counter(each["node"] for each in document["nodes"])
             for news in self._feed.news():
                 self._say(news, instances[news.written])
-        self._wonder(document)
+        self._idle_run.look(document)
 
     def _say(self, news: NodeNews, instances: int) -> None:
         if instances <= MANY:
@@ -75,24 +78,42 @@ class Follower:
         words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
         say(f"{news.written} x{instances} ended: {words}")
 
-    def _wonder(self, document: dict[str, Any]) -> None:
-        """Where nothing runs for a while, say once why."""
-        clock = self._client.clock
+    def _say_why(self) -> None:
+        why = self._client.workflows.why(self._run)
+        if why["detail"] is not None:
+            hint = f" ({why['remedy']})" if why["remedy"] else ""
+            say(f"{why['id']} waits: {why['detail']}{hint}")
+
+
+class IdleRun:
+    """Calls `wonder`, once, where nothing of a run runs for a while."""
+
+    def __init__(self, client: Client, wonder: Callable[[], None]) -> None:
+        self._clock = client.clock
+        self._wonder = wonder
+        self._wonder_at: float | None = None
+
+    def look(self, document: dict[str, Any]) -> None:
+        now = self._clock.monotonic()
         if document["ended_at"] is not None or "running" in document["counts"]:
             self._wonder_at = None
         elif self._wonder_at is None:
-            self._wonder_at = clock.monotonic() + PATIENCE
-        elif clock.monotonic() >= self._wonder_at:
+            self._wonder_at = now + PATIENCE
+        elif now >= self._wonder_at:
             self._wonder_at = float("inf")
-            why = self._client.workflows.why(self._run)
-            if why["detail"] is not None:
-                hint = f" ({why['remedy']})" if why["remedy"] else ""
-                say(f"{why['id']} waits: {why['detail']}{hint}")
+            self._wonder()
+
+
+def say_if_paused(client: Client, run: int) -> None:
+    """While nothing is started, waiting may never end."""
+    pause = pause_words(client)
+    if pause is not None:
+        say(f"{shown_run(run)} waits: {pause}")
 
 
 def line_of(news: NodeNews) -> str:
     """`ci (job-31) failed: exit code 1; back to code, 1 of 3 (after 12s)`"""
-    name = f"{news.node} ({news.job})"
+    name = f"{news.node} ({news.job})" if news.job is not None else news.node
     if news.kind == "started":
         return f"{name} started" + (f", pass {news.passes}" if news.passes > 1 else "")
     if news.kind == "asks":

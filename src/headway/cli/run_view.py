@@ -12,7 +12,10 @@ from headway.core.conditions import as_text
 from headway.core.routes import NodeOutcome, RunState
 from headway.core.states import TERMINAL, Status
 from headway.core.wait_words import more_budget
-from headway.workflows.runs import run_id
+from headway.jobs.references import parse_job_id
+from headway.workflows.operations.model import retry_of_root
+from headway.workflows.runs import BAD, run_id
+from headway.workflows.why import retry_before
 
 COLOURS = {
     "succeeded": "green",
@@ -56,7 +59,7 @@ def show_run(client: Client, run: str, *, as_json: bool) -> None:
     entries = [
         ("state", _state(document, now)),
         ("cause" if document["ended_at"] else "trouble", document["reason"]),
-        ("next", next_step(document)),
+        ("next", next_step(client, document)),
         ("params", params or None),
         ("subject", document["subject"]),
         ("target", document["target"]),
@@ -112,23 +115,30 @@ def _state(document: Mapping[str, Any], now: int) -> str:
     return f"{document['state']} after {took((instant(document['ended_at']) or now) - begun)}"
 
 
-def next_step(document: Mapping[str, Any]) -> str | None:
+def next_step(client: Client, document: Mapping[str, Any]) -> str | None:
     """The command that lets a run go on: of one that did not go well, or that asks a person."""
     asks = [each for each in document["nodes"] if each["state"] == Status.WAITING_ON_APPROVAL]
     if document["ended_at"] is None:
         return f"headway jobs approve {asks[0]['job']}, or reject it" if asks else None
-    if document["state"] == RunState.SUCCEEDED:
+    if document["state"] == RunState.SUCCEEDED or not any(map(_to_repeat, document["nodes"])):
         return None
     bad = [each for each in document["nodes"] if each["outcome"] in ("failed", "blocked")]
     again = f"headway workflows retry {document['id']}"
     run = run_id(document["id"])
-    more = next((said for each in bad if (said := more_budget(run, each["reason"]))), None)
-    if more is not None:
-        return more
+    for each in bad:
+        more = more_budget(run, each["reason"]) or retry_of_root(each["reason"])
+        if more is None and each["state"] == Status.BLOCKED_BY_DEPENDENCY:
+            more = retry_before(client.context, parse_job_id(each["job"]))
+        if more is not None:
+            return more
     alone = len({each["id"] for each in bad}) == 1 and bad[0]["id"] == bad[0]["node"]
     if alone and document["stopped_by"] is None and bad[0]["node"] in document["reason"]:
         return f"{again} --from {bad[0]['node']}"
     return again
+
+
+def _to_repeat(node: Mapping[str, Any]) -> bool:
+    return node["outcome"] in BAD
 
 
 class Folded(NamedTuple):

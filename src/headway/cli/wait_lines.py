@@ -20,6 +20,7 @@ from headway.cli.render import counted, how_it_ended, not_made, say
 from headway.client import Client
 from headway.core.model import Job, shown
 from headway.core.states import ACTIVE, WAITING, Status
+from headway.core.wait_words import paused
 from headway.jobs.wait import exit_code_of
 
 if TYPE_CHECKING:  # a wait without a terminal does not load what it would show
@@ -62,10 +63,23 @@ def end_of(client: Client, job_id: int) -> AwaitedEnd:
     return AwaitedEnd(document, code)
 
 
-def say_if_not_importable(client: Client, job: Job, lines: WaitLines) -> None:
-    """Nobody can call its function, so waiting may never end."""
+def pause_words(client: Client) -> str | None:
+    """Who has paused the scheduler, and what ends that; None: nobody."""
+    with client.context.store.read() as tx:
+        pause = tx.settings.pause_in_force(client.context.host.id)
+    if pause is None:
+        return None
+    words = paused(pause)
+    return f"{words.detail} ({words.remedy})"
+
+
+def say_what_hinders(client: Client, job: Job, lines: WaitLines) -> None:
+    """Nothing is started, or nobody can call its function, so waiting may never end."""
     from headway.jobs.views.why import not_importable
 
+    pause = pause_words(client)
+    if pause is not None:
+        lines.say_pause(f"{shown(job.id)} waits: {pause}")
     cause = not_importable(client.context, job.id)
     if cause:
         lines.say(f"{shown(job.id)} is not run: {cause}")
@@ -83,6 +97,7 @@ class WaitLines:
         self._terminal = None if quiet or not _can_be_redrawn() else RedrawnLines()
         self._awaited: AwaitedJobs | None = None
         self._seen: int | None = None
+        self._pause_is_said = False
         self._most = 0
         self._read_at = self._drawn_at = float("-inf")
 
@@ -117,6 +132,12 @@ class WaitLines:
             _say_folded(message, _size().columns - 1)
         else:
             say(message)
+
+    def say_pause(self, message: str) -> None:
+        """Once: it holds for all jobs that are awaited."""
+        if not self._pause_is_said:
+            self._pause_is_said = True
+            self.say(message)
 
     def clear(self) -> None:
         if self._terminal is not None:

@@ -8,7 +8,7 @@ import click
 from headway.base.clock import SECOND
 from headway.cli.options import DURATION
 from headway.cli.render import age, emit, say, table
-from headway.cli.run_news import follow_run
+from headway.cli.run_news import IdleRun, follow_run, say_if_paused
 from headway.cli.run_view import COLOURS, how_run_ended, progress
 from headway.cli.scope import Scope
 from headway.cli.step_wait import listed, started_by
@@ -76,7 +76,8 @@ def wait(scope: Scope, run: str, follow: bool, timeout: int | None, as_json: boo
     if follow and not as_json:
         client.workflows.run(number)
         return follow_run(client, number, since=client.events.last(), timeout=seconds)
-    document = client.workflows.wait(number, timeout=seconds)
+    idle = IdleRun(client, lambda: say_if_paused(client, number))
+    document = client.workflows.wait(number, timeout=seconds, meanwhile=idle.look)
     if as_json:
         emit({"run": document})
     else:

@@ -17,7 +17,7 @@ from headway.core.states import TERMINAL, Status
 from headway.jobs.lifecycle import write_group_end
 from headway.jobs.loop_state import RunLoops
 from headway.jobs.repeat import repeat_jobs
-from headway.jobs.routes import UNSETTLED_RUNS, end_runs
+from headway.jobs.routes import BODIES_RUN, ENDS_CAME, UNSETTLED_RUNS, end_runs
 from headway.store.new_jobs import Event
 from headway.store.records import LoopRecord, RunRecord
 from headway.store.transaction import WriteTx
@@ -29,16 +29,20 @@ def settle_runs(
     """Nodes with loops around them, or fans, have ended, here or in other transactions. `expand`
     makes the instances of fans. A run stays among these as long as a loop of it is called: a retry
     may end without an end."""
+    wait = set()
     for record in tx.workflows.unsettled():
         expand(record)
         turn_loops(tx, record, actor=actor)
-        waits = RunLoops(tx, record.id).called() or tx.workflows.fans_to_expand(record.id)
-        if not waits:
+        if RunLoops(tx, record.id).called() or tx.workflows.fans_to_expand(record.id):
+            wait.add(record.id)
+        else:
             tx.workflows.set_unsettled(record.id, False)
             end_runs(tx, [record.id], actor=actor)
             for group in tx.groups.of_run(record.id):
                 write_group_end(tx, group, actor=actor)
-    tx.settings.set_mark(UNSETTLED_RUNS, len(tx.workflows.unsettled()))
+    left = {record.id for record in tx.workflows.unsettled()}
+    mark = ENDS_CAME if left - wait else BODIES_RUN if left else 0
+    tx.settings.set_mark(UNSETTLED_RUNS, mark)
 
 
 def turn_loops(tx: WriteTx, record: RunRecord, *, actor: str) -> None:

@@ -32,7 +32,10 @@ from headway.store.transaction import ReadTx, WriteTx
 
 OUTPUT_VERSION = 1
 NEXT_DEADLINE = "next_run_deadline"  # the mark of that; 0: no run has one
-UNSETTLED_RUNS = "unsettled_runs"  # the mark of runs whose loops the next step has to turn
+# The mark of runs whose loops a step has to turn: 0, there is none; `ENDS_CAME`, the next step has
+# to, at once; `BODIES_RUN`, a body of each still runs, and its end brings the step.
+UNSETTLED_RUNS = "unsettled_runs"
+ENDS_CAME, BODIES_RUN = 1, 2
 BLOCKED = "blocked"  # the class of a failure that a person has to look at
 
 _OUTCOMES: Mapping[Status, NodeOutcome] = {
@@ -82,7 +85,7 @@ def end_nodes(tx: WriteTx, ends: Sequence[ChainEnd], *, actor: str) -> None:
     unsettled = {job.workflow_run or 0 for job in jobs if is_repeatable(job) or is_fan(job)}
     for run in sorted(unsettled):
         tx.workflows.set_unsettled(run, True)
-        tx.settings.set_mark(UNSETTLED_RUNS, 1)
+        tx.settings.set_mark(UNSETTLED_RUNS, ENDS_CAME)
     end_runs(tx, sorted({job.workflow_run or 0 for job in jobs}), actor=actor)
 
 
@@ -156,9 +159,10 @@ def set_deadline(tx: WriteTx, run: int, timeout: int) -> None:
 def reopen_runs(tx: WriteTx, chains: Sequence[JobId]) -> None:
     """Nodes are to run again, and so their runs go on, with their whole time."""
     runs = tx.workflows.reopen(chains)
-    for run, deadline in runs.items():
-        if deadline is not None:
-            set_deadline(tx, run, tx.workflows.manifest(run)["workflow"]["timeout"])
+    for run in runs:
+        timeout = tx.workflows.manifest(run)["workflow"]["timeout"]
+        if timeout is not None:
+            set_deadline(tx, run, timeout)
         again = {each.written for each in tx.workflows.body_nodes(run) if each.chain in chains}
         if again:
             tx.workflows.reopen_loops(run, sorted(again))
@@ -219,6 +223,8 @@ class NodeValues:
             for each in (tx.graph.markers_by(ids) if ids else ())
             if each.artifact.startswith(prefix) and each.artifact.endswith(suffix) and each.data
         }
+        # By now: a loop that is used up blocks what has failed.
+        self._outcomes = {each.job_id: each.outcome.value for each in self.ends if each.outcome}
 
     def of_node(self, node: str, field: str, output: str | None) -> Any:
         """A field or an output of a node; of one with several instances a list. None: it has not
@@ -236,28 +242,28 @@ class NodeValues:
         several instances has a list, but one tail: the tails of all instances that failed."""
         found = self._last_left(node)
         if node not in self._job.params[OF_NODE]["several"]:
-            return _field(found[0], field, output) if found else None
+            return self._field(*found[0], field, output) if found else None
         if field != "tail":
-            return [_field(each, field, output) for each in found]
-        bad = (each for each in found if each["outcome"] == NodeOutcome.FAILED)
+            return [self._field(*each, field, output) for each in found]
+        bad = (left for _, left in found if left["outcome"] == NodeOutcome.FAILED)
         return "\n".join(str(each["tail"]) for each in bad if each.get("tail"))
 
-    def _last_left(self, node: str) -> list[Mapping[str, Any]]:
+    def _last_left(self, node: str) -> list[tuple[JobId, Mapping[str, Any]]]:
         """What the instances of its last pass left, in their order. They may be dismissed by now. A
         fan that has made its instances is none of them."""
         names = dict.fromkeys(self._tx.workflows.instances(self._run, [node]).get(node, ()))
         keys = {name: output_key(name, self._run) for name in names}
         newest = {
-            each.artifact: each.data
+            each.artifact: (each.job_id, each.data)
             for each in (self._tx.graph.markers([*keys.values()]) if keys else ())
             if each.data
         }
         left = {name: newest[key] for name, key in keys.items() if key in newest}
-        last = max((data["pass"] for data in left.values()), default=0)
+        last = max((data["pass"] for _, data in left.values()), default=0)
         several = node in self._job.params[OF_NODE]["several"]
         return [
-            data
-            for name, data in left.items()
+            (job_id, data)
+            for name, (job_id, data) in left.items()
             if data["pass"] == last
             and not (several and name == node and data["outcome"] == NodeOutcome.SUCCEEDED)
         ]
@@ -279,11 +285,14 @@ class NodeValues:
         return self.of_run(side["run"]) if "run" in side else side["value"]
 
     def _of_job(self, job_id: JobId, field: str, output: str | None) -> Any:
-        return _field(self._left.get(job_id, NOTHING), field, output)
+        return self._field(job_id, self._left.get(job_id, NOTHING), field, output)
 
-
-def _field(left: Mapping[str, Any], field: str, output: str | None) -> Any:
-    return left.get("outputs", {}).get(output) if output is not None else left.get(field)
+    def _field(self, job_id: JobId, left: Mapping[str, Any], field: str, output: str | None) -> Any:
+        if output is not None:
+            return left.get("outputs", {}).get(output)
+        if field == "outcome":
+            return self._outcomes.get(job_id, left.get(field))
+        return left.get(field)
 
 
 def run_views(tx: ReadTx, jobs: Iterable[Job]) -> dict[JobId, RunView]:

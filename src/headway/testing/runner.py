@@ -31,7 +31,7 @@ from headway.functions.pool.host import CallEnd, ClaimedCall, how_it_ended, step
 from headway.integrations.probes import answers_to
 from headway.jobs.facts import next_pass
 from headway.jobs.loops import settle_runs
-from headway.jobs.routes import UNSETTLED_RUNS
+from headway.jobs.routes import ENDS_CAME, UNSETTLED_RUNS
 from headway.store import open_store
 from headway.store.records import Progress, RecordedStep
 from headway.testing.clock import FakeClock
@@ -123,10 +123,11 @@ class Drain:
                 settle_runs(tx, actor=WORKER)
             step = self._planner.step(tx, limit=1)
             self._planner.chosen.clear()
+            more = step.more or tx.settings.marks()[UNSETTLED_RUNS] == ENDS_CAME
         for claim in step.started:
             self._looked_in_vain = 0
             self._call(claim)
-        return bool(step.started) or step.more or self._probes.unsure()
+        return bool(step.started) or more or self._probes.unsure()
 
     def _take_over(self) -> bool:
         """Once: ask what jobs wait to see in the world that an earlier drain has looked at."""

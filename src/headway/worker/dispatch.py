@@ -9,6 +9,7 @@ from headway.core.model import Claim, WaitKind
 from headway.core.plan import Batch
 from headway.jobs.facts import next_pass, spacing
 from headway.jobs.part import Part
+from headway.jobs.routes import ENDS_CAME, UNSETTLED_RUNS
 from headway.jobs.settings import store_setting
 from headway.store.transaction import ReadTx, WriteTx
 from headway.worker.attempts import do_all
@@ -88,7 +89,10 @@ class DispatchPart(Part):
         return bool(self._planner.sweep(tx, tx.now() - int(SWEEP_EVERY * SECOND)))
 
     def _until(self, tx: ReadTx) -> float | None:
-        """The seconds until time itself may let a job start."""
+        """The seconds until time itself may let a job start; 0 if this step left work to the next:
+        what it ended may end a run, and a claim that it found again is judged after it."""
+        if tx.settings.marks()[UNSETTLED_RUNS] == ENDS_CAME or self._planner.restored:
+            return 0.0
         times: list[float] = []
         instants: list[int | None] = []
         trouble = tx.hosts.trouble(self._tools.host.id)

@@ -37,6 +37,7 @@ from headway.base.worker_lock import (
 )
 from headway.core.model import Pause, shown
 from headway.functions.pool.processes import UNDISTURBED
+from headway.jobs.routes import ENDS_CAME, UNSETTLED_RUNS
 from headway.jobs.settings import Config, what_needs_trust
 from headway.jobs.worker_trouble import (
     forget_ends,
@@ -549,6 +550,8 @@ class Worker:
             if self._engine.rounds.awake or tx.settings.marks()["next_fire_at"]:
                 return
             if tx.jobs.anything_active() or tx.claims.unproven():
+                return
+            if tx.settings.marks()[UNSETTLED_RUNS] == ENDS_CAME:
                 return
             idle = self._config.micros("worker.idle") / SECOND
             if self._engine.part(WebhooksPart).needs_worker(tx, idle):

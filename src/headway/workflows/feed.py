@@ -25,11 +25,12 @@ ASKS = Status.WAITING_ON_APPROVAL.value
 
 
 class NodeNews(NamedTuple):
-    """A node has started, ended, asks for a person or goes back; `took` is in microseconds."""
+    """A node has started, ended, asks for a person or goes back; `took` is in microseconds. That a
+    node with several instances goes back is said of none of them: there is no job."""
 
     node: str
     written: str
-    job: str
+    job: str | None
     kind: str  # started, ended, asks, looped
     outcome: str | None = None
     reason: str | None = None
@@ -90,9 +91,15 @@ class RunFeed:
                 yield self._about(each, "asks")._replace(reason=self._questions.get(job_id))
             elif each.kind in ENDS:
                 end = self._ended(each, nodes.get(job_id))
-                yield _with_loop(end, looped.get(job_id))._replace(next_job=retried.get(job_id))
-            elif each.kind == "looped" and job_id not in ended:
-                yield _with_loop(self._about(each, "looped"), looped[job_id])
+                back = looped.get(job_id) if end.node == end.written else None
+                yield _with_loop(end, back)._replace(next_job=retried.get(job_id))
+            elif each.kind == "looped":
+                about = self._about(each, "looped")
+                if about.node != about.written:
+                    about = about._replace(node=about.written, job=None)
+                elif job_id in ended:
+                    continue
+                yield _with_loop(about, looped[job_id])
 
     def _learn(self, tx: ReadTx, events: Sequence[Event]) -> None:
         """Which of the jobs that these are about are nodes of the run, and in which pass."""

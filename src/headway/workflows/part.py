@@ -9,7 +9,7 @@ from headway.jobs.routes import NEXT_DEADLINE, UNSETTLED_RUNS
 from headway.store.records import RunRecord
 from headway.store.transaction import WriteTx
 from headway.workflows.fans import expand_fans
-from headway.workflows.runs import TIMEOUT, stop_within
+from headway.workflows.runs import end_time
 
 
 class RunsPart(Part):
@@ -26,7 +26,7 @@ class RunsPart(Part):
         deadline = marks[NEXT_DEADLINE]
         if deadline and deadline <= tx.now():
             for record in tx.workflows.past_deadline():
-                stop_within(tx, record, by=TIMEOUT, actor=self._context.worker_id)
+                end_time(tx, record, actor=self._context.worker_id)
             deadline = tx.workflows.next_deadline() or 0
             tx.settings.set_mark(NEXT_DEADLINE, deadline)
         self._left = (deadline - tx.now()) / SECOND if deadline else None

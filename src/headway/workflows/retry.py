@@ -93,7 +93,7 @@ def _finder(run: int, from_node: str | None) -> FindRoots:
             tolerated = tx.workflows.manifest(run)["tolerates"]
             asked = causes(nodes, tolerated)
         if not asked:
-            state = "succeeded" if record.ended_at is not None else "has failed nowhere"
+            state = record.state if record.ended_at is not None else "has failed nowhere"
             raise ConflictError(
                 f"{shown_run(run)} {state}; there is nothing to retry "
                 "(--from NODE runs a node and all after it anew)"

@@ -23,6 +23,7 @@ from headway.store.new_jobs import Event
 from headway.store.records import NodeRecord, RunRecord
 
 if TYPE_CHECKING:
+    from headway.core.model import Job
     from headway.jobs.context import Context
     from headway.store.transaction import ReadTx, WriteTx
     from headway.workflows.drawing.model import Drawing, NodeStanding
@@ -320,12 +321,26 @@ def stop_within(
     tx: WriteTx, record: RunRecord, *, by: str, actor: str, everything: bool = False
 ) -> None:
     """The same within a transaction; `by` is a person, or the run's own time."""
+    jobs = tx.workflows.active(record.id) if everything else _before_the_last(tx, record)
     tx.workflows.stop(record.id, by)
     tx.workflows.stop_loops(record.id)
-    last = () if everything else tx.workflows.manifest(record.id)["finally"]
-    written = {each.job_id: each.written for each in tx.workflows.nodes(record.id)}
-    jobs = [job for job in tx.workflows.active(record.id) if written.get(job.id) not in last]
     data = {"run": shown_run(record.id), "by": by}
     tx.events.add([Event("workflow_stopped", None, data)], actor=actor)
     cancel_active(tx, jobs, actor=shown_run(record.id) if by == TIMEOUT else actor)
     end_runs(tx, [record.id], actor=actor)
+
+
+def end_time(tx: WriteTx, record: RunRecord, *, actor: str) -> None:
+    """The time of a run is over: it is stopped. `finally` has only its own timeouts: where nothing
+    else is left, the others were in time, and the run goes on to its end."""
+    if record.unsettled or _before_the_last(tx, record):
+        stop_within(tx, record, by=TIMEOUT, actor=actor)
+    else:
+        tx.workflows.set_deadline(record.id, None)
+
+
+def _before_the_last(tx: ReadTx, record: RunRecord) -> list[Job]:
+    """The active jobs of a run but those of `finally`."""
+    last = tx.workflows.manifest(record.id)["finally"]
+    written = {each.job_id: each.written for each in tx.workflows.nodes(record.id)}
+    return [job for job in tx.workflows.active(record.id) if written.get(job.id) not in last]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headway.base.units import show_instant
-from headway.core.model import WaitKind, shown, shown_run
+from headway.core.model import JobId, WaitKind, shown, shown_run
 from headway.core.states import Status
 from headway.core.wait_words import more_budget
+from headway.jobs.upstream import root_of_block
 from headway.jobs.views.why import why
+from headway.workflows.operations.model import retry_of_root
 from headway.workflows.runs import causes, document, nodes_of, require_run
 
 if TYPE_CHECKING:
@@ -41,17 +43,35 @@ def why_run(context: Context, run: int) -> dict[str, Any]:
         "remedy": None,
     }
     if record.ended_at is not None:
-        return found | _of_end(run, first if about["state"] != "succeeded" else None)
+        return found | _of_end(context, run, first if about["state"] != "succeeded" else None)
     if found["running"]:
         return found
     return found | _of_wait(context, nodes)
 
 
-def _of_end(run: int, first: NodeRecord | None) -> dict[str, Any]:
+def retry_before(context: Context, job_id: JobId) -> str | None:
+    """The command that has to come before a retry of this job, which would be blocked again, and
+    that runs it, too; None: nothing outside of its run is in its way."""
+    with context.store.read() as tx:
+        job = tx.jobs.by_id([job_id])[job_id]
+        root = root_of_block(tx, job)
+    if root is None or root.workflow_run == job.workflow_run:
+        return None
+    if root.workflow_run is not None:
+        return f"headway workflows retry {shown_run(root.workflow_run)}"
+    return f"headway jobs retry {shown(root.id)}"
+
+
+def _of_end(context: Context, run: int, first: NodeRecord | None) -> dict[str, Any]:
     if first is None:
         return {}
     name = shown(first.job_id)
-    again = more_budget(run, first.reason) or f"headway workflows retry {shown_run(run)}"
+    again = (
+        more_budget(run, first.reason)
+        or retry_of_root(first.reason)
+        or retry_before(context, first.job_id)
+        or f"headway workflows retry {shown_run(run)}"
+    )
     output = f"headway jobs tail {name} shows its output; " if first.started_at else ""
     return {
         "node": first.node,

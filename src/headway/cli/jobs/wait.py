@@ -12,7 +12,7 @@ from headway.base.errors import TimedOutError
 from headway.cli.options import DURATION
 from headway.cli.render import emit
 from headway.cli.scope import Scope
-from headway.cli.wait_lines import WaitLines, end_of, say_if_not_importable, summary
+from headway.cli.wait_lines import WaitLines, end_of, say_what_hinders, summary
 from headway.client import Client
 from headway.core.model import Job
 from headway.core.states import Status
@@ -76,11 +76,11 @@ def wait(
 
 def _ended(client: Client, waiter: Waiter, timeout: float | None, lines: WaitLines) -> Job:
     """The job at its end. What is in the way is said if it is not reached, and before that if
-    nobody can call its function."""
+    nothing is started, or nobody can call its function."""
     try:
         return waiter.until_ended(
             timeout=timeout,
-            wonder=lambda job: say_if_not_importable(client, job, lines),
+            wonder=lambda job: say_what_hinders(client, job, lines),
             meanwhile=lines.refresh,
         )
     except TimedOutError as error:

@@ -239,7 +239,7 @@ class WorkflowsTable(WorkflowsReader):
         self._db.send("reopen_nodes", chains=asked)
         return dict(self._db.all("reopen_workflow_runs", chains=asked))
 
-    def set_deadline(self, run: int, deadline: int) -> None:
+    def set_deadline(self, run: int, deadline: int | None) -> None:
         self._db.send("set_run_deadline", id=run, deadline=deadline)
 
     def spend(self, run: int, *, usd: int, tokens: int) -> None:

@@ -6,9 +6,11 @@ commit that was merged; if it moved meanwhile, the merge is made anew. Each step
 it is done.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from headway.base.crashpoints import reach
+from headway.base.text import plain, shortened
 from headway.core.artifacts import plan_branch, plan_document
 from headway.integrations.git.branches import (
     checkouts_of,
@@ -42,7 +44,8 @@ from headway.workflows.operations.repository import (
 from headway.workflows.operations.sentinels import forget_conflict, note_conflict
 
 TRIES = 5
-MOST_CONFLICTS = 1000  # that are named
+MOST_CONFLICTS = 1000  # that are kept
+MOST_NAMED, MOST_CELLS = 3, 60  # in what is said of them
 _PREFIX = plan_branch("")
 
 
@@ -114,9 +117,7 @@ def _merged(task: NodeTask, asked: Integration) -> str:
         if conflicts:
             conflicts = conflicts[:MOST_CONFLICTS]
             note_conflict(task, asked.slug, asked.source, asked.target, conflicts)
-            raise BlockedError(
-                "git.integrate_plan_branch detected merge conflicts", {"conflicts": conflicts}
-            )
+            raise BlockedError(_conflict_words(asked, conflicts), {"conflicts": conflicts})
         if asked.squash and tree == tree_of(repo, target):
             return target
         parents = [target] if asked.squash else [target, source]
@@ -130,6 +131,17 @@ def _merged(task: NodeTask, asked: Integration) -> str:
     raise BlockedError(
         f"git.integrate_plan_branch: {asked.target} moved {TRIES} times during the merge; retry "
         "when it is quiet"
+    )
+
+
+def _conflict_words(asked: Integration, conflicts: Sequence[str]) -> str:
+    """In a line: the branches, the first files, and where to resolve them."""
+    files = [shortened(plain(each), MOST_CELLS) for each in conflicts]
+    more = [f"and {len(files) - MOST_NAMED} more"] if len(files) > MOST_NAMED else []
+    source, target = (shortened(each, MOST_CELLS) for each in (asked.source, asked.target))
+    return (
+        f"git.integrate_plan_branch detected merge conflicts of {source} with {target} in "
+        f"{', '.join([*files[:MOST_NAMED], *more])}; merge {target} into {source} to resolve them"
     )
 
 

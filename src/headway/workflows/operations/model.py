@@ -78,6 +78,13 @@ def gone_root(what: str, node: str, job: str, run: str) -> str:
     """What is said where the worktree that a node works in, or its branch, was taken away."""
     from shlex import quote
 
-    return (
-        f"the {what} of {node} ({job}) is gone; headway workflows retry {run} --from {quote(node)}"
-    )
+    return f"the {what} of {node} ({job}){_GONE}headway workflows retry {run} --from {quote(node)}"
+
+
+_GONE = " is gone; "
+
+
+def retry_of_root(reason: str | None) -> str | None:
+    """The command that those words name, which makes the worktree anew; None: it is not gone."""
+    _, gone, command = (reason or "").partition(_GONE)
+    return command.partition("; ")[0] if gone and command.startswith("headway ") else None
