@@ -51,6 +51,24 @@ def test_a_run_is_followed_to_its_end(flows: CommandLine) -> None:
     assert flows.out("logs", "job-1") == "hello ada"
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--key", ""), "key '' must be 1 to 200 printable characters on one line"),
+        (("--key", "k" * 201), "must be 1 to 200 printable characters on one line"),
+        (("--subject", ""), "subject '' must be 1 to 200 printable characters on one line"),
+        (("--priority", "9" * 30), "is not between -1000000 and 1000000"),
+        (("--priority", "high"), "--priority 'high' is not a whole number"),
+    ],
+)
+def test_an_option_is_what_a_submit_may_have(
+    flows: CommandLine, options: tuple[str, str], words: str
+) -> None:
+    for command in (("run", "hello", "ada", *options), ("submit", *options, "--", "true")):
+        assert words in flows(*command, code=5).stderr
+    assert flows("run", "hello", "ada", "--check", *options, code=5)
+
+
 def test_what_is_followed_may_be_one_document_at_its_end(flows: CommandLine) -> None:
     done = flows("run", "red", "--follow", "--json", code=1)
     assert "headway: a (job-1) started" in done.stderr
