@@ -265,6 +265,7 @@ FANS = [
     case("alike", one(f'{RUN}\nmatrix = {{ x = [1, "1"] }}'), "node 'a': matrix.x has \"1\" twice"),
     case("both", after('matrix = { x = [1] }\neach = { in = "${{ nodes.a.outcome }}" }'), "node 'b': matrix and each exclude each other"),
     case("no reference", one(f'{RUN}\neach = {{ in = "list" }}'), "node 'a': each.in is no reference to a list"),
+    case("item of itself", one(f'{RUN}\neach = {{ in = "${{{{ item }}}}" }}'), "node 'a': item: unknown"),
     case("no list", one(f"{RUN}\neach = {{ max = 3 }}"), "node 'a': each.in is no reference to a list"),
 ]  # fmt: skip
 ROOTS = [

@@ -371,7 +371,6 @@ class _Checks:
     def _wrong_references(
         self, node: WorkflowNode, key: str, value: Any, routes: Routes
     ) -> Iterator[str]:
-        in_prompt = node.label.name == PROMPT_RESOLVE
         if key == "args" and node.label.name == FUNCTION_CALL:
             for each in read_references(node.args.get("task", "")):
                 if isinstance(each, Reference) and each.kind not in (Kind.PARAMS, Kind.MATRIX):
@@ -380,7 +379,7 @@ class _Checks:
             if isinstance(each, MalformedError):
                 yield f"{each.reason}{self._meant(node, each)}"
                 continue
-            words = self._wrong_reference(node, each, routes, in_prompt=in_prompt)
+            words = self._wrong_reference(node, key, each, routes)
             if words is not None:
                 yield f"{each.text}: {words}"
             elif key in _BEFORE_THE_CLAIM and (
@@ -389,8 +388,9 @@ class _Checks:
                 yield f"{key}: {each.text} is not known when it is queued"
 
     def _wrong_reference(
-        self, node: WorkflowNode, each: Reference, routes: Routes, *, in_prompt: bool
+        self, node: WorkflowNode, key: str, each: Reference, routes: Routes
     ) -> str | None:
+        in_prompt = node.label.name == PROMPT_RESOLVE
         match each.kind:
             case Kind.PARAMS if each.name not in (known := list(self._workflow.params)):
                 return f"there is no parameter '{each.name}'{perhaps(each.name, known)}"
@@ -398,7 +398,7 @@ class _Checks:
                 return f"unknown{perhaps(each.text, [f'matrix.{key}' for key in node.matrix])}"
             case Kind.ARGS if each.name not in node.args:
                 return "unknown"
-            case Kind.ITEM if node.each is None:
+            case Kind.ITEM if node.each is None or key == "each":  # the list itself has none
                 return "unknown"
             case Kind.FILE if not in_prompt:
                 return "unknown"
