@@ -218,6 +218,15 @@ def test_a_run_is_stopped(flows: CommandLine) -> None:
     assert "write one like wf-7" in flows("workflows", "wait", "x", code=5).stderr
 
 
+@pytest.mark.parametrize("lines", ['argv = ["nosuch"]', 'argv = ["true"]\ncwd = "nosuch"'])
+def test_what_is_not_there_is_refused_without_an_option_that_no_run_has(
+    flows: CommandLine, lines: str
+) -> None:
+    (flows.home / "workflows" / "lost.toml").write_text(f"[nodes.a]\n{lines}\n")
+    refused = flows("run", "lost", code=5).stderr
+    assert "nosuch" in refused and "no-check" not in refused
+
+
 def test_a_run_waits_for_a_job_and_has_a_key(flows: CommandLine) -> None:
     flows("submit", "--require-approval", "--", "true")
     assert flows.out("run", "hello", "ada", "--after", "job-1", "--key", "k") == "wf-1"
