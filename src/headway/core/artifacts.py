@@ -113,6 +113,13 @@ def is_artifact(text: str) -> bool:
         return False
 
 
+def wrong_slug(text: str) -> str | None:
+    """Why a text cannot be the slug of a plan."""
+    if _SLUG.fullmatch(text):
+        return None
+    return f"{text[:60]!r} is no slug; give letters, digits, '.', '_' and '-'"
+
+
 def _meant(text: str, kind: str, name: str) -> str:
     """A text without a kind is most often a path; a kind without its beginning is known."""
     if kind == text:
