@@ -51,6 +51,24 @@ def test_a_run_is_followed_to_its_end(flows: CommandLine) -> None:
     assert flows.out("logs", "job-1") == "hello ada"
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--key", ""), "key '' must be 1 to 200 printable characters on one line"),
+        (("--key", "k" * 201), "must be 1 to 200 printable characters on one line"),
+        (("--subject", ""), "subject '' must be 1 to 200 printable characters on one line"),
+        (("--priority", "9" * 30), "is not between -1000000 and 1000000"),
+        (("--priority", "high"), "--priority 'high' is not a whole number"),
+    ],
+)
+def test_an_option_is_what_a_submit_may_have(
+    flows: CommandLine, options: tuple[str, str], words: str
+) -> None:
+    for command in (("run", "hello", "ada", *options), ("submit", *options, "--", "true")):
+        assert words in flows(*command, code=5).stderr
+    assert flows("run", "hello", "ada", "--check", *options, code=5)
+
+
 def test_what_is_followed_may_be_one_document_at_its_end(flows: CommandLine) -> None:
     done = flows("run", "red", "--follow", "--json", code=1)
     assert "headway: a (job-1) started" in done.stderr
@@ -198,6 +216,15 @@ def test_a_run_is_stopped(flows: CommandLine) -> None:
     assert "wf-1 cancelled" in flows("workflows", "stop", "wf-1").stderr
     assert "there is no wf-9" in flows("workflows", "stop", "wf-9", code=3).stderr
     assert "write one like wf-7" in flows("workflows", "wait", "x", code=5).stderr
+
+
+@pytest.mark.parametrize("lines", ['argv = ["nosuch"]', 'argv = ["true"]\ncwd = "nosuch"'])
+def test_what_is_not_there_is_refused_without_an_option_that_no_run_has(
+    flows: CommandLine, lines: str
+) -> None:
+    (flows.home / "workflows" / "lost.toml").write_text(f"[nodes.a]\n{lines}\n")
+    refused = flows("run", "lost", code=5).stderr
+    assert "nosuch" in refused and "no-check" not in refused
 
 
 def test_a_run_waits_for_a_job_and_has_a_key(flows: CommandLine) -> None:

@@ -264,3 +264,13 @@ def test_dashes_in_a_command_and_options_without_a_value_are_left_alone(still: C
     still("submit", "grep", "--name", "--", "x")
     assert still.json("jobs", "show", "1")["job"]["name"] == "grep --name -- x"
     assert "a value" not in still("submit", "--pin-head", "--", "true", code=None).stderr
+
+
+@pytest.mark.parametrize("options", [("--", "nosuch"), ("--cwd", "nosuch", "--", "true")])
+def test_who_has_the_option_is_told_of_it(headway: CommandLine, options: tuple[str, ...]) -> None:
+    for command in (("submit",), ("templates", "add", "t"), ("exec",), ("direct",)):
+        assert "(--no-check skips this)" in headway(*command, *options, code=5).stderr
+    graph = {"id": "a", "argv": ["true"], "cwd": "nosuch"}
+    (headway.home / "graph.json").write_text(json.dumps([graph]))
+    told = headway("submit", "--graph", str(headway.home / "graph.json"), code=5).stderr
+    assert "(no_check skips this)" in told

@@ -141,6 +141,21 @@ flow.command("a", ["echo", "${{ params.key }}"])
     assert handle.document()["params"] == {"key": "y"}
 
 
+def test_an_option_is_what_a_job_of_it_may_have(make_shop: MakeShop) -> None:
+    shop = make_shop('flow = app.workflow("flow")\nflow.command("a", ["true"])\n')
+    for options, words in (
+        ({"priority": "high"}, "priority is 'high', not a whole number"),
+        ({"require_approval": "no"}, "require_approval is 'no', not True or False"),
+        ({"key": 3}, "key is 3, not a text"),
+        ({"subject": 3}, "subject is 3, not a text"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            shop.flow.start(**options)
+    handle = shop.flow.start(priority=None, key=None, after=None)  # as if it was not given
+    shop.bench.until(handle.done, "the run to end")
+    assert handle.state == "succeeded"
+
+
 def test_all_that_is_wrong_is_told_when_it_starts(make_shop: MakeShop) -> None:
     shop = make_shop(
         """

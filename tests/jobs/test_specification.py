@@ -43,10 +43,17 @@ HOSTILE_NAMES = [
 UNPRINTABLE = ["", "a\nb", "a\rb", "a\tb", "a\0b", "\x1b[31m", "a\u202eb", "\u200b", "\udcff"]
 
 
-def spec(*argv: str, here: Path | str = "/", **options: Any) -> JobSpec:
+def spec(
+    *argv: str, here: Path | str = "/", no_check: str | None = None, **options: Any
+) -> JobSpec:
     if not argv and "shell" not in options:
         argv = ("true",)
-    return specify(Request(argv=argv, **options), environ=ENVIRON, working_directory=str(here))
+    return specify(
+        Request(argv=argv, **options),
+        environ=ENVIRON,
+        working_directory=str(here),
+        no_check=no_check,
+    )
 
 
 def refusal(*argv: str, here: Path | str = "/", **options: Any) -> str:
@@ -456,9 +463,10 @@ def folder(tmp_path: Path) -> Path:
 def test_what_is_not_there_is_refused_and_no_check_skips_that(
     folder: Path, argv: tuple[str, ...], options: dict[str, Any], named: str
 ) -> None:
-    message = refusal(*argv, here=folder, **options)
+    message = refusal(*argv, here=folder, no_check="--no-check", **options)
     assert message.startswith(named.format(here=folder))
     assert message.endswith("(--no-check skips this)")
+    assert "skips this" not in refusal(*argv, here=folder, **options), "not all callers have it"
     assert spec(*argv, here=folder, check=False, **options).params["argv"] == list(argv)
 
 

@@ -18,6 +18,48 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         REFUSALS,
     ),
+    # a run may have a priority that no job may have
+    Mutant(
+        "workflows/start.py:_check_options",
+        "    check_values(Request(after=request.after, priority=request.priority))\n",
+        "",
+        "tests/workflows/test_runs.py::test_a_wrong_option_starts_no_run",
+    ),
+    # an empty key is as none
+    Mutant(
+        "workflows/start.py:_check_options",
+        "if text is not None:",
+        "if text:",
+        "tests/workflows/test_runs.py::test_a_wrong_option_starts_no_run",
+    ),
+    # a list is made of its own elements
+    Mutant(
+        "workflows/checks.py:_Checks._wrong_reference",
+        ' or key == "each"',
+        "",
+        REFUSALS,
+    ),
+    # a word is taken for a number that may come
+    Mutant(
+        "workflows/checks.py:_may_hold",
+        "0 if isinstance(side, str) and side.startswith(OPEN) else side",
+        "0 if isinstance(side, str) else side",
+        REFUSALS,
+    ),
+    # nobody is told that a clean-up of the end has no worktree
+    Mutant(
+        "workflows/compiler.py:_lost_trees",
+        "if node.label.name == CLEANUP:",
+        "if node.label.name == CLEANUP and not rule.at_the_end:",
+        f"{COMPILE}::test_a_clean_up_without_a_worktree_is_told_of",
+    ),
+    # less than what is spent lets an agent start
+    Mutant(
+        "workflows/retry.py:_finder",
+        "        refuse_used_up(record, budget)\n",
+        "",
+        "tests/workflows/test_budgets.py::test_the_next_step_of_a_run_without_budget_names_the_option_that_helps",
+    ),
     Mutant(
         "workflows/operations/conflict_agent.py:_asked",
         "**runner.defaults, **given",

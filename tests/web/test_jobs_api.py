@@ -57,6 +57,15 @@ def test_a_job_gets_nothing_of_the_servers_own_environment(
     assert str(served.bench.folder) in said.splitlines() and "0077" in said.splitlines()
 
 
+@pytest.mark.parametrize("entry", [{"argv": ["nosuch"]}, {"argv": ["true"], "cwd": "nosuch"}])
+def test_what_is_not_there_is_refused_without_an_option_of_commands(
+    shared: Served, entry: dict[str, Any]
+) -> None:
+    heard = shared.post("jobs", entry)
+    assert heard.status == 400 and "nosuch" in heard.json["detail"]
+    assert "no-check" not in heard.json["detail"]
+
+
 def test_a_key_that_was_seen_makes_no_second_job(shared: Served) -> None:  # fault G3
     body = {"argv": ["true"], "name": "once"}
     first = shared.post("jobs", body, idempotency_key="k1")

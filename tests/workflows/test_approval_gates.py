@@ -75,7 +75,10 @@ def test_so_many_persons_must_agree(bench: Bench) -> None:
 
 def test_only_some_may_decide(bench: Bench) -> None:
     run = asked(bench, 'approvers = ["ann", "bob"]')
-    with pytest.raises(ConflictError, match="job-2 is decided by ann or bob, and you are tester"):
+    with pytest.raises(
+        ConflictError,
+        match=r"^job-2 is decided by ann or bob, and you are tester \(--as NAME, before the command\)$",
+    ):
         approve(bench.client.context, run.job("agree"))
     with pytest.raises(ConflictError, match="job-2 is decided by ann or bob"):
         reject(bench.client.context, run.job("agree"), None)

@@ -11,7 +11,7 @@ from fake_agents import install, result
 from started import Started
 
 from harness import Bench
-from headway.base.errors import InvalidInputError
+from headway.base.errors import ConflictError, InvalidInputError
 from headway.cli.run_view import next_step
 from headway.core.states import Status
 from headway.supervise.evidence import Evidence
@@ -88,14 +88,26 @@ def test_more_budget_lets_a_blocked_agent_go_on(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "used", "option", "more"),
+    ("budget", "used", "option", "more", "less", "still"),
     [
-        ("usd = 2", "$2.50 of $2.00", "--budget-usd N", {"budget_usd": 5}),
-        ("tokens = 900", "1,000 of 900 tokens", "--budget-tokens N", {"budget_tokens": 2000}),
+        (
+            *("usd = 2", "$2.50 of $2.00", "--budget-usd N", {"budget_usd": 5}),
+            *({"budget_usd": 2.5}, "$2.50 of $2.50"),
+        ),
+        (
+            *("tokens = 900", "1,000 of 900 tokens", "--budget-tokens N", {"budget_tokens": 2000}),
+            *({"budget_tokens": 999}, "1,000 of 999 tokens"),
+        ),
     ],
 )
 def test_the_next_step_of_a_run_without_budget_names_the_option_that_helps(
-    bench: Bench, budget: str, used: str, option: str, more: dict[str, Any]
+    bench: Bench,
+    budget: str,
+    used: str,
+    option: str,
+    more: dict[str, Any],
+    less: dict[str, Any],
+    still: str,
 ) -> None:
     install(bench, COSTS)
     run = Started(bench, f"budget.{budget}\n" + node("a") + node("b", more='after = ["a"]'))
@@ -106,6 +118,11 @@ def test_the_next_step_of_a_run_without_budget_names_the_option_that_helps(
     assert bench.client.jobs.why(run.job("b"))["remedy"] == command
     with pytest.raises(InvalidInputError, match="--budget-tokens is 0; give a number above 0"):
         bench.client.workflows.retry(run.run, budget_tokens=0)
+    for dry_run in (True, False):
+        with pytest.raises(ConflictError) as refused:
+            bench.client.workflows.retry(run.run, **less, dry_run=dry_run)
+        assert str(refused.value) == f"the budget of wf-{run.run} is used up: {still}; give more"
+    assert run.document["budget"] == ended["budget"]
     bench.client.workflows.retry(run.run, **more)
     assert run.ended()["state"] == "succeeded"
 

@@ -12,6 +12,8 @@ from headway.workflows.references import OPEN
 
 RUN = 'argv = ["x"]'
 TREE = 'uses = "cap.env.builtin.worktree.prepare"\nargs = { slug = "s" }'
+CLEAN = 'uses = "cap.env.builtin.worktree.cleanup"'
+ROOTED = f'{CLEAN}\nroot = "t"'
 EXAMPLES = {
     path.stem: path.read_text()
     for path in sorted((Path(__file__).parent / "examples").glob("*.toml"))
@@ -206,6 +208,24 @@ def test_an_agent_may_run_at_the_end_with_its_prompt() -> None:
 
 
 # -- where a node works ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f'finally = ["c"]\n{nodes(t=TREE, c=CLEAN)}', '; say root = "t"'),
+        (nodes(t=f'{TREE}\non.failed = ["c"]', c=CLEAN), '; say root = "t"'),
+        (nodes(t=TREE, c=CLEAN), ""),
+        (f'finally = ["c"]\n{nodes(t=TREE, c=ROOTED)}', None),
+        (nodes(t=f'{TREE}\non.succeeded = ["c"]', c=CLEAN), None),
+    ],
+    ids=["at the end", "by failure", "beside it", "with root", "by success"],
+)
+def test_a_clean_up_without_a_worktree_is_told_of(text: str, said: str | None) -> None:
+    words = (
+        "node 'c': works in the repository itself: a worktree is passed on along on.succeeded only"
+    )
+    assert compiled(text).notes == (() if said is None else (f"{words}{said}",))
 
 
 @pytest.mark.req("V27")

@@ -12,6 +12,7 @@ from headway.workflows.mistakes import MOST_SHOWN, WorkflowError
 from headway.workflows.reader import LARGEST_FILE
 
 RUN = 'argv = ["x"]'
+PRINTABLE = "must be 1 to 200 printable characters on one line"
 OUTCOMES = "succeeded, failed, blocked, cancelled, skipped, ended"
 FAMILIES = "cap.env.builtin.*, cap.env.shell.*, cap.agent.invoke and control.*"
 TREE = 'uses = "cap.env.builtin.worktree.prepare"\nargs = { slug = "s" }'
@@ -131,6 +132,10 @@ DOING = [
     case("old, and gone", one('uses = "vizier.dance"'), f"node 'a': uses unknown label 'vizier.dance'; there are {FAMILIES}", proves=pytest.mark.req("V19")),
     case("argument", one('uses = "cap.env.builtin.worktree.cleanup"\nargs.allways = true'), "node 'a': worktree.cleanup has no argument 'allways'; there are always"),
     case("flag", one('uses = "cap.env.builtin.worktree.cleanup"\nargs.always = "yes"'), "node 'a': always is \"yes\"; give true or false"),
+    case("slug", one('uses = "cap.env.builtin.git.integrate_plan_branch"\nargs.slug = "a b c"'), "node 'a': 'a b c' is no slug; give letters, digits, '.', '_' and '-'"),
+    case("plan", one('uses = "cap.env.builtin.worktree.prepare"\nargs.plan = "-"'), "node 'a': '-' is no slug; give letters, digits, '.', '_' and '-'"),
+    case("a commit without a message", one('uses = "cap.env.builtin.git.stage_commit"'), "node 'a': git.stage_commit has no message; give message, or need an artifact with a text"),
+    case("an agent of any program", one('prompt = "x"\nargs = { runner = "command" }'), "node 'a': runner command runs any program; name one that has its own"),
     case("paths", one('uses = "cap.env.builtin.patch.pipeline_prepare"\nargs.files = [1]'), "node 'a': files is [1]; give a path, or a list of paths"),
     case("text", one('uses = "cap.env.builtin.worktree.prepare"\nargs.slug = ["s"]'), "node 'a': slug is [\"s\"]; give a text or a number"),
     case("of an agent", one('prompt = "x"\nargs = { budget_usd = "lots", max_turns = 1.5 }'), "node 'a': max_turns is 1.5; give a whole number", "node 'a': budget_usd is \"lots\"; give a number"),
@@ -255,6 +260,8 @@ REFERENCES = [
     case("shell", one("shell = 'echo ${{ run.id }}'"), "node 'a': shell takes no ${{ }}, because the shell would run the value; put it into env"),
     case("script", one("argv = ['sh', '-c', 'echo ${{ run.id }}']"), "node 'a': shell takes no ${{ }}, because the shell would run the value; put it into env"),
     case("other key", one(f'{RUN}\ntimeout = "${{{{ params.x }}}}"'), "node 'a': timeout takes no ${{ }}"),
+    case("when of words", one(f'{RUN}\nwhen = ["a < b", "1 < 2", "a == b"]'), "node 'a': when 'a < b' compares no numbers"),
+    case("when of a word", after('when = ["${{ nodes.a.outcome }} >= failed"]'), "node 'b': when '${{ nodes.a.outcome }} >= failed' compares no numbers"),
     case("when", one(f'{RUN}\nwhen = ["x"]'), "node 'a': when 'x' is not LEFT OP RIGHT"),
 ]  # fmt: skip
 FANS = [
@@ -262,9 +269,13 @@ FANS = [
     case("empty", one(f"{RUN}\nmatrix = {{ x = [] }}"), "node 'a': matrix is {\"x\": []}; give a table of lists that are not empty"),
     case("exclude", one(f"{RUN}\nmatrix = {{ x = [1] }}\nexclude = [{{ x = 2 }}]"), "node 'a': exclude {\"x\": 2} fits none"),
     case("nothing left", one(f"{RUN}\nmatrix = {{ x = [1] }}\nexclude = [{{ x = 1 }}]"), "node 'a': exclude leaves nothing of the matrix"),
+    case("a value of two lines", one(f'{RUN}\nmatrix = {{ x = ["b\\nc"] }}'), f"node 'a': matrix: the name 'a[x=b\\nc]' {PRINTABLE}"),
+    case("a long value", one(f'{RUN}\nmatrix = {{ x = ["{"b" * 200}"] }}'), f"node 'a': matrix: the name 'a[x={'b' * 36}' {PRINTABLE}"),
+    case("of an agent", one('prompt = "x"\nmatrix = { x = ["b\\nc"] }'), f"node 'a': matrix: the name 'a.prompt[x=b\\nc]' {PRINTABLE}"),
     case("alike", one(f'{RUN}\nmatrix = {{ x = [1, "1"] }}'), "node 'a': matrix.x has \"1\" twice"),
     case("both", after('matrix = { x = [1] }\neach = { in = "${{ nodes.a.outcome }}" }'), "node 'b': matrix and each exclude each other"),
     case("no reference", one(f'{RUN}\neach = {{ in = "list" }}'), "node 'a': each.in is no reference to a list"),
+    case("item of itself", one(f'{RUN}\neach = {{ in = "${{{{ item }}}}" }}'), "node 'a': item: unknown"),
     case("no list", one(f"{RUN}\neach = {{ max = 3 }}"), "node 'a': each.in is no reference to a list"),
 ]  # fmt: skip
 ROOTS = [

@@ -1,12 +1,13 @@
 """A run of a workflow: its nodes are jobs, its edges are taken or missed, and it ends once."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from started import Started
 
 from harness import Bench
-from headway.base.errors import ConflictError, KeyReusedError
+from headway.base.errors import ConflictError, InvalidInputError, KeyReusedError
 from headway.cli.run_view import next_step
 from headway.core.states import Status
 from headway.jobs.routes import output_key
@@ -554,6 +555,50 @@ def test_a_wrong_file_writes_nothing(bench: Bench) -> None:
         "node 'a': after 'b' names no node",
         "node 'a': on.failed 'c' names no node",
     ]
+    with bench.store.read() as tx:
+        assert tx.jobs.active() == [] and tx.workflows.since(0, 10) == []
+
+
+ONE = '[nodes.a]\nargv = ["true"]\n'
+PRINTABLE = "must be 1 to 200 printable characters on one line"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("priority", "high", "priority is 'high', not a whole number"),
+        ("priority", 1.5, "priority is 1.5, not a whole number"),
+        ("priority", True, "priority is True, not a whole number"),
+        ("priority", 10**30, f"priority {10**30} is not between -1000000 and 1000000"),
+        ("priority", -1_000_001, "priority -1000001 is not between -1000000 and 1000000"),
+        ("require_approval", "no", "require_approval is 'no', not True or False"),
+        ("key", 3, "key is 3, not a text"),
+        ("key", ["a"], "key is ['a'], not a text"),
+        ("key", "", f"key '' {PRINTABLE}"),
+        ("key", "a\nb", f"key 'a\\nb' {PRINTABLE}"),
+        ("key", "k" * 500, f"key '{'k' * 40}' {PRINTABLE}"),
+        ("subject", 3, "subject is 3, not a text"),
+        ("subject", "", f"subject '' {PRINTABLE}"),
+        ("after", 3, "after is 3; give a list"),
+        ("after", "job-1", "after is 'job-1'; give a list"),
+        ("after", [1.5], "after[0] is 1.5, not the id, the slug or the local name of a job"),
+        ("after", [0], "after 0 is not a job; the first is 1"),
+    ],
+)
+def test_a_wrong_option_starts_no_run(bench: Bench, option: str, value: Any, words: str) -> None:
+    """What its jobs could not have either; a worker could not order them."""
+    document = {"nodes": {"a": {"argv": ["true"]}}}
+    (Path(bench.home.path) / "workflows").mkdir()
+    (Path(bench.home.path) / "workflows" / "one.toml").write_text(ONE)
+    workflows = bench.client.workflows
+    given: dict[str, Any] = {option: value}
+    for start in (
+        lambda: workflows.start("one", **given),
+        lambda: workflows.start_document(document, name="flow", **given),
+    ):
+        with pytest.raises(InvalidInputError) as refused:
+            start()
+        assert str(refused.value) == words
     with bench.store.read() as tx:
         assert tx.jobs.active() == [] and tx.workflows.since(0, 10) == []
 

@@ -15,7 +15,7 @@ import click
 from headway.base.clock import SECOND
 from headway.cli.options import DURATION, parse_env
 from headway.cli.render import say
-from headway.cli.scope import Scope
+from headway.cli.scope import NO_CHECK, Scope
 from headway.client import Client
 from headway.jobs.request import Request
 from headway.jobs.reservations import LONGEST_NOTE, HeldSlot, expiry_in, reserve
@@ -60,7 +60,7 @@ def direct(scope: Scope, /, **options: Any) -> int:
         timeout=options["timeout"],
         check=not options["no_check"],
     )
-    spec = specify(request, environ=os.environ, working_directory=os.getcwd())
+    spec = specify(request, environ=os.environ, working_directory=os.getcwd(), no_check=NO_CHECK)
     client = scope.connect_or_create()
     with signals() as caught_signals:
         call = _Call(client, caught_signals, spec.params)

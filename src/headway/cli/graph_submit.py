@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from headway.base.clock import SystemClock
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from headway.core.model import JobSpec
     from headway.jobs.insert import Submitted
 
+NO_CHECK = "no_check"  # of an entry
 SMALL = 10_000  # jobs of which nobody wants to hear how far they are
 
 
@@ -41,7 +43,7 @@ def read_graph_file(scope: Scope, path: str) -> "tuple[Client, Drafts, list[JobS
     here = os.getcwd()
     if find_home(scope.home, os.environ, here)[1]:
         client = scope.connect_or_create()
-        drafts = drafts_of(client.context)
+        drafts = drafts_of(client.context, NO_CHECK)
         return client, drafts, _read(path, drafts)
     drafts = _drafts_without_a_home(here)
     specs = _read(path, drafts)
@@ -56,7 +58,13 @@ def _drafts_without_a_home(here: str) -> Drafts:
 
     found: dict[str, bool] = {}
     return Drafts(
-        lambda request: specify(request, environ=os.environ, working_directory=here, found=found),
+        partial(
+            specify,
+            environ=os.environ,
+            working_directory=here,
+            found=found,
+            no_check=NO_CHECK,
+        ),
         limit=SETTINGS["scheduler.graph_limit"].default,
     )
 

@@ -30,7 +30,7 @@ MOST_REPEATED = 1000
 @click.option("--after", multiple=True, metavar="JOB|wf-N", help="Only after this (repeat).")
 @click.option("--repeat", type=WHOLE_NUMBER, default=1, metavar="N", help="N runs in a row.")
 @click.option("--key", metavar="TEXT", help="The same key starts one run.")
-@click.option("--priority", type=int, default=0, metavar="N", help="Of all its jobs.")
+@click.option("--priority", type=WHOLE_NUMBER, default=0, metavar="N", help="Of all its jobs.")
 @click.option("--subject", metavar="TEXT", help="The work item that it is about.")
 @click.option("--require-approval", is_flag=True, help="A person must agree before it starts.")
 @click.option("--follow", is_flag=True, help="Show how it goes until it ends.")

@@ -6,6 +6,8 @@ if TYPE_CHECKING:
     from headway.client import Client
     from headway.jobs.settings import Config
 
+NO_CHECK = "--no-check"
+
 
 class Scope:
     """Kept in the click context; opens the client that a command works with."""
@@ -103,6 +105,7 @@ class Scope:
             create=create,
             reading=reading,
         )
+        client.context.no_check = NO_CHECK
         self._report_untrusted(client.home, client.config)
         if create:
             self.say_if_outer(client.home)

@@ -13,7 +13,7 @@ from headway.cli.options import (
     may_use_a_template,
     request_from,
 )
-from headway.cli.scope import Scope
+from headway.cli.scope import NO_CHECK, Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,4 +161,4 @@ def _check_before_a_home_is_made(scope: Scope, request: "Request") -> None:
 def _check(request: "Request") -> None:
     from headway.jobs.specification import specify
 
-    specify(request, environ=os.environ, working_directory=os.getcwd())
+    specify(request, environ=os.environ, working_directory=os.getcwd(), no_check=NO_CHECK)

@@ -29,7 +29,7 @@ _OF_A_PLAN = frozenset({ArtifactKind.PLAN_BRANCH, ArtifactKind.PLAN_DOC, Artifac
 IN_REPOSITORY = _OF_A_PLAN | {ArtifactKind.TARGET_BRANCH}
 LONGEST = 500
 
-_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _CUSTOM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}:[^\s:][^\s]{0,199}")
 _JOB = re.compile(r"job-([1-9][0-9]{0,17})")
 _BRANCH = re.compile(r"[^\s~^:?*\[\\-][^\s~^:?*\[\\]*")
@@ -82,11 +82,11 @@ def sentinel_path(home: str, slug: str) -> str:
 
 
 _FORMS = {
-    ArtifactKind.PLAN_BRANCH: (_SLUG, "plan_branch:SLUG"),
-    ArtifactKind.PLAN_DOC: (_SLUG, "plan_doc:SLUG"),
-    ArtifactKind.PLAN_COMMITS: (_SLUG, "plan_commits:SLUG"),
+    ArtifactKind.PLAN_BRANCH: (SLUG, "plan_branch:SLUG"),
+    ArtifactKind.PLAN_DOC: (SLUG, "plan_doc:SLUG"),
+    ArtifactKind.PLAN_COMMITS: (SLUG, "plan_commits:SLUG"),
     ArtifactKind.TARGET_BRANCH: (_BRANCH, "target_branch:BRANCH"),
-    ArtifactKind.MERGE_SENTINEL: (_SLUG, "merge_sentinel:SLUG"),
+    ArtifactKind.MERGE_SENTINEL: (SLUG, "merge_sentinel:SLUG"),
     ArtifactKind.COMMAND_PATCH: (_JOB, "command_patch:job-N"),
     ArtifactKind.CUSTOM: (_CUSTOM, "custom:TYPE:KEY"),
     ArtifactKind.FILE: (re.compile(r".+"), "file:PATH"),
@@ -111,6 +111,13 @@ def is_artifact(text: str) -> bool:
         return bool(parse_artifact(text))
     except InvalidInputError:
         return False
+
+
+def wrong_slug(text: str) -> str | None:
+    """Why a text cannot be the slug of a plan."""
+    if SLUG.fullmatch(text):
+        return None
+    return f"{text[:60]!r} is no slug; give letters, digits, '.', '_' and '-'"
 
 
 def _meant(text: str, kind: str, name: str) -> str:

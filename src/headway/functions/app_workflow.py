@@ -230,7 +230,7 @@ class AppWorkflow:
 
 def start_options(context: Context, options: Mapping[str, Any]) -> dict[str, Any]:
     """How a run is asked for: what it is after as the numbers of jobs."""
-    found = dict(options)
+    found = {name: value for name, value in options.items() if value is not None}
     after = found.pop("after", None)
     if after is None:
         return found

@@ -47,7 +47,7 @@ def ask(
     environ: Mapping[str, str],
     working_directory: str,
     place: Place | None,
-    remedy: str,
+    remedies: str,
 ) -> AgentJob:
     """Check all that is asked. Without a place there are only the shipped runners."""
     agent = _with_prompt(request.agent or {}, working_directory)
@@ -70,7 +70,8 @@ def ask(
         usual = environ.get("PATH", os.defpath)
         path = request.env.get("PATH") or runner.env.get("PATH") or usual
         where = os.path.join(working_directory, cwd or "")
-        refuse_missing(runner, params.get("argv", ()), where, path, f"; {remedy}")
+        more = f"; {remedies}" if remedies else ""
+        refuse_missing(runner, params.get("argv", ()), where, path, more)
     name = request.name or request.local or _name(params)
     plain = request._replace(argv=(), cwd=cwd, name=name, type=None)
     return AgentJob(params, plain)

@@ -200,7 +200,7 @@ def _refuse_stranger(context: Context, job: Job, pending: Approval) -> None:
     if approvers and context.actor not in approvers:
         raise ConflictError(
             f"{shown(job.id)} is decided by {' or '.join(approvers)}, "
-            f"and you are {context.actor} (--as NAME)"
+            f"and you are {context.actor} (--as NAME, before the command)"
         )
     if context.actor in pending.approved_by:
         left = missing(job)

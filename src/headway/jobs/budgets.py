@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.base.errors import InvalidInputError
+from headway.base.errors import ConflictError, InvalidInputError
 from headway.core.agents import (
     MILLION,
     Amount,
@@ -15,9 +15,11 @@ from headway.core.agents import (
     calls_agent,
     granted,
     own_limit,
+    used_up,
     with_asked,
 )
 from headway.core.model import AGENT, NOTHING, Claim, Job
+from headway.core.wait_words import used_up_budget
 from headway.integrations.agents.results import read_result
 from headway.supervise.evidence import Evidence
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from headway.store.transaction import ReadTx, WriteTx
 
 
-def budget_of(said: Mapping[str, float]) -> Amount:
+def budget_of(said: Mapping[str, float | None]) -> Amount:
     """What `[budget]` of a workflow says."""
     usd, tokens = said.get("usd"), said.get("tokens")
     return Amount(
@@ -125,6 +127,13 @@ def set_budget(tx: WriteTx, run: int, *, usd: float | None, tokens: int | None) 
     """A person gives the run another budget; what was used stays."""
     tx.workflows.set_budget(run, usd=None if usd is None else round(usd * MILLION), tokens=tokens)
     tx.waits.wake_topics([budget_topic(run)])
+
+
+def refuse_used_up(record: RunRecord, limit: Amount) -> None:
+    """Raises ConflictError if no agent of the run could start with this budget."""
+    spent = Amount(record.usd_spent, record.tokens_spent)
+    if (less := used_up(BudgetView(limit, spent, ()))) is not None:
+        raise ConflictError(f"{used_up_budget(record.id, spent, less).detail}; give more")
 
 
 def budget_document(record: RunRecord) -> dict[str, Any]:

@@ -84,6 +84,7 @@ class Context:
         self.actor = actor
         self.kind = kind
         self.made_home = made_home
+        self.no_check: str | None = None  # the caller's option for a program that is not there yet
         self._folder = folder
         self._umask = umask
         self._pid = pid

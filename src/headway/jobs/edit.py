@@ -94,7 +94,12 @@ def _look(context: Context, job: Job, changes: Changes) -> None:
     if environ is None or folder is None:
         return  # they are on another host
     request = _request(job, changes)
-    specify(request._replace(check=True), environ=environ, working_directory=folder)
+    specify(
+        request._replace(check=True),
+        environ=environ,
+        working_directory=folder,
+        no_check=context.no_check,
+    )
 
 
 def _changed(job: Job, changes: Changes) -> Job:

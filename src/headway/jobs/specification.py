@@ -113,21 +113,25 @@ def specify(
     environ: Mapping[str, str],
     working_directory: str,
     found: dict[str, bool] | None = None,
-    remedy: str = "--no-check skips this",
+    remedy: str | None = None,
+    no_check: str | None = None,
     place: "tuple[Home, Config] | None" = None,
 ) -> JobSpec:
     """The checked specification. Raises InvalidInputError on the first thing that is wrong.
 
     `found` remembers which programs and folders are there, for callers with many requests;
-    `remedy` is what to do about one that is not; `place` is where runners of agents, and
-    settings, are found.
+    `remedy` is what to do about a program that is not; `no_check` is what the caller has to say if
+    nobody is to look, where that is possible; `place` is where runners of agents, and settings,
+    are found.
     """
     agent = None
+    skip = f"{no_check} skips this" if no_check else None
+    remedies = "; ".join(filter(None, (remedy, skip)))
     _check_words(request)
     if request.agent is not None:
         from headway.jobs.agents import ask
 
-        agent, request = ask(request, environ, working_directory, place, remedy)
+        agent, request = ask(request, environ, working_directory, place, remedies)
     elif bool(request.argv) == (request.shell is not None):
         raise InvalidInputError("give a command after --, or --shell STRING, and not both")
     if request.retry_on:
@@ -144,7 +148,8 @@ def specify(
         cwd = os.path.abspath(os.path.join(working_directory, request.cwd))
     stdin = os.path.join(working_directory, request.stdin) if request.stdin else None
     if request.check:
-        _check_files(request, environ, cwd, stdin, {} if found is None else found, remedy)
+        known = {} if found is None else found
+        _check_files(request, environ, cwd, stdin, known, (_hint(remedies), _hint(skip)))
     gates = _gates(request, cwd)
     params = {"agent": agent, **_params(request, cwd, stdin, gates)}
     if request.input:
@@ -444,20 +449,26 @@ def _check_numbers(request: Request) -> None:
             raise InvalidInputError(f"--skip-exit-code {code} is not between 1 and 255")
 
 
+def _hint(words: str | None) -> str:
+    return f" ({words})" if words else ""
+
+
 def _check_files(
     request: Request,
     environ: Mapping[str, str],
     cwd: str,
     stdin: str | None,
     found: dict[str, bool],
-    remedy: str,
+    hints: tuple[str, str],
 ) -> None:
+    """`hints` end what is said of a program, and of a folder or file."""
+    of_program, of_path = hints
     if cwd not in found:
         found[cwd] = os.path.isdir(cwd)
     if not found[cwd]:
-        raise InvalidInputError(f"there is no directory {cwd} (--no-check skips this)")
+        raise InvalidInputError(f"there is no directory {cwd}{of_path}")
     if stdin is not None and (os.path.isdir(stdin) or not os.access(stdin, os.R_OK)):
-        raise InvalidInputError(f"--stdin {stdin} cannot be read (--no-check skips this)")
+        raise InvalidInputError(f"--stdin {stdin} cannot be read{of_path}")
     path = (request.env if "PATH" in request.env else environ).get("PATH", os.defpath)
     for argv in (request.argv, request.on_finish):
         if not argv:
@@ -467,7 +478,7 @@ def _check_files(
             found[sought] = find_program(argv, cwd, path)
         if not found[sought]:
             raise InvalidInputError(
-                f"program {argv[0]!r} was not found, or may not be executed ({remedy})"
+                f"program {argv[0]!r} was not found, or may not be executed{of_program}"
                 + _meant_line(argv)
             )
 

@@ -78,12 +78,15 @@ def _read(context: Context, request: Request) -> Request:
     return read_request(request, context.clock.now)
 
 
-def drafts(context: Context) -> Drafts:
-    """A graph to be put together, and then submitted with `submit_commands`."""
+def drafts(context: Context, no_check: str | None = None) -> Drafts:
+    """A graph to be put together, and then submitted with `submit_commands`. `no_check` is the word
+    of a graph file, if that is what the caller has."""
     from headway.jobs.graph import Drafts
     from headway.jobs.lookup import find_id
 
-    return Drafts(_check(context), limit=graph_limit(context), find=partial(find_id, context))
+    return Drafts(
+        _check(context, no_check), limit=graph_limit(context), find=partial(find_id, context)
+    )
 
 
 def _with_ids(context: Context, request: Request) -> Request:
@@ -106,12 +109,13 @@ def graph_limit(context: Context) -> int:
         return int(store_setting(tx.settings.all(), "scheduler.graph_limit"))
 
 
-def _check(context: Context) -> Callable[[Request], JobSpec]:
+def _check(context: Context, no_check: str | None = None) -> Callable[[Request], JobSpec]:
     return partial(
         specify,
         environ=context.environ,
         working_directory=context.folder,
         found={},
+        no_check=no_check or context.no_check,
         place=(context.home, context.config),
     )
 

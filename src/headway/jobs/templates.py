@@ -223,6 +223,7 @@ def _problems(context: Context, entry: Mapping[str, Any], check: bool) -> Iterat
                 request._replace(check=check),
                 environ=context.environ,
                 working_directory=context.folder,
+                no_check=context.no_check,
                 place=(context.home, context.config),
             )
         except InvalidInputError as error:

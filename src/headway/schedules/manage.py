@@ -445,7 +445,8 @@ def _agent(
         request,
         environ={"PATH": MINIMAL_PATH, **context.config.env},
         working_directory=os.path.dirname(context.home.path),
-        remedy="jobs of schedules have the PATH of [env] in config.toml; --no-check skips this",
+        remedy="jobs of schedules have the PATH of [env] in config.toml",
+        no_check=context.no_check,
         place=(context.home, context.config),
     )
     return spec.params.get("agent") if document["template"] is None else None

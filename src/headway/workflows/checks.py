@@ -10,7 +10,7 @@ from typing import Any
 
 from headway.base.errors import InvalidInputError
 from headway.core.artifacts import ArtifactKind, parse_artifact
-from headway.core.conditions import as_text
+from headway.core.conditions import NotComparableError, as_text, holds
 from headway.core.graph import find_cycle, show_cycle
 from headway.core.routes import (
     EVERY_OUTCOME,
@@ -23,13 +23,16 @@ from headway.core.routes import (
     bodies,
     left_by,
 )
-from headway.workflows.conditions import parse_condition
+from headway.jobs.specification import check_name
+from headway.workflows.conditions import Condition, parse_condition
 from headway.workflows.labels import (
     AGENT_INVOKE,
     FUNCTION_CALL,
+    NO_MESSAGE,
     PROMPT_RESOLVE,
     PROMPT_TEXT,
     SHELL,
+    STAGE_COMMIT,
     TERMINAL,
     WORKTREE_PREPARE,
 )
@@ -57,6 +60,7 @@ from headway.workflows.references import (
 )
 from headway.workflows.shell_scripts import REFUSED, runs_value
 
+ANY_PROGRAM = "runner command runs any program; name one that has its own"
 _RESOLVERS = (PROMPT_RESOLVE, SHELL + "prompt.resolve")
 # Where gates read before the claim: only what is known then may stand there.
 _BEFORE_THE_CLAIM = frozenset({"labels", "locks", "needs", "produces"})
@@ -140,6 +144,7 @@ class _Checks:
             self._matrix(node)
             self._artifacts(node)
             self._prompts(node, routes)
+            self._arguments(node)
             self._values(node, routes)
         for name in self._workflow.inputs:
             if name not in self._workflow.params:
@@ -328,6 +333,12 @@ class _Checks:
                 if not any(routes.comes_before(each, node.id) for each in makers):
                     self._say(node, f"{text} is produced by no node before it", "needs")
 
+    def _arguments(self, node: WorkflowNode) -> None:
+        if node.label.name == AGENT_INVOKE and node.args.get("runner") == "command":
+            self._say(node, ANY_PROGRAM, "args")
+        if node.label.name == STAGE_COMMIT and not node.needs and not node.args.get("message"):
+            self._say(node, NO_MESSAGE, "args")
+
     # -- values --------------------------------------------------------------------------------
 
     def _matrix(self, node: WorkflowNode) -> None:
@@ -346,6 +357,17 @@ class _Checks:
                 self._say(node, f"exclude {short(each)} fits none", "exclude")
         if node.matrix and not any(instances(node.matrix, node.exclude)):
             self._say(node, "exclude leaves nothing of the matrix", "exclude")
+        self._names_of_instances(node)
+
+    def _names_of_instances(self, node: WorkflowNode) -> None:
+        """The values of a matrix stand in the names of its jobs."""
+        if f"{node.id}.prompt" in self._nodes:
+            return  # it has the same matrix, and is told of that
+        try:
+            for each in instances(node.matrix, node.exclude):
+                check_name("matrix: the name", instance_id(node.id, each))
+        except InvalidInputError as error:
+            self._say(node, str(error), "matrix")
 
     def _values(self, node: WorkflowNode, routes: Routes) -> None:
         if node.shell is not None and OPEN in node.shell:
@@ -362,16 +384,18 @@ class _Checks:
             for words in self._wrong_references(node, key, value, routes):
                 self._say(node, words, key)
         for text in node.when:
-            if parse_condition(text) is None:
+            parsed = parse_condition(text)
+            if parsed is None:
                 meant = "; did you mean '=='?" if " = " in text else ""
                 self._say(node, f"when '{text[:60]}' is not LEFT OP RIGHT{meant}", "when")
+            elif not _may_hold(parsed):
+                self._say(node, f"when '{text[:60]}' compares no numbers", "when")
         if node.each is not None and not _is_one_reference(node.each.elements):
             self._say(node, "each.in is no reference to a list", "each")
 
     def _wrong_references(
         self, node: WorkflowNode, key: str, value: Any, routes: Routes
     ) -> Iterator[str]:
-        in_prompt = node.label.name == PROMPT_RESOLVE
         if key == "args" and node.label.name == FUNCTION_CALL:
             for each in read_references(node.args.get("task", "")):
                 if isinstance(each, Reference) and each.kind not in (Kind.PARAMS, Kind.MATRIX):
@@ -380,7 +404,7 @@ class _Checks:
             if isinstance(each, MalformedError):
                 yield f"{each.reason}{self._meant(node, each)}"
                 continue
-            words = self._wrong_reference(node, each, routes, in_prompt=in_prompt)
+            words = self._wrong_reference(node, key, each, routes)
             if words is not None:
                 yield f"{each.text}: {words}"
             elif key in _BEFORE_THE_CLAIM and (
@@ -389,8 +413,9 @@ class _Checks:
                 yield f"{key}: {each.text} is not known when it is queued"
 
     def _wrong_reference(
-        self, node: WorkflowNode, each: Reference, routes: Routes, *, in_prompt: bool
+        self, node: WorkflowNode, key: str, each: Reference, routes: Routes
     ) -> str | None:
+        in_prompt = node.label.name == PROMPT_RESOLVE
         match each.kind:
             case Kind.PARAMS if each.name not in (known := list(self._workflow.params)):
                 return f"there is no parameter '{each.name}'{perhaps(each.name, known)}"
@@ -398,7 +423,7 @@ class _Checks:
                 return f"unknown{perhaps(each.text, [f'matrix.{key}' for key in node.matrix])}"
             case Kind.ARGS if each.name not in node.args:
                 return "unknown"
-            case Kind.ITEM if node.each is None:
+            case Kind.ITEM if node.each is None or key == "each":  # the list itself has none
                 return "unknown"
             case Kind.FILE if not in_prompt:
                 return "unknown"
@@ -496,6 +521,19 @@ def _leads_out(path: str) -> bool:
         if depth < 0:
             return True
     return False
+
+
+def _may_hold(condition: Condition) -> bool:
+    """Whether its sides can be compared, if what they refer to is a number."""
+    sides = (
+        0 if isinstance(side, str) and side.startswith(OPEN) else side
+        for side in (condition.left, condition.right)
+    )
+    try:
+        holds(condition.operator, *sides)
+    except NotComparableError:
+        return False
+    return True
 
 
 def _is_one_reference(text: str) -> bool:

@@ -473,10 +473,10 @@ def notes_of(
     """Remarks that are no errors, about the workflow as it is written or as it is compiled."""
     for name, text in needs_without_producer(workflow, nodes):
         yield f"node '{name}': needs {text}, which no node here produces"
-    for name, trees in _lost_trees(workflow, routes).items():
+    for name, tree in _lost_trees(workflow, routes).items():
         yield (
             f"node '{name}': works in the repository itself: a worktree is passed on along "
-            f'on.succeeded only; say root = "{trees}"'
+            "on.succeeded only" + (f'; say root = "{tree}"' if tree else "")
         )
 
 
@@ -494,13 +494,19 @@ def needs_without_producer(
     yield from dict.fromkeys(every)
 
 
-def _lost_trees(workflow: Workflow, routes: Routes) -> dict[str, str]:
-    """Nodes after a worktree that have none, because an edge before them is not of success."""
-    found = {}
+def _lost_trees(workflow: Workflow, routes: Routes) -> dict[str, str | None]:
+    """Nodes after a worktree that have none, because an edge before them is not of success; each
+    with that worktree. Clean-ups that have none, wherever they stand: there is nothing else that
+    they do."""
+    found: dict[str, str | None] = {}
     roots = roots_of(workflow, routes, unseen_mistakes())
     for name, rule in routes.rules.items():
         node = workflow.nodes[name]
-        if name in roots or node.root is not None or rule.at_the_end:
+        if name in roots or node.root is not None:
+            continue
+        if node.label.name == CLEANUP:
+            found[name] = next(_trees_before(workflow, routes, name), None)
+        if node.label.name == CLEANUP or rule.at_the_end:
             continue
         if node.label.name in (TERMINAL, WORKTREE_PREPARE):
             continue
@@ -513,6 +519,14 @@ def _lost_trees(workflow: Workflow, routes: Routes) -> dict[str, str]:
         if passed and not node.label.is_control:
             found[name] = passed[0]
     return found
+
+
+def _trees_before(workflow: Workflow, routes: Routes, name: str) -> Iterator[str]:
+    """The nodes that make one worktree each, or one for each combination, before this one."""
+    for each in workflow.nodes.values():
+        makes = each.label.name == WORKTREE_PREPARE and each.each is None
+        if makes and routes.comes_before(each.id, name):
+            yield each.id
 
 
 def policy_hash(workflow: Workflow) -> str:

@@ -76,6 +76,8 @@ AGENT_INVOKE = "cap.agent.invoke"
 FUNCTION_CALL = BUILTIN + "function.call"
 PROMPT_RESOLVE = BUILTIN + "prompt.resolve"
 WORKTREE_PREPARE = BUILTIN + "worktree.prepare"
+STAGE_COMMIT = BUILTIN + "git.stage_commit"
+NO_MESSAGE = "git.stage_commit has no message; give message, or need an artifact with a text"
 TERMINAL = CONTROL + "terminal"
 APPROVAL = CONTROL + "gate.approval"
 RESOLUTION = CONTROL + "gate.conflict_resolution"
@@ -210,7 +212,8 @@ ENDS: Mapping[str, OperationEnd] = {
     ),
     "git.stage_commit": OperationEnd(
         "none",
-        "succeeded without changes; blocked: a merge in progress, `index.lock`",
+        "succeeded without changes; failed: no `message`, and nothing that it needs has a text; "
+        "blocked: a merge in progress, `index.lock`",
         "its commit, by key",
     ),
     "git.integrate_plan_branch": OperationEnd(

@@ -29,6 +29,7 @@ from headway.jobs.agents import unkept_limits
 from headway.jobs.budgets import refuse_unshown
 from headway.jobs.graph_file import misfits, request_of
 from headway.jobs.specification import function_spec, specify
+from headway.workflows.checks import ANY_PROGRAM
 from headway.workflows.compiler import (
     PROMPT,
     RUN_ID,
@@ -252,7 +253,7 @@ def _agent(node: CompiledNode) -> dict[str, Any]:
     """What an agent is asked, in the words of a graph file. Its prompt is put in at the claim."""
     args = _known_args(node.args, node)
     if args.get("runner") == "command":
-        raise InvalidInputError("runner command runs any program; name one that has its own")
+        raise InvalidInputError(ANY_PROGRAM)
     (prompt,) = (text for text in node.needs if text.startswith(PROMPT_TEXT))
     return {**args, "prompt": prompt}
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from headway.base.errors import InvalidInputError
 from headway.base.toml_file import refuse_excess
 from headway.base.units import parse_duration
+from headway.core.artifacts import wrong_slug
 from headway.core.retry_causes import (
     HOST,
     check_causes,
@@ -258,6 +259,7 @@ EACH_KEYS: Mapping[str, ValueForm] = {
 }
 AFTER_KEYS: Mapping[str, ValueForm] = {"node": TEXT, "on": TEXTS}
 OF_AGENT = ("runner", "model", "max_turns", "allowed_tools", "budget_usd", "max_tokens")
+SLUGS = ("slug", "plan")  # arguments that are one
 _WORDS = ValueForm("a text or a number", _is_plain)
 _PATHS = ValueForm("a path, or a list of paths", lambda v: _is_text(v) or _is_command(v))
 # The arguments of labels, by their names: one name has one meaning.
@@ -287,6 +289,8 @@ def misfit_argument(key: str, value: Any) -> str | None:
         return None
     if not form.fits(value):
         return f"{key} is {short(value)}; give {form.says}"
+    if key in SLUGS and isinstance(value, str) and value:
+        return wrong_slug(value)
     return wrong_word(key, value) if key in OF_AGENT and OPEN not in str(value) else None
 
 

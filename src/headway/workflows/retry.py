@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.base.errors import ConflictError, InvalidInputError, NotFoundError
+from headway.core.agents import Amount
 from headway.core.model import Job, JobId, shown_run
 from headway.core.rewind import Rewind, plan_repeat
-from headway.jobs.budgets import set_budget
+from headway.jobs.budgets import budget_of, refuse_used_up, set_budget
 from headway.jobs.retry import FindRoots, Rewound, preview_from, rewind_from
 from headway.store.new_jobs import Event
 from headway.workflows.runs import causes, require_run
@@ -59,7 +60,8 @@ def retry_run(
         raise InvalidInputError(f"--budget-usd is {budget_usd:g}; give an amount above 0")
     if budget_tokens is not None and not 0 < budget_tokens < MOST_TOKENS:
         raise InvalidInputError(f"--budget-tokens is {budget_tokens}; give a number above 0")
-    find = _finder(run, from_node)
+    budget = budget_of({"usd": budget_usd, "tokens": budget_tokens})
+    find = _finder(run, from_node, budget)
 
     def record(tx: WriteTx, planned: Rewind) -> None:
         if budget_usd is not None or budget_tokens is not None:
@@ -83,9 +85,10 @@ def retry_run(
     return RetriedRun(run, start, nodes, rewound)
 
 
-def _finder(run: int, from_node: str | None) -> FindRoots:
+def _finder(run: int, from_node: str | None, budget: Amount) -> FindRoots:
     def find(tx: ReadTx) -> Sequence[Job]:
         record = require_run(tx, run)
+        refuse_used_up(record, budget)
         nodes = tx.workflows.nodes(run)
         if from_node is not None:
             asked = _named(run, nodes, from_node)

@@ -7,6 +7,7 @@ say about each other, and what a reference names, is beyond a schema.
 from collections.abc import Mapping
 from typing import Any
 
+from headway.core.artifacts import SLUG
 from headway.core.routes import ANY, OUTCOME_WORDS, Join
 from headway.integrations.agents.forms import MOST_TOKENS, MOST_TURNS
 from headway.jobs.specification import MOST_PRIORITY, MOST_RETRIES
@@ -42,6 +43,7 @@ from headway.workflows.reader import (
     PARAM_KEYS,
     PARAM_TYPES,
     SCOPES,
+    SLUGS,
     TOLERABLE,
     TOP_KEYS,
     WHAT_IT_DOES,
@@ -95,12 +97,21 @@ _OF_ARGUMENTS: Mapping[str, Schema] = {
 }
 
 
+def _whole(pattern: str) -> str:
+    """Where `$` is also before a last line end, as in Python, that must not be one."""
+    return f"^(?:{pattern})$(?!\\n)"
+
+
+_OF_SLUG: Schema = {
+    "anyOf": [{**_TEXT, "pattern": _whole(f"(?:{SLUG.pattern})?")}, {"type": "number"}]
+}
 # Arguments with bounds beside their form.
 _BOUNDED: Mapping[str, Schema] = {
     "max_turns": {**_WHOLE, "minimum": 1, "maximum": MOST_TURNS},
     "max_tokens": {**_WHOLE, "minimum": 1, "maximum": MOST_TOKENS},
     "budget_usd": {"type": "number", "exclusiveMinimum": 0},
     "allowed_tools": {**_TEXTS, "minItems": 1},
+    **dict.fromkeys(SLUGS, _OF_SLUG),
 }
 
 
@@ -132,11 +143,6 @@ def _properties(forms: Mapping[str, ValueForm], own: Mapping[str, Schema]) -> di
 def _closed(forms: Mapping[str, ValueForm], own: Mapping[str, Schema] | None = None) -> Schema:
     keys = {key: (own or {}).get(key) or _BY_WORDS[form.says] for key, form in forms.items()}
     return {"type": "object", "additionalProperties": False, "properties": keys}
-
-
-def _whole(pattern: str) -> str:
-    """Where `$` is also before a last line end, as in Python, that must not be one."""
-    return f"^(?:{pattern})$(?!\\n)"
 
 
 def _outcomes(words: Any) -> Schema:

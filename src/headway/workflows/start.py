@@ -29,8 +29,10 @@ from headway.jobs.insert import Origin, add_jobs
 from headway.jobs.lookup import find_id
 from headway.jobs.references import RUN_ID as A_RUN
 from headway.jobs.references import runs_among
+from headway.jobs.request import Request
+from headway.jobs.request_values import read_flag, read_request, read_text, read_whole, several
 from headway.jobs.routes import set_deadline
-from headway.jobs.specification import check_name
+from headway.jobs.specification import check_name, check_values
 from headway.jobs.submit import graph_limit, origin_of
 from headway.store.new_jobs import Event
 from headway.store.records import LoopRecord, NewNode, RunRecord
@@ -84,10 +86,11 @@ class RunRequest(NamedTuple):
 
 
 def resolve_after(
-    context: Context, references: Iterable[JobId | str]
+    context: Context, references: Sequence[JobId | str]
 ) -> tuple[tuple[JobId, ...], tuple[int, ...]]:
     """The jobs, and the whole runs, that a run is to follow."""
-    given = tuple(references)
+    asked = Request(after=tuple(several("after", references)))
+    given = read_request(asked, context.clock.now).after
     jobs = (
         find_id(context, each) if isinstance(each, str) else each
         for each in given
@@ -116,12 +119,21 @@ def check_run(context: Context, manifest: Manifest) -> None:
 
 @paused_collector()
 def compile_at(place: RunPlace, file: WorkflowFile, request: RunRequest) -> Manifest:
-    if request.subject is not None:
-        check_name("subject", request.subject)
+    _check_options(request)
     draft = Draft(file.text, name=file.name, file=file.path)
     given = inputs_of(draft.workflow, request.words, request.params)
     load = partial(imported, place)
     return _with_prompts(place, compile_draft(draft, given, limit=place.limit, load=load))
+
+
+def _check_options(request: RunRequest) -> None:
+    """A run's options become those of its jobs, so they are what a job's may be."""
+    read_whole("priority", request.priority)
+    read_flag("require_approval", request.require_approval)
+    for name, text in (("key", request.key), ("subject", request.subject)):
+        if text is not None:
+            check_name(name, read_text(name, text))
+    check_values(Request(after=request.after, priority=request.priority))
 
 
 def _with_prompts(place: RunPlace, manifest: Manifest) -> Manifest:

@@ -9,6 +9,7 @@ from headway.integrations.git.commits import (
     head_commit,
     stage,
 )
+from headway.workflows.labels import NO_MESSAGE
 from headway.workflows.operations.model import Done, FailedError, NodeTask
 from headway.workflows.operations.repository import (
     blocked_by_people,
@@ -48,9 +49,7 @@ def _message(task: NodeTask) -> str:
         (data["text"] for data in task.artifacts.values() if data.get("text")), None
     )
     if not isinstance(given, str) or not given.strip():
-        raise FailedError(
-            "git.stage_commit has no message; give message, or need an artifact with a text"
-        )
+        raise FailedError(NO_MESSAGE)
     return given
 
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from headway.base.errors import InvalidInputError
-from headway.core.artifacts import ArtifactKind, parse_artifact, plan_branch
+from headway.core.artifacts import plan_branch, wrong_slug
 from headway.integrations.git import layout
 from headway.integrations.git.branches import DirtyCheckoutError, LockedIndexError, tip_of
 from headway.integrations.git.commits import MovedHeadError, OperationSignature
@@ -75,12 +74,8 @@ def slug_of(task: NodeTask, *names: str) -> str | None:
     found = next((text for name in names or ("slug",) if (text := text_of(task, name))), None)
     if found is None:
         return None
-    try:
-        parse_artifact(f"{ArtifactKind.PLAN_DOC}:{found}")
-    except InvalidInputError:
-        raise FailedError(
-            f"{task.operation}: {found!r} is no slug; give letters, digits, '.', '_' and '-'"
-        ) from None
+    if (wrong := wrong_slug(found)) is not None:
+        raise FailedError(f"{task.operation}: {wrong}")
     return branch_name(task, plan_branch(found)).removeprefix(plan_branch(""))
 
 
