@@ -225,6 +225,7 @@ def test_what_died_with_a_container_is_settled_by_the_next(bench: Bench) -> None
     as_another_machine(bench)
     os.kill(record.supervisor_pid, signal.SIGKILL)
     wait_for(lambda: start_time(record.supervisor_pid) is None)
+    wait_for(lambda: start_time(record.child_pid) is None)  # until its exec it has the lock, too
     bench.crash().recover()
     assert "outcome_unknown" in (bench.job(job).reason or "")
 
