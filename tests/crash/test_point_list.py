@@ -53,7 +53,6 @@ EXCUSED = {
     ("worker/dispatch", "committed"): "the host pool names what it sends",
     ("supervise/evidence", "_remove_files"): "its callers name the removal as a whole",
     ("supervise/evidence", "ask_for_worker"): "a temporary name; the rename is named",
-    ("supervise/launcher", "_spawn"): "its caller names it",
     ("supervise/folder", "rename"): "the verb itself; each caller names what it renamed",
     ("supervise/folder", "write_all"): "the verb itself; each caller names what it wrote",
     ("supervise/helper", "__init__"): "the verb itself; who has it run names it",

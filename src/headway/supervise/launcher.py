@@ -84,7 +84,16 @@ class Launcher:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.setblocking(False)
         with theirs:
-            self._process = self._spawn(theirs.fileno())
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-X", "utf8", "-c", _MAIN],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env=self._environment(),
+                close_fds=True,
+                start_new_session=True,
+            )
         self.pidfd = os.pidfd_open(self._process.pid)
         self._unwatch = [self.watch(each) for each in (self._socket.fileno(), self.pidfd)]
         reach("launcher.started")
@@ -160,18 +169,6 @@ class Launcher:
         self.start()
         lost, self._lost = self._lost, set()
         return lost
-
-    def _spawn(self, requests: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", "-X", "utf8", "-c", _MAIN],
-            stdin=requests,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            env=self._environment(),
-            close_fds=True,
-            start_new_session=True,
-        )
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name not in _OF_A_JOB}
